@@ -1,0 +1,92 @@
+//! The hash that ties each record to the one before it.
+//!
+//! A record's hash is blake3 over its fields, each framed by its length: format, stream, seq, at, kind, prev, the
+//! hash of the body, and, if the record has a key, the hash of the key. The body goes in as a hash of its stored
+//! bytes, so it can be erased and the chain still verifies. The chain finds damage; it is no proof against
+//! someone with a hex editor and time.
+
+use longhaul_protocol::{At, Body, Hash, Record, Seq, StreamName};
+
+const FORMAT: u32 = 1;
+
+/// The fields that a record's hash is made of.
+pub(crate) struct Link<'a> {
+    pub(crate) stream: &'a StreamName,
+    pub(crate) seq: Seq,
+    pub(crate) at: At,
+    pub(crate) kind: &'a str,
+    pub(crate) key: Option<Hash>,
+    pub(crate) prev: Hash,
+    pub(crate) body_hash: Hash,
+}
+
+impl Link<'_> {
+    pub(crate) fn hash(&self) -> Hash {
+        let mut hasher = blake3::Hasher::new();
+        let mut field = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        field(&FORMAT.to_le_bytes());
+        field(self.stream.as_str().as_bytes());
+        field(&self.seq.to_le_bytes());
+        field(&self.at.0.to_le_bytes());
+        field(self.kind.as_bytes());
+        field(self.prev.as_bytes());
+        field(self.body_hash.as_bytes());
+        if let Some(key) = self.key {
+            field(key.as_bytes());
+        }
+        Hash::from_bytes(hasher.finalize().into())
+    }
+}
+
+/// The hash that a record should have; `None` for one that was lost to damage and of which no more is known.
+fn expected_hash(record: &Record) -> Option<Hash> {
+    let body_hash = match &record.body {
+        Body::Here(body) => Hash::of(body.get()),
+        Body::Gone(gone) => gone.body_hash?,
+    };
+    let Record { stream, seq, at, kind, key, prev, .. } = record;
+    Some(Link { stream, seq: *seq, at: *at, kind, key: *key, prev: *prev, body_hash }.hash())
+}
+
+/// Follows a stream record by record and says where the chain breaks.
+#[derive(Debug, Clone)]
+pub(crate) struct ChainCheck {
+    /// The hash of the record before the next one, where it is known.
+    prev: Option<Hash>,
+    next: Seq,
+}
+
+impl ChainCheck {
+    /// A check that begins anywhere in a stream.
+    pub(crate) fn from(seq: Seq) -> Self {
+        Self { prev: (seq <= 1).then_some(Hash::ZERO), next: seq.max(1) }
+    }
+
+    /// The seq that the next record must have.
+    pub(crate) fn next_seq(&self) -> Seq {
+        self.next
+    }
+
+    /// Checks one record and goes on after it, whether it was right or not.
+    pub(crate) fn follow(&mut self, record: &Record) -> Result<(), String> {
+        let verdict = if record.seq != self.next {
+            Err(format!("seq {} is missing", self.next))
+        } else if expected_hash(record).is_some_and(|hash| hash != record.hash) {
+            Err("its content does not match its hash".to_owned())
+        } else if self.prev.is_some_and(|prev| prev != record.prev) {
+            Err("it does not follow from the record before it".to_owned())
+        } else {
+            Ok(())
+        };
+        self.next = record.seq + 1;
+        self.prev = Some(record.hash);
+        verdict
+    }
+}
+
+#[cfg(test)]
+#[path = "chain_tests.rs"]
+mod tests;

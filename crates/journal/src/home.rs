@@ -1,0 +1,214 @@
+//! The folder that everything lives in.
+//!
+//! Files are private to the user. Normal work holds the home's lock together with others; what rearranges the
+//! journal's file (a migration, a restore) needs it alone, and says who is in the way.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Result};
+
+/// The folder that everything lives in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    folder: PathBuf,
+}
+
+/// While this lives, the home is ours: together with others, or alone.
+#[derive(Debug)]
+pub(crate) struct HomeLock {
+    /// The lock goes when the file is closed, however the process ends.
+    _file: File,
+}
+
+impl Home {
+    /// The home in this folder, made if it isn't there.
+    pub fn create(folder: &Path) -> Result<Self> {
+        let said = |error| io_error(folder, &error);
+        match fs::metadata(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(said)?;
+            }
+            Err(error) => return Err(said(error)),
+            Ok(metadata) if !metadata.is_dir() => {
+                let (path, reason) = (folder.to_owned(), "it is not a folder".to_owned());
+                return Err(Error::Foreign { path, reason });
+            }
+            Ok(metadata) => make_private(folder, metadata.mode()).map_err(said)?,
+        }
+        Self::existing(folder)
+    }
+
+    /// The home in this folder, which must be there. Nothing is written.
+    pub fn existing(folder: &Path) -> Result<Self> {
+        let folder = folder.canonicalize().map_err(|error| io_error(folder, &error))?;
+        Ok(Self { folder })
+    }
+
+    /// The folder, by its canonical path.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether a journal was ever made here.
+    pub fn has_journal(&self) -> bool {
+        self.journal_file().exists() || self.heads_file().exists()
+    }
+
+    /// Where the journal is.
+    pub fn journal_file(&self) -> PathBuf {
+        self.folder.join("journal.db")
+    }
+
+    /// Where the last known heads are noted.
+    pub(crate) fn heads_file(&self) -> PathBuf {
+        self.folder.join("heads.json")
+    }
+
+    /// A folder of the home, private and made if it isn't there.
+    pub(crate) fn subfolder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.folder.join(name);
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(io_error(&folder, &error)),
+            _ => Ok(folder),
+        }
+    }
+
+    /// Holds the home together with others. Waits for one that has it alone, which is never for long. A home that
+    /// can't be written has nothing to lock.
+    pub(crate) fn lock_shared(&self) -> Result<Option<HomeLock>> {
+        match self.lock_file() {
+            Ok((path, file)) => {
+                file.lock_shared().map_err(|error| io_error(&path, &error))?;
+                Ok(Some(HomeLock { _file: file }))
+            }
+            Err(Error::ReadOnly { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Holds the home alone, or says who uses it.
+    pub(crate) fn lock_alone(&self, why: &'static str) -> Result<HomeLock> {
+        let (path, file) = self.lock_file()?;
+        match file.try_lock() {
+            Ok(()) => Ok(HomeLock { _file: file }),
+            Err(TryLockError::WouldBlock) => {
+                let by = lock_holder(&path).unwrap_or_else(|| "another process".to_owned());
+                Err(Error::InUse { home: self.folder.clone(), why, by })
+            }
+            Err(TryLockError::Error(error)) => Err(io_error(&path, &error)),
+        }
+    }
+
+    fn lock_file(&self) -> Result<(PathBuf, File)> {
+        let path = self.folder.join("home.lock");
+        let file = private(OpenOptions::new().read(true).write(true).create(true)).open(&path);
+        Ok((path.clone(), file.map_err(|error| io_error(&path, &error))?))
+    }
+}
+
+/// Takes others' rights to a folder away, if it is ours to shape: empty, or a home already. A folder that somebody
+/// filled with other things keeps the rights that they gave it.
+fn make_private(folder: &Path, mode: u32) -> io::Result<()> {
+    let is_home = folder.join("journal.db").exists();
+    if mode & 0o077 != 0 && (is_home || fs::read_dir(folder)?.next().is_none()) {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// The same options, for a file that only the user may read.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
+}
+
+/// Makes a private file that was not there before.
+pub(crate) fn create_new(path: &Path) -> Result<File> {
+    private(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
+        _ => io_error(path, &error),
+    })
+}
+
+/// Replaces a file as a whole: whoever reads it sees the old bytes or the new ones, after a crash too.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let partial = partial_path(path);
+    let write = || {
+        let mut file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&partial, path)?;
+        sync_folder_of(path)
+    };
+    write().map_err(|error| io_error(path, &error))
+}
+
+/// Makes a file that takes its place whole; if it is there already, that one stays.
+pub(crate) fn create_once(path: &Path, bytes: &[u8]) -> Result<()> {
+    let partial = partial_path(path);
+    let write = || {
+        let mut file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        link_once(&partial, path)
+    };
+    write().map_err(|error| io_error(path, &error))
+}
+
+/// Gives a finished file its name, unless another has it: of two processes, one wins and both use its file.
+pub(crate) fn link_once(partial: &Path, path: &Path) -> io::Result<()> {
+    let linked = match fs::hard_link(partial, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    };
+    fs::remove_file(partial)?;
+    linked?;
+    sync_folder_of(path)
+}
+
+/// Where a file is prepared before it takes its place: beside it, and different for each process.
+pub(crate) fn partial_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Makes a rename or a new name in a folder durable.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// What the system said, as something that a caller can act on.
+pub(crate) fn io_error(path: &Path, error: &io::Error) -> Error {
+    let path = path.to_owned();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { path },
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            Error::ReadOnly { path, reason: error.to_string() }
+        }
+        _ => Error::Io { path, reason: error.to_string() },
+    }
+}
+
+/// A process other than this one that has a lock on a file, as a person would name it.
+pub(crate) fn lock_holder(path: &Path) -> Option<String> {
+    let inode = fs::metadata(path).ok()?.ino();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let pid =
+        locks.lines().filter_map(|line| lock_line(line, inode)).find(|pid| *pid != std::process::id())?;
+    let program = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&str> = program.split('\0').filter(|word| !word.is_empty()).take(4).collect();
+    Some(format!("process {pid} ({})", words.join(" ")))
+}
+
+/// The process in a line such as `1: FLOCK ADVISORY WRITE 2549 fe:00:10010697 0 EOF`, if it is about this file.
+fn lock_line(line: &str, inode: u64) -> Option<u32> {
+    let mut fields =
+        line.split_whitespace().skip_while(|field| *field != "READ" && *field != "WRITE").skip(1);
+    let pid = fields.next()?.parse().ok()?;
+    let file = fields.next()?;
+    file.rsplit(':').next()?.parse::<u64>().is_ok_and(|number| number == inode).then_some(pid)
+}

@@ -1,0 +1,144 @@
+use std::path::Path;
+
+use async_trait::async_trait;
+use longhaul_protocol::{At, Hash, Record, Seq, SessionId, StreamName};
+use tokio::sync::broadcast;
+
+use crate::{Append, Blob, Head, Hit, Holder, Lease, Report, Result, Search};
+
+/// Streams that survive. An engine keeps the promises of this crate's first page; one suite of tests checks them
+/// for any engine. No method takes a time: the engine has a clock.
+///
+/// A future that is dropped before it is done may or may not have had its effect, as with a crash.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Adds records to the end of a stream: durable when it returns, and then they are returned as they stand.
+    async fn append(&self, append: Append) -> Result<Vec<Record>>;
+
+    /// Records of a stream from a place on, at most a page of them; empty at the end. Each was checked against
+    /// its hash; the first that does not match ends the page, and is the error if it is the first of all.
+    async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>>;
+
+    /// The end of a stream; [`Head::EMPTY`] if there is none such.
+    async fn head(&self, stream: &StreamName) -> Result<Head>;
+
+    /// Where the newest record of kind `epoch_started` stands: loading a session begins there.
+    async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>>;
+
+    /// The record that was appended with this key.
+    async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>>;
+
+    /// All streams, by name.
+    async fn streams(&self) -> Result<Vec<StreamName>>;
+
+    /// The session that a key leads to.
+    async fn session(&self, key: &str) -> Result<Option<SessionEntry>>;
+
+    /// Sessions in the order of their keys, after a key, at most so many.
+    async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>>;
+
+    /// Takes the lease on a stream if it is free: never taken, released, expired, or its holder is gone.
+    async fn acquire(&self, stream: &StreamName) -> Result<Lease>;
+
+    /// Puts the expiry of a lease off. An append does so by itself.
+    async fn renew(&self, lease: &Lease) -> Result<()>;
+
+    /// Gives a lease back. One that was taken over is left alone.
+    async fn release(&self, lease: &Lease) -> Result<()>;
+
+    /// Who holds the lease on a stream.
+    async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>>;
+
+    /// Tells the holder of a stream's lease, in whatever process, that something concerns it. Nobody is told if
+    /// nobody holds it or if it can't be reached: a ring is a hint, the records are the fact.
+    async fn ring(&self, stream: &StreamName) -> Result<()>;
+
+    /// The rings that reach this process from now on.
+    async fn rings(&self) -> Result<Rings>;
+
+    /// The bytes of a blob, checked against their hash.
+    async fn blob(&self, hash: Hash) -> Result<Vec<u8>>;
+
+    /// Removes the body of a record for good, with what was found through it and the blobs that only it refers
+    /// to. A stub says when and why; the chain still verifies.
+    async fn erase(&self, stream: &StreamName, seq: Seq, reason: &str) -> Result<()>;
+
+    /// Removes a stream with all its records. Refused while another holds its lease.
+    async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()>;
+
+    /// Adds records exactly as they are, with their places, times and hashes, if they go on where the stream
+    /// ends. This is how an export comes back.
+    async fn adopt(&self, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()>;
+
+    /// Finds records by words. The index catches up with the streams that are asked for before it answers.
+    async fn search(&self, search: &Search) -> Result<Vec<Hit>>;
+
+    /// Reads everything and says what is not as it was committed.
+    async fn verify(&self) -> Result<Report>;
+
+    /// Writes a consistent copy of everything to a new file, while everything runs.
+    async fn backup(&self, file: &Path) -> Result<Report>;
+
+    /// Finishes what is under way and lets go of everything. Whatever comes after is refused.
+    async fn close(&self);
+}
+
+/// How much one read may return. At least one record always comes, however large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// At most so many records.
+    pub records: usize,
+    /// No further record once the bodies come to this many bytes.
+    pub bytes: usize,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { records: 512, bytes: 1 << 20 }
+    }
+}
+
+/// A session as a listing shows it, with what is needed to load it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct SessionEntry {
+    /// How people find it.
+    pub key: String,
+    /// What never changes.
+    pub id: SessionId,
+    /// Whether it was put away.
+    pub trashed: bool,
+    /// The end of its stream.
+    pub head: Head,
+    /// When the last record came.
+    pub last_at: Option<At>,
+    /// Where its newest epoch begins.
+    pub epoch_from: Option<Seq>,
+    /// The end of its inbox.
+    pub inbox_head: Seq,
+}
+
+/// Rings as they come.
+#[derive(Debug)]
+pub struct Rings(pub(crate) broadcast::Receiver<StreamName>);
+
+/// That something concerns a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ring {
+    /// This stream.
+    For(StreamName),
+    /// So many came that some were dropped: look at everything.
+    Many,
+    /// No ring will come any more.
+    Closed,
+}
+
+impl Rings {
+    /// The next ring.
+    pub async fn next(&mut self) -> Ring {
+        match self.0.recv().await {
+            Ok(stream) => Ring::For(stream),
+            Err(broadcast::error::RecvError::Lagged(_)) => Ring::Many,
+            Err(broadcast::error::RecvError::Closed) => Ring::Closed,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Who may write a stream.
+//!
+//! A lease is a token that every append shows. Expiry only *permits* a takeover; a takeover raises the token; and
+//! whoever shows an old one is told `Fenced`, however late it comes. A lease names the process that holds it, so
+//! that a dead one on the same boot is replaced at once and nobody waits for a clock.
+
+use std::fmt;
+
+use longhaul_protocol::StreamName;
+use serde::{Deserialize, Serialize};
+
+/// The right to append to a stream, until somebody takes it over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The stream.
+    pub stream: StreamName,
+    /// What an append must show. Each takeover raises it.
+    pub token: u64,
+}
+
+/// The process behind a lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The machine.
+    pub host: String,
+    /// The boot of that machine: another boot means that the process is gone.
+    pub boot: String,
+    /// The namespace that `pid` counts in: containers share a boot but not their pids.
+    pub pid_namespace: String,
+    /// The process.
+    pub pid: u32,
+    /// When it started, in ticks since boot: pids are used again.
+    pub started: u64,
+    /// The socket on which it can be rung, within the home's folder `run`.
+    pub socket: String,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.pid, self.host)
+    }
+}
+
+impl Holder {
+    /// This process.
+    pub fn this_process() -> Self {
+        let pid = std::process::id();
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        Self {
+            host: read("/proc/sys/kernel/hostname"),
+            boot: read("/proc/sys/kernel/random/boot_id"),
+            pid_namespace: namespace.to_string_lossy().into_owned(),
+            pid,
+            started: process_start(pid).unwrap_or_default(),
+            socket: format!("{pid}.sock"),
+        }
+    }
+
+    /// Whether the process is certainly gone, as seen from another one. What can't be known is not certain: then
+    /// only expiry permits a takeover.
+    pub(crate) fn is_gone_for(&self, observer: &Self) -> bool {
+        if self.boot.is_empty() || self.host != observer.host {
+            return false;
+        }
+        if self.boot != observer.boot {
+            return true;
+        }
+        self.pid_namespace == observer.pid_namespace && process_start(self.pid) != Some(self.started)
+    }
+}
+
+/// When a process started, if it lives. One that has ended but was not waited for (a zombie) does not.
+fn process_start(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in brackets, and may itself hold brackets and spaces.
+    let mut fields = stat.get(stat.rfind(')')? + 2..)?.split(' ');
+    let state = fields.next()?;
+    let start = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(start)
+}

@@ -1,0 +1,71 @@
+//! Streams that survive: append-only, hash-chained lists of records, shared by many processes.
+//!
+//! Everything that Longhaul knows is a record in one of these streams. State is what folding them gives; it is
+//! never stored beside them.
+//!
+//! # What this crate promises
+//!
+//! - **An append that returned is there**, after `kill -9` and after power loss; one that did not is there whole or
+//!   not at all.
+//! - **One writer wins.** The other gets [`Error::Conflict`] with the true head; one whose lease was taken over gets
+//!   [`Error::Fenced`], however late it comes.
+//! - **Damage is found and named.** Every record that is read was checked against its hash first. What can still be
+//!   read stays readable.
+//! - **Nothing grows with the past.** Loading a session costs what its newest epoch costs; a read holds one page
+//!   of records in memory.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `append`, `lease`, `chain` | what an append is; who may make one; the hash that ties records together |
+//! | `inbox`, `names`, `export`, `salvaged` | what is built on the trait alone and works for any engine |
+//! | `search` | what of a record can be found, and how text is split into words, for any engine |
+//! | `home` | the folder that everything lives in: its lock, private files, atomic replacement |
+//! | `sqlite` | the default engine: one file, many processes, group commit |
+//!
+//! # Example
+//!
+//! ```
+//! use longhaul_journal::{Append, Home, Journal, Page, SqliteJournal};
+//! use longhaul_protocol::{InboxRecord, Input, InputId, JoinMode, SessionId, StreamName};
+//!
+//! # let folder = std::env::temp_dir().join(format!("longhaul-doc-{}", std::process::id()));
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let journal = SqliteJournal::open(&Home::create(&folder)?).await?;
+//! let inbox = StreamName::inbox(SessionId::generate());
+//! let input = Input { id: InputId::generate(), text: "hello".into(), images: vec![], mode: JoinMode::Join };
+//!
+//! journal.append(Append::to(&inbox).record(InboxRecord::Input(input).encode())).await?;
+//!
+//! let records = journal.read(&inbox, 1, Page::default()).await?;
+//! assert_eq!(records[0].kind, "input");
+//! # journal.close().await;
+//! # Ok::<(), longhaul_journal::Error>(()) }).unwrap();
+//! # std::fs::remove_dir_all(folder).unwrap();
+//! ```
+
+mod append;
+mod chain;
+mod error;
+mod export;
+mod home;
+mod inbox;
+mod journal;
+mod lease;
+mod names;
+mod search;
+mod sqlite;
+mod verify;
+
+pub use append::{Append, Blob, Expected, Head};
+pub use error::{Error, Result};
+pub use export::{Exported, Imported, export_session, import_session};
+pub use home::Home;
+pub use inbox::put;
+pub use journal::{Journal, Page, Ring, Rings, SessionEntry};
+pub use lease::{Holder, Lease};
+pub use names::{name_session, resolve};
+pub use search::{Hit, Search};
+pub use sqlite::{Restored, Salvaged, SqliteJournal, SqliteOptions, restore, salvage};
+pub use verify::{Damage, Report};

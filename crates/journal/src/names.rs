@@ -1,0 +1,100 @@
+//! Which key leads to which session: a fold of the stream `names`.
+
+use std::collections::{BTreeMap, HashSet};
+
+use longhaul_protocol::{
+    NamesRecord, Record, SessionDeleted, SessionId, SessionNamed, SessionRenamed, SessionTrashed, StreamName,
+};
+
+use crate::{Append, Error, Journal, Result, SessionEntry};
+
+/// What a record of the stream `names` changes in an index of keys. An engine keeps such an index, so that
+/// finding one session does not cost a look at all of them; it can be made again from the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NameChange {
+    /// The key leads to the session, if it leads nowhere yet.
+    Bind { key: String, id: SessionId },
+    /// The session has this key now.
+    Rename { id: SessionId, key: String },
+    /// The session was put away.
+    Trash { id: SessionId },
+    /// The session is gone.
+    Forget { id: SessionId },
+}
+
+impl NameChange {
+    /// What the record changes; nothing, if it is of a kind that this version doesn't know or its body is gone.
+    pub(crate) fn of(record: &Record) -> Option<Self> {
+        match NamesRecord::decode(record).ok()? {
+            NamesRecord::Named(SessionNamed { key, id }) => Some(Self::Bind { key, id }),
+            NamesRecord::Renamed(SessionRenamed { id, to, .. }) => Some(Self::Rename { id, key: to }),
+            NamesRecord::Trashed(SessionTrashed { id }) => Some(Self::Trash { id }),
+            NamesRecord::Deleted(SessionDeleted { id }) => Some(Self::Forget { id }),
+            NamesRecord::Unknown { .. } => None,
+        }
+    }
+}
+
+/// What the stream `names` says, folded: an engine's index of keys must be the same.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Sessions by id, each with its key and whether it was put away.
+    pub(crate) sessions: BTreeMap<String, (String, bool)>,
+    taken: HashSet<String>,
+}
+
+impl Names {
+    /// A key that leads somewhere keeps leading there.
+    pub(crate) fn apply(&mut self, change: NameChange) {
+        match change {
+            NameChange::Bind { key, id } => {
+                let id = id.to_string();
+                if !self.sessions.contains_key(&id) && self.taken.insert(key.clone()) {
+                    self.sessions.insert(id, (key, false));
+                }
+            }
+            NameChange::Rename { id, key } => {
+                if let Some((known, _)) = self.sessions.get_mut(&id.to_string())
+                    && self.taken.insert(key.clone())
+                {
+                    self.taken.remove(known);
+                    *known = key;
+                }
+            }
+            NameChange::Trash { id } => {
+                if let Some((_, trashed)) = self.sessions.get_mut(&id.to_string()) {
+                    *trashed = true;
+                }
+            }
+            NameChange::Forget { id } => {
+                if let Some((key, _)) = self.sessions.remove(&id.to_string()) {
+                    self.taken.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+/// The session that a key leads to.
+pub async fn resolve(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
+    journal.session(key).await?.ok_or_else(|| Error::NoSuchSession { key: key.to_owned() })
+}
+
+/// The session that a key leads to; a new one if it leads nowhere. Two processes that first use a key at the same
+/// time agree on one session, because the name is appended with the expected head.
+pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId> {
+    let names = StreamName::names();
+    let id = SessionId::generate();
+    loop {
+        let head = journal.head(&names).await?;
+        if let Some(entry) = journal.session(key).await? {
+            return Ok(entry.id);
+        }
+        let record = NamesRecord::Named(SessionNamed { key: key.to_owned(), id }).encode();
+        match journal.append(Append::to(&names).expecting(head.seq).record(record)).await {
+            Ok(_) => return Ok(id),
+            Err(Error::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What of a record can be found, and how text is split into words. Every engine uses these two functions, so
+//! that the same search finds the same records in each.
+
+use longhaul_protocol::{
+    BlobRef, ExtractRecord, Item, MemoryRecord, Record, Seq, SessionRecord, StreamName, SystemMessage,
+};
+
+/// What to look for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Search {
+    /// Words. A record is found if it has all of them, whatever their case and accents.
+    pub words: String,
+    /// The streams to look in; all, if none is named.
+    pub streams: Vec<StreamName>,
+    /// At most so many hits.
+    pub limit: usize,
+}
+
+/// A record that was found, the best first.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Hit {
+    /// The stream.
+    pub stream: StreamName,
+    /// The place.
+    pub seq: Seq,
+    /// The part of the text that holds one of the words, for people to see.
+    pub excerpt: String,
+}
+
+/// What of a record can be found by words: its own text, and blobs whose text belongs to it. Records that only
+/// repeat what another holds, or that no reader would look for, have none.
+pub(crate) struct Findable {
+    pub(crate) text: String,
+    pub(crate) blobs: Vec<BlobRef>,
+}
+
+impl Findable {
+    pub(crate) fn of(record: &Record) -> Option<Self> {
+        let family = record.stream.as_str().split('/').next().unwrap_or_default();
+        let (text, blob) = match family {
+            "session" => session_text(SessionRecord::decode(record).ok()?)?,
+            "extract" => match ExtractRecord::decode(record).ok()? {
+                ExtractRecord::Extracted(extracted) => {
+                    (lines(extracted.items.into_iter().map(|item| item.text)), None)
+                }
+                ExtractRecord::Unknown { .. } => return None,
+            },
+            "memory" => match MemoryRecord::decode(record).ok()? {
+                MemoryRecord::PagesChanged(changed) => {
+                    (lines(changed.pages.into_iter().filter_map(|page| page.text)), None)
+                }
+                MemoryRecord::Unknown { .. } => return None,
+            },
+            _ => return None,
+        };
+        let blobs: Vec<BlobRef> = blob.into_iter().filter(BlobRef::is_text).collect();
+        (!text.is_empty() || !blobs.is_empty()).then_some(Self { text, blobs })
+    }
+}
+
+fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
+    Some(match record {
+        SessionRecord::InputTaken(input) => (input.text, None),
+        SessionRecord::Block(block) => match block.item {
+            Item::Text { text, .. } | Item::Reasoning { text, .. } | Item::Note { text } => (text, None),
+            Item::ToolCall { name, arguments, .. } => (format!("{name} {arguments}"), None),
+            Item::ToolResult { content, .. } => (content, None),
+            Item::Image(_) => return None,
+        },
+        SessionRecord::ToolFinished(finished) => (finished.content, finished.whole),
+        SessionRecord::TaskStarted(task) => (format!("{}\n{}", task.description, task.command), None),
+        SessionRecord::TaskEnded(task) => (String::new(), task.output),
+        SessionRecord::Notification(notification) => (notification.text, None),
+        SessionRecord::Note(note) => (note.text, None),
+        SessionRecord::Question(question) => (question.text, None),
+        SessionRecord::Answered(answered) => (answered.answer, None),
+        SessionRecord::SystemMessage(SystemMessage { content }) => {
+            (lines(content.into_iter().map(|part| part.text)), None)
+        }
+        SessionRecord::Warning(warning) => (warning.text, None),
+        SessionRecord::SessionCreated(_)
+        | SessionRecord::EpochStarted(_)
+        | SessionRecord::OrderTaken(_)
+        | SessionRecord::TurnStarted(_)
+        | SessionRecord::StepStarted(_)
+        | SessionRecord::AttemptStarted(_)
+        | SessionRecord::Checkpoint(_)
+        | SessionRecord::AttemptEnded(_)
+        | SessionRecord::Usage(_)
+        | SessionRecord::ToolStarted(_)
+        | SessionRecord::CompactStart(_)
+        | SessionRecord::CompactDone(_)
+        | SessionRecord::CompactFailed(_)
+        | SessionRecord::Stubbed(_)
+        | SessionRecord::ModelChanged(_)
+        | SessionRecord::TurnEnded(_)
+        | SessionRecord::Unknown { .. } => return None,
+    })
+}
+
+fn lines(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// Sets the characters of scripts that are written without spaces apart, so that each counts as a word. A search
+/// for several of them in a row is a search for that row, which finds words of any length wherever they stand.
+pub(crate) fn set_apart(text: &str) -> String {
+    let mut apart = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_unspaced(character) {
+            apart.extend([' ', character, ' ']);
+        } else {
+            apart.push(character);
+        }
+    }
+    apart
+}
+
+/// Whether a character belongs to a script without spaces between words, or, as in Korean, with endings that
+/// cling to them.
+fn is_unspaced(character: char) -> bool {
+    matches!(character,
+        '\u{0e00}'..='\u{0eff}'       // Thai, Lao
+        | '\u{1000}'..='\u{109f}'     // Myanmar
+        | '\u{1780}'..='\u{17ff}'     // Khmer
+        | '\u{3040}'..='\u{312f}'     // Hiragana, Katakana, Bopomofo
+        | '\u{31f0}'..='\u{31ff}'
+        | '\u{3400}'..='\u{4dbf}'     // Han
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{20000}'..='\u{323af}'
+        | '\u{ac00}'..='\u{d7a3}'     // Hangul
+        | '\u{ff66}'..='\u{ff9f}')
+}
+
+/// The words of a search, each ready to be looked for as a row of what [`set_apart`] makes of it.
+pub(crate) fn terms(words: &str) -> impl Iterator<Item = String> {
+    let findable = |term: &&str| term.chars().any(char::is_alphanumeric);
+    words.split_whitespace().filter(findable).map(set_apart)
+}
+
+/// The part of a text around the first of the words, in one line.
+pub(crate) fn excerpt(text: &str, words: &str) -> String {
+    const AROUND: usize = 60;
+    let lower = text.to_lowercase();
+    let found =
+        words.split_whitespace().filter_map(|word| lower.find(&word.to_lowercase())).min().unwrap_or(0);
+    // Lower case can have another length; the place is only a hint, so count characters, not bytes.
+    let place = lower[..found].chars().count();
+    let part: String = text.chars().skip(place.saturating_sub(AROUND)).take(3 * AROUND).collect();
+    part.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+#[path = "search_tests.rs"]
+mod tests;

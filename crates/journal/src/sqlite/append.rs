@@ -1,0 +1,174 @@
+//! What happens to one append inside a commit.
+
+use longhaul_protocol::{At, Body, Hash, NewRecord, Record, StreamName, blob_refs};
+use rusqlite::{Connection, params};
+
+use crate::chain::{ChainCheck, Link};
+use crate::names::NameChange;
+use crate::sqlite::lease;
+use crate::sqlite::rows::{self, StreamNumber};
+use crate::sqlite::writer::Commit;
+use crate::{Append, Blob, Error, Expected, Head, Result};
+
+/// A body larger than this belongs into a blob.
+const LARGEST_BODY: usize = 16 << 20;
+/// A blob larger than this belongs into a file.
+const LARGEST_BLOB: usize = 32 << 20;
+
+/// An append with everything that can be computed before its turn at the writer comes.
+pub(crate) struct Prepared {
+    append: Append,
+    /// For each record, the hash of its body and the blobs that it refers to.
+    bodies: Vec<(Hash, Vec<Hash>)>,
+}
+
+impl Prepared {
+    pub(crate) fn new(append: Append) -> Result<Self> {
+        for blob in &append.blobs {
+            fits("a blob", blob.bytes.len(), LARGEST_BLOB)?;
+        }
+        let body = |record: &NewRecord| {
+            let text = record.body.get();
+            fits("a record", text.len(), LARGEST_BODY)?;
+            Ok((Hash::of(text), blob_refs(text).into_iter().map(|blob| blob.hash).collect()))
+        };
+        let bodies = append.records.iter().map(body).collect::<Result<_>>()?;
+        Ok(Self { append, bodies })
+    }
+
+    /// Checks what the writer believes, then inserts. Returns the records as they stand.
+    pub(crate) fn perform(self, commit: &mut Commit<'_>) -> Result<Vec<Record>> {
+        let Append { stream, expected, lease, records, blobs } = self.append;
+        let number = commit.stream(&stream)?;
+        lease::check(commit, number, &stream, lease.as_ref())?;
+        let mut head = commit.sql(rows::head(commit.db, number))?;
+        if let Expected::Head(seq) = expected
+            && seq != head.seq
+        {
+            return Err(Error::Conflict { stream, head });
+        }
+        let given = insert_blobs(commit, blobs)?;
+        let mut placed = Vec::with_capacity(records.len());
+        for (NewRecord { kind, body, key }, (body_hash, refs)) in records.into_iter().zip(self.bodies) {
+            if let Some(key) = key
+                && let Some(seq) = commit.sql(rows::with_key(commit.db, number, key))?
+            {
+                return Err(Error::Duplicate { stream, seq });
+            }
+            let (seq, at, prev) = (head.seq + 1, commit.now, head.hash);
+            let hash = Link { stream: &stream, seq, at, kind: &kind, key, prev, body_hash }.hash();
+            head = Head { seq, hash };
+            let record =
+                Record { stream: stream.clone(), seq, at, kind, key, body: Body::Here(body), prev, hash };
+            insert(commit, number, &record, &refs, &given)?;
+            placed.push(record);
+        }
+        drop_unused(commit, &given)?;
+        Ok(placed)
+    }
+}
+
+fn fits(what: &'static str, bytes: usize, limit: usize) -> Result<()> {
+    if bytes > limit { Err(Error::TooLarge { what, bytes, limit }) } else { Ok(()) }
+}
+
+/// Inserts records that have their places, times and hashes already, if they go on where their stream ends.
+pub(crate) fn adopt(commit: &mut Commit<'_>, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
+    let given = insert_blobs(commit, blobs)?;
+    for record in records {
+        let number = commit.stream(&record.stream)?;
+        lease::check(commit, number, &record.stream, None)?;
+        let head = commit.sql(rows::head(commit.db, number))?;
+        let mut chain = ChainCheck::from(head.seq + 1);
+        let follows = chain.follow(&record).is_ok() && record.prev == head.hash;
+        if !follows {
+            return Err(Error::Conflict { stream: record.stream, head });
+        }
+        let refs: Vec<Hash> =
+            record.text().map(blob_refs).unwrap_or_default().iter().map(|blob| blob.hash).collect();
+        insert(commit, number, &record, &refs, &given)?;
+    }
+    drop_unused(commit, &given)
+}
+
+fn insert(
+    commit: &mut Commit<'_>,
+    number: StreamNumber,
+    record: &Record,
+    refs: &[Hash],
+    given: &[Hash],
+) -> Result<()> {
+    let row = number.row(record.seq);
+    let (gone, body) = match &record.body {
+        Body::Here(body) => (None, Some(body.get())),
+        Body::Gone(gone) => (Some(rows::encode_gone(gone)), None),
+    };
+    let (At(at), kind, key) = (record.at, &record.kind, record.key.as_ref().map(Hash::as_bytes));
+    let write = |db: &Connection| {
+        db.prepare_cached(
+            "INSERT INTO records (id, at, kind, key, prev, hash, gone, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![row, at, kind, key, record.prev.as_bytes(), record.hash.as_bytes(), gone, body])
+    };
+    commit.sql(write(commit.db))?;
+    for blob in refs {
+        if !given.contains(blob) && !commit.sql(has_blob(commit.db, *blob))? {
+            return Err(Error::MissingBlob { stream: record.stream.clone(), hash: *blob });
+        }
+        let write = |db: &Connection| {
+            db.prepare_cached("INSERT OR IGNORE INTO blob_uses (blob, record) VALUES (?1, ?2)")?
+                .execute(params![blob.as_bytes(), row])
+        };
+        commit.sql(write(commit.db))?;
+    }
+    if record.stream == StreamName::names()
+        && let Some(change) = NameChange::of(record)
+    {
+        commit.sql(rename(commit.db, &change))?;
+    }
+    commit.touched.push((record.stream.clone(), Head { seq: record.seq, hash: record.hash }));
+    Ok(())
+}
+
+/// Keeps the index of keys in step with the stream `names`. A key that leads somewhere keeps leading there.
+pub(crate) fn rename(db: &Connection, change: &NameChange) -> rusqlite::Result<usize> {
+    match change {
+        NameChange::Bind { key, id } => db
+            .prepare_cached("INSERT OR IGNORE INTO sessions (id, key, trashed) VALUES (?1, ?2, 0)")?
+            .execute(params![id.to_string(), key]),
+        NameChange::Rename { id, key } => db
+            .prepare_cached("UPDATE OR IGNORE sessions SET key = ?2 WHERE id = ?1")?
+            .execute(params![id.to_string(), key]),
+        NameChange::Trash { id } => {
+            db.prepare_cached("UPDATE sessions SET trashed = 1 WHERE id = ?1")?.execute([id.to_string()])
+        }
+        NameChange::Forget { id } => {
+            db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id.to_string()])
+        }
+    }
+}
+
+fn has_blob(db: &Connection, hash: Hash) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?.exists([hash.as_bytes()])
+}
+
+/// Returns the addresses of what was given.
+fn insert_blobs(commit: &Commit<'_>, blobs: Vec<Blob>) -> Result<Vec<Hash>> {
+    let write = |db: &Connection, blob: &Blob| {
+        db.prepare_cached("INSERT OR IGNORE INTO blobs (hash, bytes) VALUES (?1, ?2)")?
+            .execute(params![blob.hash.as_bytes(), blob.bytes])
+    };
+    blobs.into_iter().map(|blob| commit.sql(write(commit.db, &blob)).map(|_| blob.hash)).collect()
+}
+
+/// Blobs that came along but that no record refers to are not kept.
+fn drop_unused(commit: &Commit<'_>, given: &[Hash]) -> Result<()> {
+    given.iter().try_for_each(|blob| commit.sql(drop_blob_if_unused(commit.db, *blob)).map(|_| ()))
+}
+
+pub(crate) fn drop_blob_if_unused(db: &Connection, blob: Hash) -> rusqlite::Result<usize> {
+    db.prepare_cached(
+        "DELETE FROM blobs WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob = ?1)",
+    )?
+    .execute([blob.as_bytes()])
+}

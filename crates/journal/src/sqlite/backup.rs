@@ -1,0 +1,146 @@
+//! A consistent copy of everything, and the way back.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use longhaul_protocol::StreamName;
+use rusqlite::Connection;
+
+use crate::home::{Home, create_new, io_error, partial_path, sync_folder_of};
+use crate::sqlite::readers::{connect_at_rest, connect_to_read};
+use crate::sqlite::schema::{self, FORMAT, FileKind};
+use crate::sqlite::{check, connect, failure, heads, rows, writer};
+use crate::{Error, Head, Report, Result};
+
+/// What a restore has done.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// What is in the journal now.
+    pub report: Report,
+    /// Where the journal that it replaced is kept, if there was one.
+    pub kept: Option<PathBuf>,
+}
+
+/// Writes a copy of everything to a new file, and reads the copy back.
+pub(crate) fn backup(db: &Connection, file: &Path) -> Result<Report> {
+    if file.exists() {
+        return Err(Error::Exists { path: file.to_owned() });
+    }
+    let partial = partial_path(file);
+    let _ = fs::remove_file(&partial);
+    let copied = copy_to(db, &partial).and_then(|()| {
+        let report = check::verify(&connect_to_read(&partial, None)?, None);
+        // Linking, unlike renaming, never replaces what appeared meanwhile.
+        fs::hard_link(&partial, file).and_then(|()| sync_folder_of(file)).map_err(|error| {
+            match error.kind() {
+                std::io::ErrorKind::AlreadyExists => Error::Exists { path: file.to_owned() },
+                _ => io_error(file, &error),
+            }
+        })?;
+        Ok(report)
+    });
+    let _ = fs::remove_file(&partial);
+    copied
+}
+
+/// Copies a journal as it stands at this moment to a new file, durably.
+fn copy_to(db: &Connection, file: &Path) -> Result<()> {
+    drop(create_new(file)?);
+    db.execute("VACUUM INTO ?1", [file.to_string_lossy()]).map_err(|error| failure(file, &error))?;
+    File::open(file).and_then(|file| file.sync_all()).map_err(|error| io_error(file, &error))
+}
+
+/// Replaces a home's journal by a backup, after reading all of it. The old one is kept in the trash.
+pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
+    let bad = |reason: String| Error::BadFile { path: file.to_owned(), reason };
+    match schema::file_kind(file)? {
+        FileKind::Missing => return Err(bad("there is no such file".to_owned())),
+        FileKind::Journal { format } if format > FORMAT => {
+            return Err(Error::Newer { path: file.to_owned(), format, known: FORMAT });
+        }
+        FileKind::Journal { .. } => {}
+    }
+    let source = connect_to_read(file, None)?;
+    let report = check::verify(&source, None);
+    if let Some(damage) = report.damage.first() {
+        return Err(bad(format!("the backup is damaged: {damage}")));
+    }
+    let alone = home.lock_alone("restoring a backup")?;
+    let partial = partial_path(&home.journal_file());
+    let _ = fs::remove_file(&partial);
+    copy_to(&source, &partial)?;
+    set_write_ahead(&partial)?;
+    // From here on the restore is decided: whoever opens the home finishes it.
+    let restoring = restoring_file(home);
+    fs::rename(&partial, &restoring)
+        .and_then(|()| sync_folder_of(&restoring))
+        .map_err(|error| io_error(&restoring, &error))?;
+    let kept = replace(home)?;
+    drop(alone);
+    Ok(Restored { report, kept })
+}
+
+/// Finishes a restore that a crash has cut short.
+pub(crate) fn finish_restore(home: &Home) -> Result<()> {
+    if restoring_file(home).exists() {
+        let _alone = home.lock_alone("finishing a restore")?;
+        if restoring_file(home).exists() {
+            replace(home)?;
+        }
+    }
+    Ok(())
+}
+
+fn restoring_file(home: &Home) -> PathBuf {
+    home.folder().join("journal.db.restoring")
+}
+
+fn set_write_ahead(path: &Path) -> Result<()> {
+    let db = connect(path, None)?;
+    db.pragma_update(None, "journal_mode", "wal").map_err(|error| failure(path, &error))?;
+    db.close().map_err(|(_, error)| failure(path, &error))
+}
+
+/// Puts the restored file into its place. Each step may be the last before a crash: the next run repeats them all,
+/// and until the last one `journal.db.restoring` stands.
+fn replace(home: &Home) -> Result<Option<PathBuf>> {
+    let (path, restoring) = (home.journal_file(), restoring_file(home));
+    let said = |error: std::io::Error| io_error(&path, &error);
+    let kept = match path.exists() {
+        false => None,
+        true => Some(keep_old(home).map_err(said)?),
+    };
+    heads::write(home, heads_in(&restoring)?)?;
+    for cached in ["search.db", "search.db-wal", "search.db-shm"] {
+        let _ = fs::remove_file(home.folder().join("cache").join(cached));
+    }
+    fs::rename(&restoring, &path).and_then(|()| sync_folder_of(&path)).map_err(said)?;
+    Ok(kept)
+}
+
+/// Keeps the old journal in the trash, its log with it: left behind, the log would be played into the new file.
+fn keep_old(home: &Home) -> std::io::Result<PathBuf> {
+    let path = home.journal_file();
+    let trash = home.subfolder("trash").map_err(std::io::Error::other)?;
+    let kept = trash.join(format!("journal-{}.db", writer::now().0));
+    fs::hard_link(&path, &kept)?;
+    let log = path.with_extension("db-wal");
+    if log.exists() {
+        fs::rename(&log, kept.with_extension("db-wal"))?;
+    }
+    let _ = fs::remove_file(path.with_extension("db-shm"));
+    Ok(kept)
+}
+
+fn heads_in(path: &Path) -> Result<BTreeMap<StreamName, Head>> {
+    let db = connect_at_rest(path, None)?;
+    let read = || -> rusqlite::Result<BTreeMap<StreamName, Head>> {
+        let streams = rows::streams(&db)?.into_iter();
+        streams
+            .map(|(number, name)| Ok((name, rows::head(&db, number)?)))
+            .filter(|head| !matches!(head, Ok((_, Head::EMPTY))))
+            .collect()
+    };
+    read().map_err(|error| failure(path, &error))
+}

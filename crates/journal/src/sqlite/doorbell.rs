@@ -1,0 +1,181 @@
+//! The socket on which other processes ring this one: `run/<pid>.sock`, named in its leases.
+//!
+//! Lines of JSON go one way. The first must hold the home's token; each one after it names a stream:
+//! `{"token":"…"}`, then `{"ring":"session/…"}`. What a newer version says besides is ignored.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use longhaul_protocol::{Hash, StreamName};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+
+use crate::home::{Home, create_once, io_error};
+use crate::{Holder, Result};
+
+/// How long a caller may take; a ring is a hint and not worth waiting for.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The longest conversation that is listened to.
+const LONGEST: u64 = 16 << 10;
+/// How many rings may wait for a slow listener before it is told that it missed some.
+const WAITING: usize = 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Greeting {
+    token: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Message {
+    ring: Option<StreamName>,
+}
+
+/// The doorbell of this process. It is gone when it is dropped.
+pub(crate) struct Doorbell {
+    rings: broadcast::Sender<StreamName>,
+    listening: JoinHandle<()>,
+    folder: RunFolder,
+    socket: String,
+}
+
+/// The folder `run`, held open: an address through it is short, however deep the home lies, and follows a home
+/// that is moved.
+struct RunFolder {
+    path: PathBuf,
+    handle: File,
+}
+
+impl RunFolder {
+    fn open(home: &Home) -> Result<Self> {
+        let path = home.subfolder("run")?;
+        let handle = File::open(&path).map_err(|error| io_error(&path, &error))?;
+        Ok(Self { path, handle })
+    }
+
+    /// The address of a socket. Only Linux has short ones.
+    fn address(&self, socket: &str) -> PathBuf {
+        let folder = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
+        if folder.exists() { folder.join(socket) } else { self.path.join(socket) }
+    }
+
+    /// The home's token, made if there is none.
+    fn token(&self) -> Result<String> {
+        let path = self.path.join("token");
+        if let Ok(token) = std::fs::read_to_string(&path) {
+            return Ok(token);
+        }
+        let mut random = [0; 32];
+        let source = Path::new("/dev/urandom");
+        File::open(source)
+            .and_then(|mut file| file.read_exact(&mut random))
+            .map_err(|error| io_error(source, &error))?;
+        let token = Hash::from_bytes(random).to_string();
+        create_once(&path, token.as_bytes())?;
+        std::fs::read_to_string(&path).map_err(|error| io_error(&path, &error))
+    }
+}
+
+impl Doorbell {
+    /// Begins to listen.
+    pub(crate) fn hang(home: &Home) -> Result<Self> {
+        let folder = RunFolder::open(home)?;
+        let socket = Holder::this_process().socket;
+        let address = folder.address(&socket);
+        folder.sweep(&socket);
+        let token = folder.token()?;
+        let listener =
+            UnixListener::bind(&address).map_err(|error| io_error(&folder.path.join(&socket), &error))?;
+        let rings = broadcast::Sender::new(WAITING);
+        let listening = tokio::spawn(listen(listener, token, rings.clone()));
+        Ok(Self { rings, listening, folder, socket })
+    }
+
+    /// The rings from now on.
+    pub(crate) fn rings(&self) -> broadcast::Receiver<StreamName> {
+        self.rings.subscribe()
+    }
+
+    /// Rings this process itself.
+    pub(crate) fn ring(&self, stream: &StreamName) {
+        // Nobody listens: then nobody needs to know.
+        let _ = self.rings.send(stream.clone());
+    }
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        self.listening.abort();
+        let _ = std::fs::remove_file(self.folder.path.join(&self.socket));
+    }
+}
+
+impl RunFolder {
+    /// Removes sockets on which nobody listens any more, and one of our own number that a dead process left.
+    fn sweep(&self, own: &str) {
+        let names = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for name in names.filter_map(|entry| entry.file_name().into_string().ok()) {
+            if !name.ends_with(".sock") {
+                continue;
+            }
+            let nobody = || std::os::unix::net::UnixStream::connect(self.address(&name)).is_err();
+            if name == own || nobody() {
+                let _ = std::fs::remove_file(self.path.join(&name));
+            }
+        }
+    }
+}
+
+async fn listen(listener: UnixListener, token: String, rings: broadcast::Sender<StreamName>) {
+    loop {
+        match listener.accept().await {
+            Ok((caller, _)) => {
+                let hearing = hear(caller, token.clone(), rings.clone());
+                tokio::spawn(tokio::time::timeout(PATIENCE, hearing));
+            }
+            // Too many open files, for example: it passes.
+            Err(_) => tokio::time::sleep(PATIENCE).await,
+        }
+    }
+}
+
+/// Passes on what a caller rings for, once it has shown the token. `None`: it hung up or said something odd.
+async fn hear(caller: UnixStream, token: String, rings: broadcast::Sender<StreamName>) -> Option<()> {
+    let mut lines = BufReader::new(caller.take(LONGEST)).lines();
+    let greeting: Greeting = serde_json::from_str(&lines.next_line().await.ok()??).ok()?;
+    if greeting.token != token {
+        return None;
+    }
+    while let Some(line) = lines.next_line().await.ok()? {
+        let message: Message = serde_json::from_str(&line).ok()?;
+        if let Some(stream) = message.ring {
+            let _ = rings.send(stream);
+        }
+    }
+    Some(())
+}
+
+/// Rings another process. It may be gone, or not listen: a ring is a hint, the records are the fact.
+pub(crate) async fn ring(home: &Home, holder: &Holder, stream: &StreamName) -> Result<()> {
+    let folder = RunFolder::open(home)?;
+    let greeting = Greeting { token: folder.token()? };
+    let message = Message { ring: Some(stream.clone()) };
+    let form = "structs of strings are always JSON";
+    let lines = format!(
+        "{}\n{}\n",
+        serde_json::to_string(&greeting).expect(form),
+        serde_json::to_string(&message).expect(form)
+    );
+    let call = async {
+        let mut door = UnixStream::connect(folder.address(&holder.socket)).await?;
+        door.write_all(lines.as_bytes()).await?;
+        door.shutdown().await
+    };
+    let _ = tokio::time::timeout(PATIENCE, call).await;
+    Ok(())
+}

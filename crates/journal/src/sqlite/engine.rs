@@ -1,0 +1,296 @@
+//! The engine as others see it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use longhaul_protocol::{Hash, Record, Seq, StreamName};
+use tokio::sync::OnceCell;
+
+use crate::chain::ChainCheck;
+use crate::home::{Home, HomeLock};
+use crate::sqlite::append::{Prepared, adopt};
+use crate::sqlite::doorbell::{self, Doorbell};
+use crate::sqlite::index::Index;
+use crate::sqlite::readers::Readers;
+use crate::sqlite::rows::{self, Found, StreamNumber};
+use crate::sqlite::schema::{self, FORMAT, FileKind};
+use crate::sqlite::writer::{Queue, Writer};
+use crate::sqlite::{backup, check, erase, heads, lease};
+use crate::{
+    Append, Blob, Error, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search, SessionEntry,
+};
+
+/// A journal in a home's `journal.db`.
+pub struct SqliteJournal {
+    home: Home,
+    readers: Readers,
+    index: Arc<Index>,
+    /// Why nothing can be written, where that is so.
+    queue: std::result::Result<Queue, Error>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    doorbell: OnceCell<Doorbell>,
+    _together: Option<HomeLock>,
+}
+
+/// What can be set, mostly for tests: the defaults are for everybody.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// How long a lease stands without a sign of its holder.
+    pub lease_expiry: Duration,
+    /// How many pages the log may have before it is moved to the file.
+    pub checkpoint_pages: u32,
+    /// The SQLite file layer to use, for tests that record or refuse what reaches the disk.
+    pub vfs: Option<String>,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self { lease_expiry: Duration::from_secs(10), checkpoint_pages: 1_000, vfs: None }
+    }
+}
+
+impl SqliteJournal {
+    /// Opens the journal of a home, or makes one. A file of an older format is brought up to date first; one of a
+    /// newer format is opened for reading only.
+    pub async fn open(home: &Home) -> Result<Self> {
+        Self::open_with(home, SqliteOptions::default()).await
+    }
+
+    /// The same, with options.
+    pub async fn open_with(home: &Home, options: SqliteOptions) -> Result<Self> {
+        let home = home.clone();
+        let opened = tokio::task::spawn_blocking(move || Self::open_now(&home, &options));
+        opened.await.map_err(|_| Error::Closed)?
+    }
+
+    fn open_now(home: &Home, options: &SqliteOptions) -> Result<Self> {
+        let path = home.journal_file();
+        let vfs = options.vfs.as_deref();
+        backup::finish_restore(home)?;
+        if let FileKind::Journal { format } = schema::file_kind(&path)?
+            && format < FORMAT
+        {
+            schema::migrate(home, vfs)?;
+        }
+        let together = home.lock_shared()?;
+        let format = match schema::file_kind(&path)? {
+            FileKind::Journal { format } => format,
+            FileKind::Missing => {
+                let noted = heads::load(home)?;
+                if !noted.is_empty() {
+                    return Err(Error::Missing { path, heads: home.heads_file(), streams: noted.len() });
+                }
+                schema::create(&path, vfs)?;
+                FORMAT
+            }
+        };
+        let (queue, thread) = if format > FORMAT {
+            (Err(Error::Newer { path: path.clone(), format, known: FORMAT }), None)
+        } else {
+            match Writer::start(home, options) {
+                Ok((queue, thread)) => (Ok(queue), Some(thread)),
+                // What can't be written can still be read.
+                Err(error @ Error::ReadOnly { .. }) => (Err(error), None),
+                Err(error) => return Err(error),
+            }
+        };
+        Ok(Self {
+            home: home.clone(),
+            readers: Readers::new(&path, vfs),
+            index: Arc::new(Index::new(home)),
+            queue,
+            thread: Mutex::new(thread),
+            doorbell: OnceCell::new(),
+            _together: together,
+        })
+    }
+
+    /// Why nothing can be written, where that is so.
+    pub fn read_only(&self) -> Option<&Error> {
+        self.queue.as_ref().err()
+    }
+
+    fn queue(&self) -> Result<&Queue> {
+        self.queue.as_ref().map_err(Clone::clone)
+    }
+
+    /// Reads of one stream; `none` is the answer if there is no such stream.
+    async fn of_stream<T: Send + 'static>(
+        &self,
+        stream: &StreamName,
+        none: T,
+        act: impl FnOnce(&rusqlite::Connection, StreamNumber) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let stream = stream.clone();
+        self.readers
+            .read(move |db| match rows::number_of(db, &stream)? {
+                Some(number) => act(db, number),
+                None => Ok(none),
+            })
+            .await
+    }
+
+    fn shut(&self) {
+        if let Ok(queue) = &self.queue {
+            queue.close();
+        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic there has been answered with `Closed` to everybody who waited.
+            let _ = thread.join();
+        }
+        self.readers.close();
+    }
+}
+
+impl Drop for SqliteJournal {
+    fn drop(&mut self) {
+        self.shut();
+    }
+}
+
+#[async_trait]
+impl Journal for SqliteJournal {
+    async fn append(&self, append: Append) -> Result<Vec<Record>> {
+        let prepared = Prepared::new(append)?;
+        self.queue()?.commit(move |commit| prepared.perform(commit)).await
+    }
+
+    async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
+        let name = stream.clone();
+        let rows = self
+            .of_stream(stream, Vec::new(), move |db, number| {
+                rows::page(db, (number, &name), from.max(1), page)
+            })
+            .await?;
+        let mut chain = ChainCheck::from(from);
+        let mut records = Vec::with_capacity(rows.len());
+        for row in rows {
+            let seq = chain.next_seq();
+            let verdict = match row {
+                Found::Record(record) => chain.follow(&record).map(|()| record),
+                Found::Unreadable(_, reason) => Err(reason.to_owned()),
+            };
+            match verdict {
+                Ok(record) => records.push(record),
+                Err(reason) if records.is_empty() => {
+                    return Err(Error::Damaged { stream: stream.clone(), seq, reason });
+                }
+                Err(_) => break,
+            }
+        }
+        Ok(records)
+    }
+
+    async fn head(&self, stream: &StreamName) -> Result<Head> {
+        self.of_stream(stream, Head::EMPTY, rows::head).await
+    }
+
+    async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>> {
+        self.of_stream(stream, None, rows::newest_epoch).await
+    }
+
+    async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>> {
+        let key = Hash::of(key);
+        self.of_stream(stream, None, move |db, number| rows::with_key(db, number, key)).await
+    }
+
+    async fn streams(&self) -> Result<Vec<StreamName>> {
+        let streams = self.readers.read(rows::streams).await?;
+        Ok(streams.into_iter().map(|(_, name)| name).collect())
+    }
+
+    async fn session(&self, key: &str) -> Result<Option<SessionEntry>> {
+        let key = key.to_owned();
+        self.readers.read(move |db| rows::session(db, &key)).await
+    }
+
+    async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>> {
+        let after = after.map(str::to_owned);
+        self.readers.read(move |db| rows::sessions(db, after.as_deref(), limit)).await
+    }
+
+    async fn acquire(&self, stream: &StreamName) -> Result<Lease> {
+        let stream = stream.clone();
+        self.queue()?.commit(move |commit| lease::acquire(commit, &stream)).await
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<()> {
+        let lease = lease.clone();
+        self.queue()?.commit(move |commit| lease::renew(commit, &lease)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<()> {
+        let lease = lease.clone();
+        self.queue()?.commit(move |commit| lease::release(commit, &lease)).await
+    }
+
+    async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>> {
+        let stream = stream.clone();
+        self.readers.read(move |db| lease::holder(db, &stream)).await
+    }
+
+    async fn ring(&self, stream: &StreamName) -> Result<()> {
+        let Some(holder) = self.holder(stream).await? else { return Ok(()) };
+        match self.doorbell.get() {
+            Some(doorbell) if holder == Holder::this_process() => {
+                doorbell.ring(stream);
+                Ok(())
+            }
+            _ => doorbell::ring(&self.home, &holder, stream).await,
+        }
+    }
+
+    async fn rings(&self) -> Result<Rings> {
+        let doorbell = self.doorbell.get_or_try_init(|| async { Doorbell::hang(&self.home) }).await?;
+        Ok(Rings(doorbell.rings()))
+    }
+
+    async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
+        let bytes = self.readers.read(move |db| rows::blob(db, hash)).await?;
+        let bytes = bytes.ok_or(Error::NoSuchBlob { hash })?;
+        if Hash::of(&bytes) == hash {
+            return Ok(bytes);
+        }
+        let reason = format!("the blob {hash} does not match its hash");
+        Err(Error::Corrupt { path: self.home.journal_file(), reason })
+    }
+
+    async fn erase(&self, stream: &StreamName, seq: Seq, reason: &str) -> Result<()> {
+        let (stream, reason, index) = (stream.clone(), reason.to_owned(), Arc::clone(&self.index));
+        self.queue()?.commit(move |commit| erase::erase(commit, &stream, seq, &reason)).await?;
+        self.queue()?.alone(move |writer| index.reset().and_then(|()| erase::scrub(writer))).await
+    }
+
+    async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
+        let (stream, lease, index) = (stream.clone(), lease.cloned(), Arc::clone(&self.index));
+        self.queue()?.commit(move |commit| erase::remove(commit, &stream, lease.as_ref())).await?;
+        self.queue()?.alone(move |_| index.reset()).await
+    }
+
+    async fn adopt(&self, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
+        self.queue()?.commit(move |commit| adopt(commit, records, blobs)).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
+        let (search, index) = (search.clone(), Arc::clone(&self.index));
+        self.readers.with(move |db| index.search(db, &search)).await
+    }
+
+    async fn verify(&self) -> Result<Report> {
+        let home = self.home.clone();
+        self.readers.with(move |db| Ok(check::verify(db, Some(&home)))).await
+    }
+
+    async fn backup(&self, file: &Path) -> Result<Report> {
+        let file = file.to_owned();
+        self.readers.with(move |db| backup::backup(db, &file)).await
+    }
+
+    async fn close(&self) {
+        self.shut();
+    }
+}

@@ -1,0 +1,81 @@
+//! Taking bytes away for good: the body of one record, or a whole stream.
+
+use longhaul_protocol::{Body, Gone, Hash, Record, Seq, StreamName};
+use rusqlite::{Connection, params};
+
+use crate::sqlite::append::drop_blob_if_unused;
+use crate::sqlite::rows::{self, Found, StreamNumber};
+use crate::sqlite::writer::{Commit, Writer};
+use crate::sqlite::{failure, lease};
+use crate::{Error, Head, Lease, Page, Result};
+
+/// Replaces a body by a stub.
+pub(crate) fn erase(commit: &mut Commit<'_>, stream: &StreamName, seq: Seq, reason: &str) -> Result<()> {
+    let number = commit.sql(rows::number_of(commit.db, stream))?;
+    let head = match number {
+        Some(number) => commit.sql(rows::head(commit.db, number))?.seq,
+        None => 0,
+    };
+    let none = Error::NoSuchRecord { stream: stream.clone(), seq, head };
+    let Some(number) = number.filter(|_| seq >= 1 && seq <= head) else { return Err(none) };
+    let record = record(commit, (number, stream), seq)?;
+    let body_hash = match &record.body {
+        Body::Here(body) => Hash::of(body.get()),
+        // Gone already: the first stub stands.
+        Body::Gone(_) => return Ok(()),
+    };
+    let gone = Gone { at: commit.now, reason: reason.to_owned(), body_hash: Some(body_hash) };
+    let row = number.row(seq);
+    let write = |db: &Connection| {
+        db.prepare_cached("UPDATE records SET gone = ?2, body = NULL WHERE id = ?1")?
+            .execute(params![row, rows::encode_gone(&gone)])?;
+        drop_uses(db, row, row + 1)
+    };
+    commit.sql(write(commit.db))
+}
+
+fn record(commit: &Commit<'_>, stream: (StreamNumber, &StreamName), seq: Seq) -> Result<Record> {
+    let first = commit.sql(rows::page(commit.db, stream, seq, Page { records: 1, bytes: 0 }))?.pop();
+    match first {
+        Some(Found::Record(record)) if record.seq == seq => Ok(record),
+        Some(Found::Unreadable(at, reason)) if at == seq => {
+            Err(Error::Damaged { stream: stream.1.clone(), seq, reason: reason.to_owned() })
+        }
+        _ => Err(Error::Damaged { stream: stream.1.clone(), seq, reason: "it is missing".to_owned() }),
+    }
+}
+
+/// Forgets which blobs the records of these rows refer to, and drops those that nobody else refers to.
+fn drop_uses(db: &Connection, from: i64, before: i64) -> rusqlite::Result<()> {
+    let blobs: Vec<[u8; 32]> = db
+        .prepare_cached("SELECT DISTINCT blob FROM blob_uses WHERE record >= ?1 AND record < ?2")?
+        .query_map([from, before], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    db.prepare_cached("DELETE FROM blob_uses WHERE record >= ?1 AND record < ?2")?.execute([from, before])?;
+    blobs.into_iter().try_for_each(|blob| drop_blob_if_unused(db, Hash::from_bytes(blob)).map(|_| ()))
+}
+
+/// Removes a stream with all its records.
+pub(crate) fn remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
+    let Some(number) = commit.sql(rows::number_of(commit.db, stream))? else { return Ok(()) };
+    lease::check(commit, number, stream, lease)?;
+    let write = |db: &Connection| {
+        let (from, before) = (number.row(0), number.end());
+        drop_uses(db, from, before)?;
+        db.execute("DELETE FROM records WHERE id >= ?1 AND id < ?2", [from, before])?;
+        db.execute("DELETE FROM leases WHERE stream = ?1", [number.0])?;
+        db.execute("DELETE FROM streams WHERE id = ?1", [number.0])
+    };
+    commit.sql(write(commit.db))?;
+    commit.touched.push((stream.clone(), Head::EMPTY));
+    Ok(())
+}
+
+/// Rewrites the file, so that no page keeps bytes that were deleted from it, and empties the log.
+///
+/// Overwriting what is deleted (`secure_delete`) is not enough: when the tree was rebalanced, copies of a row may
+/// have been left in the slack of pages that it has moved away from.
+pub(crate) fn scrub(writer: &mut Writer) -> Result<()> {
+    writer.db.execute_batch("VACUUM").map_err(|error| failure(&writer.path, &error))?;
+    writer.checkpoint("TRUNCATE")
+}

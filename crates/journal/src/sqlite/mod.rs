@@ -1,0 +1,88 @@
+//! The default engine: one SQLite file (WAL, `synchronous=FULL`), shared by many processes.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `schema` | the tables and their formats |
+//! | `rows` | reading: from tables to records |
+//! | `writer` | one thread that commits the appends of all sessions together |
+//! | `append`, `lease` | what happens inside such a commit |
+//! | `readers` | a small pool of connections that never wait for the writer |
+//! | `doorbell` | the socket on which other processes ring this one |
+//! | `index` | the search index, in a file of its own |
+//! | `heads` | the last known heads, so that a lost tail is said |
+//! | `check`, `carve`, `backup` | verify; salvage; backup and restore |
+
+mod append;
+mod backup;
+mod carve;
+mod check;
+mod doorbell;
+mod engine;
+mod erase;
+mod heads;
+mod index;
+mod lease;
+mod readers;
+mod rows;
+mod schema;
+mod writer;
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+pub use backup::{Restored, restore};
+pub use carve::{Salvaged, salvage};
+pub use engine::{SqliteJournal, SqliteOptions};
+
+use crate::home::lock_holder;
+use crate::{Error, Result};
+
+/// How long a statement waits for a lock of another process before it gives up.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// A connection that may write.
+fn connect(path: &Path, vfs: Option<&str>) -> Result<Connection> {
+    open(path, vfs, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+fn open(path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection> {
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
+        None => Connection::open_with_flags(path, flags),
+    };
+    let prepare = |db: Connection| {
+        db.busy_timeout(BUSY)?;
+        // Bytes that were deleted are overwritten (J10); a damaged cell is noticed when it is read (J4).
+        db.execute_batch(
+            "PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",
+        )?;
+        // Commits reach the disk before they return (J1); on macOS that takes its own call.
+        db.execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;",
+        )?;
+        Ok(db)
+    };
+    opened.and_then(prepare).map_err(|error| failure(path, &error))
+}
+
+/// What SQLite said, as something that a caller can act on.
+fn failure(path: &Path, error: &rusqlite::Error) -> Error {
+    let path = path.to_owned();
+    let reason = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Error::DiskFull { path },
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            Error::ReadOnly { path, reason }
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            let by = lock_holder(&path).unwrap_or_else(|| "another process".to_owned());
+            Error::Locked { path, by }
+        }
+        Some(ErrorCode::DatabaseCorrupt) => Error::Corrupt { path, reason },
+        Some(ErrorCode::NotADatabase) => Error::Corrupt { path, reason },
+        _ => Error::Io { path, reason },
+    }
+}

@@ -1,0 +1,98 @@
+//! A small pool of connections for reading. Readers never wait for the writer, and the writer never for them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
+
+use crate::sqlite::{failure, open};
+use crate::{Error, Result};
+
+/// How many reads go on at the same time; more wait for their turn.
+const READERS: usize = 4;
+
+/// The pool. Connections are made when they are needed and used again.
+#[derive(Clone)]
+pub(crate) struct Readers(Arc<Pool>);
+
+struct Pool {
+    path: PathBuf,
+    vfs: Option<String>,
+    idle: Mutex<Vec<Connection>>,
+    turns: Semaphore,
+}
+
+impl Readers {
+    pub(crate) fn new(path: &Path, vfs: Option<&str>) -> Self {
+        let (path, vfs) = (path.to_owned(), vfs.map(str::to_owned));
+        Self(Arc::new(Pool { path, vfs, idle: Mutex::default(), turns: Semaphore::new(READERS) }))
+    }
+
+    /// Reads with a connection of its own, off the async threads.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let path = self.0.path.clone();
+        self.with(move |db| act(db).map_err(|error| failure(&path, &error))).await
+    }
+
+    /// The same for work that has errors of its own.
+    pub(crate) async fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let pool = Arc::clone(&self.0);
+        let _turn = pool.turns.acquire().await.map_err(|_| Error::Closed)?;
+        let worker = Arc::clone(&pool);
+        let done = tokio::task::spawn_blocking(move || {
+            let db = worker.take()?;
+            let answer = act(&db);
+            worker.idle.lock().unwrap_or_else(PoisonError::into_inner).push(db);
+            answer
+        });
+        done.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Lets go of every connection; reads that come later are refused.
+    pub(crate) fn close(&self) {
+        self.0.turns.close();
+        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Pool {
+    fn take(&self) -> Result<Connection> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| connect_to_read(&self.path, self.vfs.as_deref()), Ok)
+    }
+}
+
+/// A connection that can't write. In a folder that can't be written, where SQLite could not keep its own notes, a
+/// file at rest is read as it is.
+pub(crate) fn connect_to_read(path: &Path, vfs: Option<&str>) -> Result<Connection> {
+    let attempt = open(path, vfs, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|db| usable(db, path));
+    let log = path.with_extension("db-wal");
+    let at_rest = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
+    match attempt {
+        Err(Error::ReadOnly { .. }) if at_rest => connect_at_rest(path, vfs),
+        other => other,
+    }
+}
+
+/// A connection to a file that nobody writes: it leaves nothing beside it.
+pub(crate) fn connect_at_rest(path: &Path, vfs: Option<&str>) -> Result<Connection> {
+    let plain = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let address = format!("file:{plain}?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    open(Path::new(&address), vfs, flags).and_then(|db| usable(db, path))
+}
+
+/// Opening alone reads nothing; this shows whether reading works.
+fn usable(db: Connection, path: &Path) -> Result<Connection> {
+    db.execute_batch("PRAGMA cache_size = -1024;")
+        .and_then(|()| db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))
+        .map_err(|error| failure(path, &error))?;
+    Ok(db)
+}

@@ -1,0 +1,241 @@
+//! Reading: from tables to records. Every function takes any connection, the writer's or a reader's.
+
+use std::ops::ControlFlow;
+
+use longhaul_protocol::{At, Body, Gone, Hash, Record, Seq, SessionId, StreamName};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::value::RawValue;
+
+use crate::sqlite::schema::SEQ_BITS;
+use crate::{Head, Page, SessionEntry};
+
+type Sql<T> = rusqlite::Result<T>;
+
+/// The number of a stream, under which its records are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamNumber(pub(crate) i64);
+
+impl StreamNumber {
+    /// The row of a record. A stream has room for 68,719,476,735 records.
+    pub(crate) fn row(self, seq: Seq) -> i64 {
+        let last = (1 << SEQ_BITS) - 1;
+        self.0 << SEQ_BITS | i64::try_from(seq).map_or(last, |seq| seq.min(last))
+    }
+
+    /// The row after the last one that the stream could have.
+    pub(crate) fn end(self) -> i64 {
+        (self.0 + 1) << SEQ_BITS
+    }
+
+    /// The stream and the place that a row stands for.
+    pub(crate) fn of_row(row: i64) -> (Self, Seq) {
+        (Self(row >> SEQ_BITS), (row & ((1 << SEQ_BITS) - 1)).unsigned_abs())
+    }
+}
+
+pub(crate) fn number_of(db: &Connection, stream: &StreamName) -> Sql<Option<StreamNumber>> {
+    db.prepare_cached("SELECT id FROM streams WHERE name = ?1")?
+        .query_row([stream.as_str()], |row| row.get(0).map(StreamNumber))
+        .optional()
+}
+
+/// All streams by name. A name that damage has made unreadable is left to `verify`.
+pub(crate) fn streams(db: &Connection) -> Sql<Vec<(StreamNumber, StreamName)>> {
+    let mut statement = db.prepare_cached("SELECT id, name FROM streams ORDER BY name")?;
+    let rows = statement.query_map([], |row| {
+        let number = row.get(0).map(StreamNumber)?;
+        Ok(text(row, 1)?.and_then(|name| name.parse().ok()).map(|name| (number, name)))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// The end of a stream.
+pub(crate) fn head(db: &Connection, stream: StreamNumber) -> Sql<Head> {
+    db.prepare_cached("SELECT id, hash FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1")?
+        .query_row([stream.row(0), stream.end()], |row| {
+            Ok(Head { seq: StreamNumber::of_row(row.get(0)?).1, hash: hash(row, 1)? })
+        })
+        .optional()
+        .map(|head| head.unwrap_or(Head::EMPTY))
+}
+
+/// When the last record of a stream came.
+fn last_at(db: &Connection, stream: StreamNumber) -> Sql<Option<At>> {
+    db.prepare_cached("SELECT at FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1")?
+        .query_row([stream.row(0), stream.end()], |row| row.get(0).map(At))
+        .optional()
+}
+
+/// Where the newest epoch begins.
+pub(crate) fn newest_epoch(db: &Connection, stream: StreamNumber) -> Sql<Option<Seq>> {
+    db.prepare_cached(
+        "SELECT id FROM records WHERE kind = 'epoch_started' AND id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1",
+    )?
+    .query_row([stream.row(0), stream.end()], |row| Ok(StreamNumber::of_row(row.get(0)?).1))
+    .optional()
+}
+
+/// The record that was appended with a key of this hash.
+pub(crate) fn with_key(db: &Connection, stream: StreamNumber, key: Hash) -> Sql<Option<Seq>> {
+    db.prepare_cached("SELECT id FROM records WHERE id >> 36 = ?1 AND key = ?2")?
+        .query_row(params![stream.0, key.as_bytes()], |row| Ok(StreamNumber::of_row(row.get(0)?).1))
+        .optional()
+}
+
+/// A row as it lies there, before it is known to be a sound record.
+pub(crate) enum Found {
+    Record(Record),
+    /// Something in the row is not even of the right shape.
+    Unreadable(Seq, &'static str),
+}
+
+/// Rows of a stream in their order, from a place on, until `each` has had enough.
+pub(crate) fn scan(
+    db: &Connection,
+    (number, name): (StreamNumber, &StreamName),
+    from: Seq,
+    mut each: impl FnMut(Found) -> ControlFlow<()>,
+) -> Sql<()> {
+    let mut statement = db.prepare_cached(
+        "SELECT id, at, kind, key, prev, hash, gone, body FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id",
+    )?;
+    let mut rows = statement.query([number.row(from), number.end()])?;
+    while let Some(row) = rows.next()? {
+        if each(found(row, name)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// At most a page of rows of a stream.
+pub(crate) fn page(
+    db: &Connection,
+    stream: (StreamNumber, &StreamName),
+    from: Seq,
+    page: Page,
+) -> Sql<Vec<Found>> {
+    let mut rows = Vec::new();
+    let mut bytes = 0;
+    scan(db, stream, from, |found| {
+        if let Found::Record(record) = &found {
+            bytes += record.text().map_or(0, str::len);
+        }
+        rows.push(found);
+        if rows.len() < page.records && bytes < page.bytes {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok(rows)
+}
+
+fn found(row: &Row<'_>, stream: &StreamName) -> Sql<Found> {
+    let (_, seq) = StreamNumber::of_row(row.get(0)?);
+    let sound = || -> Result<Record, &'static str> {
+        let at = row.get(1).map(At).map_err(|_| "its time can't be read")?;
+        let kind = text(row, 2).ok().flatten().ok_or("its kind can't be read")?.to_owned();
+        let key = match row.get_ref(3) {
+            Ok(ValueRef::Null) => None,
+            _ => Some(hash(row, 3).map_err(|_| "its key can't be read")?),
+        };
+        let prev = hash(row, 4).map_err(|_| "the hash of the record before it can't be read")?;
+        let hash = hash(row, 5).map_err(|_| "its hash can't be read")?;
+        let body = match (row.get_ref(6), text(row, 7)) {
+            (Ok(ValueRef::Null), Ok(Some(body))) => {
+                Body::Here(RawValue::from_string(body.to_owned()).map_err(|_| "its body is not JSON")?)
+            }
+            (Ok(ValueRef::Blob(gone)), Ok(None)) => {
+                Body::Gone(decode_gone(gone).ok_or("the stub of its body can't be read")?)
+            }
+            _ => return Err("its body can't be read"),
+        };
+        Ok(Record { stream: stream.clone(), seq, at, kind, key, body, prev, hash })
+    };
+    Ok(sound().map_or_else(|reason| Found::Unreadable(seq, reason), Found::Record))
+}
+
+/// What stands where a body was. The chain can't cover it, since it came later, so it has a checksum of its own.
+pub(crate) fn encode_gone(gone: &Gone) -> Vec<u8> {
+    let json = serde_json::to_vec(gone).expect("a struct of numbers and strings is always JSON");
+    let mut bytes = Hash::of(&json).as_bytes().to_vec();
+    bytes.extend(json);
+    bytes
+}
+
+pub(crate) fn decode_gone(bytes: &[u8]) -> Option<Gone> {
+    let (checksum, json) = bytes.split_at_checked(32)?;
+    (Hash::of(json).as_bytes() == checksum).then(|| serde_json::from_slice(json).ok())?
+}
+
+pub(crate) fn blob(db: &Connection, hash: Hash) -> Sql<Option<Vec<u8>>> {
+    db.prepare_cached("SELECT bytes FROM blobs WHERE hash = ?1")?
+        .query_row([hash.as_bytes()], |row| row.get(0))
+        .optional()
+        .map(Option::flatten)
+}
+
+/// The session that a key leads to.
+pub(crate) fn session(db: &Connection, key: &str) -> Sql<Option<SessionEntry>> {
+    let found = db
+        .prepare_cached("SELECT key, id, trashed FROM sessions WHERE key = ?1")?
+        .query_row([key], session_row)
+        .optional()?;
+    found.flatten().map(|named| entry(db, named)).transpose()
+}
+
+/// Sessions in the order of their keys.
+pub(crate) fn sessions(db: &Connection, after: Option<&str>, limit: usize) -> Sql<Vec<SessionEntry>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.prepare_cached(
+        "SELECT key, id, trashed FROM sessions WHERE key > ?1 OR ?1 IS NULL ORDER BY key LIMIT ?2",
+    )?
+    .query_map(params![after, limit], session_row)?
+    .filter_map(Result::transpose)
+    .map(|named| entry(db, named?))
+    .collect()
+}
+
+type Named = (String, SessionId, bool);
+
+fn session_row(row: &Row<'_>) -> Sql<Option<Named>> {
+    let id: Option<SessionId> = text(row, 1)?.and_then(|id| id.parse().ok());
+    Ok(match id {
+        Some(id) => Some((row.get(0)?, id, row.get(2)?)),
+        None => None,
+    })
+}
+
+fn entry(db: &Connection, (key, id, trashed): Named) -> Sql<SessionEntry> {
+    let empty =
+        SessionEntry { key, id, trashed, head: Head::EMPTY, last_at: None, epoch_from: None, inbox_head: 0 };
+    let inbox_head = match number_of(db, &StreamName::inbox(id))? {
+        Some(inbox) => head(db, inbox)?.seq,
+        None => 0,
+    };
+    Ok(match number_of(db, &StreamName::session(id))? {
+        Some(stream) => SessionEntry {
+            head: head(db, stream)?,
+            last_at: last_at(db, stream)?,
+            epoch_from: newest_epoch(db, stream)?,
+            inbox_head,
+            ..empty
+        },
+        None => SessionEntry { inbox_head, ..empty },
+    })
+}
+
+/// Text that may not be UTF-8 any more.
+pub(crate) fn text<'row>(row: &'row Row<'_>, column: usize) -> Sql<Option<&'row str>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    })
+}
+
+/// A hash that may not have 32 bytes any more.
+pub(crate) fn hash(row: &Row<'_>, column: usize) -> Sql<Hash> {
+    row.get::<_, [u8; 32]>(column).map(Hash::from_bytes)
+}

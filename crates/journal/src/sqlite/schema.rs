@@ -1,0 +1,148 @@
+//! The tables, their formats, and how one format becomes the next.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::home::{Home, create_new, io_error, link_once, partial_path};
+use crate::sqlite::{connect, failure};
+use crate::{Error, Result};
+
+/// `LHJL`, in the header of every journal, so that another program's database is never taken for one.
+const APPLICATION_ID: u32 = 0x4c48_4a4c;
+
+/// How each format is made from the one before it; the first, from nothing. Formats only grow.
+const MIGRATIONS: &[&str] = &[FORMAT_1];
+
+/// The format that this version writes.
+pub(crate) const FORMAT: u32 = MIGRATIONS.len() as u32;
+
+/// A record's row number holds its stream and its place: `stream << 36 | seq`. So one tree holds everything, a
+/// stream lies together in its order, an append touches one page, and the head of a stream is one look-up.
+pub(crate) const SEQ_BITS: u32 = 36;
+
+/// What the chain protects is in `records` and `blobs`; the rest is made from it, or is who holds what.
+const FORMAT_1: &str = "
+    CREATE TABLE streams (
+        id   INTEGER PRIMARY KEY AUTOINCREMENT,  -- a number is never used again
+        name TEXT NOT NULL UNIQUE
+    ) STRICT;
+
+    CREATE TABLE records (
+        id   INTEGER PRIMARY KEY,                -- stream << 36 | seq
+        at   INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        key  BLOB,                               -- the hash of a key that is unique in the stream
+        prev BLOB NOT NULL,
+        hash BLOB NOT NULL,
+        gone BLOB,                               -- what stands where a body was: a checksum, then JSON
+        body TEXT
+    ) STRICT;
+    CREATE UNIQUE INDEX record_keys ON records (id >> 36, key) WHERE key IS NOT NULL;
+
+    CREATE TABLE blobs (
+        id    INTEGER PRIMARY KEY,
+        hash  BLOB NOT NULL UNIQUE,
+        bytes BLOB                               -- null: lost to damage, and stood in for by a salvage
+    ) STRICT;
+    CREATE TABLE blob_uses (                     -- made from the bodies
+        blob   BLOB NOT NULL,
+        record INTEGER NOT NULL,
+        PRIMARY KEY (blob, record)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX blob_uses_by_record ON blob_uses (record);
+
+    CREATE TABLE sessions (                      -- made from the stream `names`
+        id      TEXT PRIMARY KEY,
+        key     TEXT NOT NULL UNIQUE,
+        trashed INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE leases (
+        stream     INTEGER PRIMARY KEY,
+        token      INTEGER NOT NULL,
+        holder     TEXT,                         -- null: free
+        expires_at INTEGER NOT NULL
+    ) STRICT;
+";
+
+/// What a file is, as far as its first bytes tell.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Missing,
+    Journal { format: u32 },
+}
+
+/// Looks at a file's header without opening it as a database: that alone could change it.
+pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
+    let foreign = |reason: &str| Error::Foreign { path: path.to_owned(), reason: reason.to_owned() };
+    let mut header = [0; 100];
+    match File::open(path) {
+        Ok(mut file) => file.read_exact(&mut header).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => foreign("it is too short"),
+            _ => io_error(path, &error),
+        })?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(FileKind::Missing),
+        Err(error) => return Err(io_error(path, &error)),
+    }
+    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let (format, application) = (number(60), number(68));
+    if &header[..16] != b"SQLite format 3\0" {
+        Err(foreign("it is not an SQLite database"))
+    } else if application != APPLICATION_ID {
+        Err(foreign("it is the database of another program"))
+    } else if format == 0 {
+        Err(foreign("its format has no number"))
+    } else {
+        Ok(FileKind::Journal { format })
+    }
+}
+
+/// Makes an empty journal. It takes its place whole, so a crash leaves either none or all of it; of two processes
+/// that do this at the same time, one wins and both use it.
+pub(crate) fn create(path: &Path, vfs: Option<&str>) -> Result<()> {
+    let partial = partial_path(path);
+    let _ = std::fs::remove_file(&partial);
+    drop(create_new(&partial)?);
+    fill(&partial, vfs)?;
+    link_once(&partial, path).map_err(|error| io_error(path, &error))
+}
+
+/// Makes the newest tables in an empty file, which is complete and at rest when this returns.
+pub(crate) fn fill(path: &Path, vfs: Option<&str>) -> Result<()> {
+    let said = |error| failure(path, &error);
+    let db = connect(path, vfs)?;
+    db.pragma_update(None, "application_id", APPLICATION_ID).map_err(said)?;
+    migrate_from(&db, 0).map_err(said)?;
+    db.pragma_update(None, "journal_mode", "wal").map_err(said)?;
+    db.close().map_err(|(_, error)| failure(path, &error))
+}
+
+/// Brings an older journal to the newest format: alone in the home, in one transaction, with a copy beside it
+/// until that has succeeded.
+pub(crate) fn migrate(home: &Home, vfs: Option<&str>) -> Result<()> {
+    let path = home.journal_file();
+    let said = |error| failure(&path, &error);
+    let _alone = home.lock_alone("bringing the journal to a newer format")?;
+    // Somebody else may have done it while this process waited for its turn.
+    let FileKind::Journal { format } = file_kind(&path)? else { return Ok(()) };
+    if format >= FORMAT {
+        return Ok(());
+    }
+    let copy = home.folder().join(format!("journal.format-{format}.db"));
+    let db = connect(&path, vfs)?;
+    let _ = std::fs::remove_file(&copy);
+    drop(create_new(&copy)?);
+    db.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(said)?;
+    File::open(&copy).and_then(|file| file.sync_all()).map_err(|error| io_error(&copy, &error))?;
+    migrate_from(&db, format).map_err(said)?;
+    db.close().map_err(|(_, error)| failure(&path, &error))?;
+    std::fs::remove_file(&copy).map_err(|error| io_error(&copy, &error))
+}
+
+fn migrate_from(db: &Connection, format: u32) -> rusqlite::Result<()> {
+    let steps = MIGRATIONS[format as usize..].concat();
+    db.execute_batch(&format!("BEGIN EXCLUSIVE; {steps} PRAGMA user_version = {FORMAT}; COMMIT;"))
+}

@@ -1,0 +1,59 @@
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Hash;
+
+/// A blob that a record refers to. Wherever an object with the field `blob` stands in a body, it is one of these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobRef {
+    /// The hash of the bytes, which is also their address.
+    #[serde(rename = "blob")]
+    pub hash: Hash,
+    /// How many bytes there are.
+    pub bytes: u64,
+    /// What they are, such as `text/plain` or `image/png`.
+    pub media: String,
+}
+
+impl BlobRef {
+    /// The reference to these bytes.
+    pub fn to(bytes: &[u8], media: &str) -> Self {
+        Self { hash: Hash::of(bytes), bytes: bytes.len() as u64, media: media.to_owned() }
+    }
+
+    /// Whether the bytes are text, so that they can be shown and searched.
+    pub fn is_text(&self) -> bool {
+        self.media.starts_with("text/") || self.media == "application/json"
+    }
+}
+
+/// The blobs that a body refers to, in the order in which they stand, each once.
+///
+/// A journal keeps a blob as long as a record refers to it, and this is how it knows: the references are in the
+/// body, which the chain protects, and whatever index is made of them can be made again.
+pub fn blob_refs(body: &str) -> Vec<BlobRef> {
+    // Most bodies have none, and most of those can be told without parsing.
+    if !body.contains("\"blob\"") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Ok(value) = serde_json::from_str::<Value>(body) {
+        collect(&value, &mut found);
+    }
+    found
+}
+
+fn collect(value: &Value, found: &mut Vec<BlobRef>) {
+    match value {
+        Value::Object(fields) if fields.contains_key("blob") => {
+            if let Ok(blob) = BlobRef::deserialize(value)
+                && !found.contains(&blob)
+            {
+                found.push(blob);
+            }
+        }
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, found)),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,148 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ulid::Ulid;
+
+/// A text that is not the id, hash or name that it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a {what}: expected {expected}")]
+pub struct ParseError {
+    what: &'static str,
+    text: String,
+    expected: &'static str,
+}
+
+impl ParseError {
+    pub(crate) fn new(what: &'static str, text: &str, expected: &'static str) -> Self {
+        // What is shown to a person stays readable even when somebody passes a whole file.
+        let text = text.chars().take(80).collect();
+        Self { what, text, expected }
+    }
+}
+
+/// A ULID has exactly one accepted form, so that two texts are equal only if the ids are.
+fn strict_ulid(text: &str) -> Option<Ulid> {
+    Ulid::from_string(text).ok().filter(|ulid| ulid.to_string() == text)
+}
+
+macro_rules! ulid_ids {
+    ($($(#[$meta:meta])* $name:ident, $what:literal;)*) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Ulid);
+
+        impl $name {
+            /// A new id, from the clock and the system's randomness: for the edge, never for the core.
+            pub fn generate() -> Self {
+                Self(Ulid::generate())
+            }
+
+            /// The id with exactly these bits.
+            pub const fn from_bits(bits: u128) -> Self {
+                Self(Ulid::from_bytes(bits.to_be_bytes()))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseError;
+
+            fn from_str(text: &str) -> Result<Self, ParseError> {
+                strict_ulid(text)
+                    .map(Self)
+                    .ok_or_else(|| ParseError::new($what, text, "a ULID, 26 upper-case characters"))
+            }
+        }
+
+        text_form!($name);
+    )* };
+}
+
+/// Ids are strings in JSON.
+macro_rules! text_form {
+    ($name:ident) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use text_form;
+
+ulid_ids! {
+    /// A conversation. It never changes, whatever the session is called.
+    SessionId, "session id";
+    /// One input, from the moment that it is accepted.
+    InputId, "input id";
+    /// One order, such as "cancel".
+    OrderId, "order id";
+    /// One try at a model call.
+    AttemptId, "attempt id";
+    /// One tool call. Ours, not the provider's: that one is kept only for the wire.
+    CallId, "call id";
+    /// One question to a person.
+    QuestionId, "question id";
+}
+
+/// A task carries the id of the call that started it: `task_` and the ULID in lower case.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(CallId);
+
+impl From<CallId> for TaskId {
+    fn from(call: CallId) -> Self {
+        Self(call)
+    }
+}
+
+impl TaskId {
+    /// The call that started the task.
+    pub const fn call(self) -> CallId {
+        self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task_{}", self.0.to_string().to_ascii_lowercase())
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaskId({self})")
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        text.strip_prefix("task_")
+            .filter(|rest| !rest.bytes().any(|byte| byte.is_ascii_uppercase()))
+            .and_then(|rest| strict_ulid(&rest.to_ascii_uppercase()))
+            .map(|ulid| Self(CallId(ulid)))
+            .ok_or_else(|| ParseError::new("task id", text, "task_ and 26 lower-case characters"))
+    }
+}
+
+text_form!(TaskId);

@@ -1,0 +1,222 @@
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::{At, Hash, StreamName};
+
+/// The place of a record in its stream, from 1. 0 is the head of a stream without records.
+pub type Seq = u64;
+
+/// One durable fact.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "RecordForm")]
+pub struct Record {
+    /// The stream that it belongs to.
+    pub stream: StreamName,
+    /// Its place there.
+    pub seq: Seq,
+    /// When it was committed, by the clock of the engine.
+    pub at: At,
+    /// What kind of fact it is.
+    pub kind: String,
+    /// The hash of the key that makes it unique in its stream, if it has one.
+    pub key: Option<Hash>,
+    /// The fact itself, in the bytes in which it was committed, or what is known of a body that is gone.
+    pub body: Body,
+    /// The hash of the record before it.
+    pub prev: Hash,
+    /// The hash of this one.
+    pub hash: Hash,
+}
+
+/// The bytes of a fact, or what is left where they are gone.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// The JSON text, byte for byte as it was committed.
+    Here(Box<RawValue>),
+    /// Erased on purpose, or lost to damage and stood in for by a salvage.
+    Gone(Gone),
+}
+
+/// What stands where a body was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gone {
+    /// When it went.
+    pub at: At,
+    /// Why.
+    pub reason: String,
+    /// The hash of the bytes that were there. Absent where the whole record was lost to damage: then its own
+    /// hash can't be checked, only that its neighbours agree on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_hash: Option<Hash>,
+}
+
+/// A fact that is about to be appended; the journal gives it its place, its time and its hash.
+#[derive(Debug, Clone)]
+pub struct NewRecord {
+    /// What kind of fact it is.
+    pub kind: String,
+    /// The JSON text of the body.
+    pub body: Box<RawValue>,
+    /// The hash of a key that must be unique in the stream.
+    pub key: Option<Hash>,
+}
+
+impl NewRecord {
+    /// The same fact, which can be appended only once under this key.
+    #[must_use]
+    pub fn with_key(self, key: &str) -> Self {
+        Self { key: Some(Hash::of(key)), ..self }
+    }
+}
+
+/// Why the body of a record can't be read as its kind says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// There is no body any more.
+    #[error("the body of {stream} seq {seq} is gone: {reason}")]
+    Gone {
+        /// The stream of the record.
+        stream: StreamName,
+        /// Its place there.
+        seq: Seq,
+        /// Why the body went.
+        reason: String,
+    },
+    /// The body does not have the form of its kind.
+    #[error("{stream} seq {seq} is not a valid {kind}: {reason}")]
+    Malformed {
+        /// The stream of the record.
+        stream: StreamName,
+        /// Its place there.
+        seq: Seq,
+        /// The kind that it claims.
+        kind: String,
+        /// What does not fit.
+        reason: String,
+    },
+}
+
+impl Record {
+    /// The text of the body, if it is still there.
+    pub fn text(&self) -> Option<&str> {
+        match &self.body {
+            Body::Here(body) => Some(body.get()),
+            Body::Gone(_) => None,
+        }
+    }
+
+    /// The body as a type.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, DecodeError> {
+        let (stream, seq) = (self.stream.clone(), self.seq);
+        match &self.body {
+            Body::Here(body) => serde_json::from_str(body.get()).map_err(|error| DecodeError::Malformed {
+                stream,
+                seq,
+                kind: self.kind.clone(),
+                reason: error.to_string(),
+            }),
+            Body::Gone(gone) => Err(DecodeError::Gone { stream, seq, reason: gone.reason.clone() }),
+        }
+    }
+}
+
+/// The JSON form of a record: `body` with its bytes untouched, or `gone` in its place.
+#[derive(Serialize, Deserialize)]
+struct RecordForm<B = Box<RawValue>> {
+    stream: StreamName,
+    seq: Seq,
+    at: At,
+    kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<Hash>,
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    body: Option<B>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gone: Option<Gone>,
+    prev: Hash,
+    hash: Hash,
+}
+
+/// Serde wants `B: Default` for a plain `default`.
+fn none<B>() -> Option<B> {
+    None
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (body, gone) = match &self.body {
+            Body::Here(body) => (Some(&**body), None),
+            Body::Gone(gone) => (None, Some(gone.clone())),
+        };
+        let (stream, kind) = (self.stream.clone(), self.kind.clone());
+        let (seq, at, key, prev, hash) = (self.seq, self.at, self.key, self.prev, self.hash);
+        RecordForm { stream, seq, at, kind, key, body, gone, prev, hash }.serialize(serializer)
+    }
+}
+
+impl TryFrom<RecordForm> for Record {
+    type Error = &'static str;
+
+    fn try_from(form: RecordForm) -> Result<Self, &'static str> {
+        let RecordForm { stream, seq, at, kind, key, body, gone, prev, hash } = form;
+        let body = match (body, gone) {
+            (Some(body), None) => Body::Here(body),
+            (None, Some(gone)) => Body::Gone(gone),
+            (Some(_), Some(_)) => return Err("a record has a body or says that it is gone, not both"),
+            (None, None) => return Err("a record has neither a body nor a word on where it went"),
+        };
+        Ok(Self { stream, seq, at, kind, key, body, prev, hash })
+    }
+}
+
+/// Ties each kind of record in a family of streams to the type of its body.
+///
+/// `decode` keeps a kind that this version doesn't know, with its bytes, and `encode` gives them back unchanged.
+macro_rules! record_kinds {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $kind:literal => $variant:ident($body:ty),)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        pub enum $name {
+            $($(#[$doc])* $variant($body),)*
+            /// A kind that a newer version writes: kept, and skipped.
+            Unknown {
+                /// What it calls itself.
+                kind: String,
+                /// Its body, untouched.
+                body: Box<serde_json::value::RawValue>,
+            },
+        }
+
+        impl $name {
+            /// Every kind that this version knows.
+            pub const KINDS: &'static [&'static str] = &[$($kind),*];
+
+            /// The name of the kind.
+            pub fn kind(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $kind,)*
+                    Self::Unknown { kind, .. } => kind,
+                }
+            }
+
+            /// The typed fact in a record.
+            pub fn decode(record: &$crate::Record) -> Result<Self, $crate::DecodeError> {
+                match record.kind.as_str() {
+                    $($kind => record.decode().map(Self::$variant),)*
+                    kind => Ok(Self::Unknown { kind: kind.to_owned(), body: record.decode()? }),
+                }
+            }
+
+            /// The fact, ready to be appended.
+            pub fn encode(&self) -> $crate::NewRecord {
+                let body = match self {
+                    $(Self::$variant(body) => serde_json::value::to_raw_value(body)
+                        .expect("bodies are plain structs with string keys, which JSON can always hold"),)*
+                    Self::Unknown { body, .. } => body.clone(),
+                };
+                $crate::NewRecord { kind: self.kind().to_owned(), body, key: None }
+            }
+        }
+    };
+}
+pub(crate) use record_kinds;

@@ -1,0 +1,519 @@
+//! The kinds of record in `session/<id>`. Their names are settled; their fields grow with the features that
+//! write them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::record_kinds;
+use crate::{
+    AttemptId, BlobRef, CallId, Image, InputId, Item, JoinMode, Order, QuestionId, Seq, SessionId, TaskId,
+};
+
+record_kinds! {
+    /// What happens in a session, in the order in which it was committed.
+    SessionRecord {
+        /// The first record of every session.
+        "session_created" => SessionCreated(SessionCreated),
+        /// The context begins anew; everything that outlives an epoch is carried here.
+        "epoch_started" => EpochStarted(EpochStarted),
+        /// An input was taken from the inbox.
+        "input_taken" => InputTaken(InputTaken),
+        /// An order was taken from the inbox.
+        "order_taken" => OrderTaken(OrderTaken),
+        /// A turn began.
+        "turn_started" => TurnStarted(TurnStarted),
+        /// A step of a turn began.
+        "step_started" => StepStarted(StepStarted),
+        /// A model call is about to be tried.
+        "attempt_started" => AttemptStarted(AttemptStarted),
+        /// A block of an answer is complete. It counts only through `attempt_ended`.
+        "block" => Block(Block),
+        /// Text of a block that is not complete yet.
+        "checkpoint" => Checkpoint(Checkpoint),
+        /// A try at a model call is over.
+        "attempt_ended" => AttemptEnded(AttemptEnded),
+        /// What an attempt cost.
+        "usage" => Usage(Usage),
+        /// A tool is about to run.
+        "tool_started" => ToolStarted(ToolStarted),
+        /// A tool ran.
+        "tool_finished" => ToolFinished(ToolFinished),
+        /// A command goes on in the background.
+        "task_started" => TaskStarted(TaskStarted),
+        /// A task is over.
+        "task_ended" => TaskEnded(TaskEnded),
+        /// The model is told of the end of a task.
+        "notification" => Notification(Notification),
+        /// The runtime tells the model something.
+        "note" => Note(Note),
+        /// A person is asked something.
+        "question" => Question(Question),
+        /// A question was settled.
+        "answered" => Answered(Answered),
+        /// A compaction began.
+        "compact_start" => CompactStart(CompactStart),
+        /// A message that the runtime composed for the new epoch.
+        "system_message" => SystemMessage(SystemMessage),
+        /// A compaction succeeded.
+        "compact_done" => CompactDone(CompactDone),
+        /// A compaction failed, and the context is as it was.
+        "compact_failed" => CompactFailed(CompactFailed),
+        /// Old tool output was replaced by stubs.
+        "stubbed" => Stubbed(Stubbed),
+        /// Another model answers from here on.
+        "model_changed" => ModelChanged(ModelChanged),
+        /// Something that a person should know.
+        "warning" => Warning(Warning),
+        /// A turn is over.
+        "turn_ended" => TurnEnded(TurnEnded),
+    }
+}
+
+/// The first record of every session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionCreated {
+    /// The session's id, which never changes.
+    pub id: SessionId,
+    /// The key that it was created under.
+    pub key: String,
+    /// The folder that it works in, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_dir: Option<String>,
+    /// Where it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// The version of the program that created it.
+    pub version: String,
+}
+
+/// The record at which a session was forked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The session that it was forked from.
+    pub session: SessionId,
+    /// The last record that they share.
+    pub seq: Seq,
+}
+
+/// The context begins anew. Whoever loads a session reads from its newest record of this kind and nothing before
+/// it, so it carries all that outlives an epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochStarted {
+    /// The number of the epoch, from 1.
+    pub epoch: u64,
+    /// Why a new one began.
+    pub reason: EpochReason,
+    /// The system prompt.
+    pub system: BlobRef,
+    /// The tools' schemas.
+    pub tools: BlobRef,
+    /// How many turns had started before.
+    pub turns: u64,
+    /// How far the inbox had been taken.
+    pub inbox_through: Seq,
+    /// What must stay in the context word for word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<Pin>,
+    /// The todo list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub todo: Vec<Todo>,
+    /// Tasks that were running.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskStarted>,
+    /// Questions that were open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
+}
+
+/// Why an epoch began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EpochReason {
+    /// The session began.
+    Created,
+    /// The context was compacted.
+    Compacted,
+    /// Old tool output became stubs.
+    Stubbed,
+    /// The system prompt or the tools changed.
+    Changed,
+}
+
+/// Something that is never summarised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// What it is, such as `first_request` or `file_changed`.
+    pub name: String,
+    /// Its words.
+    pub text: String,
+}
+
+/// One line of the todo list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Todo {
+    /// What is to be done.
+    pub text: String,
+    /// How far it is.
+    pub status: TodoStatus,
+}
+
+/// How far a todo is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum TodoStatus {
+    Pending,
+    InProgress,
+    Done,
+}
+
+/// An input was taken from the inbox. It holds the words too: a context is made of the session's stream alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputTaken {
+    /// The input.
+    pub id: InputId,
+    /// How far the inbox is taken with this record; the input itself stands there.
+    pub inbox_through: Seq,
+    /// The words.
+    pub text: String,
+    /// Pictures that came with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    /// What it asked for.
+    pub mode: JoinMode,
+}
+
+/// An order was taken from the inbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderTaken {
+    /// How far the inbox is taken with this record.
+    pub inbox_through: Seq,
+    /// The order.
+    pub order: Order,
+}
+
+/// A turn began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnStarted {
+    /// The turn, counted from 1.
+    pub turn: u64,
+}
+
+/// A step of a turn began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepStarted {
+    /// The step, counted from 1 within its turn.
+    pub step: u64,
+}
+
+/// A model call is about to be tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptStarted {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The model, as `provider/model`.
+    pub model: String,
+}
+
+/// A block of an answer is complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// The attempt that it belongs to.
+    pub attempt: AttemptId,
+    /// Its place in the answer, from 0.
+    pub index: u32,
+    /// What it holds.
+    pub item: Item,
+}
+
+/// Text of a block that is not complete yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// The attempt that it belongs to.
+    pub attempt: AttemptId,
+    /// What came since the checkpoint before.
+    pub text: String,
+}
+
+/// A try at a model call is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptEnded {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// How many of its blocks count: the first so many.
+    pub kept: u32,
+    /// Why the model stopped, in the provider's word, if it got that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
+    /// What went wrong, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What an attempt cost. Unknown is absent, not zero.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Tokens sent, the cached ones too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
+    /// Tokens received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// Tokens that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
+    /// Money, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// What a tool may do to the world, which decides what happens to a call that a crash left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It only looks: run it again.
+    Read,
+    /// Running it twice is like running it once: run it again.
+    Idempotent,
+    /// It writes a file: compare the file with the hashes in the record.
+    CheckedWrite,
+    /// It is a command: its keeper knows.
+    Command,
+    /// Nobody can tell whether it happened: say so.
+    Unknown,
+}
+
+/// A tool is about to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolStarted {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub name: String,
+    /// The arguments, as the model wrote them.
+    pub arguments: String,
+    /// What it may do.
+    pub effect: Effect,
+}
+
+/// A tool ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolFinished {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub name: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+    /// What the model reads.
+    pub content: String,
+    /// Images for the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    /// The whole output, where `content` is only its head and tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<BlobRef>,
+}
+
+/// A command goes on in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStarted {
+    /// The task.
+    pub task_id: TaskId,
+    /// The command.
+    pub command: String,
+    /// What it is for.
+    pub description: String,
+    /// Where it runs; `local` is this machine.
+    pub target: String,
+}
+
+/// A task is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskEnded {
+    /// The task.
+    pub task_id: TaskId,
+    /// How it ended.
+    pub status: TaskStatus,
+    /// The exit code, if the command came to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How long it ran.
+    pub duration_ms: u64,
+    /// What it printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<BlobRef>,
+}
+
+/// How a task is or ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum TaskStatus {
+    Running,
+    Completed,
+    Failed,
+    Killed,
+    TimedOut,
+    Lost,
+}
+
+/// The model is told of the end of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notification {
+    /// The task.
+    pub task_id: TaskId,
+    /// What the model reads.
+    pub text: String,
+}
+
+/// The runtime tells the model something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// What it says.
+    pub text: String,
+}
+
+/// A person is asked something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The question.
+    pub id: QuestionId,
+    /// Its words.
+    pub text: String,
+    /// The call that waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+}
+
+/// A question was settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The question.
+    pub id: QuestionId,
+    /// The answer.
+    pub answer: String,
+}
+
+/// A compaction began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactStart {
+    /// Why.
+    pub reason: String,
+}
+
+/// A message that the runtime composed for the new epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemMessage {
+    /// Its parts.
+    pub content: Vec<TextContent>,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextContent {
+    /// Its words.
+    pub text: String,
+}
+
+/// A compaction succeeded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactDone {
+    /// The epoch that it started.
+    pub epoch: u64,
+    /// How it was made.
+    pub by: CompactedBy,
+    /// Tokens before.
+    pub before: u64,
+    /// Tokens after.
+    pub after: u64,
+    /// The first record that it covers.
+    pub from: Seq,
+    /// The last one.
+    pub through: Seq,
+}
+
+/// How a compaction was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactedBy {
+    /// A model wrote a summary.
+    Model,
+    /// Oldest whole exchanges were dropped by rule.
+    Rule,
+}
+
+/// A compaction failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactFailed {
+    /// Why.
+    pub reason: String,
+}
+
+/// Old tool output was replaced by stubs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stubbed {
+    /// The calls whose results are stubs from here on.
+    pub calls: Vec<CallId>,
+}
+
+/// Another model answers from here on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelChanged {
+    /// The one before.
+    pub from: String,
+    /// The one from here on.
+    pub to: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Something that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// For programs.
+    pub code: String,
+    /// For people.
+    pub text: String,
+}
+
+/// A turn is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnEnded {
+    /// The turn.
+    pub turn: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Which limit was reached, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// The final answer.
+    pub text: String,
+    /// What went wrong, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Outcome {
+    Completed,
+    Cancelled,
+    Failed,
+    Limit,
+}
+
+/// Which limit ended a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Limit {
+    Steps,
+    Tokens,
+    Cost,
+    Time,
+    Loop,
+}

@@ -1,0 +1,87 @@
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::id::text_form;
+use crate::{ParseError, SessionId};
+
+/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>` or `names`.
+///
+/// A name of a family that this version doesn't know is still a name: a journal that a newer version wrote can
+/// be listed, verified and exported.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamName(Arc<str>);
+
+impl StreamName {
+    const LONGEST: usize = 200;
+
+    /// The stream in which keys are bound to sessions.
+    pub fn names() -> Self {
+        Self("names".into())
+    }
+
+    /// What happened in a session; written by the holder of its lease.
+    pub fn session(id: SessionId) -> Self {
+        Self(format!("session/{id}").into())
+    }
+
+    /// What was accepted for a session; written by anybody.
+    pub fn inbox(id: SessionId) -> Self {
+        Self(format!("inbox/{id}").into())
+    }
+
+    /// What was worth remembering in a session.
+    pub fn extract(id: SessionId) -> Self {
+        Self(format!("extract/{id}").into())
+    }
+
+    /// The pages of a memory scope.
+    pub fn memory(scope: &str) -> Result<Self, ParseError> {
+        format!("memory/{scope}").parse()
+    }
+
+    /// The session that the stream belongs to, if it belongs to one.
+    pub fn session_id(&self) -> Option<SessionId> {
+        let (family, id) = self.0.split_once('/')?;
+        matches!(family, "session" | "inbox" | "extract").then(|| id.parse().ok())?
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for StreamName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for StreamName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamName({})", self.0)
+    }
+}
+
+impl FromStr for StreamName {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let plain = |character: char| !character.is_control() && !character.is_whitespace();
+        let parts_are_named = text.split('/').all(|part| !part.is_empty());
+        if text.len() <= Self::LONGEST && parts_are_named && text.chars().all(plain) {
+            Ok(Self(text.into()))
+        } else {
+            Err(ParseError::new(
+                "stream name",
+                text,
+                "a name such as session/<id>, at most 200 bytes, without spaces",
+            ))
+        }
+    }
+}
+
+text_form!(StreamName);

@@ -1,0 +1,36 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A moment: milliseconds since 1970, UTC. A number in records; [`fmt::Display`] gives RFC 3339 with
+/// milliseconds, which is the form of events and listings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct At(pub i64);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(moment) => write!(f, "{moment:.3}"),
+            // A number from a damaged or foreign file that no calendar holds: shown as it is.
+            Err(_) => write!(f, "{} ms since 1970", self.0),
+        }
+    }
+}
+
+/// The form of a moment in events, for `#[serde(with = …)]`.
+pub(crate) mod rfc3339 {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::At;
+
+    pub(crate) fn serialize<S: Serializer>(at: &At, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(at)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<At, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        let moment: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+        Ok(At(moment.as_millisecond()))
+    }
+}
