@@ -95,7 +95,7 @@ impl Home {
         match file.try_lock() {
             Ok(()) => Ok(HomeLock { _file: file }),
             Err(TryLockError::WouldBlock) => {
-                let by = lock_holder(&path).unwrap_or_else(|| "another process".to_owned());
+                let by = lock_holder(&path, LockKind::Any).unwrap_or_else(|| "another process".to_owned());
                 Err(Error::InUse { home: self.folder.clone(), why, by })
             }
             Err(TryLockError::Error(error)) => Err(io_error(&path, &error)),
@@ -132,17 +132,57 @@ pub(crate) fn create_new(path: &Path) -> Result<File> {
     })
 }
 
-/// Replaces a file as a whole: whoever reads it sees the old bytes or the new ones, after a crash too.
+/// A private file that takes its place when it is finished: whoever reads it sees the old bytes or the new ones,
+/// after a crash too. Dropped before that, it leaves no trace.
+#[derive(Debug)]
+pub struct ReplacingFile {
+    path: PathBuf,
+    partial: PathBuf,
+    file: File,
+}
+
+impl ReplacingFile {
+    /// Begins to write what will stand at this path.
+    pub fn create(path: &Path) -> Result<Self> {
+        let partial = partial_path(path);
+        let file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&partial);
+        let file = file.map_err(|error| io_error(path, &error))?;
+        Ok(Self { path: path.to_owned(), partial, file })
+    }
+
+    /// Makes the bytes durable and gives them their place.
+    pub fn finish(self) -> Result<()> {
+        let place = || {
+            self.file.sync_all()?;
+            fs::rename(&self.partial, &self.path)?;
+            sync_folder_of(&self.path)
+        };
+        place().map_err(|error| io_error(&self.path, &error))
+    }
+}
+
+impl Write for ReplacingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for ReplacingFile {
+    fn drop(&mut self) {
+        // After a finish there is nothing under this name.
+        let _ = fs::remove_file(&self.partial);
+    }
+}
+
+/// Replaces a file as a whole.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let partial = partial_path(path);
-    let write = || {
-        let mut file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&partial)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&partial, path)?;
-        sync_folder_of(path)
-    };
-    write().map_err(|error| io_error(path, &error))
+    let mut file = ReplacingFile::create(path)?;
+    file.write_all(bytes).map_err(|error| io_error(path, &error))?;
+    file.finish()
 }
 
 /// Makes a file that takes its place whole; if it is there already, that one stays.
@@ -193,22 +233,32 @@ pub(crate) fn io_error(path: &Path, error: &io::Error) -> Error {
     }
 }
 
+/// How a lock keeps others out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LockKind {
+    /// Whoever has one, shared or not.
+    Any,
+    /// Whoever has one for itself.
+    Exclusive,
+}
+
 /// A process other than this one that has a lock on a file, as a person would name it.
-pub(crate) fn lock_holder(path: &Path) -> Option<String> {
+pub(crate) fn lock_holder(path: &Path, kind: LockKind) -> Option<String> {
     let inode = fs::metadata(path).ok()?.ino();
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    let pid =
-        locks.lines().filter_map(|line| lock_line(line, inode)).find(|pid| *pid != std::process::id())?;
+    let holders = locks.lines().filter_map(|line| lock_line(line, inode, kind));
+    let pid = holders.into_iter().find(|pid| *pid != std::process::id())?;
     let program = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<&str> = program.split('\0').filter(|word| !word.is_empty()).take(4).collect();
     Some(format!("process {pid} ({})", words.join(" ")))
 }
 
 /// The process in a line such as `1: FLOCK ADVISORY WRITE 2549 fe:00:10010697 0 EOF`, if it is about this file.
-fn lock_line(line: &str, inode: u64) -> Option<u32> {
-    let mut fields =
-        line.split_whitespace().skip_while(|field| *field != "READ" && *field != "WRITE").skip(1);
+fn lock_line(line: &str, inode: u64, kind: LockKind) -> Option<u32> {
+    let mut fields = line.split_whitespace().skip_while(|field| *field != "READ" && *field != "WRITE");
+    let access = fields.next()?;
     let pid = fields.next()?.parse().ok()?;
-    let file = fields.next()?;
-    file.rsplit(':').next()?.parse::<u64>().is_ok_and(|number| number == inode).then_some(pid)
+    let number = fields.next()?.rsplit(':').next()?;
+    let same_file = number.parse::<u64>().is_ok_and(|number| number == inode);
+    (same_file && (kind == LockKind::Any || access == "WRITE")).then_some(pid)
 }

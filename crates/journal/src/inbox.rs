@@ -1,6 +1,6 @@
-use longhaul_protocol::{NewRecord, Seq, SessionId, StreamName};
+use longhaul_protocol::{NewRecord, Seq, SessionId, SessionRecord, StreamName};
 
-use crate::{Append, Error, Journal, Result};
+use crate::{Append, Error, Journal, Page, Result};
 
 /// Puts an input or an order into a session's inbox and rings whoever holds the session. Returns its place there,
 /// which is that of the first one if the same key was put before. When this returns it is on disk: only now may
@@ -14,4 +14,24 @@ pub async fn put(journal: &dyn Journal, session: SessionId, record: NewRecord) -
     };
     journal.ring(&StreamName::session(session)).await?;
     Ok(seq)
+}
+
+/// Erases a record of a session for good, and where it is an input that was taken, the same words in the inbox too.
+/// Returns every place that was erased.
+pub async fn erase_record(
+    journal: &dyn Journal,
+    session: SessionId,
+    seq: Seq,
+    reason: &str,
+) -> Result<Vec<(StreamName, Seq)>> {
+    let stream = StreamName::session(session);
+    let record = journal.read(&stream, seq.max(1), Page { records: 1, bytes: 0 }).await?.pop();
+    let mut places = vec![(stream, seq)];
+    if let Some(SessionRecord::InputTaken(taken)) = record.and_then(|record| SessionRecord::decode(&record).ok()) {
+        places.push((StreamName::inbox(session), taken.inbox_through));
+    }
+    for (stream, seq) in &places {
+        journal.erase(stream, *seq, reason).await?;
+    }
+    Ok(places)
 }

@@ -1,1 +1,50 @@
+use longhaul_protocol::{Note, SessionId};
+use proptest::prelude::*;
 
+use super::*;
+
+#[test]
+fn characters_of_scripts_without_spaces_stand_apart() {
+    assert_eq!(set_apart("用db库"), " 用 db 库 ");
+    assert_eq!(set_apart("plain text"), "plain text");
+}
+
+#[test]
+fn an_excerpt_shows_the_word_in_one_line() {
+    let text = format!("{}the\n needle\tis here{}", "before ".repeat(100), " after".repeat(100));
+
+    let excerpt = excerpt(&text, "Needle");
+
+    assert!(excerpt.contains("the needle is here"), "{excerpt}");
+    assert!(excerpt.chars().count() <= 180, "{excerpt}");
+}
+
+/// A record can be found if a person could look for it.
+#[test]
+fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {
+    let stream = StreamName::session(SessionId::from_bits(1));
+    let record = |record: SessionRecord| {
+        let new = record.encode();
+        let (at, prev) = (longhaul_protocol::At(0), longhaul_protocol::Hash::ZERO);
+        let body = longhaul_protocol::Body::Here(new.body);
+        Record { stream: stream.clone(), seq: 1, at, kind: new.kind, key: None, body, prev, hash: prev }
+    };
+
+    let said = Findable::of(&record(SessionRecord::Note(Note { text: "remember the milk".into() })));
+    let book_keeping =
+        Findable::of(&record(SessionRecord::TurnStarted(longhaul_protocol::TurnStarted { turn: 1 })));
+
+    assert_eq!(said.unwrap().text, "remember the milk");
+    assert!(book_keeping.is_none());
+}
+
+proptest! {
+    #[test]
+    fn no_text_and_no_search_makes_these_panic(text in any::<String>(), words in any::<String>()) {
+        let _ = excerpt(&text, &words);
+        prop_assert!(terms(&words).all(|term| term.chars().any(char::is_alphanumeric)));
+        let kept: String = set_apart(&text).chars().filter(|character| *character != ' ').collect();
+        let expected: String = text.chars().filter(|character| *character != ' ').collect();
+        prop_assert_eq!(kept, expected);
+    }
+}

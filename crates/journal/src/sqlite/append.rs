@@ -99,27 +99,12 @@ fn insert(
     given: &[Hash],
 ) -> Result<()> {
     let row = number.row(record.seq);
-    let (gone, body) = match &record.body {
-        Body::Here(body) => (None, Some(body.get())),
-        Body::Gone(gone) => (Some(rows::encode_gone(gone)), None),
-    };
-    let (At(at), kind, key) = (record.at, &record.kind, record.key.as_ref().map(Hash::as_bytes));
-    let write = |db: &Connection| {
-        db.prepare_cached(
-            "INSERT INTO records (id, at, kind, key, prev, hash, gone, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute(params![row, at, kind, key, record.prev.as_bytes(), record.hash.as_bytes(), gone, body])
-    };
-    commit.sql(write(commit.db))?;
+    commit.sql(write_record(commit.db, row, record))?;
     for blob in refs {
         if !given.contains(blob) && !commit.sql(has_blob(commit.db, *blob))? {
             return Err(Error::MissingBlob { stream: record.stream.clone(), hash: *blob });
         }
-        let write = |db: &Connection| {
-            db.prepare_cached("INSERT OR IGNORE INTO blob_uses (blob, record) VALUES (?1, ?2)")?
-                .execute(params![blob.as_bytes(), row])
-        };
-        commit.sql(write(commit.db))?;
+        commit.sql(write_use(commit.db, *blob, row))?;
     }
     if record.stream == StreamName::names()
         && let Some(change) = NameChange::of(record)
@@ -128,6 +113,25 @@ fn insert(
     }
     commit.touched.push((record.stream.clone(), Head { seq: record.seq, hash: record.hash }));
     Ok(())
+}
+
+/// Inserts the row of a record.
+pub(crate) fn write_record(db: &Connection, row: i64, record: &Record) -> rusqlite::Result<usize> {
+    let (gone, body) = match &record.body {
+        Body::Here(body) => (None, Some(body.get())),
+        Body::Gone(gone) => (Some(rows::encode_gone(gone)), None),
+    };
+    let (At(at), kind, key) = (record.at, &record.kind, record.key.as_ref().map(Hash::as_bytes));
+    db.prepare_cached(
+        "INSERT INTO records (id, at, kind, key, prev, hash, gone, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?
+    .execute(params![row, at, kind, key, record.prev.as_bytes(), record.hash.as_bytes(), gone, body])
+}
+
+/// Notes that the record of a row refers to a blob.
+pub(crate) fn write_use(db: &Connection, blob: Hash, row: i64) -> rusqlite::Result<usize> {
+    db.prepare_cached("INSERT OR IGNORE INTO blob_uses (blob, record) VALUES (?1, ?2)")?
+        .execute(params![blob.as_bytes(), row])
 }
 
 /// Keeps the index of keys in step with the stream `names`. A key that leads somewhere keeps leading there.

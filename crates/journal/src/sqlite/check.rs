@@ -56,7 +56,7 @@ impl Check<'_> {
             self.stream(*number, name);
         }
         self.strays(&named)?;
-        self.blobs()?;
+        self.blobs(&named)?;
         self.names(&named)
     }
 
@@ -167,7 +167,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn blobs(&mut self) -> rusqlite::Result<()> {
+    fn blobs(&mut self, named: &[(StreamNumber, StreamName)]) -> rusqlite::Result<()> {
         let mut statement = self.db.prepare("SELECT hash, bytes FROM blobs")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -179,8 +179,7 @@ impl Check<'_> {
             }
             let address = rows::hash(row, 0).ok();
             if address != bytes.as_bytes().ok().map(Hash::of) {
-                let number = self.report.blobs;
-                self.file(format!("blob number {number} does not match its hash"));
+                self.bad_blob(named, address);
             }
         }
         let uses: u64 = self.db.query_row("SELECT count(*) FROM blob_uses", [], |row| row.get(0))?;
@@ -188,6 +187,25 @@ impl Check<'_> {
             self.file(format!("bodies refer to blobs {} times, the index of that says {uses}", self.uses));
         }
         Ok(())
+    }
+
+    /// A blob that is not what its address says, by the records that refer to it.
+    fn bad_blob(&mut self, named: &[(StreamNumber, StreamName)], address: Option<Hash>) {
+        let users = |address: Hash| -> rusqlite::Result<Vec<i64>> {
+            let mut statement = self.db.prepare_cached("SELECT record FROM blob_uses WHERE blob = ?1")?;
+            statement.query_map([address.as_bytes()], |row| row.get(0))?.collect()
+        };
+        let rows = address.and_then(|address| users(address).ok()).unwrap_or_default();
+        let user = |row: i64| {
+            let (number, seq) = StreamNumber::of_row(row);
+            let (_, name) = named.iter().find(|(known, _)| *known == number)?;
+            Some(Damage::at(name, seq, "a blob that it refers to does not match its hash"))
+        };
+        let users: Vec<Damage> = rows.into_iter().filter_map(user).collect();
+        if users.is_empty() {
+            self.file("a blob that no record refers to does not match its hash");
+        }
+        self.report.damage.extend(users);
     }
 
     /// The index of keys must be what the stream `names` says.

@@ -16,7 +16,7 @@ use crate::sqlite::doorbell::{self, Doorbell};
 use crate::sqlite::index::Index;
 use crate::sqlite::readers::Readers;
 use crate::sqlite::rows::{self, Found, StreamNumber};
-use crate::sqlite::schema::{self, FORMAT, FileKind};
+use crate::sqlite::schema::{self, Access, FileKind};
 use crate::sqlite::writer::{Queue, Writer};
 use crate::sqlite::{backup, check, erase, heads, lease};
 use crate::{
@@ -70,32 +70,27 @@ impl SqliteJournal {
         let path = home.journal_file();
         let vfs = options.vfs.as_deref();
         backup::finish_restore(home)?;
-        if let FileKind::Journal { format } = schema::file_kind(&path)?
-            && format < FORMAT
-        {
-            schema::migrate(home, vfs)?;
-        }
         let together = home.lock_shared()?;
-        let format = match schema::file_kind(&path)? {
-            FileKind::Journal { format } => format,
-            FileKind::Missing => {
-                let noted = heads::load(home)?;
-                if !noted.is_empty() {
-                    return Err(Error::Missing { path, heads: home.heads_file(), streams: noted.len() });
-                }
-                schema::create(&path, vfs)?;
-                FORMAT
+        if schema::file_kind(&path)? == FileKind::Missing {
+            let noted = heads::load(home)?;
+            if !noted.is_empty() {
+                return Err(Error::Missing { path, heads: home.heads_file(), streams: noted.len() });
             }
-        };
-        let (queue, thread) = if format > FORMAT {
-            (Err(Error::Newer { path: path.clone(), format, known: FORMAT }), None)
-        } else {
-            match Writer::start(home, options) {
-                Ok((queue, thread)) => (Ok(queue), Some(thread)),
-                // What can't be written can still be read.
-                Err(error @ Error::ReadOnly { .. }) => (Err(error), None),
-                Err(error) => return Err(error),
+            schema::create(&path, vfs)?;
+        }
+        let (queue, thread) = match schema::connect_to_write(&path, vfs) {
+            Ok(Access::Current(db)) => {
+                let (queue, thread) = Writer::start(home, db, options)?;
+                (Ok(queue), Some(thread))
             }
+            Ok(Access::Older) => {
+                drop(together);
+                schema::migrate(home, vfs)?;
+                return Self::open_now(home, options);
+            }
+            // What can't be written can still be read.
+            Err(error @ (Error::Newer { .. } | Error::ReadOnly { .. })) => (Err(error), None),
+            Err(error) => return Err(error),
         };
         Ok(Self {
             home: home.clone(),
@@ -134,6 +129,8 @@ impl SqliteJournal {
     }
 
     fn shut(&self) {
+        // Readers first: the last to leave must be one that can write, or SQLite leaves its log behind.
+        self.readers.close();
         if let Ok(queue) = &self.queue {
             queue.close();
         }
@@ -142,7 +139,6 @@ impl SqliteJournal {
             // A panic there has been answered with `Closed` to everybody who waited.
             let _ = thread.join();
         }
-        self.readers.close();
     }
 }
 

@@ -10,7 +10,9 @@
 //! | `doorbell` | the socket on which other processes ring this one |
 //! | `index` | the search index, in a file of its own |
 //! | `heads` | the last known heads, so that a lost tail is said |
-//! | `check`, `carve`, `backup` | verify; salvage; backup and restore |
+//! | `check`, `backup` | verify; backup and restore |
+//! | `carve`, `finds`, `mend` | salvage; what a damaged file still holds; making a whole journal of that |
+//! | `pages` | SQLite's file format, read without trusting it |
 
 mod append;
 mod backup;
@@ -19,9 +21,12 @@ mod check;
 mod doorbell;
 mod engine;
 mod erase;
+mod finds;
 mod heads;
 mod index;
 mod lease;
+mod mend;
+mod pages;
 mod readers;
 mod rows;
 mod schema;
@@ -36,7 +41,7 @@ pub use backup::{Restored, restore};
 pub use carve::{Salvaged, salvage};
 pub use engine::{SqliteJournal, SqliteOptions};
 
-use crate::home::lock_holder;
+use crate::home::{LockKind, lock_holder};
 use crate::{Error, Result};
 
 /// How long a statement waits for a lock of another process before it gives up.
@@ -68,6 +73,14 @@ fn open(path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection>
     opened.and_then(prepare).map_err(|error| failure(path, &error))
 }
 
+/// Whoever keeps others from writing: the log's lock is on the file of shared memory.
+fn who_locks(path: &Path) -> String {
+    let shared_memory = path.with_extension("db-shm");
+    lock_holder(&shared_memory, LockKind::Exclusive)
+        .or_else(|| lock_holder(path, LockKind::Exclusive))
+        .unwrap_or_else(|| "another process".to_owned())
+}
+
 /// What SQLite said, as something that a caller can act on.
 fn failure(path: &Path, error: &rusqlite::Error) -> Error {
     let path = path.to_owned();
@@ -78,7 +91,7 @@ fn failure(path: &Path, error: &rusqlite::Error) -> Error {
             Error::ReadOnly { path, reason }
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            let by = lock_holder(&path).unwrap_or_else(|| "another process".to_owned());
+            let by = who_locks(&path);
             Error::Locked { path, by }
         }
         Some(ErrorCode::DatabaseCorrupt) => Error::Corrupt { path, reason },

@@ -49,7 +49,7 @@ impl Readers {
         let done = tokio::task::spawn_blocking(move || {
             let db = worker.take()?;
             let answer = act(&db);
-            worker.idle.lock().unwrap_or_else(PoisonError::into_inner).push(db);
+            worker.give_back(db);
             answer
         });
         done.await.map_err(|_| Error::Closed)?
@@ -57,12 +57,20 @@ impl Readers {
 
     /// Lets go of every connection; reads that come later are refused.
     pub(crate) fn close(&self) {
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.turns.close();
-        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        idle.clear();
     }
 }
 
 impl Pool {
+    fn give_back(&self, db: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.turns.is_closed() {
+            idle.push(db);
+        }
+    }
+
     fn take(&self) -> Result<Connection> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| connect_to_read(&self.path, self.vfs.as_deref()), Ok)

@@ -13,7 +13,7 @@ use crate::{Head, Page, SessionEntry};
 type Sql<T> = rusqlite::Result<T>;
 
 /// The number of a stream, under which its records are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamNumber(pub(crate) i64);
 
 impl StreamNumber {

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 const APPLICATION_ID: u32 = 0x4c48_4a4c;
 
 /// How each format is made from the one before it; the first, from nothing. Formats only grow.
-const MIGRATIONS: &[&str] = &[FORMAT_1];
+const MIGRATIONS: &[&str] = &[FORMAT_1, FORMAT_2];
 
 /// The format that this version writes.
 pub(crate) const FORMAT: u32 = MIGRATIONS.len() as u32;
@@ -68,6 +68,11 @@ const FORMAT_1: &str = "
     ) STRICT;
 ";
 
+/// Loading a session begins at its newest epoch; without this, finding it meant reading backwards to it.
+const FORMAT_2: &str = "
+    CREATE INDEX IF NOT EXISTS epochs ON records (id) WHERE kind = 'epoch_started';
+";
+
 /// What a file is, as far as its first bytes tell.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
@@ -100,6 +105,28 @@ pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
     }
 }
 
+/// What a connection that may write has found.
+pub(crate) enum Access {
+    /// A journal of the format that this version writes.
+    Current(Connection),
+    /// One of an earlier format, which must be brought up to date first.
+    Older,
+}
+
+/// Opens a journal for writing. Its header may be behind its log, so only now is its format certain.
+pub(crate) fn connect_to_write(path: &Path, vfs: Option<&str>) -> Result<Access> {
+    let db = connect(path, vfs)?;
+    match format_of(&db).map_err(|error| failure(path, &error))? {
+        FORMAT => Ok(Access::Current(db)),
+        format if format < FORMAT => Ok(Access::Older),
+        format => Err(Error::Newer { path: path.to_owned(), format, known: FORMAT }),
+    }
+}
+
+fn format_of(db: &Connection) -> rusqlite::Result<u32> {
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
 /// Makes an empty journal. It takes its place whole, so a crash leaves either none or all of it; of two processes
 /// that do this at the same time, one wins and both use it.
 pub(crate) fn create(path: &Path, vfs: Option<&str>) -> Result<()> {
@@ -126,13 +153,13 @@ pub(crate) fn migrate(home: &Home, vfs: Option<&str>) -> Result<()> {
     let path = home.journal_file();
     let said = |error| failure(&path, &error);
     let _alone = home.lock_alone("bringing the journal to a newer format")?;
-    // Somebody else may have done it while this process waited for its turn.
-    let FileKind::Journal { format } = file_kind(&path)? else { return Ok(()) };
+    let db = connect(&path, vfs)?;
+    let format = format_of(&db).map_err(said)?;
     if format >= FORMAT {
+        // Somebody else has done it meanwhile.
         return Ok(());
     }
     let copy = home.folder().join(format!("journal.format-{format}.db"));
-    let db = connect(&path, vfs)?;
     let _ = std::fs::remove_file(&copy);
     drop(create_new(&copy)?);
     db.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(said)?;

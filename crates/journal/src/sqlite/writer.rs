@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhaul_protocol::{At, StreamName};
@@ -14,7 +15,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::sqlite::rows::{self, StreamNumber};
-use crate::sqlite::{SqliteOptions, connect, failure, heads};
+use crate::sqlite::{SqliteOptions, failure, heads};
 use crate::{Error, Head, Holder, Home, Result};
 
 /// How many appends one commit takes at most, so that the first of them does not wait for a whole crowd.
@@ -143,13 +144,9 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the thread. It ends when it is told to close or when the last queue is dropped.
-    pub(crate) fn start(
-        home: &Home,
-        options: &SqliteOptions,
-    ) -> Result<(Queue, std::thread::JoinHandle<()>)> {
+    pub(crate) fn start(home: &Home, mut db: Connection, options: &SqliteOptions) -> Result<(Queue, JoinHandle<()>)> {
         let path = home.journal_file();
         let said = |error| failure(&path, &error);
-        let mut db = connect(&path, options.vfs.as_deref())?;
         db.set_prepared_statement_cache_capacity(64);
         let wal_pages = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&wal_pages);
@@ -266,7 +263,7 @@ impl Writer {
             .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))
             .map_err(said)?;
         if busy && mode == "TRUNCATE" {
-            let by = crate::home::lock_holder(&self.path).unwrap_or_else(|| "a reader".to_owned());
+            let by = "somebody who reads it".to_owned();
             return Err(Error::Locked { path: self.path.clone(), by });
         }
         Ok(())

@@ -1,0 +1,179 @@
+//! Looking after the journal: verify, backup, restore, erase.
+
+use longhaul_journal::{Damage, Error, Home, Journal, Report, Salvaged, erase_record, resolve};
+use longhaul_protocol::{Seq, StreamName};
+use serde::Serialize;
+
+use crate::arguments::{BackupOptions, EraseOptions, Family, Place, RestoreOptions, VerifyOptions};
+use crate::exit;
+use crate::output::{count, json, line};
+
+/// How many findings people are shown; programs get them all.
+const SHOWN: usize = 50;
+
+#[derive(Serialize)]
+struct Verified {
+    ok: bool,
+    #[serde(flatten)]
+    report: Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    salvaged: Option<SalvagedForm>,
+}
+
+#[derive(Serialize)]
+struct SalvagedForm {
+    file: String,
+    report: Report,
+    lost: Vec<Damage>,
+}
+
+pub(crate) async fn verify(place: &Place, options: VerifyOptions) -> anyhow::Result<u8> {
+    let Some(home) = place.existing()? else {
+        return nothing_yet(place, options.json);
+    };
+    let report = report_on(place, &home).await?;
+    let salvaged = match &options.salvage {
+        Some(file) => Some((file, longhaul_journal::salvage(&home, file)?)),
+        None => None,
+    };
+    let code = if report.is_sound() { exit::DONE } else { exit::FAILED };
+    if options.json {
+        let salvaged = salvaged.map(|(file, Salvaged { report, lost })| {
+            let file = file.display().to_string();
+            SalvagedForm { file, report, lost }
+        });
+        json(&Verified { ok: report.is_sound(), report, salvaged })?;
+        return Ok(code);
+    }
+    line(format!("{}: {}", home.journal_file().display(), contents(&report)))?;
+    tell(&report.damage)?;
+    match salvaged {
+        Some((file, salvaged)) => {
+            line(format!("Salvaged to {}: {}.", file.display(), contents(&salvaged.report)))?;
+            tell(&salvaged.lost)?;
+            line(format!("To go on with it: longhaul restore {}", file.display()))?;
+        }
+        None if report.is_sound() => line("Everything is as it was committed.")?,
+        None => {
+            line("What can be read is still there. To get it out: longhaul verify --salvage FILE, then longhaul restore FILE")?;
+        }
+    }
+    Ok(code)
+}
+
+fn nothing_yet(place: &Place, as_json: bool) -> anyhow::Result<u8> {
+    if as_json {
+        json(&Verified { ok: true, report: Report::default(), salvaged: None })?;
+    } else {
+        line(format!("There is no journal in {} yet: nothing to verify.", place.folder()?.display()))?;
+    }
+    Ok(exit::DONE)
+}
+
+/// What verifying shows; a file that can't even be opened is damage too.
+async fn report_on(place: &Place, home: &Home) -> anyhow::Result<Report> {
+    let opened = place.journal().await;
+    match opened {
+        Ok(Some(journal)) => {
+            let report = journal.verify().await;
+            journal.close().await;
+            Ok(report?)
+        }
+        Ok(None) => Ok(Report::default()),
+        Err(error) => match error.downcast_ref::<Error>() {
+            Some(Error::Corrupt { reason, .. } | Error::Foreign { reason, .. } | Error::Io { reason, .. })
+                if home.journal_file().exists() =>
+            {
+                let reason = format!("it can't be opened: {reason}");
+                let damage = vec![Damage { stream: None, seq: None, through: None, reason }];
+                Ok(Report { damage, ..Report::default() })
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+fn contents(report: &Report) -> String {
+    let Report { streams, records, blobs, gone, .. } = report;
+    let gone = if *gone > 0 { format!(" ({} gone)", count(*gone, "body")) } else { String::new() };
+    format!("{}, {}{gone}, {}", count(*streams, "stream"), count(*records, "record"), count(*blobs, "blob"))
+}
+
+fn tell(damage: &[Damage]) -> anyhow::Result<()> {
+    for finding in damage.iter().take(SHOWN) {
+        line(format!("  {finding}"))?;
+    }
+    if damage.len() > SHOWN {
+        line(format!("  and {} more; --json shows all", damage.len() - SHOWN))?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn backup(place: &Place, options: BackupOptions) -> anyhow::Result<u8> {
+    let Some(journal) = place.journal().await? else {
+        anyhow::bail!("there is no journal in {} yet: nothing to back up", place.folder()?.display());
+    };
+    let report = journal.backup(&options.file).await;
+    journal.close().await;
+    let report = report?;
+    let sound = report.is_sound();
+    if options.json {
+        json(&Verified { ok: sound, report, salvaged: None })?;
+    } else {
+        line(format!("Wrote and read back {}: {}.", options.file.display(), contents(&report)))?;
+        tell(&report.damage)?;
+    }
+    Ok(if sound { exit::DONE } else { exit::FAILED })
+}
+
+#[derive(Serialize)]
+struct RestoredForm {
+    #[serde(flatten)]
+    report: Report,
+    kept: Option<String>,
+}
+
+pub(crate) fn restore(place: &Place, options: &RestoreOptions) -> anyhow::Result<u8> {
+    let home = Home::create(&place.folder()?)?;
+    let restored = longhaul_journal::restore(&home, &options.file)?;
+    let kept = restored.kept.as_ref().map(|kept| kept.display().to_string());
+    if options.json {
+        json(&RestoredForm { report: restored.report, kept })?;
+        return Ok(exit::DONE);
+    }
+    line(format!("Restored {}: {}.", options.file.display(), contents(&restored.report)))?;
+    if let Some(kept) = kept {
+        line(format!("The journal that it replaced is kept as {kept}"))?;
+    }
+    Ok(exit::DONE)
+}
+
+#[derive(Serialize)]
+struct ErasedForm {
+    stream: StreamName,
+    seq: Seq,
+}
+
+pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Result<u8> {
+    let EraseOptions { key, seq, reason, stream, json: as_json } = options;
+    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let session = resolve(&journal, &key).await?.id;
+    let erased = match stream {
+        Family::Session => erase_record(&journal, session, seq, &reason).await,
+        other => {
+            let stream = other.stream(session);
+            journal.erase(&stream, seq, &reason).await.map(|()| vec![(stream, seq)])
+        }
+    };
+    journal.close().await;
+    let erased: Vec<ErasedForm> = erased?.into_iter().map(|(stream, seq)| ErasedForm { stream, seq }).collect();
+    if as_json {
+        json(&erased)?;
+        return Ok(exit::DONE);
+    }
+    for ErasedForm { stream, seq } in erased {
+        line(format!("Erased {stream} seq {seq}: its bytes, what was found through it, and blobs that only it used."))?;
+    }
+    line("Backups and exports that were made before still hold it.")?;
+    Ok(exit::DONE)
+}

@@ -1,0 +1,54 @@
+//! What people and programs read.
+
+use std::io::Write;
+
+use longhaul_protocol::{Body, Record};
+use serde::Serialize;
+
+/// Prints a line to standard output. Unlike `println!` it does not panic when nobody reads any more.
+pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
+    writeln!(std::io::stdout().lock(), "{text}")?;
+    Ok(())
+}
+
+/// Prints a value as one line of JSON.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string(value)?)
+}
+
+/// Whether the error is only that the reader of our output has gone.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// A count with its noun: `1 record`, `1,234 records`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if number == 1 { format!("{grouped} {noun}") } else { format!("{grouped} {noun}s") }
+}
+
+/// A record in one line for people: where, when, what.
+pub(crate) fn record(record: &Record) -> String {
+    let what = match &record.body {
+        Body::Here(body) => shortened(body.get(), 100),
+        Body::Gone(gone) => format!("[gone since {}: {}]", gone.at, shortened(&gone.reason, 80)),
+    };
+    format!("{:>6}  {}  {:<16} {what}", record.seq, record.at, shortened(&record.kind, 40))
+}
+
+/// Text from anywhere, safe to show in a terminal and at most so long.
+pub(crate) fn shortened(text: &str, longest: usize) -> String {
+    let visible = |character: char| if character.is_control() { '\u{fffd}' } else { character };
+    let mut short: String = text.chars().take(longest).map(visible).collect();
+    if text.chars().nth(longest).is_some() {
+        short.push('…');
+    }
+    short
+}

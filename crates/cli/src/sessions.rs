@@ -1,0 +1,193 @@
+//! Sessions: list, show, export, import.
+
+use std::io::Write;
+use std::path::Path;
+
+use longhaul_journal::{
+    Error, Exported, Journal, Page, ReplacingFile, SessionEntry, export_session, import_session, resolve,
+};
+use longhaul_protocol::{Record, Seq, SessionId, StreamName};
+use serde::Serialize;
+
+use crate::arguments::{Family, Place, SessionsCommand, ShowOptions};
+use crate::exit;
+use crate::output::{count, json, line, record, shortened};
+
+impl Family {
+    pub(crate) fn stream(self, session: SessionId) -> StreamName {
+        match self {
+            Self::Session => StreamName::session(session),
+            Self::Inbox => StreamName::inbox(session),
+            Self::Extract => StreamName::extract(session),
+        }
+    }
+}
+
+pub(crate) async fn run(place: &Place, command: SessionsCommand) -> anyhow::Result<u8> {
+    match command {
+        SessionsCommand::List { json } => list(place, json).await,
+        SessionsCommand::Show(options) => show(place, options).await,
+        SessionsCommand::Export { key, file, json } => export(place, &key, file.as_deref(), json).await,
+        SessionsCommand::Import { file, key, json } => import(place, &file, key.as_deref(), json).await,
+    }
+}
+
+/// A session as programs see it.
+#[derive(Serialize)]
+struct SessionForm {
+    key: String,
+    id: SessionId,
+    records: Seq,
+    inbox: Seq,
+    /// Where its newest epoch begins.
+    epoch_from: Option<Seq>,
+    last_at: Option<String>,
+    trashed: bool,
+}
+
+impl From<SessionEntry> for SessionForm {
+    fn from(entry: SessionEntry) -> Self {
+        let SessionEntry { key, id, trashed, head, last_at, epoch_from, inbox_head } = entry;
+        let last_at = last_at.map(|at| at.to_string());
+        Self { key, id, records: head.seq, inbox: inbox_head, epoch_from, last_at, trashed }
+    }
+}
+
+async fn list(place: &Place, as_json: bool) -> anyhow::Result<u8> {
+    let mut sessions = Vec::new();
+    if let Some(journal) = place.journal().await? {
+        loop {
+            let after = sessions.last().map(|entry: &SessionEntry| entry.key.as_str());
+            let page = journal.sessions(after, 1_000).await?;
+            if page.is_empty() {
+                break;
+            }
+            sessions.extend(page);
+        }
+        journal.close().await;
+    }
+    if as_json {
+        json(&sessions.into_iter().map(SessionForm::from).collect::<Vec<_>>())?;
+        return Ok(exit::DONE);
+    }
+    if sessions.is_empty() {
+        line(format!("No sessions in {} yet.", place.folder()?.display()))?;
+        return Ok(exit::DONE);
+    }
+    let width = sessions.iter().map(|entry| entry.key.chars().count()).max().unwrap_or(0).clamp(3, 60);
+    line(format!("{:<width$}  {:>9}  {:<24}  ID", "KEY", "RECORDS", "LAST RECORD"))?;
+    for entry in sessions {
+        let last = entry.last_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+        let (key, put_away) = (shortened(&entry.key, width), if entry.trashed { "  (in the trash)" } else { "" });
+        line(format!("{key:<width$}  {:>9}  {last:<24}  {}{put_away}", entry.head.seq, entry.id))?;
+    }
+    Ok(exit::DONE)
+}
+
+#[derive(Serialize)]
+struct ShownForm {
+    #[serde(flatten)]
+    session: SessionForm,
+    stream: StreamName,
+    records_shown: Vec<Shown>,
+}
+
+/// A record, or why there is none to show.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shown {
+    Record(Record),
+    Damaged { seq: Seq, damaged: String },
+}
+
+async fn show(place: &Place, options: ShowOptions) -> anyhow::Result<u8> {
+    let ShowOptions { key, from, limit, stream: family, json: as_json } = options;
+    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let session = resolve(&journal, &key).await?;
+    let stream = family.stream(session.id);
+    let head = journal.head(&stream).await?.seq;
+    let newest_epoch = if family == Family::Session { session.epoch_from } else { None };
+    let from = from.or(newest_epoch).unwrap_or(1).max(1);
+    let shown = read(&journal, &stream, from, head.min(from.saturating_add(limit).saturating_sub(1))).await?;
+    journal.close().await;
+    let damaged = shown.iter().any(|shown| matches!(shown, Shown::Damaged { .. }));
+    let code = if damaged { exit::FAILED } else { exit::DONE };
+    if as_json {
+        json(&ShownForm { session: session.into(), stream, records_shown: shown })?;
+        return Ok(code);
+    }
+    line(format!("{}  {}", shortened(&session.key, 100), session.id))?;
+    line(format!("{stream}: {}, shown from seq {from}", count(head, "record")))?;
+    for record_or_damage in &shown {
+        match record_or_damage {
+            Shown::Record(shown) => line(record(shown))?,
+            Shown::Damaged { seq, damaged } => line(format!("{seq:>6}  damaged: {damaged}"))?,
+        }
+    }
+    Ok(code)
+}
+
+/// Records of a stream between two places; a damaged one is said and passed over.
+async fn read(journal: &dyn Journal, stream: &StreamName, from: Seq, through: Seq) -> anyhow::Result<Vec<Shown>> {
+    let mut shown = Vec::new();
+    let mut next = from;
+    while next <= through {
+        match journal.read(stream, next, Page::default()).await {
+            Ok(page) if page.is_empty() => break,
+            Ok(page) => {
+                next = page.last().map_or(through, |last| last.seq) + 1;
+                shown.extend(page.into_iter().filter(|record| record.seq <= through).map(Shown::Record));
+            }
+            Err(Error::Damaged { seq, reason, .. }) => {
+                shown.push(Shown::Damaged { seq, damaged: reason });
+                next = seq + 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(shown)
+}
+
+async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) -> anyhow::Result<u8> {
+    let Some(journal) = place.journal().await? else {
+        return Err(Error::NoSuchSession { key: key.to_owned() }.into());
+    };
+    // A key that leads nowhere must not leave a file behind.
+    resolve(&journal, key).await?;
+    let exported = match file {
+        Some(path) => {
+            let mut out = std::io::BufWriter::new(ReplacingFile::create(path)?);
+            let exported = export_session(&journal, key, &mut out).await?;
+            out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?;
+            exported
+        }
+        None => {
+            let mut out = std::io::BufWriter::new(std::io::stdout());
+            let exported = export_session(&journal, key, &mut out).await?;
+            out.flush()?;
+            exported
+        }
+    };
+    journal.close().await;
+    match (file, as_json) {
+        (Some(_), true) => json(&exported)?,
+        (Some(path), false) => line(format!("Exported {} to {}", brought(&exported), path.display()))?,
+        // Standard output is the export itself.
+        (None, _) => eprintln!("Exported {}", brought(&exported)),
+    }
+    Ok(exit::DONE)
+}
+
+async fn import(place: &Place, file: &Path, key: Option<&str>, as_json: bool) -> anyhow::Result<u8> {
+    let journal = place.journal_or_new().await?;
+    let imported = import_session(&journal, file, key).await;
+    journal.close().await;
+    let imported = imported?;
+    if as_json { json(&imported)? } else { line(format!("Imported {}", brought(&imported)))? }
+    Ok(exit::DONE)
+}
+
+fn brought(exported: &Exported) -> String {
+    let Exported { key, id, records, blobs } = exported;
+    format!("{} ({id}): {}, {}", shortened(key, 100), count(*records, "record"), count(*blobs, "blob"))
+}

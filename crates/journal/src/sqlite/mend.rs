@@ -1,0 +1,184 @@
+//! Making a whole journal of the records that a salvage has found: where one is missing, something stands in for it,
+//! and what is made from records is made again.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use longhaul_protocol::{At, Body, Gone, Hash, Record, Seq, StreamName};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::Damage;
+use crate::names::NameChange;
+use crate::sqlite::rows::{self, Found, StreamNumber};
+use crate::sqlite::{append, writer};
+
+type Sql<T> = rusqlite::Result<T>;
+
+/// The kind of what stands in for a record.
+const LOST: &str = "lost";
+
+/// What stood in for a record in the old journal already. Its own hash can't be checked, so it is only brought over
+/// to where something has to stand anyway.
+pub(crate) fn stand_in(record: &Record) -> Option<&Gone> {
+    match &record.body {
+        Body::Gone(gone) if gone.body_hash.is_none() => Some(gone),
+        _ => None,
+    }
+}
+
+/// Makes room for what is remembered until the gaps are filled.
+pub(crate) fn prepare(db: &Connection) -> Sql<()> {
+    db.execute_batch(
+        "CREATE TEMP TABLE earlier (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, gone BLOB NOT NULL)",
+    )
+}
+
+/// Remembers what stood in for the record of a row.
+pub(crate) fn remember(db: &Connection, row: i64, At(at): At, gone: &Gone) -> Sql<()> {
+    db.prepare_cached("INSERT OR IGNORE INTO earlier (id, at, gone) VALUES (?1, ?2, ?3)")?
+        .execute(params![row, at, rows::encode_gone(gone)])
+        .map(drop)
+}
+
+fn remembered(db: &Connection, row: i64) -> Sql<Option<(At, Gone)>> {
+    let found = db
+        .prepare_cached("SELECT at, gone FROM earlier WHERE id = ?1")?
+        .query_row([row], |row| Ok((row.get(0).map(At)?, row.get::<_, Vec<u8>>(1)?)))
+        .optional()?;
+    Ok(found.and_then(|(at, gone)| Some((at, rows::decode_gone(&gone)?))))
+}
+
+/// Inserts a blob, or that it was lost earlier; its bytes win.
+pub(crate) fn insert_blob(db: &Connection, hash: Hash, bytes: Option<&[u8]>) -> Sql<()> {
+    db.prepare_cached(
+        "INSERT INTO blobs (hash, bytes) VALUES (?1, ?2)
+         ON CONFLICT (hash) DO UPDATE SET bytes = coalesce(bytes, excluded.bytes)",
+    )?
+    .execute(params![hash.as_bytes(), bytes])
+    .map(drop)
+}
+
+/// Removes the records of these rows, if there are any.
+pub(crate) fn delete_records(db: &Connection, from: i64, through: i64) -> Sql<()> {
+    db.prepare_cached("DELETE FROM blob_uses WHERE record BETWEEN ?1 AND ?2")?.execute([from, through])?;
+    db.prepare_cached("DELETE FROM records WHERE id BETWEEN ?1 AND ?2")?.execute([from, through]).map(drop)
+}
+
+/// Makes the journal whole. Returns what is newly missing in it.
+pub(crate) fn mend(db: &Connection) -> Sql<Vec<Damage>> {
+    let names: BTreeMap<StreamNumber, StreamName> = rows::streams(db)?.into_iter().collect();
+    let now = writer::now();
+    let mut lost = Vec::new();
+    for gap in gaps(db)? {
+        if let Some(stream) = names.get(&gap.number) {
+            lost.extend(fill(db, stream, &gap, now)?);
+        }
+    }
+    lost.extend(settle_blobs(db, &names)?);
+    index_sessions(db)?;
+    Ok(lost)
+}
+
+/// Places of a stream at which there is no record, or none that can be true.
+struct Gap {
+    number: StreamNumber,
+    from: Seq,
+    through: Seq,
+    reason: &'static str,
+    /// When the nearest record came.
+    at: At,
+    /// The hash of the record before.
+    prev: Hash,
+    /// The hash that the record after names.
+    hash: Hash,
+}
+
+/// Where something has to stand in, for all streams.
+fn gaps(db: &Connection) -> Sql<Vec<Gap>> {
+    let mut gaps = Vec::new();
+    let mut statement = db.prepare("SELECT id, at, prev, hash FROM records ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    let mut last = (StreamNumber(0), 0, Hash::ZERO, None);
+    while let Some(row) = rows.next()? {
+        let (number, seq) = StreamNumber::of_row(row.get(0)?);
+        let (at, prev, hash) = (At(row.get(1)?), rows::hash(row, 2)?, rows::hash(row, 3)?);
+        if last.0 != number {
+            last = (number, 0, Hash::ZERO, None);
+        }
+        let gap = |from, through, hash, reason| Gap {
+            number,
+            from,
+            through,
+            reason,
+            at: last.3.unwrap_or(at),
+            prev: last.2,
+            hash,
+        };
+        if seq > last.1 + 1 {
+            gaps.push(gap(last.1 + 1, seq - 1, prev, "lost to damage"));
+        } else if prev != last.2 {
+            // Both have the hash that they should have, and yet they are not of one stream.
+            gaps.push(gap(seq, seq, hash, "it does not follow from the record before it"));
+        }
+        last = (number, seq, hash, Some(at));
+    }
+    Ok(gaps)
+}
+
+/// Puts something into every place of a gap, such that all neighbours agree. Returns what is newly lost.
+fn fill(db: &Connection, stream: &StreamName, gap: &Gap, now: At) -> Sql<Vec<Damage>> {
+    let mut lost: Vec<(Seq, Seq)> = Vec::new();
+    let mut prev = gap.prev;
+    delete_records(db, gap.number.row(gap.from), gap.number.row(gap.through))?;
+    for seq in gap.from..=gap.through {
+        let row = gap.number.row(seq);
+        let (at, gone) = remembered(db, row)?.unwrap_or_else(|| {
+            match lost.last_mut() {
+                Some((_, through)) if *through + 1 == seq => *through = seq,
+                _ => lost.push((seq, seq)),
+            }
+            let reason = "lost to damage; a salvage put this in its place".to_owned();
+            (gap.at, Gone { at: now, reason, body_hash: None })
+        });
+        let hash = if seq == gap.through { gap.hash } else { Hash::of(format!("{stream} {seq}")) };
+        let (stream, kind, body) = (stream.clone(), LOST.to_owned(), Body::Gone(gone));
+        append::write_record(db, row, &Record { stream, seq, at, kind, key: None, body, prev, hash })?;
+        prev = hash;
+    }
+    Ok(lost.into_iter().map(|(from, through)| Damage::between(stream, from, through, gap.reason)).collect())
+}
+
+/// Notes the blobs that are missing as lost, and drops those that no record refers to any more.
+fn settle_blobs(db: &Connection, names: &BTreeMap<StreamNumber, StreamName>) -> Sql<Vec<Damage>> {
+    db.execute("DELETE FROM blobs WHERE hash NOT IN (SELECT blob FROM blob_uses)", [])?;
+    let missing: Vec<(Hash, i64)> = db
+        .prepare(
+            "SELECT blob, record FROM blob_uses WHERE blob NOT IN (SELECT hash FROM blobs) ORDER BY record",
+        )?
+        .query_map([], |row| Ok((rows::hash(row, 0)?, row.get(1)?)))?
+        .collect::<Sql<_>>()?;
+    let mut lost = Vec::new();
+    for (blob, row) in missing {
+        insert_blob(db, blob, None)?;
+        let (number, seq) = StreamNumber::of_row(row);
+        let damage = |stream| Damage::at(stream, seq, format!("the blob {blob} is lost"));
+        lost.extend(names.get(&number).map(damage));
+    }
+    Ok(lost)
+}
+
+/// Makes the index of keys from the stream `names`.
+fn index_sessions(db: &Connection) -> Sql<()> {
+    let names = StreamName::names();
+    let Some(number) = rows::number_of(db, &names)? else { return Ok(()) };
+    let mut indexed = Ok(0);
+    rows::scan(db, (number, &names), 1, |found| {
+        if let Found::Record(record) = &found
+            && let Some(change) = NameChange::of(record)
+        {
+            indexed = append::rename(db, &change);
+        }
+        if indexed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    indexed.map(drop)
+}

@@ -1,0 +1,157 @@
+use std::time::Duration;
+
+use longhaul_journal::{Append, Error, Holder, Journal, Ring};
+
+use super::{LEASE_EXPIRY, Place, a_stream, append_notes, note, texts};
+
+async fn wait_past_expiry() {
+    tokio::time::sleep(LEASE_EXPIRY + Duration::from_millis(50)).await;
+}
+
+pub(crate) async fn a_lease_is_exclusive_until_it_is_released(place: &impl Place) {
+    let stream = a_stream();
+    let (first, second) = (place.open().await, place.open().await);
+    let lease = first.acquire(&stream).await.unwrap();
+
+    let refused = second.acquire(&stream).await.unwrap_err();
+    let holder = second.holder(&stream).await.unwrap();
+    first.release(&lease).await.unwrap();
+    let taken = second.acquire(&stream).await.unwrap();
+
+    let this = Holder::this_process();
+    assert_eq!(refused, Error::Held { stream: stream.clone(), holder: this.clone() });
+    assert_eq!(holder, Some(this));
+    assert!(taken.token > lease.token, "each holder has a higher token");
+}
+
+/// J2.
+pub(crate) async fn an_expired_lease_that_nobody_took_goes_on(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    let lease = journal.acquire(&stream).await.unwrap();
+    wait_past_expiry().await;
+
+    let append = journal.append(Append::under(&lease).expecting(0).record(note("after a long sleep"))).await;
+
+    assert!(append.is_ok(), "{append:?}");
+    let rival = place.open().await.acquire(&stream).await;
+    assert!(matches!(rival, Err(Error::Held { .. })), "the append has renewed it: {rival:?}");
+}
+
+/// J2.
+pub(crate) async fn a_writer_whose_lease_was_taken_over_is_fenced_however_late(place: &impl Place) {
+    let stream = a_stream();
+    let (stale, rival) = (place.open().await, place.open().await);
+    let old = stale.acquire(&stream).await.unwrap();
+    append_under(&*stale, &old, "mine").await;
+    wait_past_expiry().await;
+    let new = rival.acquire(&stream).await.unwrap();
+    append_under(&*rival, &new, "theirs").await;
+
+    let held = stale.append(Append::under(&old).record(note("late"))).await.unwrap_err();
+    rival.release(&new).await.unwrap();
+    let released = stale.append(Append::under(&old).record(note("later still"))).await.unwrap_err();
+    let renewed = stale.renew(&old).await.unwrap_err();
+
+    assert!(matches!(held, Error::Fenced { holder: Some(_), .. }), "{held:?}");
+    assert!(matches!(released, Error::Fenced { .. }), "{released:?}");
+    assert!(matches!(renewed, Error::Fenced { .. }), "{renewed:?}");
+    assert_eq!(texts(&*rival, &stream).await, ["mine", "theirs"]);
+}
+
+async fn append_under(journal: &dyn Journal, lease: &longhaul_journal::Lease, text: &str) {
+    journal.append(Append::under(lease).record(note(text))).await.unwrap();
+}
+
+pub(crate) async fn an_append_without_a_lease_is_refused_while_somebody_holds_it(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    let lease = journal.acquire(&stream).await.unwrap();
+
+    let held = journal.append(Append::to(&stream).record(note("no lease"))).await;
+    journal.release(&lease).await.unwrap();
+    let free = journal.append(Append::to(&stream).record(note("free"))).await;
+
+    assert!(matches!(held, Err(Error::Fenced { .. })), "{held:?}");
+    assert!(free.is_ok(), "{free:?}");
+}
+
+pub(crate) async fn appends_and_renewals_keep_a_lease(place: &impl Place) {
+    let stream = a_stream();
+    let (journal, rival) = (place.open().await, place.open().await);
+    let lease = journal.acquire(&stream).await.unwrap();
+
+    for round in 0..4 {
+        tokio::time::sleep(LEASE_EXPIRY / 2).await;
+        if round % 2 == 0 {
+            append_under(&*journal, &lease, "still here").await;
+        } else {
+            journal.renew(&lease).await.unwrap();
+        }
+    }
+
+    let refused = rival.acquire(&stream).await;
+    assert!(matches!(refused, Err(Error::Held { .. })), "{refused:?}");
+}
+
+pub(crate) async fn a_lease_of_a_removed_stream_fits_nothing(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    let old = journal.acquire(&stream).await.unwrap();
+    let refused = place.open().await.remove(&stream, None).await;
+    journal.remove(&stream, Some(&old)).await.unwrap();
+    let new = journal.acquire(&stream).await.unwrap();
+
+    let late = journal.append(Append::under(&old).record(note("from the first life"))).await;
+
+    assert!(
+        matches!(refused, Err(Error::Fenced { .. })),
+        "held streams are not removed by others: {refused:?}"
+    );
+    assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
+    append_under(&*journal, &new, "from the second").await;
+}
+
+/// J3: what one stream's writer does touches no other stream.
+pub(crate) async fn a_lease_on_one_stream_says_nothing_about_another(place: &impl Place) {
+    let (session, extract) = (a_stream(), a_stream());
+    let (turn, memory) = (place.open().await, place.open().await);
+    let turn_lease = turn.acquire(&session).await.unwrap();
+    let memory_lease = memory.acquire(&extract).await.unwrap();
+
+    append_under(&*memory, &memory_lease, "extract").await;
+    append_under(&*turn, &turn_lease, "turn").await;
+    let crossed = memory.append(Append::under(&memory_lease).record(note("x")).expecting(9)).await;
+
+    assert!(matches!(crossed, Err(Error::Conflict { .. })));
+    assert_eq!(texts(&*turn, &session).await, ["turn"]);
+    assert_eq!(texts(&*turn, &extract).await, ["extract"]);
+}
+
+pub(crate) async fn a_ring_reaches_the_holder(place: &impl Place) {
+    let (stream, other) = (a_stream(), a_stream());
+    let (holder, visitor) = (place.open().await, place.open().await);
+    let mut rings = holder.rings().await.unwrap();
+    holder.acquire(&stream).await.unwrap();
+
+    visitor.ring(&other).await.unwrap();
+    visitor.ring(&stream).await.unwrap();
+    holder.ring(&stream).await.unwrap();
+
+    let patience = Duration::from_secs(5);
+    for _ in 0..2 {
+        let ring = tokio::time::timeout(patience, rings.next()).await.expect("a ring");
+        assert_eq!(ring, Ring::For(stream.clone()), "only what the holder holds is rung");
+    }
+}
+
+pub(crate) async fn a_lost_ring_loses_nothing(place: &impl Place) {
+    let stream = a_stream();
+    let (holder, visitor) = (place.open().await, place.open().await);
+    holder.acquire(&stream).await.unwrap();
+
+    let nobody_listens = visitor.ring(&stream).await;
+    append_notes(&*visitor, &a_stream(), &["goes on"]).await;
+
+    assert_eq!(nobody_listens, Ok(()));
+}

@@ -1,0 +1,78 @@
+//! What any engine must promise. Nothing here knows which engine it talks to: an engine gives a place, the suite
+//! opens journals there, several at a time as several processes would, and checks every promise through the trait.
+
+mod appending;
+mod bodies;
+mod finding;
+mod leases;
+mod sessions;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_journal::{Append, Journal, Page};
+use longhaul_protocol::{NewRecord, Note, Record, SessionId, SessionRecord, StreamName};
+
+pub(crate) use appending::*;
+pub(crate) use bodies::*;
+pub(crate) use finding::*;
+pub(crate) use leases::*;
+pub(crate) use sessions::*;
+
+/// How long a lease stands in these tests.
+pub(crate) const LEASE_EXPIRY: Duration = Duration::from_millis(1_500);
+
+/// A place where an engine keeps a journal. Each call opens it anew, as another process would.
+pub(crate) trait Place: Send + Sync {
+    fn open(&self) -> impl Future<Output = Arc<dyn Journal>> + Send;
+}
+
+/// A stream that no other test uses.
+fn a_stream() -> StreamName {
+    StreamName::session(SessionId::generate())
+}
+
+fn note(text: &str) -> NewRecord {
+    SessionRecord::Note(Note { text: text.to_owned() }).encode()
+}
+
+/// Appends notes with these texts, one append each.
+async fn append_notes(journal: &dyn Journal, stream: &StreamName, texts: &[&str]) {
+    for text in texts {
+        journal.append(Append::to(stream).record(note(text))).await.unwrap();
+    }
+}
+
+/// Every record of a stream, page by page.
+pub(crate) async fn read_all(journal: &dyn Journal, stream: &StreamName) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    loop {
+        let next = records.last().map_or(1, |last| last.seq + 1);
+        let page = journal.read(stream, next, Page::default()).await.unwrap();
+        if page.is_empty() {
+            return records;
+        }
+        records.extend(page);
+    }
+}
+
+/// The texts of the notes in a stream.
+async fn texts(journal: &dyn Journal, stream: &StreamName) -> Vec<String> {
+    let text = |record: &Record| match SessionRecord::decode(record) {
+        Ok(SessionRecord::Note(note)) => note.text,
+        other => panic!("not a note: {other:?}"),
+    };
+    read_all(journal, stream).await.iter().map(text).collect()
+}
+
+/// Makes a test of each promise, for the place that the expression gives.
+macro_rules! conformance {
+    ($place:expr; $($promise:ident)*) => { $(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $promise() {
+            conformance::$promise(&$place).await;
+        }
+    )* };
+}
+pub(crate) use conformance;

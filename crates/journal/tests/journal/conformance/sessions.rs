@@ -1,0 +1,249 @@
+use longhaul_journal::{
+    Append, Blob, Error, Head, Journal, SessionEntry, export_session, import_session, name_session, put,
+    resolve,
+};
+use longhaul_protocol::{
+    BlobRef, EpochReason, EpochStarted, InboxRecord, Input, InputId, JoinMode, NamesRecord, SessionDeleted,
+    SessionId, SessionRecord, SessionRenamed, SessionTrashed, StreamName,
+};
+
+use super::{Place, a_stream, append_notes, read_all};
+
+fn epoch(number: u64) -> SessionRecord {
+    let blob = BlobRef::to(b"{}", "application/json");
+    SessionRecord::EpochStarted(EpochStarted {
+        epoch: number,
+        reason: EpochReason::Created,
+        system: blob.clone(),
+        tools: blob,
+        turns: 0,
+        inbox_through: 0,
+        pins: vec![],
+        todo: vec![],
+        tasks: vec![],
+        questions: vec![],
+    })
+}
+
+async fn start_epoch(journal: &dyn Journal, stream: &StreamName, number: u64) {
+    let append = Append::to(stream).record(epoch(number).encode()).blob(Blob::new(*b"{}"));
+    journal.append(append).await.unwrap();
+}
+
+async fn say(journal: &dyn Journal, record: NamesRecord) {
+    journal.append(Append::to(&StreamName::names()).record(record.encode())).await.unwrap();
+}
+
+/// A key that no other test uses.
+fn a_key(prefix: &str) -> String {
+    format!("{prefix}:{}", SessionId::generate())
+}
+
+pub(crate) async fn two_that_first_use_a_key_agree_on_one_session(place: &impl Place) {
+    let key = a_key("cli");
+    let journals = [place.open().await, place.open().await, place.open().await, place.open().await];
+
+    let tasks: Vec<_> = journals
+        .iter()
+        .map(|journal| {
+            let (journal, key) = (journal.clone(), key.clone());
+            tokio::spawn(async move { name_session(&*journal, &key).await.unwrap() })
+        })
+        .collect();
+    let mut ids = Vec::new();
+    for task in tasks {
+        ids.push(task.await.unwrap());
+    }
+
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert_eq!(resolve(&*journals[0], &key).await.unwrap().id, ids[0]);
+}
+
+pub(crate) async fn names_follow_their_stream(place: &impl Place) {
+    let journal = place.open().await;
+    let (old, new) = (a_key("old"), a_key("new"));
+    let id = name_session(&*journal, &old).await.unwrap();
+
+    say(&*journal, NamesRecord::Renamed(SessionRenamed { id, from: old.clone(), to: new.clone() })).await;
+    assert_eq!(journal.session(&old).await.unwrap(), None);
+    assert_eq!(resolve(&*journal, &new).await.unwrap().id, id);
+
+    say(&*journal, NamesRecord::Trashed(SessionTrashed { id })).await;
+    assert!(resolve(&*journal, &new).await.unwrap().trashed);
+
+    say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+    assert_eq!(resolve(&*journal, &new).await.unwrap_err(), Error::NoSuchSession { key: new.clone() });
+    assert_ne!(name_session(&*journal, &new).await.unwrap(), id, "the key is free for another session");
+    assert!(journal.verify().await.unwrap().is_sound());
+}
+
+pub(crate) async fn sessions_are_listed_with_what_loading_them_needs(place: &impl Place) {
+    let journal = place.open().await;
+    let (empty, full) = (a_key("a"), a_key("b"));
+    let empty_id = name_session(&*journal, &empty).await.unwrap();
+    let full_id = name_session(&*journal, &full).await.unwrap();
+    let stream = StreamName::session(full_id);
+    append_notes(&*journal, &stream, &["one", "two"]).await;
+    start_epoch(&*journal, &stream, 1).await;
+    start_epoch(&*journal, &stream, 2).await;
+    append_notes(&*journal, &stream, &["three"]).await;
+    let input = Input { id: InputId::generate(), text: "hi".into(), images: vec![], mode: JoinMode::Join };
+    put(&*journal, full_id, InboxRecord::Input(input).encode()).await.unwrap();
+
+    let mut listed = Vec::new();
+    while let page =
+        journal.sessions(listed.last().map(|entry: &SessionEntry| entry.key.as_str()), 1).await.unwrap()
+        && !page.is_empty()
+    {
+        listed.extend(page);
+    }
+
+    let keys: Vec<_> = listed.iter().map(|entry| entry.key.clone()).collect();
+    assert!(keys.is_sorted(), "{keys:?}");
+    let entry = |key: &str| listed.iter().find(|entry| entry.key == key).unwrap().clone();
+    let last = read_all(&*journal, &stream).await.pop().unwrap();
+    let nothing = Head::EMPTY;
+    assert_eq!(
+        entry(&empty),
+        SessionEntry {
+            key: empty,
+            id: empty_id,
+            trashed: false,
+            head: nothing,
+            last_at: None,
+            epoch_from: None,
+            inbox_head: 0
+        }
+    );
+    assert_eq!(
+        entry(&full),
+        SessionEntry {
+            key: full,
+            id: full_id,
+            trashed: false,
+            head: Head { seq: 5, hash: last.hash },
+            last_at: Some(last.at),
+            epoch_from: Some(4),
+            inbox_head: 1,
+        }
+    );
+}
+
+pub(crate) async fn the_newest_epoch_is_found(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    append_notes(&*journal, &stream, &["before"]).await;
+    assert_eq!(journal.newest_epoch(&stream).await.unwrap(), None);
+
+    start_epoch(&*journal, &stream, 1).await;
+    append_notes(&*journal, &stream, &["within"]).await;
+    start_epoch(&*journal, &stream, 2).await;
+
+    assert_eq!(journal.newest_epoch(&stream).await.unwrap(), Some(4));
+}
+
+/// T1, as far as the journal goes.
+pub(crate) async fn an_input_put_twice_is_one_input(place: &impl Place) {
+    let journal = place.open().await;
+    let id = name_session(&*journal, &a_key("http")).await.unwrap();
+    let input = |text: &str| {
+        let (id, text) = (InputId::generate(), text.to_owned());
+        InboxRecord::Input(Input { id, text, images: vec![], mode: JoinMode::Join })
+            .encode()
+            .with_key("request 7")
+    };
+
+    let first = put(&*journal, id, input("hello")).await.unwrap();
+    let second = put(&*place.open().await, id, input("hello again")).await.unwrap();
+
+    assert_eq!((first, second), (1, 1));
+    assert_eq!(journal.head(&StreamName::inbox(id)).await.unwrap().seq, 1);
+}
+
+pub(crate) async fn an_export_comes_back_as_it_was(place: &impl Place) {
+    let journal = place.open().await;
+    let key = a_key("cli");
+    let id = name_session(&*journal, &key).await.unwrap();
+    let (session, inbox) = (StreamName::session(id), StreamName::inbox(id));
+    append_notes(&*journal, &session, &["one", "secret", "three"]).await;
+    start_epoch(&*journal, &session, 1).await;
+    append_notes(&*journal, &inbox, &["waiting"]).await;
+    journal.erase(&session, 2, "secret").await.unwrap();
+    let before = serde_json::to_string(&read_all(&*journal, &session).await).unwrap();
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let exported = export_session(&*journal, &key, file.as_file_mut()).await.unwrap();
+
+    let still_here = import_session(&*journal, file.path(), Some(&a_key("twin"))).await;
+    say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+    let back = import_session(&*journal, file.path(), Some("cli:back")).await.unwrap();
+
+    assert!(
+        matches!(still_here, Err(Error::BadFile { .. })),
+        "one session is not here twice: {still_here:?}"
+    );
+    assert_eq!((exported.records, exported.blobs), (5, 1));
+    assert_eq!((back.key.as_str(), back.id, back.records, back.blobs), ("cli:back", id, 5, 1));
+    assert_eq!(serde_json::to_string(&read_all(&*journal, &session).await).unwrap(), before);
+    assert_eq!(resolve(&*journal, "cli:back").await.unwrap().epoch_from, Some(4));
+    assert!(journal.verify().await.unwrap().is_sound());
+}
+
+pub(crate) async fn an_export_with_one_changed_byte_is_refused(place: &impl Place) {
+    let journal = place.open().await;
+    let key = a_key("cli");
+    let id = name_session(&*journal, &key).await.unwrap();
+    start_epoch(&*journal, &StreamName::session(id), 1).await;
+    append_notes(&*journal, &StreamName::session(id), &["one", "two"]).await;
+    let mut export = Vec::new();
+    export_session(&*journal, &key, &mut export).await.unwrap();
+    let names_before = journal.head(&StreamName::names()).await.unwrap();
+    say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+    journal.remove(&StreamName::session(id), None).await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let header_end = export.iter().position(|byte| *byte == b'\n').unwrap();
+
+    for place_of_change in (header_end + 1..export.len()).step_by(7) {
+        let mut changed = export.clone();
+        changed[place_of_change] ^= 0x04;
+        std::fs::write(file.path(), &changed).unwrap();
+        let refused = import_session(&*journal, file.path(), None).await;
+        assert!(matches!(refused, Err(Error::BadFile { .. })), "byte {place_of_change}: {refused:?}");
+    }
+    for cut in [0, 1, header_end, header_end + 1, export.len() / 2, export.len() - 1] {
+        std::fs::write(file.path(), &export[..cut]).unwrap();
+        let refused = import_session(&*journal, file.path(), None).await;
+        assert!(matches!(refused, Err(Error::BadFile { .. })), "cut at {cut}: {refused:?}");
+    }
+
+    assert_eq!(journal.head(&StreamName::session(id)).await.unwrap(), Head::EMPTY, "nothing was changed");
+    assert_eq!(journal.head(&StreamName::names()).await.unwrap().seq, names_before.seq + 1);
+}
+
+/// J11.
+pub(crate) async fn a_backup_is_consistent_while_others_write(place: &impl Place) {
+    let journal = place.open().await;
+    let streams = [a_stream(), a_stream(), a_stream()];
+    append_notes(&*journal, &streams[0], &["first"]).await;
+    let writers: Vec<_> = streams
+        .iter()
+        .map(|stream| {
+            let (journal, stream) = (journal.clone(), stream.clone());
+            tokio::spawn(async move {
+                for _ in 0..100 {
+                    append_notes(&*journal, &stream, &["on and on"]).await;
+                }
+            })
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+
+    let report = journal.backup(&folder.path().join("backup")).await.unwrap();
+    let again = journal.backup(&folder.path().join("backup")).await;
+
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert!(report.is_sound(), "{report:?}");
+    assert!(report.records >= 1);
+    assert!(matches!(again, Err(Error::Exists { .. })), "a backup never replaces a file: {again:?}");
+}

@@ -1,0 +1,267 @@
+//! J4: damage is found and named, or no record changed; what can still be read stays readable.
+
+use std::path::{Path, PathBuf};
+
+use longhaul_journal::{
+    Append, Blob, Error, Home, Journal, Page, Report, Search, SqliteJournal, name_session, put,
+};
+use longhaul_protocol::{
+    BlobRef, CallId, Hash, InboxRecord, Input, InputId, JoinMode, Note, Record, SessionRecord, StreamName,
+    ToolFinished,
+};
+
+use crate::conformance::read_all;
+
+/// A folder in memory where there is one: these tests copy a journal thousands of times.
+pub(crate) fn fast_folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
+}
+
+/// A journal with a bit of everything, closed, so that its file is at rest.
+pub(crate) async fn a_full_journal(folder: &Path) -> Home {
+    let home = Home::create(folder).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    for number in 0..4 {
+        let session = name_session(&journal, &format!("cli:session-{number}")).await.unwrap();
+        let input = Input {
+            id: InputId::generate(),
+            text: format!("do {number}"),
+            images: vec![],
+            mode: JoinMode::Join,
+        };
+        put(&journal, session, InboxRecord::Input(input).encode().with_key("once")).await.unwrap();
+        let stream = StreamName::session(session);
+        let lease = journal.acquire(&stream).await.unwrap();
+        for line in 0..40 {
+            let text = format!("line {line} of {number}: {}", "word ".repeat(line % 17));
+            journal
+                .append(Append::under(&lease).record(SessionRecord::Note(Note { text }).encode()))
+                .await
+                .unwrap();
+        }
+        let output = format!("output {number} ").repeat(900).into_bytes();
+        let whole = Some(BlobRef::to(&output, "text/plain"));
+        let (call, name, content) = (CallId::generate(), "exec".to_owned(), "head and tail".to_owned());
+        let finished = ToolFinished { call, name, is_error: false, content, images: vec![], whole };
+        let append = Append::under(&lease).record(SessionRecord::ToolFinished(finished).encode());
+        journal.append(append.blob(Blob::new(output))).await.unwrap();
+        journal.erase(&stream, 3, "on request").await.unwrap();
+        journal.release(&lease).await.unwrap();
+    }
+    journal.close().await;
+    home
+}
+
+/// Everything that a journal holds, as far as it can be read: each record or the error in its place, each blob.
+async fn everything(journal: &SqliteJournal, streams: &[StreamName], blobs: &[Hash]) -> Vec<String> {
+    let mut found = Vec::new();
+    for stream in streams {
+        match journal.head(stream).await {
+            Ok(head) => found.push(format!("{stream} {head:?}")),
+            Err(error) => found.push(error.to_string()),
+        }
+        let mut next = 1;
+        while let Ok(page) = journal.read(stream, next, Page::default()).await
+            && let Some(last) = page.last()
+        {
+            next = last.seq + 1;
+            found.extend(page.iter().map(|record| serde_json::to_string(record).unwrap()));
+        }
+    }
+    for blob in blobs {
+        found.push(
+            journal
+                .blob(*blob)
+                .await
+                .map_or_else(|error| error.to_string(), |bytes| Hash::of(bytes).to_string()),
+        );
+    }
+    found
+}
+
+fn blobs_of(records: &[Record]) -> Vec<Hash> {
+    let refs = records.iter().filter_map(Record::text).flat_map(longhaul_protocol::blob_refs);
+    refs.map(|blob| blob.hash).collect()
+}
+
+/// What opening and verifying a damaged file has shown.
+enum Verdict {
+    /// Opening said so.
+    Refused(Error),
+    /// Verifying said so.
+    Found(Report),
+    /// Nobody noticed.
+    Unnoticed(Vec<String>),
+}
+
+async fn judge(home: &Home, streams: &[StreamName], blobs: &[Hash]) -> Verdict {
+    let journal = match SqliteJournal::open(home).await {
+        Ok(journal) => journal,
+        Err(error) => return Verdict::Refused(error),
+    };
+    let verdict = match journal.verify().await {
+        Err(error) => Verdict::Refused(error),
+        Ok(report) if !report.is_sound() => Verdict::Found(report),
+        Ok(_) => Verdict::Unnoticed(everything(&journal, streams, blobs).await),
+    };
+    journal.close().await;
+    verdict
+}
+
+struct Original {
+    _folder: tempfile::TempDir,
+    home: Home,
+    bytes: Vec<u8>,
+    heads: Vec<u8>,
+    streams: Vec<StreamName>,
+    blobs: Vec<Hash>,
+    content: Vec<String>,
+}
+
+impl Original {
+    async fn new() -> Self {
+        let folder = fast_folder();
+        let home = a_full_journal(folder.path()).await;
+        let bytes = std::fs::read(home.journal_file()).unwrap();
+        let heads = std::fs::read(folder.path().join("heads.json")).unwrap();
+        let journal = SqliteJournal::open(&home).await.unwrap();
+        let streams = journal.streams().await.unwrap();
+        let mut blobs = Vec::new();
+        for stream in &streams {
+            blobs.extend(blobs_of(&read_all(&journal, stream).await));
+        }
+        let content = everything(&journal, &streams, &blobs).await;
+        journal.close().await;
+        Self { _folder: folder, home, bytes, heads, streams, blobs, content }
+    }
+
+    /// A home with this journal, changed.
+    fn copy(&self, folder: &Path, change: impl FnOnce(&mut Vec<u8>)) -> (Home, PathBuf) {
+        let mut bytes = self.bytes.clone();
+        change(&mut bytes);
+        let home = Home::create(folder).unwrap();
+        std::fs::write(home.journal_file(), bytes).unwrap();
+        std::fs::write(folder.join("heads.json"), &self.heads).unwrap();
+        (home.clone(), home.journal_file())
+    }
+}
+
+/// J4.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_flipped_byte_is_found_or_changes_no_record() {
+    let original = Original::new().await;
+    let step = std::env::var("LONGHAUL_FLIP_STEP").map_or(101, |step| step.parse().unwrap());
+    let (mut found, mut named, mut harmless) = (0, 0, 0);
+
+    for place in (0..original.bytes.len()).step_by(step) {
+        for flip in [0x01, 0xff] {
+            let folder = fast_folder();
+            let (home, file) = original.copy(folder.path(), |bytes| bytes[place] ^= flip);
+            match judge(&home, &original.streams, &original.blobs).await {
+                Verdict::Refused(error) => {
+                    found += 1;
+                    assert!(error.to_string().contains("journal.db"), "byte {place}: {error} names nothing");
+                }
+                Verdict::Found(report) => {
+                    found += 1;
+                    named += u64::from(report.damage.iter().any(|damage| damage.stream.is_some()));
+                }
+                Verdict::Unnoticed(content) => {
+                    harmless += 1;
+                    assert_eq!(
+                        content, original.content,
+                        "byte {place} flipped by {flip:#x} changed a record, unnoticed"
+                    );
+                }
+            }
+            assert!(file.exists());
+        }
+    }
+
+    // The file holds more records than slack, so most flips must be found, and most of those traced to a stream.
+    assert!(found > harmless / 4 && named * 2 > found, "found {found}, named {named}, harmless {harmless}");
+}
+
+/// J4.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_record_is_named_and_the_others_stay_readable() {
+    let original = Original::new().await;
+    let folder = fast_folder();
+    let text = b"line 20 of 2";
+    let place = original.bytes.windows(text.len()).position(|window| window == text).unwrap();
+    let (home, _) = original.copy(folder.path(), |bytes| bytes[place] = b'L');
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let stream = StreamName::session(journal.session("cli:session-2").await.unwrap().unwrap().id);
+
+    let report = journal.verify().await.unwrap();
+    let before = journal.read(&stream, 1, Page::default()).await.unwrap();
+    let at = journal.read(&stream, 21, Page::default()).await.unwrap_err();
+    let after = journal.read(&stream, 22, Page::default()).await.unwrap();
+
+    let reason = "its content does not match its hash".to_owned();
+    assert_eq!(report.damage.len(), 1, "{report:?}");
+    assert_eq!(report.damage[0].to_string(), format!("{stream} seq 21: {reason}"));
+    assert_eq!((before.len(), after.len()), (20, 20));
+    assert_eq!(at, Error::Damaged { stream: stream.clone(), seq: 21, reason });
+}
+
+/// J4.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_tail_is_said() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let early = std::fs::read(home.journal_file()).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let stream = StreamName::session(journal.session("cli:session-1").await.unwrap().unwrap().id);
+    let note = |text: &str| SessionRecord::Note(Note { text: text.into() }).encode();
+    journal.append(Append::to(&stream).record(note("one")).record(note("two"))).await.unwrap();
+    journal.close().await;
+    drop(journal);
+
+    std::fs::write(home.journal_file(), early).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let report = journal.verify().await.unwrap();
+
+    assert_eq!(report.damage.len(), 1, "{report:?}");
+    let said = report.damage[0].to_string();
+    assert_eq!(said, format!("{stream} seq 42 to 43: the tail is lost: it ended at seq 43 when last noted"));
+}
+
+/// J4.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_has_vanished_is_not_quietly_begun_anew() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    std::fs::remove_file(home.journal_file()).unwrap();
+
+    let refused = SqliteJournal::open(&home).await.err().unwrap();
+
+    assert!(matches!(refused, Error::Missing { streams: 9, .. }), "{refused}");
+    assert!(!home.journal_file().exists());
+}
+
+/// Rule 1: an index can be deleted or damaged at any time and is made again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_or_deleted_search_index_is_made_again() {
+    let original = Original::new().await;
+    let journal = SqliteJournal::open(&original.home).await.unwrap();
+    let search = Search { words: "line 20".into(), streams: vec![], limit: 10 };
+    let before = journal.search(&search).await.unwrap();
+    journal.close().await;
+    drop(journal);
+    let index = original.home.folder().join("cache/search.db");
+
+    for harm in ["overwrite", "delete", "truncate"] {
+        match harm {
+            "overwrite" => std::fs::write(&index, vec![0x5a; 40_000]).unwrap(),
+            "delete" => std::fs::remove_file(&index).unwrap(),
+            _ => std::fs::File::options().write(true).open(&index).unwrap().set_len(5_000).unwrap(),
+        }
+        let journal = SqliteJournal::open(&original.home).await.unwrap();
+        let after = journal.search(&search).await.unwrap();
+        assert_eq!(after.len(), before.len(), "{harm}");
+        journal.close().await;
+    }
+    assert_eq!(before.len(), 4);
+}

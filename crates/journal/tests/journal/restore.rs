@@ -1,0 +1,114 @@
+//! J11: a backup comes back only if it is sound, and a restore that was cut short is finished.
+
+use longhaul_journal::{Append, Error, Home, Journal, Search, SqliteJournal, resolve, restore};
+use longhaul_protocol::{Note, SessionRecord, StreamName};
+
+use crate::conformance::read_all;
+use crate::damage::{a_full_journal, fast_folder};
+
+async fn add_note(home: &Home, key: &str, text: &str) {
+    let journal = SqliteJournal::open(home).await.unwrap();
+    let stream = StreamName::session(resolve(&journal, key).await.unwrap().id);
+    journal
+        .append(Append::to(&stream).record(SessionRecord::Note(Note { text: text.into() }).encode()))
+        .await
+        .unwrap();
+    journal.close().await;
+}
+
+async fn head_of(home: &Home, key: &str) -> u64 {
+    let journal = SqliteJournal::open(home).await.unwrap();
+    assert!(journal.verify().await.unwrap().is_sound(), "{:?}", journal.verify().await);
+    let head = resolve(&journal, key).await.unwrap().head.seq;
+    journal.close().await;
+    head
+}
+
+async fn backup(home: &Home) -> std::path::PathBuf {
+    let file = home.folder().join("backup.db");
+    let journal = SqliteJournal::open(home).await.unwrap();
+    journal.backup(&file).await.unwrap();
+    journal.close().await;
+    file
+}
+
+/// J11.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_brings_the_backup_back_and_keeps_what_it_replaced() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let file = backup(&home).await;
+    add_note(&home, "cli:session-0", "after the backup, xylophone").await;
+    assert_eq!(head_of(&home, "cli:session-0").await, 42);
+
+    let restored = restore(&home, &file).unwrap();
+
+    assert_eq!(head_of(&home, "cli:session-0").await, 41);
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let found =
+        journal.search(&Search { words: "xylophone".into(), streams: vec![], limit: 1 }).await.unwrap();
+    assert!(found.is_empty(), "the search knows nothing that is no more");
+    let kept = Home::create(&folder.path().join("kept")).unwrap();
+    std::fs::copy(restored.kept.unwrap(), kept.journal_file()).unwrap();
+    assert_eq!(head_of(&kept, "cli:session-0").await, 42, "the journal that it replaced is kept whole");
+}
+
+/// J11.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_or_foreign_backup_replaces_nothing() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let file = backup(&home).await;
+    let mut bytes = std::fs::read(&file).unwrap();
+    let place = bytes.windows(12).position(|window| window == b"line 20 of 2").unwrap();
+    bytes[place] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let text = folder.path().join("letter.txt");
+    std::fs::write(&text, "dear journal, ".repeat(100)).unwrap();
+    let before = std::fs::read(home.journal_file()).unwrap();
+
+    let damaged = restore(&home, &file).unwrap_err();
+    let foreign = restore(&home, &text).unwrap_err();
+    let missing = restore(&home, &folder.path().join("nowhere")).unwrap_err();
+
+    assert!(damaged.to_string().contains("seq 21"), "{damaged}");
+    assert!(matches!(foreign, Error::Foreign { .. }), "{foreign}");
+    assert!(matches!(missing, Error::BadFile { .. }), "{missing}");
+    assert_eq!(std::fs::read(home.journal_file()).unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_needs_the_home_for_itself_and_says_who_has_it() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let file = backup(&home).await;
+    let journal = SqliteJournal::open(&home).await.unwrap();
+
+    let refused = restore(&home, &file).unwrap_err();
+    journal.close().await;
+    drop(journal);
+    let alone = restore(&home, &file);
+
+    assert!(matches!(&refused, Error::InUse { .. }), "{refused}");
+    assert!(alone.is_ok(), "{alone:?}");
+}
+
+/// J11: the restored file is complete under its waiting name before anything is replaced; whoever opens the home
+/// next puts it into its place, and the log of the old journal is never played into it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_was_cut_short_is_finished_by_the_next_to_open() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let file = backup(&home).await;
+    restore(&home, &file).unwrap();
+    let restored = std::fs::read(home.journal_file()).unwrap();
+    add_note(&home, "cli:session-0", "newer").await;
+    std::fs::write(folder.path().join("journal.db.restoring"), restored).unwrap();
+    std::fs::write(folder.path().join("journal.db-wal"), b"left over").unwrap();
+
+    assert_eq!(head_of(&home, "cli:session-0").await, 41);
+
+    assert!(!folder.path().join("journal.db.restoring").exists());
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    assert_eq!(read_all(&journal, &StreamName::names()).await.len(), 4);
+}

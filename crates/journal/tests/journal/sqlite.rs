@@ -1,0 +1,68 @@
+//! The SQLite engine keeps every promise of the suite. Each test has a home of its own.
+
+use std::sync::Arc;
+
+use crate::conformance::{self, LEASE_EXPIRY, Place};
+use longhaul_journal::{Home, Journal, SqliteJournal, SqliteOptions};
+
+struct SqliteHome(tempfile::TempDir);
+
+impl SqliteHome {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
+impl Place for SqliteHome {
+    async fn open(&self) -> Arc<dyn Journal> {
+        let home = Home::create(self.0.path()).unwrap();
+        let options = SqliteOptions { lease_expiry: LEASE_EXPIRY, ..SqliteOptions::default() };
+        Arc::new(SqliteJournal::open_with(&home, options).await.unwrap())
+    }
+}
+
+conformance::conformance! { SqliteHome::new();
+    an_append_is_there_when_the_journal_is_opened_again
+    records_are_chained
+    of_two_writers_one_wins_and_the_other_learns_the_head
+    an_append_is_whole_or_not_at_all
+    the_same_key_twice_is_one_record
+    appends_of_many_tasks_all_arrive
+    a_conflict_costs_only_its_own_append
+    a_read_is_bounded_by_its_page
+    a_stream_that_is_not_there_is_empty
+    an_unknown_kind_is_kept_byte_for_byte
+    a_removed_stream_is_gone_and_can_begin_again
+    adopted_records_must_go_on_where_the_stream_ends
+    a_closed_journal_refuses
+    a_lease_is_exclusive_until_it_is_released
+    an_expired_lease_that_nobody_took_goes_on
+    a_writer_whose_lease_was_taken_over_is_fenced_however_late
+    an_append_without_a_lease_is_refused_while_somebody_holds_it
+    appends_and_renewals_keep_a_lease
+    a_lease_of_a_removed_stream_fits_nothing
+    a_lease_on_one_stream_says_nothing_about_another
+    a_ring_reaches_the_holder
+    a_lost_ring_loses_nothing
+    a_blob_comes_with_the_append_that_refers_to_it
+    a_record_that_refers_to_no_blob_is_refused
+    a_blob_goes_with_its_last_reference
+    an_erased_body_leaves_a_stub_and_a_chain_that_verifies
+    an_erased_body_takes_its_search_entries_and_unshared_blobs_along
+    erasing_what_is_not_there_says_so
+    what_is_too_large_is_refused
+    words_are_found_in_any_order_case_and_accent
+    scripts_without_spaces_are_found
+    odd_searches_are_no_error
+    a_search_sees_what_was_appended_before_it
+    a_search_stays_within_the_streams_that_it_names
+    a_search_forgets_a_stream_that_was_removed
+    two_that_first_use_a_key_agree_on_one_session
+    names_follow_their_stream
+    sessions_are_listed_with_what_loading_them_needs
+    the_newest_epoch_is_found
+    an_input_put_twice_is_one_input
+    an_export_comes_back_as_it_was
+    an_export_with_one_changed_byte_is_refused
+    a_backup_is_consistent_while_others_write
+}
