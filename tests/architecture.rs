@@ -1,0 +1,120 @@
+//! The shape of the house, checked: who may depend on whom, one version of what must be one, no file that holds two ideas.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn read_toml(path: &Path) -> Table {
+    std::fs::read_to_string(path).unwrap().parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What each crate may use of the others; arrows go one way.
+fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let below_agent = vec!["protocol", "journal", "model", "context", "keeper", "tools", "memory"];
+    let all_but_cli_and_server = [below_agent.clone(), vec!["agent"]].concat();
+    BTreeMap::from([
+        ("protocol", vec![]),
+        ("journal", vec!["protocol"]),
+        ("model", vec!["protocol"]),
+        ("context", vec!["protocol"]),
+        ("keeper", vec!["protocol"]),
+        ("tools", vec!["protocol", "keeper"]),
+        ("memory", vec!["protocol", "journal", "model", "context"]),
+        ("agent", below_agent),
+        ("server", vec!["protocol", "agent"]),
+        ("cli", [all_but_cli_and_server.clone(), vec!["server"]].concat()),
+        ("testkit", all_but_cli_and_server),
+    ])
+}
+
+/// Whatever uses another crate against the table, as `user -> used`.
+fn forbidden(manifests: &BTreeMap<String, Table>) -> Vec<String> {
+    let allowed = allowed();
+    let mut found = Vec::new();
+    for (name, manifest) in manifests {
+        let Some(may_use) = allowed.get(name.as_str()) else {
+            found.push(format!("{name} is not in the table"));
+            continue;
+        };
+        let normal = ["dependencies", "build-dependencies"].into_iter().filter_map(|table| manifest.get(table)?.as_table());
+        for used in normal.flat_map(Table::keys).filter_map(|key| key.strip_prefix("longhaul-")) {
+            if !may_use.contains(&used) {
+                found.push(format!("{name} -> {used}"));
+            }
+        }
+    }
+    found
+}
+
+fn manifests() -> BTreeMap<String, Table> {
+    let crates = std::fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    crates
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), read_toml(&path.join("Cargo.toml"))))
+        .collect()
+}
+
+#[test]
+fn crates_depend_only_on_those_below_them() {
+    assert_eq!(forbidden(&manifests()), Vec::<String>::new());
+}
+
+/// The check above can fail.
+#[test]
+fn an_arrow_that_goes_the_wrong_way_is_found() {
+    let mut manifests = manifests();
+    let upward: Table = "[dependencies]\nlonghaul-agent.workspace = true".parse().unwrap();
+    manifests.insert("journal".to_owned(), upward);
+    manifests.insert("utils".to_owned(), Table::new());
+
+    assert_eq!(forbidden(&manifests), ["journal -> agent", "utils is not in the table"]);
+}
+
+#[test]
+fn every_dependency_has_its_reason_beside_it() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let table = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let dependencies = table.lines().filter(|line| line.contains(" = ") && !line.starts_with("longhaul-"));
+
+    let without: Vec<&str> = dependencies.filter(|line| line.split("# ").nth(1).is_none_or(|why| why.len() < 10)).collect();
+
+    assert_eq!(without, Vec::<&str>::new());
+}
+
+/// The versions of a package in a lock file.
+fn versions(lock: &Table, name: &str) -> BTreeSet<String> {
+    let packages = lock["package"].as_array().unwrap().iter().filter_map(|package| package.as_table());
+    let of_name = packages.filter(|package| package["name"].as_str() == Some(name));
+    of_name.map(|package| package["version"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn there_is_one_version_of_what_must_be_one() {
+    let lock = read_toml(&root().join("Cargo.lock"));
+
+    for name in ["reqwest", "hyper", "rustls", "rusqlite", "tokio"] {
+        let versions = versions(&lock, name);
+        assert!(versions.len() <= 1, "{name}: {versions:?}");
+    }
+    assert_eq!(versions(&lock, "rusqlite").len(), 1, "the check reads the lock file");
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
+    entries.flat_map(below).filter(|path| path.extension().is_some_and(|ending| ending == "rs")).collect()
+}
+
+#[test]
+fn no_file_is_longer_than_600_lines() {
+    let folders = ["crates", "tests", "benches"].map(|folder| sources(&root().join(folder)));
+    let lines = |path: &PathBuf| std::fs::read_to_string(path).unwrap().lines().count();
+
+    let long: Vec<_> = folders.concat().into_iter().map(|path| (lines(&path), path)).filter(|(lines, _)| *lines > 600).collect();
+
+    assert_eq!(long, vec![]);
+}

@@ -1,0 +1,287 @@
+//! The real binary, as people and scripts use it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder for a test, with a home in it that begins empty.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// One that has the session of the journal's fixture.
+    fn with_a_session() -> Self {
+        let desk = Self::new();
+        let imported = desk.run(&["sessions", "import", &export_fixture()]);
+        assert!(imported.status.success(), "{}", said(&imported));
+        desk
+    }
+
+    fn home(&self) -> PathBuf {
+        self.0.path().join("home")
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
+        command.args(arguments).env("LONGHAUL_HOME", self.home()).env_remove("RUST_BACKTRACE").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// What a command that must succeed prints.
+    fn stdout(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.stdout(arguments)).unwrap()
+    }
+
+    /// The one line and the exit code of a command that must fail.
+    fn refusal(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.run(arguments);
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(line.trim_end().lines().count(), 1, "{arguments:?} says more than one line: {line}");
+        (output.status.code().unwrap(), line.trim_end().to_owned())
+    }
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn export_fixture() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../journal/fixtures/export-1.jsonl");
+    path.to_str().unwrap().to_owned()
+}
+
+/// Every file below a folder with its bytes, to show that nothing changed.
+fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .flat_map(|path| if path.is_dir() { snapshot(&path) } else { vec![(path.clone(), std::fs::read(&path).unwrap())] })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn looking_at_a_home_that_is_not_there_makes_none() {
+    let desk = Desk::new();
+
+    let listed = desk.json(&["sessions", "list", "--json"]);
+    let verified = desk.json(&["verify", "--json"]);
+    let shown = desk.refusal(&["sessions", "show", "cli:none"]);
+
+    assert_eq!(listed, serde_json::json!([]));
+    assert_eq!(verified["ok"], true);
+    assert_eq!(shown.0, 2);
+    assert!(!desk.home().exists());
+}
+
+#[test]
+fn a_session_is_listed_shown_exported_and_imported() {
+    let desk = Desk::with_a_session();
+
+    let listed = desk.json(&["sessions", "list", "--json"]);
+    let table = desk.stdout(&["sessions", "list"]);
+    let page = desk.stdout(&["sessions", "show", "cli:fixture", "--from", "1"]);
+    let shown = desk.json(&["sessions", "show", "cli:fixture", "--json"]);
+    desk.stdout(&["sessions", "export", "cli:fixture", &desk.file("out.jsonl")]);
+    let piped = desk.stdout(&["sessions", "export", "cli:fixture"]);
+
+    assert_eq!(listed[0]["key"], "cli:fixture");
+    assert_eq!((listed[0]["records"].clone(), listed[0]["inbox"].clone()), (7.into(), 1.into()));
+    assert!(table.contains("cli:fixture") && table.contains("01JDFJM0000000000000000001"), "{table}");
+    assert!(page.contains("There are 12 files.") && page.contains("gone since") && page.contains("a password"), "{page}");
+    assert_eq!(shown["records_shown"][0]["kind"], "epoch_started", "without --from the newest epoch is shown");
+    assert_eq!(shown["records_shown"].as_array().unwrap().len(), 6);
+    let original = std::fs::read_to_string(export_fixture()).unwrap();
+    assert_eq!(std::fs::read_to_string(desk.file("out.jsonl")).unwrap(), original);
+    assert_eq!(piped, original);
+}
+
+/// J4.
+#[test]
+fn damage_is_named_salvaged_and_restored() {
+    let desk = Desk::with_a_session();
+    let file = desk.home().join("journal.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let words = b"There are 12 files.";
+    let place = bytes.windows(words.len()).position(|window| window == words).unwrap();
+    bytes[place] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+
+    let verified = desk.run(&["verify", "--json"]);
+    let shown = desk.run(&["sessions", "show", "cli:fixture"]);
+    let salvaged = desk.run(&["verify", "--salvage", &desk.file("saved.db")]);
+    let restored = desk.stdout(&["restore", &desk.file("saved.db")]);
+
+    let report: Value = serde_json::from_slice(&verified.stdout).unwrap();
+    assert_eq!((verified.status.code(), report["ok"].clone()), (Some(1), false.into()));
+    assert_eq!(report["damage"][0]["stream"], "session/01JDFJM0000000000000000001");
+    assert_eq!(report["damage"][0]["seq"], 6);
+    assert_eq!(report["damage"].as_array().unwrap().len(), 1);
+    assert!(said(&shown).contains("damaged:") && said(&shown).contains("\"outcome\":\"completed\""), "{}", said(&shown));
+    assert!(said(&salvaged).contains("lost to damage"), "{}", said(&salvaged));
+    assert!(restored.contains("is kept as"), "{restored}");
+    let page = desk.stdout(&["sessions", "show", "cli:fixture", "--from", "1"]);
+    assert!(page.contains("Please count the files.") && page.contains("lost to damage"), "{page}");
+    assert!(desk.stdout(&["verify"]).contains("Everything is as it was committed."));
+}
+
+/// J11.
+#[test]
+fn a_backup_is_written_once_and_restored_whole() {
+    let desk = Desk::with_a_session();
+    let backup = desk.file("backup.db");
+
+    let written = desk.json(&["backup", &backup, "--json"]);
+    let again = desk.refusal(&["backup", &backup]);
+    desk.stdout(&["erase", "cli:fixture", "6", "--reason", "changed my mind"]);
+    let restored = desk.json(&["restore", &backup, "--json"]);
+
+    assert_eq!((written["ok"].clone(), written["records"].clone()), (true.into(), 9.into()));
+    assert_eq!(again, (2, format!("longhaul: {backup} exists already; name another file")));
+    assert!(Path::new(restored["kept"].as_str().unwrap()).exists());
+    assert!(desk.stdout(&["sessions", "show", "cli:fixture"]).contains("There are 12 files."));
+}
+
+/// J10: an input's words are in the inbox too.
+#[test]
+fn erasing_an_input_erases_it_from_the_inbox_too() {
+    let desk = Desk::with_a_session();
+    desk.stdout(&["sessions", "show", "cli:fixture"]);
+
+    let erased = desk.json(&["erase", "cli:fixture", "3", "--reason", "on request", "--json"]);
+
+    let places: Vec<_> = erased.as_array().unwrap().iter().map(|place| place["stream"].as_str().unwrap()).collect();
+    assert_eq!(places, ["session/01JDFJM0000000000000000001", "inbox/01JDFJM0000000000000000001"]);
+    for (path, bytes) in snapshot(&desk.home()) {
+        let words = b"Please count the files.";
+        assert!(!bytes.windows(words.len()).any(|window| window == words), "{} still has it", path.display());
+    }
+    assert!(desk.stdout(&["verify"]).contains("Everything is as it was committed."));
+}
+
+/// Each bad input gets one line that names it and what to do, and changes nothing.
+#[test]
+fn bad_input_is_refused_in_one_line_and_nothing_changes() {
+    let desk = Desk::with_a_session();
+    let edited = std::fs::read_to_string(export_fixture()).unwrap().replace("12 files", "13 files");
+    std::fs::write(desk.file("edited.jsonl"), edited).unwrap();
+    std::fs::write(desk.file("letter.txt"), "Dear journal.\n").unwrap();
+    desk.stdout(&["verify"]);
+    let before = snapshot(&desk.home());
+    let (edited, letter, nowhere) = (desk.file("edited.jsonl"), desk.file("letter.txt"), desk.file("nowhere"));
+    let cases: &[(&[&str], &str)] = &[
+        (&["sessions", "show", "cli:nobody"], r#"there is no session "cli:nobody"; `longhaul sessions list`"#),
+        (&["sessions", "export", "cli:nobody", "x"], r#"there is no session "cli:nobody""#),
+        (&["sessions", "import", &export_fixture()], r#"there is a session "cli:fixture" already; choose another key with --as"#),
+        (&["sessions", "import", &export_fixture(), "--as", "cli:twin"], "is here already, as \"cli:fixture\""),
+        (&["sessions", "import", &edited, "--as", "x"], "seq 6: its content does not match its hash; nothing was changed"),
+        (&["sessions", "import", &letter], "line 1: this is not an export"),
+        (&["sessions", "import", &nowhere], "can't be opened"),
+        (&["restore", &letter], "is not a Longhaul journal"),
+        (&["restore", &nowhere], "there is no such file"),
+        (&["erase", "cli:fixture", "99", "--reason", "x"], "has no seq 99; its head is 7"),
+        (&["erase", "cli:nobody", "1", "--reason", "x"], "there is no session"),
+    ];
+
+    for (arguments, words) in cases {
+        let (code, line) = desk.refusal(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {line}");
+        assert!(line.contains(words), "{arguments:?}: {line}");
+    }
+
+    assert_eq!(snapshot(&desk.home()), before);
+    assert!(!Path::new("x").exists(), "a refused export leaves no file");
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.home()).unwrap();
+    std::fs::write(desk.home().join("journal.db"), "something else entirely, ".repeat(10)).unwrap();
+    let before = snapshot(&desk.home());
+
+    let (code, line) = desk.refusal(&["sessions", "list"]);
+
+    assert_eq!(code, 2);
+    assert!(line.contains("journal.db is not a Longhaul journal (it is not an SQLite database)"), "{line}");
+    let journal_only = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<_> { files.into_iter().filter(|(path, _)| path.ends_with("journal.db")).collect() };
+    assert_eq!(journal_only(snapshot(&desk.home())), journal_only(before));
+}
+
+#[test]
+fn a_home_that_can_not_be_made_is_said() {
+    let desk = Desk::new();
+    std::fs::write(desk.file("file"), "in the way").unwrap();
+
+    let output = desk.command(&["--home", &desk.file("file"), "sessions", "import", &export_fixture()]).output().unwrap();
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("it is not a folder"), "{}", said(&output));
+}
+
+#[test]
+fn unknown_commands_and_flags_name_the_nearest() {
+    let desk = Desk::new();
+
+    let command = desk.run(&["verfy"]);
+    let flag = desk.run(&["verify", "--jsn"]);
+
+    assert_eq!((command.status.code(), flag.status.code()), (Some(2), Some(2)));
+    assert!(said(&command).contains("verify"), "{}", said(&command));
+    assert!(said(&flag).contains("--json"), "{}", said(&flag));
+}
+
+/// A reader that goes away in the middle is no error.
+#[test]
+fn output_into_a_closed_pipe_is_no_error() {
+    let desk = Desk::with_a_session();
+    let mut child = desk
+        .command(&["sessions", "show", "cli:fixture", "--from", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+
+    drop(child.stdout.take());
+    let status = child.wait().unwrap();
+
+    let mut complaints = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+    assert_eq!((status.code(), complaints.as_str()), (Some(0), ""));
+}
+
+/// The demo kills real processes and finds real damage; it leaves nothing behind.
+#[test]
+fn the_demo_shows_what_it_says() {
+    let desk = Desk::new();
+    let temporary = desk.0.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+
+    let output = desk.command(&["demo"]).env("TMPDIR", &temporary).output().unwrap();
+
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("kill 3:") && text.contains("seq 42: its content does not match its hash"), "{text}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+    assert!(!desk.home().exists());
+}
