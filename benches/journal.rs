@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use longhaul_journal::{Append, Blob, Home, Journal, Page, SqliteJournal};
-use longhaul_protocol::{BlobRef, EpochReason, EpochStarted, NewRecord, Note, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{
+    BlobRef, EpochReason, EpochStarted, NewRecord, Note, SessionId, SessionRecord, StreamName,
+};
 
 const BODY: usize = 300;
 const ROUNDS: usize = 7;
@@ -76,7 +78,13 @@ async fn appending(folder: &Path) {
     let together = per_second(APPENDS_EACH * u32::try_from(SESSIONS).unwrap_or(0), many);
     println!("{:<52} {:>14.0}/s   the floor", "raw append + fdatasync, 300 bytes", floor);
     figure("one session, one record an append", format!("{single:.0}/s"), single / floor, 0.6, true);
-    figure("100 sessions together, one record an append", format!("{together:.0}/s"), together / single, 4.0, true);
+    figure(
+        "100 sessions together, one record an append",
+        format!("{together:.0}/s"),
+        together / single,
+        4.0,
+        true,
+    );
     journal.close().await;
 }
 
@@ -155,7 +163,11 @@ async fn opening(folder: &Path) {
         without.push(load(&young).await);
     }
     let (with_past, without) = (median(with_past), median(without));
-    println!("{:<52} {:>14.0}µs   the floor", "open a session that has only 200 records", without.as_secs_f64() * 1e6);
+    println!(
+        "{:<52} {:>14.0}µs   the floor",
+        "open a session that has only 200 records",
+        without.as_secs_f64() * 1e6
+    );
     let ratio = with_past.as_secs_f64() / without.as_secs_f64();
     let value = format!("{:.0}µs", with_past.as_secs_f64() * 1e6);
     figure("open one with 1,000,000 records before those", value, ratio, 1.5, false);

@@ -1,5 +1,7 @@
 //! The shape of the house, checked: who may depend on whom, one version of what must be one, no file that holds two ideas.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +12,10 @@ fn root() -> PathBuf {
 }
 
 fn read_toml(path: &Path) -> Table {
-    std::fs::read_to_string(path).unwrap().parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    std::fs::read_to_string(path)
+        .unwrap()
+        .parse()
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// What each crate may use of the others; arrows go one way.
@@ -41,7 +46,9 @@ fn forbidden(manifests: &BTreeMap<String, Table>) -> Vec<String> {
             found.push(format!("{name} is not in the table"));
             continue;
         };
-        let normal = ["dependencies", "build-dependencies"].into_iter().filter_map(|table| manifest.get(table)?.as_table());
+        let normal = ["dependencies", "build-dependencies"]
+            .into_iter()
+            .filter_map(|table| manifest.get(table)?.as_table());
         for used in normal.flat_map(Table::keys).filter_map(|key| key.strip_prefix("longhaul-")) {
             if !may_use.contains(&used) {
                 found.push(format!("{name} -> {used}"));
@@ -54,7 +61,9 @@ fn forbidden(manifests: &BTreeMap<String, Table>) -> Vec<String> {
 fn manifests() -> BTreeMap<String, Table> {
     let crates = std::fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
     crates
-        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), read_toml(&path.join("Cargo.toml"))))
+        .map(|path| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), read_toml(&path.join("Cargo.toml")))
+        })
         .collect()
 }
 
@@ -80,7 +89,8 @@ fn every_dependency_has_its_reason_beside_it() {
     let table = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
     let dependencies = table.lines().filter(|line| line.contains(" = ") && !line.starts_with("longhaul-"));
 
-    let without: Vec<&str> = dependencies.filter(|line| line.split("# ").nth(1).is_none_or(|why| why.len() < 10)).collect();
+    let without: Vec<&str> =
+        dependencies.filter(|line| line.split("# ").nth(1).is_none_or(|why| why.len() < 10)).collect();
 
     assert_eq!(without, Vec::<&str>::new());
 }
@@ -114,7 +124,12 @@ fn no_file_is_longer_than_600_lines() {
     let folders = ["crates", "tests", "benches"].map(|folder| sources(&root().join(folder)));
     let lines = |path: &PathBuf| std::fs::read_to_string(path).unwrap().lines().count();
 
-    let long: Vec<_> = folders.concat().into_iter().map(|path| (lines(&path), path)).filter(|(lines, _)| *lines > 600).collect();
+    let long: Vec<_> = folders
+        .concat()
+        .into_iter()
+        .map(|path| (lines(&path), path))
+        .filter(|(lines, _)| *lines > 600)
+        .collect();
 
     assert_eq!(long, vec![]);
 }

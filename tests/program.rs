@@ -1,5 +1,7 @@
 //! The real binary, as people and scripts use it.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -32,7 +34,11 @@ impl Desk {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
-        command.args(arguments).env("LONGHAUL_HOME", self.home()).env_remove("RUST_BACKTRACE").stdin(Stdio::null());
+        command
+            .args(arguments)
+            .env("LONGHAUL_HOME", self.home())
+            .env_remove("RUST_BACKTRACE")
+            .stdin(Stdio::null());
         command
     }
 
@@ -74,7 +80,9 @@ fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<_> = entries
         .map(|entry| entry.unwrap().path())
-        .flat_map(|path| if path.is_dir() { snapshot(&path) } else { vec![(path.clone(), std::fs::read(&path).unwrap())] })
+        .flat_map(|path| {
+            if path.is_dir() { snapshot(&path) } else { vec![(path.clone(), std::fs::read(&path).unwrap())] }
+        })
         .collect();
     files.sort();
     files
@@ -108,8 +116,14 @@ fn a_session_is_listed_shown_exported_and_imported() {
     assert_eq!(listed[0]["key"], "cli:fixture");
     assert_eq!((listed[0]["records"].clone(), listed[0]["inbox"].clone()), (7.into(), 1.into()));
     assert!(table.contains("cli:fixture") && table.contains("01JDFJM0000000000000000001"), "{table}");
-    assert!(page.contains("There are 12 files.") && page.contains("gone since") && page.contains("a password"), "{page}");
-    assert_eq!(shown["records_shown"][0]["kind"], "epoch_started", "without --from the newest epoch is shown");
+    assert!(
+        page.contains("There are 12 files.") && page.contains("gone since") && page.contains("a password"),
+        "{page}"
+    );
+    assert_eq!(
+        shown["records_shown"][0]["kind"], "epoch_started",
+        "without --from the newest epoch is shown"
+    );
     assert_eq!(shown["records_shown"].as_array().unwrap().len(), 6);
     let original = std::fs::read_to_string(export_fixture()).unwrap();
     assert_eq!(std::fs::read_to_string(desk.file("out.jsonl")).unwrap(), original);
@@ -137,7 +151,11 @@ fn damage_is_named_salvaged_and_restored() {
     assert_eq!(report["damage"][0]["stream"], "session/01JDFJM0000000000000000001");
     assert_eq!(report["damage"][0]["seq"], 6);
     assert_eq!(report["damage"].as_array().unwrap().len(), 1);
-    assert!(said(&shown).contains("damaged:") && said(&shown).contains("\"outcome\":\"completed\""), "{}", said(&shown));
+    assert!(
+        said(&shown).contains("damaged:") && said(&shown).contains("\"outcome\":\"completed\""),
+        "{}",
+        said(&shown)
+    );
     assert!(said(&salvaged).contains("lost to damage"), "{}", said(&salvaged));
     assert!(restored.contains("is kept as"), "{restored}");
     let page = desk.stdout(&["sessions", "show", "cli:fixture", "--from", "1"]);
@@ -170,7 +188,8 @@ fn erasing_an_input_erases_it_from_the_inbox_too() {
 
     let erased = desk.json(&["erase", "cli:fixture", "3", "--reason", "on request", "--json"]);
 
-    let places: Vec<_> = erased.as_array().unwrap().iter().map(|place| place["stream"].as_str().unwrap()).collect();
+    let places: Vec<_> =
+        erased.as_array().unwrap().iter().map(|place| place["stream"].as_str().unwrap()).collect();
     assert_eq!(places, ["session/01JDFJM0000000000000000001", "inbox/01JDFJM0000000000000000001"]);
     for (path, bytes) in snapshot(&desk.home()) {
         let words = b"Please count the files.";
@@ -188,13 +207,26 @@ fn bad_input_is_refused_in_one_line_and_nothing_changes() {
     std::fs::write(desk.file("letter.txt"), "Dear journal.\n").unwrap();
     desk.stdout(&["verify"]);
     let before = snapshot(&desk.home());
-    let (edited, letter, nowhere) = (desk.file("edited.jsonl"), desk.file("letter.txt"), desk.file("nowhere"));
+    let (edited, letter, nowhere) =
+        (desk.file("edited.jsonl"), desk.file("letter.txt"), desk.file("nowhere"));
     let cases: &[(&[&str], &str)] = &[
-        (&["sessions", "show", "cli:nobody"], r#"there is no session "cli:nobody"; `longhaul sessions list`"#),
+        (
+            &["sessions", "show", "cli:nobody"],
+            r#"there is no session "cli:nobody"; `longhaul sessions list`"#,
+        ),
         (&["sessions", "export", "cli:nobody", "x"], r#"there is no session "cli:nobody""#),
-        (&["sessions", "import", &export_fixture()], r#"there is a session "cli:fixture" already; choose another key with --as"#),
-        (&["sessions", "import", &export_fixture(), "--as", "cli:twin"], "is here already, as \"cli:fixture\""),
-        (&["sessions", "import", &edited, "--as", "x"], "seq 6: its content does not match its hash; nothing was changed"),
+        (
+            &["sessions", "import", &export_fixture()],
+            r#"there is a session "cli:fixture" already; choose another key with --as"#,
+        ),
+        (
+            &["sessions", "import", &export_fixture(), "--as", "cli:twin"],
+            "is here already, as \"cli:fixture\"",
+        ),
+        (
+            &["sessions", "import", &edited, "--as", "x"],
+            "seq 6: its content does not match its hash; nothing was changed",
+        ),
         (&["sessions", "import", &letter], "line 1: this is not an export"),
         (&["sessions", "import", &nowhere], "can't be opened"),
         (&["restore", &letter], "is not a Longhaul journal"),
@@ -224,7 +256,9 @@ fn a_database_of_another_program_is_left_alone() {
 
     assert_eq!(code, 2);
     assert!(line.contains("journal.db is not a Longhaul journal (it is not an SQLite database)"), "{line}");
-    let journal_only = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<_> { files.into_iter().filter(|(path, _)| path.ends_with("journal.db")).collect() };
+    let journal_only = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<_> {
+        files.into_iter().filter(|(path, _)| path.ends_with("journal.db")).collect()
+    };
     assert_eq!(journal_only(snapshot(&desk.home())), journal_only(before));
 }
 
@@ -233,7 +267,10 @@ fn a_home_that_can_not_be_made_is_said() {
     let desk = Desk::new();
     std::fs::write(desk.file("file"), "in the way").unwrap();
 
-    let output = desk.command(&["--home", &desk.file("file"), "sessions", "import", &export_fixture()]).output().unwrap();
+    let output = desk
+        .command(&["--home", &desk.file("file"), "sessions", "import", &export_fixture()])
+        .output()
+        .unwrap();
 
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("it is not a folder"), "{}", said(&output));
@@ -281,7 +318,10 @@ fn the_demo_shows_what_it_says() {
 
     let text = said(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("kill 3:") && text.contains("seq 42: its content does not match its hash"), "{text}");
+    assert!(
+        text.contains("kill 3:") && text.contains("seq 42: its content does not match its hash"),
+        "{text}"
+    );
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(!desk.home().exists());
 }

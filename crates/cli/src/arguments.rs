@@ -30,11 +30,14 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
         match &self.folder {
-            Some(folder) if folder.as_os_str().is_empty() => anyhow::bail!("the home is an empty path; name a folder with --home"),
+            Some(folder) if folder.as_os_str().is_empty() => {
+                anyhow::bail!("the home is an empty path; name a folder with --home")
+            }
             Some(folder) => Ok(folder.clone()),
             None => {
                 let user = std::env::var_os("HOME").filter(|home| !home.is_empty());
-                let user = user.context("neither --home, LONGHAUL_HOME nor HOME is set; name a folder with --home")?;
+                let user =
+                    user.context("neither --home, LONGHAUL_HOME nor HOME is set; name a folder with --home")?;
                 Ok(PathBuf::from(user).join(".longhaul"))
             }
         }

@@ -55,7 +55,9 @@ pub(crate) async fn verify(place: &Place, options: VerifyOptions) -> anyhow::Res
         }
         None if report.is_sound() => line("Everything is as it was committed.")?,
         None => {
-            line("What can be read is still there. To get it out: longhaul verify --salvage FILE, then longhaul restore FILE")?;
+            line(
+                "What can be read is still there. To get it out: longhaul verify --salvage FILE, then longhaul restore FILE",
+            )?;
         }
     }
     Ok(code)
@@ -81,9 +83,9 @@ async fn report_on(place: &Place, home: &Home) -> anyhow::Result<Report> {
         }
         Ok(None) => Ok(Report::default()),
         Err(error) => match error.downcast_ref::<Error>() {
-            Some(Error::Corrupt { reason, .. } | Error::Foreign { reason, .. } | Error::Io { reason, .. })
-                if home.journal_file().exists() =>
-            {
+            Some(
+                Error::Corrupt { reason, .. } | Error::Foreign { reason, .. } | Error::Io { reason, .. },
+            ) if home.journal_file().exists() => {
                 let reason = format!("it can't be opened: {reason}");
                 let damage = vec![Damage { stream: None, seq: None, through: None, reason }];
                 Ok(Report { damage, ..Report::default() })
@@ -166,13 +168,16 @@ pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Resul
         }
     };
     journal.close().await;
-    let erased: Vec<ErasedForm> = erased?.into_iter().map(|(stream, seq)| ErasedForm { stream, seq }).collect();
+    let erased: Vec<ErasedForm> =
+        erased?.into_iter().map(|(stream, seq)| ErasedForm { stream, seq }).collect();
     if as_json {
         json(&erased)?;
         return Ok(exit::DONE);
     }
     for ErasedForm { stream, seq } in erased {
-        line(format!("Erased {stream} seq {seq}: its bytes, what was found through it, and blobs that only it used."))?;
+        line(format!(
+            "Erased {stream} seq {seq}: its bytes, what was found through it, and blobs that only it used."
+        ))?;
     }
     line("Backups and exports that were made before still hold it.")?;
     Ok(exit::DONE)

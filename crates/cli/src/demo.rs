@@ -23,7 +23,9 @@ pub(crate) async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
     let outcome = play(&folder).await;
     if options.keep {
         let home = folder.display();
-        line(format!("\nThe demo's home is kept. To look around:\n  longhaul --home {home} sessions list\n  longhaul --home {home} sessions show {KEY}\n  longhaul --home {home} verify"))?;
+        line(format!(
+            "\nThe demo's home is kept. To look around:\n  longhaul --home {home} sessions list\n  longhaul --home {home} sessions show {KEY}\n  longhaul --home {home} verify"
+        ))?;
     } else {
         std::fs::remove_dir_all(&folder).with_context(|| format!("{} can't be removed", folder.display()))?;
         line("\nThe demo's home is removed again (--keep leaves it, to look around).")?;
@@ -33,9 +35,13 @@ pub(crate) async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
 
 async fn play(folder: &Path) -> anyhow::Result<u8> {
     line("Longhaul is being built. The turn itself (a model, its tools, its commands) is not there yet.")?;
-    line("What is there is the journal in which all of it will live. This demo is real and nothing in it is scripted:")?;
+    line(
+        "What is there is the journal in which all of it will live. This demo is real and nothing in it is scripted:",
+    )?;
     line("another process appends records as fast as it can, each one on disk before it is acknowledged;")?;
-    line(format!("it is killed with SIGKILL in the middle, {KILLS} times, and each time another one goes on.\n"))?;
+    line(format!(
+        "it is killed with SIGKILL in the middle, {KILLS} times, and each time another one goes on.\n"
+    ))?;
     let home = Home::create(folder)?;
     for kill in 1..=KILLS {
         let acknowledged = write_and_kill(folder)?;
@@ -43,11 +49,17 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
         let head = resolve(&journal, KEY).await?.head.seq;
         let report = journal.verify().await?;
         journal.close().await;
-        line(format!("kill {kill}: {} acknowledged, {} there, the chain verifies", count(acknowledged, "record"), head))?;
+        line(format!(
+            "kill {kill}: {} acknowledged, {} there, the chain verifies",
+            count(acknowledged, "record"),
+            head
+        ))?;
         anyhow::ensure!(head >= acknowledged && report.is_sound(), "records were lost: {:?}", report.damage);
     }
     let (byte, finding) = flip_one_byte(&home).await?;
-    line(format!("\nThen one byte (at {byte}) is changed in a copy of the file, and `verify` says:\n  {finding}"))?;
+    line(format!(
+        "\nThen one byte (at {byte}) is changed in a copy of the file, and `verify` says:\n  {finding}"
+    ))?;
     Ok(exit::DONE)
 }
 
@@ -81,7 +93,8 @@ pub(crate) async fn write(place: &Place) -> anyhow::Result<u8> {
     let mut head = journal.head(&stream).await?.seq;
     loop {
         let text = format!("record {} of a writer that may be killed at any moment", head + 1);
-        let append = Append::under(&lease).expecting(head).record(SessionRecord::Note(Note { text }).encode());
+        let append =
+            Append::under(&lease).expecting(head).record(SessionRecord::Note(Note { text }).encode());
         head = journal.append(append).await?.last().map_or(head, |record| record.seq);
         line(head)?;
     }
@@ -92,7 +105,8 @@ async fn flip_one_byte(home: &Home) -> anyhow::Result<(usize, String)> {
     let copy = Home::create(&home.folder().join("damaged-copy"))?;
     let mut bytes = std::fs::read(home.journal_file())?;
     let words = b"record 42 of a writer";
-    let place = bytes.windows(words.len()).position(|window| window == words).context("record 42 is in the file")?;
+    let place =
+        bytes.windows(words.len()).position(|window| window == words).context("record 42 is in the file")?;
     bytes[place] ^= 1;
     let damaged: PathBuf = copy.journal_file();
     std::fs::write(&damaged, bytes)?;

@@ -78,7 +78,8 @@ async fn list(place: &Place, as_json: bool) -> anyhow::Result<u8> {
     line(format!("{:<width$}  {:>9}  {:<24}  ID", "KEY", "RECORDS", "LAST RECORD"))?;
     for entry in sessions {
         let last = entry.last_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
-        let (key, put_away) = (shortened(&entry.key, width), if entry.trashed { "  (in the trash)" } else { "" });
+        let (key, put_away) =
+            (shortened(&entry.key, width), if entry.trashed { "  (in the trash)" } else { "" });
         line(format!("{key:<width$}  {:>9}  {last:<24}  {}{put_away}", entry.head.seq, entry.id))?;
     }
     Ok(exit::DONE)
@@ -128,7 +129,12 @@ async fn show(place: &Place, options: ShowOptions) -> anyhow::Result<u8> {
 }
 
 /// Records of a stream between two places; a damaged one is said and passed over.
-async fn read(journal: &dyn Journal, stream: &StreamName, from: Seq, through: Seq) -> anyhow::Result<Vec<Shown>> {
+async fn read(
+    journal: &dyn Journal,
+    stream: &StreamName,
+    from: Seq,
+    through: Seq,
+) -> anyhow::Result<Vec<Shown>> {
     let mut shown = Vec::new();
     let mut next = from;
     while next <= through {
@@ -183,7 +189,11 @@ async fn import(place: &Place, file: &Path, key: Option<&str>, as_json: bool) ->
     let imported = import_session(&journal, file, key).await;
     journal.close().await;
     let imported = imported?;
-    if as_json { json(&imported)? } else { line(format!("Imported {}", brought(&imported)))? }
+    if as_json {
+        json(&imported)?
+    } else {
+        line(format!("Imported {}", brought(&imported)))?
+    }
     Ok(exit::DONE)
 }
 

@@ -17,12 +17,12 @@ pub enum Error {
         head: Head,
     },
     /// Another holder has taken the lease over. Stop: whatever this writer believes is out of date.
-    #[error("the lease on {stream} was taken over{}", by(holder.as_ref()))]
+    #[error("the lease on {stream} was taken over{}", by(holder.as_deref()))]
     Fenced {
         /// The stream.
         stream: StreamName,
         /// Who holds it now, if anybody does.
-        holder: Option<Holder>,
+        holder: Option<Box<Holder>>,
     },
     /// The lease is not free.
     #[error("{stream} is held by {holder}")]
@@ -30,7 +30,7 @@ pub enum Error {
         /// The stream.
         stream: StreamName,
         /// Who holds it.
-        holder: Holder,
+        holder: Box<Holder>,
     },
     /// A record with the same key is there already, so this one was not appended.
     #[error("{stream} has a record with this key already, at seq {seq}")]

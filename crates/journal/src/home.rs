@@ -215,6 +215,13 @@ pub(crate) fn partial_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// A path as text, for what takes nothing else.
+pub(crate) fn path_text(path: &Path) -> Result<&str> {
+    let not_text =
+        || Error::Io { path: path.to_owned(), reason: "the path is not UTF-8; name another".to_owned() };
+    path.to_str().ok_or_else(not_text)
+}
+
 /// Makes a rename or a new name in a folder durable.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

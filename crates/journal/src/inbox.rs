@@ -27,7 +27,9 @@ pub async fn erase_record(
     let stream = StreamName::session(session);
     let record = journal.read(&stream, seq.max(1), Page { records: 1, bytes: 0 }).await?.pop();
     let mut places = vec![(stream, seq)];
-    if let Some(SessionRecord::InputTaken(taken)) = record.and_then(|record| SessionRecord::decode(&record).ok()) {
+    if let Some(SessionRecord::InputTaken(taken)) =
+        record.and_then(|record| SessionRecord::decode(&record).ok())
+    {
         places.push((StreamName::inbox(session), taken.inbox_through));
     }
     for (stream, seq) in &places {

@@ -79,3 +79,7 @@ fn process_start(pid: u32) -> Option<u64> {
     let start = fields.nth(18)?.parse().ok()?;
     (!matches!(state, "Z" | "X")).then_some(start)
 }
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

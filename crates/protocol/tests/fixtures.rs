@@ -1,6 +1,8 @@
 //! The forms of everything that is stored or sent are pinned: each line of a fixture is read as its type and written
 //! again, and must come out byte for byte. A change here is a change of format, and formats only grow.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
 use std::collections::BTreeSet;
 
 use longhaul_protocol::{

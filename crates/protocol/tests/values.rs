@@ -1,5 +1,7 @@
 //! Ids, names, hashes and times accept one form each and refuse the rest with a reason.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
 use longhaul_protocol::{At, BlobRef, CallId, Hash, SessionId, StreamName, TaskId, blob_refs};
 use proptest::prelude::*;
 
@@ -15,10 +17,21 @@ fn a_task_has_the_id_of_its_call_in_lower_case() {
 
 #[test]
 fn an_id_has_one_form() {
-    for wrong in ["", "01jdfjm0000000000000000009", "01JDFJM000000000000000000", "01JDFJM00000000000000000O9", " 01JDFJM0000000000000000009"] {
+    for wrong in [
+        "",
+        "01jdfjm0000000000000000009",
+        "01JDFJM000000000000000000",
+        "01JDFJM00000000000000000O9",
+        " 01JDFJM0000000000000000009",
+    ] {
         assert!(wrong.parse::<SessionId>().is_err(), "{wrong:?}");
     }
-    for wrong in ["task_01JDFJM0000000000000000009", "01jdfjm0000000000000000009", "task_", "task_01jdfjm000000000000000000o"] {
+    for wrong in [
+        "task_01JDFJM0000000000000000009",
+        "01jdfjm0000000000000000009",
+        "task_",
+        "task_01jdfjm000000000000000000o",
+    ] {
         assert!(wrong.parse::<TaskId>().is_err(), "{wrong:?}");
     }
     let said = "nonsense".parse::<SessionId>().unwrap_err().to_string();

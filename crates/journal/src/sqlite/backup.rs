@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use longhaul_protocol::StreamName;
 use rusqlite::Connection;
 
-use crate::home::{Home, create_new, io_error, partial_path, sync_folder_of};
+use crate::home::{Home, create_new, io_error, partial_path, path_text, sync_folder_of};
 use crate::sqlite::readers::{connect_at_rest, connect_to_read};
 use crate::sqlite::schema::{self, FORMAT, FileKind};
 use crate::sqlite::{check, connect, failure, heads, rows, writer};
@@ -47,7 +47,7 @@ pub(crate) fn backup(db: &Connection, file: &Path) -> Result<Report> {
 /// Copies a journal as it stands at this moment to a new file, durably.
 fn copy_to(db: &Connection, file: &Path) -> Result<()> {
     drop(create_new(file)?);
-    db.execute("VACUUM INTO ?1", [file.to_string_lossy()]).map_err(|error| failure(file, &error))?;
+    db.execute("VACUUM INTO ?1", [path_text(file)?]).map_err(|error| failure(file, &error))?;
     File::open(file).and_then(|file| file.sync_all()).map_err(|error| io_error(file, &error))
 }
 

@@ -24,7 +24,7 @@ use crate::{Damage, Error, Head, Home, Report, Result};
 pub struct Salvaged {
     /// What the new file holds.
     pub report: Report,
-    /// What could not be brought out.
+    /// What could not be brought out. What an earlier salvage had lost is not listed again.
     pub lost: Vec<Damage>,
 }
 
@@ -132,9 +132,8 @@ fn copy_blocks(from: &Path, to: &Path) -> Result<()> {
 fn play_log(copy: &Path) {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let Ok(db) = Connection::open_with_flags(copy, flags) else { return };
-    // The checkpoint wants to read the schema first, which may be what is damaged. Without one, SQLite moves the log
-    // when it closes a file, if it has read anything of it at all.
-    let _ = db.query_row("PRAGMA schema_version", [], |_| Ok(()));
+    // This needs the schema, which may be what is damaged; but once SQLite has looked at the log, it moves it when it
+    // closes the file, whatever it thinks of the schema.
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     let _ = db.close();
 }

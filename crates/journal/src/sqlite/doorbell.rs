@@ -36,7 +36,7 @@ struct Message {
     ring: Option<StreamName>,
 }
 
-/// The doorbell of this process. It is gone when it is dropped.
+/// The doorbell of this process.
 pub(crate) struct Doorbell {
     rings: broadcast::Sender<StreamName>,
     listening: JoinHandle<()>,
@@ -106,12 +106,17 @@ impl Doorbell {
         // Nobody listens: then nobody needs to know.
         let _ = self.rings.send(stream.clone());
     }
+
+    /// Stops listening.
+    pub(crate) fn take_down(&self) {
+        self.listening.abort();
+        let _ = std::fs::remove_file(self.folder.path.join(&self.socket));
+    }
 }
 
 impl Drop for Doorbell {
     fn drop(&mut self) {
-        self.listening.abort();
-        let _ = std::fs::remove_file(self.folder.path.join(&self.socket));
+        self.take_down();
     }
 }
 

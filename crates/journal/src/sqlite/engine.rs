@@ -129,6 +129,9 @@ impl SqliteJournal {
     }
 
     fn shut(&self) {
+        if let Some(doorbell) = self.doorbell.get() {
+            doorbell.take_down();
+        }
         // Readers first: the last to leave must be one that can write, or SQLite leaves its log behind.
         self.readers.close();
         if let Ok(queue) = &self.queue {

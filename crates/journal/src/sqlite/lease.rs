@@ -53,7 +53,7 @@ pub(crate) fn acquire(commit: &mut Commit<'_>, stream: &StreamName) -> Result<Le
         && *expires_at > commit.now.0
         && !holder.is_gone_for(commit.this_process)
     {
-        return Err(Error::Held { stream: stream.clone(), holder: holder.clone() });
+        return Err(Error::Held { stream: stream.clone(), holder: Box::new(holder.clone()) });
     }
     // A stream that was removed and came back has another number, so a token of its first life fits nothing.
     let token = before.map_or_else(|| number.0.unsigned_abs() << 32 | 1, |row| row.token + 1);
@@ -76,7 +76,7 @@ pub(crate) fn check(
 ) -> Result<()> {
     let row = commit.sql(row(commit.db, number))?;
     let fenced = |row: Option<Row>| {
-        Err(Error::Fenced { stream: stream.clone(), holder: row.and_then(|row| row.holder) })
+        Err(Error::Fenced { stream: stream.clone(), holder: row.and_then(|row| row.holder).map(Box::new) })
     };
     match (lease, row) {
         (None, None) => Ok(()),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
+use crate::home::path_text;
 use crate::sqlite::{failure, open};
 use crate::{Error, Result};
 
@@ -91,7 +92,7 @@ pub(crate) fn connect_to_read(path: &Path, vfs: Option<&str>) -> Result<Connecti
 
 /// A connection to a file that nobody writes: it leaves nothing beside it.
 pub(crate) fn connect_at_rest(path: &Path, vfs: Option<&str>) -> Result<Connection> {
-    let plain = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let plain = path_text(path)?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let address = format!("file:{plain}?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     open(Path::new(&address), vfs, flags).and_then(|db| usable(db, path))

@@ -84,6 +84,10 @@ pub(crate) fn with_key(db: &Connection, stream: StreamNumber, key: Hash) -> Sql<
 }
 
 /// A row as it lies there, before it is known to be a sound record.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are records; boxing each would cost more than it saves"
+)]
 pub(crate) enum Found {
     Record(Record),
     /// Something in the row is not even of the right shape.

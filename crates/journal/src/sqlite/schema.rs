@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::home::{Home, create_new, io_error, link_once, partial_path};
+use crate::home::{Home, create_new, io_error, link_once, partial_path, path_text};
 use crate::sqlite::{connect, failure};
 use crate::{Error, Result};
 
@@ -162,7 +162,7 @@ pub(crate) fn migrate(home: &Home, vfs: Option<&str>) -> Result<()> {
     let copy = home.folder().join(format!("journal.format-{format}.db"));
     let _ = std::fs::remove_file(&copy);
     drop(create_new(&copy)?);
-    db.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(said)?;
+    db.execute("VACUUM INTO ?1", [path_text(&copy)?]).map_err(said)?;
     File::open(&copy).and_then(|file| file.sync_all()).map_err(|error| io_error(&copy, &error))?;
     migrate_from(&db, format).map_err(said)?;
     db.close().map_err(|(_, error)| failure(&path, &error))?;

@@ -76,10 +76,11 @@ where
     }
 
     fn answer(self: Box<Self>, committed: Result<()>) {
-        let outcome = match (self.outcome, committed) {
-            (Some(Ok(value)), Ok(())) => Ok(value),
-            (Some(Err(error)), _) | (_, Err(error)) => Err(error),
-            (None, Ok(())) => Err(Error::Closed),
+        let outcome = match (committed, self.outcome) {
+            // Whatever it found then, such as a record with the same key, may have gone with the commit.
+            (Err(error), _) => Err(error),
+            (Ok(()), Some(outcome)) => outcome,
+            (Ok(()), None) => Err(Error::Closed),
         };
         // Whoever asked may have gone away; what was committed stays.
         let _ = self.reply.send(outcome);
@@ -144,7 +145,11 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the thread. It ends when it is told to close or when the last queue is dropped.
-    pub(crate) fn start(home: &Home, mut db: Connection, options: &SqliteOptions) -> Result<(Queue, JoinHandle<()>)> {
+    pub(crate) fn start(
+        home: &Home,
+        mut db: Connection,
+        options: &SqliteOptions,
+    ) -> Result<(Queue, JoinHandle<()>)> {
         let path = home.journal_file();
         let said = |error| failure(&path, &error);
         db.set_prepared_statement_cache_capacity(64);

@@ -63,7 +63,7 @@ fn every_acknowledged_record_is_there_after_kill_9() {
         }
         let mut part = Part::start("kill::append_as_fast_as_possible", folder.path());
         let first = part.hear("acknowledged").expect("the part appends");
-        std::thread::sleep(Duration::from_micros(chance.below(25_000)));
+        std::thread::sleep(Duration::from_micros(chance.below(25_000) as u64));
         part.kill();
         let acknowledged = part.hear_all("acknowledged").pop().unwrap_or(first).parse().unwrap();
 

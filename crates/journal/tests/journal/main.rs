@@ -1,13 +1,17 @@
 //! The journal's promises, held by tests that use it as others do: through the trait, with real files and real
 //! processes. `conformance` is for any engine; the rest is what this engine must show besides.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
 mod chance;
 mod child;
 mod conformance;
+mod recording_vfs;
 
 mod damage;
 mod formats;
 mod kill;
+mod power_loss;
 mod processes;
 mod random_bytes;
 mod restore;

@@ -121,6 +121,29 @@ async fn the_lease_of_a_dead_process_is_taken_over_at_once() {
     assert!(when_it_is_dead.is_ok(), "{when_it_is_dead:?}");
 }
 
+/// J7: a process on another machine can't be seen from here, so only expiry permits a takeover.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lease_of_another_machine_is_taken_over_when_it_expires() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(folder.path()).unwrap();
+    let expiry = Duration::from_secs(2);
+    let journal = open(&home, expiry).await;
+    let lease = journal.acquire(&stream()).await.unwrap();
+    let since = Instant::now();
+    rusqlite::Connection::open(home.journal_file())
+        .unwrap()
+        .execute_batch("UPDATE leases SET holder = json_set(holder, '$.host', 'elsewhere', '$.pid', 999999)")
+        .unwrap();
+
+    let early = journal.acquire(&stream()).await;
+    let early_enough = since.elapsed() < expiry;
+    let taken = take_over(&journal).await;
+
+    assert!(matches!(early, Err(Error::Held { .. })) || !early_enough, "{early:?}");
+    assert!(since.elapsed() >= expiry - Duration::from_millis(100), "not before it expired");
+    assert!(taken.token > lease.token);
+}
+
 /// J7.
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_goes_on_while_another_process_writes() {

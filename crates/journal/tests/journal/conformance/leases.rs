@@ -19,7 +19,7 @@ pub(crate) async fn a_lease_is_exclusive_until_it_is_released(place: &impl Place
     let taken = second.acquire(&stream).await.unwrap();
 
     let this = Holder::this_process();
-    assert_eq!(refused, Error::Held { stream: stream.clone(), holder: this.clone() });
+    assert_eq!(refused, Error::Held { stream: stream.clone(), holder: Box::new(this.clone()) });
     assert_eq!(holder, Some(this));
     assert!(taken.token > lease.token, "each holder has a higher token");
 }

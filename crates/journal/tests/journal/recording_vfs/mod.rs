@@ -1,5 +1,5 @@
-//! An SQLite file layer that hands everything on to the default one and notes, in order, what changed on the disk;
-//! and from such notes, the disk as it could be had the power gone.
+//! An SQLite file layer that hands everything on to the default one and notes, in order, what changed on the disk.
+//! From such notes `disk` builds the disk as it could be had the power gone.
 //!
 //! A test adds its own marks to the same log, so that what a program said can be laid beside what the disk had
 //! been told by then. Shared memory is not noted: it does not survive the power.
@@ -9,22 +9,20 @@
 
 #![allow(unsafe_code, reason = "a file layer of SQLite is a table of C functions that get raw pointers")]
 
-use std::collections::BTreeMap;
+mod disk;
+
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+pub(crate) use disk::Disk;
 use longhaul_journal::Head;
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_filename, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs};
 
 /// A disk takes its time. Without this, an answer that did not wait for the sync might still come after it.
 const SYNC_TAKES: Duration = Duration::from_micros(300);
-
-/// What a disk writes whole or not at all.
-const SECTOR: usize = 512;
 
 /// One line of the log.
 #[derive(Debug, Clone)]
@@ -54,19 +52,21 @@ pub(crate) enum Change {
     Replaced(Vec<u8>),
 }
 
-/// That one in so many calls fails with a code of SQLite.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Refusal {
-    Write { one_in: u64, code: c_int },
-    Sync { one_in: u64, code: c_int },
+/// What can be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Write,
+    Sync,
 }
+
+/// Answers a call with a code of SQLite before it is made; anything but `SQLITE_OK` refuses it.
+pub(crate) type Refuse = Box<dyn FnMut(Call) -> c_int + Send>;
 
 /// The log of one file layer, which SQLite knows by a name of its own.
 pub(crate) struct Recorder {
     pub(crate) vfs: String,
     log: Mutex<Vec<Event>>,
-    refusal: Option<Refusal>,
-    calls: AtomicU64,
+    refuse: Mutex<Refuse>,
 }
 
 /// Our file layer, as SQLite sees it, with what we need beside it.
@@ -89,7 +89,7 @@ struct OpenFile {
 impl Recorder {
     /// Makes a file layer known to SQLite. It stays known until the process ends: a connection may outlive the
     /// test that opened it.
-    pub(crate) fn install(refusal: Option<Refusal>) -> &'static Self {
+    pub(crate) fn install(refuse: Refuse) -> &'static Self {
         // Held to the end, because registering one layer changes the default one, which another test may copy.
         static INSTALLED: Mutex<u64> = Mutex::new(0);
         let mut installed = INSTALLED.lock().expect("no test fails to install its layer");
@@ -97,7 +97,7 @@ impl Recorder {
         let vfs = format!("recording-{installed}");
         let name = CString::new(vfs.clone()).expect("it was just made, without a zero in it").into_raw();
         let recorder: &'static Self =
-            Box::leak(Box::new(Self { vfs, log: Mutex::default(), refusal, calls: AtomicU64::new(0) }));
+            Box::leak(Box::new(Self { vfs, log: Mutex::default(), refuse: Mutex::new(refuse) }));
         // SAFETY: null asks for the default layer, which is there for as long as the process is.
         let (below, default) = unsafe {
             let below = ffi::sqlite3_vfs_find(std::ptr::null());
@@ -129,11 +129,8 @@ impl Recorder {
         self.log.lock().expect("nobody panics who holds it").clone()
     }
 
-    /// Whether to refuse a call, of those that may be. Not every so-many calls, or a commit of more would never pass.
-    fn is_due(&self, one_in: u64) -> bool {
-        let number = self.calls.fetch_add(1, Ordering::Relaxed);
-        let scattered = Hash::of(number.to_be_bytes()).as_bytes().iter().fold(0, |sum, byte| sum * 31 + u64::from(*byte))
-        scattered.is_multiple_of(one_in)
+    fn verdict(&self, call: Call) -> c_int {
+        self.refuse.lock().expect("it does not panic")(call)
     }
 }
 
@@ -234,10 +231,9 @@ unsafe extern "C" fn write(
 ) -> c_int {
     // SAFETY: SQLite calls this for files that `open` opened.
     let opened = unsafe { opened(file) };
-    if let Some(Refusal::Write { one_in, code }) = opened.recorder.refusal
-        && opened.recorder.is_due(one_in)
-    {
-        return code;
+    let verdict = opened.recorder.verdict(Call::Write);
+    if verdict != ffi::SQLITE_OK {
+        return verdict;
     }
     // SAFETY: the default layer gets what SQLite gave to us.
     let answer = unsafe {
@@ -262,11 +258,10 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: SQLite calls this for files that `open` opened.
     let opened = unsafe { opened(file) };
     std::thread::sleep(SYNC_TAKES);
-    if let Some(Refusal::Sync { one_in, code }) = opened.recorder.refusal
-        && opened.recorder.is_due(one_in)
-    {
+    let verdict = opened.recorder.verdict(Call::Sync);
+    if verdict != ffi::SQLITE_OK {
         opened.note(ffi::SQLITE_OK, || Change::SyncRefused);
-        return code;
+        return verdict;
     }
     // SAFETY: the default layer gets what SQLite gave to us.
     let answer = unsafe {
@@ -278,75 +273,4 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
 
 fn size(number: sqlite3_int64) -> usize {
     usize::try_from(number).expect("SQLite gives no negative sizes")
-}
-
-/// For each name, the files that it may stand for after power loss; the last is the one that it stands for now.
-#[derive(Default)]
-pub(crate) struct Disk(BTreeMap<String, Vec<Option<File>>>);
-
-/// What of a file is certain, and what was changed since then.
-#[derive(Default)]
-struct File {
-    durable: Vec<u8>,
-    pending: Vec<Change>,
-}
-
-impl Disk {
-    /// Does what the log says; `coin` decides what becomes of writes whose sync was refused.
-    pub(crate) fn apply(&mut self, name: &str, change: &Change, coin: impl FnMut() -> bool) {
-        let files = self.0.entry(name.to_owned()).or_insert_with(|| vec![None]);
-        match (change, files.last_mut().and_then(Option::as_mut)) {
-            (Change::Created, _) => files.push(Some(File::default())),
-            (Change::Deleted, _) => files.push(None),
-            (Change::Replaced(bytes), _) => {
-                *files = vec![Some(File { durable: bytes.clone(), pending: Vec::new() })];
-            }
-            (Change::Written(..) | Change::Truncated(_), Some(file)) => file.pending.push(change.clone()),
-            (Change::Synced, Some(file)) => {
-                file.settle(|| true);
-                // The first sync of a file also makes its name durable.
-                files.drain(..files.len() - 1);
-            }
-            // Some systems drop what they could not write, and say nothing when they are asked again.
-            (Change::SyncRefused, Some(file)) => file.settle(coin),
-            (_, None) => panic!("{name} was not there when it was changed: {change:?}"),
-        }
-    }
-
-    /// Fills a folder as it could be: `lasts` decides, change by change, what has reached the disk.
-    pub(crate) fn after_power_loss(&self, folder: &Path, mut lasts: impl FnMut() -> bool) {
-        for (name, files) in &self.0 {
-            if let Some(file) = files.iter().rev().find(|_| lasts()).unwrap_or(&files[0]) {
-                std::fs::write(folder.join(name), file.outcome(&mut lasts)).expect("there is space");
-            }
-        }
-    }
-}
-
-impl File {
-    fn outcome(&self, mut lasts: impl FnMut() -> bool) -> Vec<u8> {
-        let mut bytes = self.durable.clone();
-        for change in &self.pending {
-            match change {
-                Change::Written(offset, written) => {
-                    let (mut at, mut rest) = (*offset, &written[..]);
-                    while !rest.is_empty() {
-                        let (sector, after) = rest.split_at(rest.len().min(SECTOR - at % SECTOR));
-                        if lasts() {
-                            bytes.resize(bytes.len().max(at + sector.len()), 0);
-                            bytes[at..at + sector.len()].copy_from_slice(sector);
-                        }
-                        (at, rest) = (at + sector.len(), after);
-                    }
-                }
-                Change::Truncated(size) if lasts() => bytes.resize(*size, 0),
-                _ => {}
-            }
-        }
-        bytes
-    }
-
-    fn settle(&mut self, lasts: impl FnMut() -> bool) {
-        *self = Self { durable: self.outcome(lasts), pending: Vec::new() };
-    }
 }

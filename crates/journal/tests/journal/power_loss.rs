@@ -5,8 +5,6 @@
 //! could be had the power gone at some moment, a journal is opened on it, and what it holds is checked.
 //! `LONGHAUL_POWER_CUTS` says how many such disks are tried, `LONGHAUL_SEED` with which random numbers.
 
-mod recording_vfs;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +13,12 @@ use longhaul_journal::{
     Append, Blob, Error, Head, Home, Journal, Page, Report, SqliteJournal, SqliteOptions,
 };
 use longhaul_protocol::{BlobRef, NewRecord, Seq, SessionId, StreamName};
-use recording_vfs::{Change, Disk, Event, Recorder, Refusal};
-use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE};
+use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, SQLITE_OK};
 use tempfile::TempDir;
+
+use crate::chance::Chance;
+use crate::damage::fast_folder;
+use crate::recording_vfs::{Call, Change, Disk, Event, Recorder, Refuse};
 
 const JOURNAL: &str = "journal.db";
 const LOG: &str = "journal.db-wal";
@@ -27,7 +28,7 @@ const APPENDS: usize = 120;
 /// J1: whatever the disk had not been told to keep may be lost, in part and out of order; nothing acknowledged is.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_power_loss_acknowledged_appends_are_there_and_others_are_whole_or_absent() {
-    let recording = Recording::make(None).await;
+    let recording = Recording::make(Box::new(|_| SQLITE_OK)).await;
 
     let found = recording.cut_power(power_cuts()).await;
 
@@ -38,7 +39,7 @@ async fn after_power_loss_acknowledged_appends_are_there_and_others_are_whole_or
 /// of the log has returned since. Commits of others may be under way at that moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_append_is_answered_before_the_sync_of_its_commit_has_returned() {
-    let recording = Recording::make(None).await;
+    let recording = Recording::make(Box::new(|_| SQLITE_OK)).await;
 
     let (mut written, mut durable) = (BTreeSet::new(), BTreeSet::new());
     let (mut committed, mut answered) = (false, 0);
@@ -67,7 +68,7 @@ async fn no_append_is_answered_before_the_sync_of_its_commit_has_returned() {
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_disk_that_ignores_syncs_the_check_finds_lost_appends() {
     for ignored in [LOG, JOURNAL] {
-        let mut recording = Recording::make(None).await;
+        let mut recording = Recording::make(Box::new(|_| SQLITE_OK)).await;
         let is_ignored =
             |event: &Event| matches!(event, Event::File(name, Change::Synced) if name == ignored);
         recording.events.retain(|event| !is_ignored(event));
@@ -87,19 +88,52 @@ async fn a_disk_that_refuses_writes_or_syncs_is_reported_and_loses_nothing() {
     let full: fn(&Error) -> bool = |error| matches!(error, Error::DiskFull { .. });
     let failing: fn(&Error) -> bool = |error| matches!(error, Error::Io { .. });
     let table = [
-        (Refusal::Write { one_in: 45, code: SQLITE_FULL }, full),
-        (Refusal::Write { one_in: 60, code: SQLITE_IOERR_WRITE }, failing),
-        (Refusal::Sync { one_in: 4, code: SQLITE_IOERR_FSYNC }, failing),
+        (Call::Write, 80, SQLITE_FULL, full),
+        (Call::Write, 80, SQLITE_IOERR_WRITE, failing),
+        (Call::Sync, 4, SQLITE_IOERR_FSYNC, failing),
     ];
-    for (refusal, is_expected) in table {
-        let recording = Recording::make(Some(refusal)).await;
+    for (refused, one_in, code, is_expected) in table {
+        let mut random = Chance::new(Chance::clock());
+        let refuse = move |call| if call == refused && random.below(one_in) == 0 { code } else { SQLITE_OK };
+        let recording = Recording::make(Box::new(refuse)).await;
 
         let found = recording.cut_power(power_cuts() / 4).await;
 
         let refused = &recording.refused;
-        assert!(!refused.is_empty() && refused.iter().all(is_expected), "{refusal:?}: {refused:?}");
+        assert!(!refused.is_empty() && refused.iter().all(is_expected), "{code}: {refused:?}");
         recording.assert_nothing(found);
     }
+}
+
+/// J1, J5: no answer rests on a commit that failed. Of appends with the same key in one commit, the second sees the
+/// first; if the commit fails, there is no first, and to call the second a duplicate would acknowledge nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_commit_is_the_answer_to_everything_in_it() {
+    let folder = fast_folder();
+    let home = Home::create(folder.path()).expect("a new home");
+    SqliteJournal::open(&home).await.expect("a new journal").close().await;
+    let recorder =
+        Recorder::install(Box::new(|call| if call == Call::Sync { SQLITE_IOERR_FSYNC } else { SQLITE_OK }));
+    let options = SqliteOptions { vfs: Some(recorder.vfs.clone()), ..SqliteOptions::default() };
+    let journal = Arc::new(SqliteJournal::open_with(&home, options).await.expect("no damage"));
+    let stream = StreamName::inbox(SessionId::generate());
+
+    let tasks = (0..200).map(|number| {
+        let body = serde_json::from_str("{}").expect("JSON");
+        let record = NewRecord { kind: "note".to_owned(), body, key: None };
+        let append = match number % 2 {
+            0 => Append::to(&stream).record(record.with_key("the same")),
+            _ => Append::to(&stream).expecting(0).record(record),
+        };
+        let journal = Arc::clone(&journal);
+        tokio::spawn(async move { journal.append(append).await })
+    });
+
+    for task in tasks.collect::<Vec<_>>() {
+        let answer = task.await.expect("appending does not panic");
+        assert!(matches!(answer, Err(Error::Io { .. })), "nothing was committed, and yet: {answer:?}");
+    }
+    assert_eq!(journal.head(&stream).await.expect("reading works"), Head::EMPTY);
 }
 
 /// What is appended, at some time, by some task.
@@ -110,14 +144,14 @@ struct Planned {
 }
 
 impl Planned {
-    fn new(number: usize, stream: &StreamName, random: &mut Random) -> Self {
+    fn new(number: usize, stream: &StreamName, random: &mut Chance) -> Self {
         let blob = (random.below(4) == 0).then(|| {
             let mut bytes = vec![b'.'; 3_000 + random.below(30_000)];
             bytes[..8].copy_from_slice(&number.to_be_bytes());
             bytes
         });
         let output = blob.as_ref().map(|bytes| BlobRef::to(bytes, "text/plain"));
-        let output = serde_json::to_string(&output).unwrap();
+        let output = serde_json::to_string(&output).expect("a reference is JSON");
         let bodies = (0..1 + random.below(4)).map(|record| {
             let text = "word ".repeat(random.below(if record == 0 { 1_500 } else { 100 }));
             format!(r#"{{"append":{number},"record":{record},"output":{output},"text":"{text}"}}"#)
@@ -129,7 +163,7 @@ impl Planned {
         let append = Append::to(&self.stream);
         let append = self.blob.iter().fold(append, |append, blob| append.blob(Blob::new(blob.clone())));
         self.bodies.iter().fold(append, |append, body| {
-            let body = serde_json::from_str(body).unwrap();
+            let body = serde_json::from_str(body).expect("the plan is JSON");
             append.record(NewRecord { kind: "note".to_owned(), body, key: None })
         })
     }
@@ -153,23 +187,23 @@ struct Recording {
 
 impl Recording {
     /// Several tasks append at the same time; half-way, the journal is closed and opened again.
-    async fn make(refusal: Option<Refusal>) -> Self {
-        let seed = std::env::var("LONGHAUL_SEED").map_or_else(|_| by_clock(), |seed| number(&seed));
-        let mut random = Random(seed);
-        let folder = folder();
-        let home = Home::create(folder.path()).unwrap();
+    async fn make(refuse: Refuse) -> Self {
+        let seed = Chance::any_seed();
+        let mut random = Chance::new(seed);
+        let folder = fast_folder();
+        let home = Home::create(folder.path()).expect("a new home");
         // A new journal takes its name whole, past SQLite; so it is made first, and the log begins after it.
-        SqliteJournal::open(&home).await.unwrap().close().await;
-        let empty = std::fs::read(home.journal_file()).unwrap();
+        SqliteJournal::open(&home).await.expect("a new journal").close().await;
+        let empty = std::fs::read(home.journal_file()).expect("it was just made");
         let streams: Vec<_> = (0..3).map(|_| StreamName::inbox(SessionId::generate())).collect();
         let plan = (0..APPENDS).map(|number| Planned::new(number, &streams[random.below(3)], &mut random));
         let plan = Arc::new(plan.collect::<Vec<_>>());
-        let recorder = Recorder::install(refusal);
+        let recorder = Recorder::install(refuse);
         let mut refused = Vec::new();
         for half in [0..APPENDS / 2, APPENDS / 2..APPENDS] {
             let vfs = Some(recorder.vfs.clone());
             let options = SqliteOptions { checkpoint_pages: 8, vfs, ..SqliteOptions::default() };
-            let journal = Arc::new(SqliteJournal::open_with(&home, options).await.unwrap());
+            let journal = Arc::new(SqliteJournal::open_with(&home, options).await.expect("no damage"));
             let tasks: Vec<_> = (0..TASKS)
                 .map(|task| {
                     let (journal, home, plan) = (Arc::clone(&journal), home.clone(), Arc::clone(&plan));
@@ -178,7 +212,7 @@ impl Recording {
                 })
                 .collect();
             for task in tasks {
-                refused.extend(task.await.unwrap());
+                refused.extend(task.await.expect("appending does not panic"));
             }
             journal.close().await;
         }
@@ -188,7 +222,7 @@ impl Recording {
     /// Lets the power go at many moments, half of them right after an append was answered. Returns the disks on
     /// which a journal has broken its promise.
     async fn cut_power(&self, cuts: usize) -> Vec<(TempDir, Wrong)> {
-        let mut random = Random(self.seed);
+        let mut random = Chance::new(self.seed);
         let is_answer = |at: &usize| matches!(self.events[*at], Event::Acknowledged(..));
         let answers: Vec<usize> = (0..self.events.len()).filter(is_answer).collect();
         let mut moment = |cut| match cut % 2 {
@@ -200,7 +234,7 @@ impl Recording {
         let mut disk = Disk::default();
         disk.apply(JOURNAL, &Change::Replaced(self.empty.clone()), || true);
         let (mut at, mut acknowledged, mut found) = (0, Vec::new(), Vec::new());
-        for moment in moments {
+        for (number, moment) in moments.into_iter().enumerate() {
             for event in &self.events[at..moment] {
                 match event {
                     Event::File(name, change) => disk.apply(name, change, || random.below(2) == 0),
@@ -208,12 +242,12 @@ impl Recording {
                 }
             }
             at = moment;
-            // From nothing of what is uncertain to all of it: those two are the likeliest in life.
-            let (odds, coins) = (random.below(5), random.below(usize::MAX));
+            // Of what is uncertain, now all has reached the disk, now nothing: those two are the likeliest in life.
+            let (odds, coins) = (number % 5, random.below(1 << 30));
             // Looking changes the disk, so a second one is kept to be shown.
-            let [looked_at, untouched] = [folder(), folder()];
+            let [looked_at, untouched] = [fast_folder(), fast_folder()];
             for folder in [&looked_at, &untouched] {
-                let mut coins = Random(coins as u64);
+                let mut coins = Chance::new(coins as u64);
                 disk.after_power_loss(folder.path(), || coins.below(4) < odds);
             }
             if let Err(wrong) = self.check(looked_at.path(), &acknowledged).await {
@@ -288,7 +322,8 @@ async fn append_all(
         let last = loop {
             match journal.append(plan[number].append()).await {
                 Ok(mut records) => break records.pop().expect("every append of the plan has a record"),
-                Err(error) => refused.push(error),
+                Err(error) if refused.len() < 1_000 => refused.push(error),
+                Err(error) => panic!("append {number} never goes through: {error}"),
             }
         };
         // Heads that were noted by now must be there after power loss, or the tail would count as lost.
@@ -315,32 +350,7 @@ enum Wrong {
     Unreadable(#[from] Error),
 }
 
-fn folder() -> TempDir {
-    // In memory where that is possible: the disk is imagined anyway, and a real one would take its time.
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
-}
-
 fn power_cuts() -> usize {
-    std::env::var("LONGHAUL_POWER_CUTS").map_or(200, |cuts| number(&cuts) as usize)
-}
-
-fn number(text: &str) -> u64 {
-    text.parse().expect("LONGHAUL_POWER_CUTS and LONGHAUL_SEED are numbers")
-}
-
-fn by_clock() -> u64 {
-    std::time::UNIX_EPOCH.elapsed().expect("the clock is past 1970").as_micros() as u64
-}
-
-/// Random numbers that can be had again (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) as usize % end
-    }
+    std::env::var("LONGHAUL_POWER_CUTS")
+        .map_or(200, |cuts| cuts.parse().expect("LONGHAUL_POWER_CUTS is a number"))
 }
