@@ -53,7 +53,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-fn figure(name: &str, value: String, ratio: f64, target: f64, at_least: bool) {
+fn figure(name: &str, value: &str, ratio: f64, target: f64, at_least: bool) {
     let met = if at_least { ratio >= target } else { ratio <= target };
     let (sign, verdict) = (if at_least { "≥" } else { "≤" }, if met { "met" } else { "MISSED" });
     println!("{name:<52} {value:>16}   ratio {ratio:>6.2}   target {sign} {target:<5} {verdict}");
@@ -77,10 +77,10 @@ async fn appending(folder: &Path) {
     let single = per_second(APPENDS, one);
     let together = per_second(APPENDS_EACH * u32::try_from(SESSIONS).unwrap_or(0), many);
     println!("{:<52} {:>14.0}/s   the floor", "raw append + fdatasync, 300 bytes", floor);
-    figure("one session, one record an append", format!("{single:.0}/s"), single / floor, 0.6, true);
+    figure("one session, one record an append", &format!("{single:.0}/s"), single / floor, 0.6, true);
     figure(
         "100 sessions together, one record an append",
-        format!("{together:.0}/s"),
+        &format!("{together:.0}/s"),
         together / single,
         4.0,
         true,
@@ -170,7 +170,7 @@ async fn opening(folder: &Path) {
     );
     let ratio = with_past.as_secs_f64() / without.as_secs_f64();
     let value = format!("{:.0}µs", with_past.as_secs_f64() * 1e6);
-    figure("open one with 1,000,000 records before those", value, ratio, 1.5, false);
+    figure("open one with 1,000,000 records before those", &value, ratio, 1.5, false);
 }
 
 async fn append_notes(journal: &SqliteJournal, count: u64) {
@@ -228,5 +228,5 @@ async fn read_all(home: &Path) {
     let megabytes = peak.trim_end_matches(" kB").parse::<f64>().unwrap_or(0.0) / 1024.0;
     let rate = read as f64 / took.as_secs_f64();
     println!("{:<52} {rate:>14.0}/s   every one checked against its hash", "read 1,000,200 records");
-    figure("peak memory of that, whole process", format!("{megabytes:.1} MB"), megabytes / 64.0, 1.0, false);
+    figure("peak memory of that, whole process", &format!("{megabytes:.1} MB"), megabytes / 64.0, 1.0, false);
 }

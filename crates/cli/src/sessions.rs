@@ -190,9 +190,9 @@ async fn import(place: &Place, file: &Path, key: Option<&str>, as_json: bool) ->
     journal.close().await;
     let imported = imported?;
     if as_json {
-        json(&imported)?
+        json(&imported)?;
     } else {
-        line(format!("Imported {}", brought(&imported)))?
+        line(format!("Imported {}", brought(&imported)))?;
     }
     Ok(exit::DONE)
 }

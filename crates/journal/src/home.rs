@@ -208,11 +208,30 @@ pub(crate) fn link_once(partial: &Path, path: &Path) -> io::Result<()> {
     sync_folder_of(path)
 }
 
+/// Makes a finished file durable and gives it a second name, which nobody must have taken meanwhile: linking, unlike
+/// renaming, never replaces.
+pub(crate) fn publish(finished: &Path, path: &Path) -> Result<()> {
+    let link = || {
+        File::open(finished)?.sync_all()?;
+        fs::hard_link(finished, path)?;
+        sync_folder_of(path)
+    };
+    link().map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
+        _ => io_error(path, &error),
+    })
+}
+
+/// The file that has this one's name with something after it, such as its log.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
 /// Where a file is prepared before it takes its place: beside it, and different for each process.
 pub(crate) fn partial_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    path.with_file_name(name)
+    beside(path, &format!(".{}.partial", std::process::id()))
 }
 
 /// A path as text, for what takes nothing else.

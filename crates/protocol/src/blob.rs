@@ -47,7 +47,7 @@ fn collect(value: &Value, found: &mut Vec<BlobRef>) {
     match value {
         Value::Object(fields) if fields.contains_key("blob") => {
             if let Ok(blob) = BlobRef::deserialize(value)
-                && !found.contains(&blob)
+                && !found.iter().any(|known| known.hash == blob.hash)
             {
                 found.push(blob);
             }

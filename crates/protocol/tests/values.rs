@@ -73,7 +73,10 @@ fn blob_references_are_found_wherever_they_stand_and_nothing_else_is() {
 
     assert_eq!(blob_refs(&body), [], "an object with a field of that name is a reference or nothing");
     let body = body.replace(r#","blob":7"#, "");
-    assert_eq!(blob_refs(&body), [two, one]);
+    assert_eq!(blob_refs(&body), [two, one.clone()]);
+    let other_media = BlobRef { media: "image/png".into(), ..one.clone() };
+    let twice = serde_json::to_string(&[one.clone(), other_media]).unwrap();
+    assert_eq!(blob_refs(&twice), [one], "the same bytes are one blob, whatever they are called");
 }
 
 proptest! {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use longhaul_protocol::StreamName;
 use rusqlite::Connection;
 
-use crate::home::{Home, create_new, io_error, partial_path, path_text, sync_folder_of};
-use crate::sqlite::readers::{connect_at_rest, connect_to_read};
+use crate::home::{Home, beside, create_new, io_error, partial_path, path_text, publish, sync_folder_of};
+use crate::sqlite::readers::{connect_at_rest, connect_to_read, is_at_rest};
 use crate::sqlite::schema::{self, FORMAT, FileKind};
 use crate::sqlite::{check, connect, failure, heads, rows, writer};
 use crate::{Error, Head, Report, Result};
@@ -31,20 +31,14 @@ pub(crate) fn backup(db: &Connection, file: &Path) -> Result<Report> {
     let _ = fs::remove_file(&partial);
     let copied = copy_to(db, &partial).and_then(|()| {
         let report = check::verify(&connect_to_read(&partial, None)?, None);
-        // Linking, unlike renaming, never replaces what appeared meanwhile.
-        fs::hard_link(&partial, file).and_then(|()| sync_folder_of(file)).map_err(|error| {
-            match error.kind() {
-                std::io::ErrorKind::AlreadyExists => Error::Exists { path: file.to_owned() },
-                _ => io_error(file, &error),
-            }
-        })?;
+        publish(&partial, file)?;
         Ok(report)
     });
     let _ = fs::remove_file(&partial);
     copied
 }
 
-/// Copies a journal as it stands at this moment to a new file, durably.
+/// Copies a journal as it stands at this moment to a new file.
 fn copy_to(db: &Connection, file: &Path) -> Result<()> {
     drop(create_new(file)?);
     db.execute("VACUUM INTO ?1", [path_text(file)?]).map_err(|error| failure(file, &error))?;
@@ -61,7 +55,8 @@ pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
         }
         FileKind::Journal { .. } => {}
     }
-    let source = connect_to_read(file, None)?;
+    // A file at rest is left as it is, with nothing beside it.
+    let source = if is_at_rest(file) { connect_at_rest(file, None) } else { connect_to_read(file, None) }?;
     let report = check::verify(&source, None);
     if let Some(damage) = report.damage.first() {
         return Err(bad(format!("the backup is damaged: {damage}")));
@@ -125,11 +120,11 @@ fn keep_old(home: &Home) -> std::io::Result<PathBuf> {
     let trash = home.subfolder("trash").map_err(std::io::Error::other)?;
     let kept = trash.join(format!("journal-{}.db", writer::now().0));
     fs::hard_link(&path, &kept)?;
-    let log = path.with_extension("db-wal");
+    let log = beside(&path, "-wal");
     if log.exists() {
-        fs::rename(&log, kept.with_extension("db-wal"))?;
+        fs::rename(&log, beside(&kept, "-wal"))?;
     }
-    let _ = fs::remove_file(path.with_extension("db-shm"));
+    let _ = fs::remove_file(beside(&path, "-shm"));
     Ok(kept)
 }
 

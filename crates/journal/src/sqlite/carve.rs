@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use longhaul_protocol::{Body, Hash, Record, Seq, StreamName, blob_refs};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::home::{create_new, io_error, partial_path, private, sync_folder_of};
+use crate::home::{beside, create_new, io_error, partial_path, private, publish};
 use crate::sqlite::finds::{Row, Source, Streams};
 use crate::sqlite::readers::connect_to_read;
 use crate::sqlite::rows::{self, StreamNumber};
@@ -85,7 +85,7 @@ const ATTEMPTS_TO_COPY: u32 = 3;
 /// Copies a journal and its log. Whoever still writes may only add to the log meanwhile: if the log began anew, the
 /// copies may each lack what has moved from one to the other.
 fn copy_journal(journal: &Path, copy: &Path) -> Result<()> {
-    let log = journal.with_extension("db-wal");
+    let log = beside(journal, "-wal");
     let beginning = || {
         let mut header = [0; 32];
         File::open(&log).and_then(|log| log.read_exact_at(&mut header, 0)).ok().map(|()| header)
@@ -96,7 +96,7 @@ fn copy_journal(journal: &Path, copy: &Path) -> Result<()> {
         if before.is_none() && beginning().is_none() {
             break;
         }
-        copy_blocks(&log, &copy.with_extension("db-wal"))?;
+        copy_blocks(&log, &beside(copy, "-wal"))?;
         if before == beginning() {
             break;
         }
@@ -138,16 +138,6 @@ fn play_log(copy: &Path) {
     let _ = db.close();
 }
 
-/// Gives a finished file its name, which nobody else must have taken meanwhile.
-fn publish(finished: &Path, file: &Path) -> Result<()> {
-    File::open(finished).and_then(|file| file.sync_all()).map_err(|error| io_error(finished, &error))?;
-    // Linking, unlike renaming, never replaces what appeared meanwhile.
-    fs::hard_link(finished, file).and_then(|()| sync_folder_of(file)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::Exists { path: file.to_owned() },
-        _ => io_error(file, &error),
-    })
-}
-
 /// Brings what is found into an empty journal and makes it whole; returns what is missing.
 fn build(source: &Source, target: &Path, noted: &BTreeMap<StreamName, Head>) -> Result<Vec<Damage>> {
     let said = |error| failure(target, &error);
@@ -182,7 +172,10 @@ fn bring(db: &Connection, streams: &mut Streams, row: &Row<'_>) -> rusqlite::Res
         Row::Blob(hash, Some(bytes)) if Hash::of(bytes) != *hash => Ok(()),
         Row::Blob(hash, bytes) => mend::insert_blob(db, *hash, *bytes),
         Row::Record(row) => {
-            let Some(record) = row.decode() else { return Ok(()) };
+            let Some(record) = row.decode() else {
+                streams.miss(row.number, row.seq);
+                return Ok(());
+            };
             if let Some(gone) = mend::stand_in(&record) {
                 return match streams.likely(row.number) {
                     Some(stream) => {

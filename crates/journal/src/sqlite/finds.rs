@@ -56,7 +56,7 @@ pub(crate) enum Row<'bytes> {
 
 pub(crate) struct RecordRow<'bytes> {
     pub(crate) number: StreamNumber,
-    seq: Seq,
+    pub(crate) seq: Seq,
     at: At,
     kind: &'bytes str,
     key: Option<Hash>,
@@ -154,7 +154,7 @@ pub(crate) struct Streams {
     /// Every name that a stream may have.
     possible: BTreeSet<StreamName>,
     proven: BTreeMap<StreamNumber, Vec<StreamName>>,
-    /// The places of records that fit no name: they are damaged, or their stream is not known any more.
+    /// The places of records that can't be used: they are damaged, or the name of their stream is not known any more.
     unfit: BTreeMap<StreamNumber, BTreeSet<Seq>>,
 }
 
@@ -201,16 +201,22 @@ impl Streams {
         };
         let proven = self.proven.get(&number).into_iter().flatten().find(fits).cloned();
         let stream = proven.or_else(|| {
-            let unfit = self.unfit.get(&number).map_or(0, BTreeSet::len);
-            let possible = self.possible.iter().filter(|_| unfit < ATTEMPTS);
+            let unknown = !self.proven.contains_key(&number);
+            let try_all = unknown && self.unfit.get(&number).is_none_or(|unfit| unfit.len() < ATTEMPTS);
+            let possible = self.possible.iter().filter(|_| try_all);
             let stream = self.said.get(&number).into_iter().flatten().chain(possible).find(fits)?;
             self.proven.entry(number).or_default().push(stream.clone());
             Some(stream.clone())
         });
         if stream.is_none() {
-            self.unfit.entry(number).or_default().insert(record.seq);
+            self.miss(number, record.seq);
         }
         Some(Record { stream: stream?, ..record })
+    }
+
+    /// Notes a record that can't be used.
+    pub(crate) fn miss(&mut self, number: StreamNumber, seq: Seq) {
+        self.unfit.entry(number).or_default().insert(seq);
     }
 
     /// What the stream of this number is probably called.
@@ -224,7 +230,7 @@ impl Streams {
         self.said.iter().filter(|(number, _)| !self.proven.contains_key(number)).flat_map(|(_, names)| names)
     }
 
-    /// The places of records that fit no name, each with the stream that it is probably of.
+    /// The places of records that can't be used, with the streams that they are probably of.
     pub(crate) fn unfit(&self) -> impl Iterator<Item = (Option<&StreamName>, &BTreeSet<Seq>)> {
         self.unfit.iter().map(|(number, places)| (self.likely(*number), places))
     }

@@ -93,34 +93,37 @@ struct Gap {
     hash: Hash,
 }
 
+/// The record before the next one of a stream.
+struct Last {
+    number: StreamNumber,
+    seq: Seq,
+    hash: Hash,
+    at: Option<At>,
+}
+
 /// Where something has to stand in, for all streams.
 fn gaps(db: &Connection) -> Sql<Vec<Gap>> {
+    let none_of = |number| Last { number, seq: 0, hash: Hash::ZERO, at: None };
     let mut gaps = Vec::new();
+    let mut last = none_of(StreamNumber(0));
     let mut statement = db.prepare("SELECT id, at, prev, hash FROM records ORDER BY id")?;
     let mut rows = statement.query([])?;
-    let mut last = (StreamNumber(0), 0, Hash::ZERO, None);
     while let Some(row) = rows.next()? {
         let (number, seq) = StreamNumber::of_row(row.get(0)?);
         let (at, prev, hash) = (At(row.get(1)?), rows::hash(row, 2)?, rows::hash(row, 3)?);
-        if last.0 != number {
-            last = (number, 0, Hash::ZERO, None);
+        if last.number != number {
+            last = none_of(number);
         }
-        let gap = |from, through, hash, reason| Gap {
-            number,
-            from,
-            through,
-            reason,
-            at: last.3.unwrap_or(at),
-            prev: last.2,
-            hash,
-        };
-        if seq > last.1 + 1 {
-            gaps.push(gap(last.1 + 1, seq - 1, prev, "lost to damage"));
-        } else if prev != last.2 {
-            // Both have the hash that they should have, and yet they are not of one stream.
-            gaps.push(gap(seq, seq, hash, "it does not follow from the record before it"));
+        let (from, at_before, before) = (last.seq + 1, last.at.unwrap_or(at), last.hash);
+        let gap =
+            |through, hash, reason| Gap { number, from, through, reason, at: at_before, prev: before, hash };
+        if seq > from {
+            gaps.push(gap(seq - 1, prev, "lost to damage"));
+        } else if prev != before {
+            // Both have the hash that they should have, and yet they are not of one history.
+            gaps.push(gap(seq, hash, "it does not follow from the record before it"));
         }
-        last = (number, seq, hash, Some(at));
+        last = Last { number, seq, hash, at: Some(at) };
     }
     Ok(gaps)
 }

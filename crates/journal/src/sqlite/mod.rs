@@ -41,7 +41,7 @@ pub use backup::{Restored, restore};
 pub use carve::{Salvaged, salvage};
 pub use engine::{SqliteJournal, SqliteOptions};
 
-use crate::home::{LockKind, lock_holder};
+use crate::home::{LockKind, beside, lock_holder};
 use crate::{Error, Result};
 
 /// How long a statement waits for a lock of another process before it gives up.
@@ -53,10 +53,15 @@ fn connect(path: &Path, vfs: Option<&str>) -> Result<Connection> {
 }
 
 fn open(path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection> {
+    open_address(path, path, vfs, access)
+}
+
+/// Opens what SQLite finds at an address; errors name the path that people know.
+fn open_address(address: &Path, path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = match vfs {
-        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
-        None => Connection::open_with_flags(path, flags),
+        Some(vfs) => Connection::open_with_flags_and_vfs(address, flags, vfs),
+        None => Connection::open_with_flags(address, flags),
     };
     let prepare = |db: Connection| {
         db.busy_timeout(BUSY)?;
@@ -75,7 +80,7 @@ fn open(path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection>
 
 /// Whoever keeps others from writing: the log's lock is on the file of shared memory.
 fn who_locks(path: &Path) -> String {
-    let shared_memory = path.with_extension("db-shm");
+    let shared_memory = beside(path, "-shm");
     lock_holder(&shared_memory, LockKind::Exclusive)
         .or_else(|| lock_holder(path, LockKind::Exclusive))
         .unwrap_or_else(|| "another process".to_owned())

@@ -20,8 +20,8 @@ const INTERIOR_OF_INDEX: u8 = 0x02;
 const INTERIOR_OF_TABLE: u8 = 0x05;
 const LEAF_OF_INDEX: u8 = 0x0a;
 const LEAF_OF_TABLE: u8 = 0x0d;
-/// Overflow pages and pages of the free list begin with the number of a page, and no file has so many pages that
-/// its first byte is another one.
+/// Overflow pages and pages of the free list begin with the number of a page, whose first byte this is in a file of
+/// less than 64 GiB. In a larger one some of them are searched in vain.
 const NO_TREE: u8 = 0x00;
 
 /// A file as a list of pages.

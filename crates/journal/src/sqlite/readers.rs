@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use crate::home::path_text;
-use crate::sqlite::{failure, open};
+use crate::home::{beside, path_text};
+use crate::sqlite::{failure, open, open_address};
 use crate::{Error, Result};
 
 /// How many reads go on at the same time; more wait for their turn.
@@ -82,12 +82,15 @@ impl Pool {
 /// file at rest is read as it is.
 pub(crate) fn connect_to_read(path: &Path, vfs: Option<&str>) -> Result<Connection> {
     let attempt = open(path, vfs, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|db| usable(db, path));
-    let log = path.with_extension("db-wal");
-    let at_rest = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
     match attempt {
-        Err(Error::ReadOnly { .. }) if at_rest => connect_at_rest(path, vfs),
+        Err(Error::ReadOnly { .. }) if is_at_rest(path) => connect_at_rest(path, vfs),
         other => other,
     }
+}
+
+/// Whether all of a journal is in its file: nobody has left a log beside it.
+pub(crate) fn is_at_rest(path: &Path) -> bool {
+    std::fs::metadata(beside(path, "-wal")).map_or(true, |log| log.len() == 0)
 }
 
 /// A connection to a file that nobody writes: it leaves nothing beside it.
@@ -95,7 +98,7 @@ pub(crate) fn connect_at_rest(path: &Path, vfs: Option<&str>) -> Result<Connecti
     let plain = path_text(path)?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let address = format!("file:{plain}?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    open(Path::new(&address), vfs, flags).and_then(|db| usable(db, path))
+    open_address(Path::new(&address), path, vfs, flags).and_then(|db| usable(db, path))
 }
 
 /// Opening alone reads nothing; this shows whether reading works.

@@ -7,6 +7,7 @@ mod chance;
 mod child;
 mod conformance;
 mod recording_vfs;
+mod whole_journal;
 
 mod damage;
 mod formats;
@@ -15,6 +16,7 @@ mod power_loss;
 mod processes;
 mod random_bytes;
 mod restore;
+mod salvage;
 mod sqlite;
 mod toy_session;
 mod traces;

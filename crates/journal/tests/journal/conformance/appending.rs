@@ -45,10 +45,10 @@ pub(crate) async fn of_two_writers_one_wins_and_the_other_learns_the_head(place:
     let conflict = Error::Conflict { stream: stream.clone(), head };
     match (one, two) {
         (Ok(_), Err(error)) => {
-            assert_eq!((error, texts(&*second, &stream).await), (conflict, vec!["first".to_owned()]))
+            assert_eq!((error, texts(&*second, &stream).await), (conflict, vec!["first".to_owned()]));
         }
         (Err(error), Ok(_)) => {
-            assert_eq!((error, texts(&*first, &stream).await), (conflict, vec!["second".to_owned()]))
+            assert_eq!((error, texts(&*first, &stream).await), (conflict, vec!["second".to_owned()]));
         }
         other => panic!("exactly one must win: {other:?}"),
     }
@@ -173,7 +173,7 @@ pub(crate) async fn an_unknown_kind_is_kept_byte_for_byte(place: &impl Place) {
 
     match SessionRecord::decode(&read[0]).unwrap() {
         SessionRecord::Unknown { kind, body } => {
-            assert_eq!((kind.as_str(), body.get()), ("from_the_future", odd))
+            assert_eq!((kind.as_str(), body.get()), ("from_the_future", odd));
         }
         other => panic!("a known kind: {other:?}"),
     }
