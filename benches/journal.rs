@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_journal::{Append, Blob, Home, Journal, Page, SqliteJournal};
 use longhaul_protocol::{
-    BlobRef, EpochReason, EpochStarted, NewRecord, Note, SessionId, SessionRecord, StreamName,
+    BlobRef, EpochReason, EpochStarted, NewRecord, Note, Seq, SessionId, SessionRecord, StreamName,
 };
 
 const BODY: usize = 300;
@@ -140,18 +140,8 @@ async fn opening(folder: &Path) {
         let journal = open(home).await;
         append_notes(&journal, past).await;
         let blob = BlobRef::to(b"[]", "application/json");
-        let epoch = SessionRecord::EpochStarted(EpochStarted {
-            epoch: 1,
-            reason: EpochReason::Compacted,
-            system: blob.clone(),
-            tools: blob,
-            turns: 0,
-            inbox_through: 0,
-            pins: vec![],
-            todo: vec![],
-            tasks: vec![],
-            questions: vec![],
-        });
+        let epoch =
+            SessionRecord::EpochStarted(EpochStarted::new(1, EpochReason::Compacted, blob.clone(), blob));
         let append = Append::to(&stream(1)).record(epoch.encode()).blob(Blob::new(*b"[]"));
         journal.append(append).await.expect("an append");
         append_notes(&journal, NEWEST - 1).await;
@@ -187,18 +177,22 @@ async fn append_notes(journal: &SqliteJournal, count: u64) {
 async fn load(home: &Path) -> Duration {
     let since = Instant::now();
     let journal = open(home).await;
-    let mut next = journal.newest_epoch(&stream(1)).await.expect("an answer").expect("an epoch");
-    let mut read = 0;
-    loop {
-        let page = journal.read(&stream(1), next, Page::default()).await.expect("a page");
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        read += page.len() as u64;
-    }
+    let epoch = journal.newest_epoch(&stream(1)).await.expect("an answer").expect("an epoch");
+    let read = read_from(&journal, epoch).await;
     let took = since.elapsed();
     assert_eq!(read, NEWEST);
     journal.close().await;
     took
+}
+
+/// Reads the session page by page from a place on; returns how many records that were.
+async fn read_from(journal: &SqliteJournal, from: Seq) -> u64 {
+    let mut next = from;
+    loop {
+        let page = journal.read(&stream(1), next, Page::default()).await.expect("a page");
+        let Some(last) = page.last() else { return next - from };
+        next = last.seq + 1;
+    }
 }
 
 /// Memory while reading a million records, in a process that does nothing else.
@@ -214,14 +208,8 @@ fn reading(folder: &Path) {
 #[tokio::main(flavor = "current_thread")]
 async fn read_all(home: &Path) {
     let journal = open(home).await;
-    let (mut next, mut read) = (1, 0);
     let since = Instant::now();
-    loop {
-        let page = journal.read(&stream(1), next, Page::default()).await.expect("a page");
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        read += page.len() as u64;
-    }
+    let read = read_from(&journal, 1).await;
     let took = since.elapsed();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB").trim();

@@ -176,7 +176,10 @@ fn a_backup_is_written_once_and_restored_whole() {
 
     assert_eq!((written["ok"].clone(), written["records"].clone()), (true.into(), 9.into()));
     assert_eq!(again, (2, format!("longhaul: {backup} exists already; name another file")));
-    assert!(Path::new(restored["kept"].as_str().unwrap()).exists());
+    let kept = restored["kept"].as_str().unwrap();
+    assert!(Path::new(kept).exists());
+    let erased = desk.stdout(&["erase", "cli:fixture", "7", "--reason", "a secret"]);
+    assert!(erased.contains(kept), "what a restore has kept may still hold it: {erased}");
     assert!(desk.stdout(&["sessions", "show", "cli:fixture"]).contains("There are 12 files."));
 }
 
@@ -286,6 +289,19 @@ fn unknown_commands_and_flags_name_the_nearest() {
     assert_eq!((command.status.code(), flag.status.code()), (Some(2), Some(2)));
     assert!(said(&command).contains("verify"), "{}", said(&command));
     assert!(said(&flag).contains("--json"), "{}", said(&flag));
+}
+
+#[test]
+fn without_a_command_it_says_what_there_is() {
+    let output = Desk::new().run(&[]);
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output).contains("Usage: longhaul") && said(&output).contains("verify"),
+        "{}",
+        said(&output)
+    );
+    assert!(!said(&output).contains("demo-writer"), "what is not for people is not shown: {}", said(&output));
 }
 
 /// A reader that goes away in the middle is no error.

@@ -11,12 +11,12 @@ use longhaul_journal::{Home, SqliteJournal};
 /// It keeps an agent's conversation, commands, memory and spend alive through crashes, restarts, full context windows
 /// and failing models. So far the journal is built, in which all of that will live.
 #[derive(Parser)]
-#[command(name = "longhaul", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "longhaul", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) place: Place,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// Where everything lives.

@@ -180,5 +180,11 @@ pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Resul
         ))?;
     }
     line("Backups and exports that were made before still hold it.")?;
+    for kept in place.existing()?.map(|home| home.replaced_journals()).unwrap_or_default() {
+        line(format!(
+            "So may {}, which a restore has replaced: delete it if you don't need it.",
+            kept.display()
+        ))?;
+    }
     Ok(exit::DONE)
 }

@@ -1,17 +1,17 @@
 //! What is built so far, to watch: a journal whose writer is killed again and again, and that loses nothing.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
-use longhaul_journal::{Append, Home, Journal, SqliteJournal, name_session, resolve};
+use longhaul_journal::{Append, Home, Journal, ReplacingFile, SqliteJournal, name_session, resolve};
 use longhaul_protocol::{Note, SessionId, SessionRecord, StreamName};
 
 use crate::arguments::{DemoOptions, Place};
 use crate::exit;
-use crate::output::{count, line};
+use crate::output::{count, grouped, line};
 
 const KEY: &str = "demo:journal";
 const KILLS: u32 = 3;
@@ -52,7 +52,7 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
         line(format!(
             "kill {kill}: {} acknowledged, {} there, the chain verifies",
             count(acknowledged, "record"),
-            head
+            grouped(head)
         ))?;
         anyhow::ensure!(head >= acknowledged && report.is_sound(), "records were lost: {:?}", report.damage);
     }
@@ -108,8 +108,9 @@ async fn flip_one_byte(home: &Home) -> anyhow::Result<(usize, String)> {
     let place =
         bytes.windows(words.len()).position(|window| window == words).context("record 42 is in the file")?;
     bytes[place] ^= 1;
-    let damaged: PathBuf = copy.journal_file();
-    std::fs::write(&damaged, bytes)?;
+    let mut file = ReplacingFile::create(&copy.journal_file())?;
+    file.write_all(&bytes)?;
+    file.finish()?;
     let journal = SqliteJournal::open(&copy).await?;
     let report = journal.verify().await?;
     journal.close().await;

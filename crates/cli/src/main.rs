@@ -9,7 +9,7 @@ mod sessions;
 use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use longhaul_journal::Error;
 
 /// What the program ends with, as scripts rely on it.
@@ -33,10 +33,15 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<u8> {
+    let Some(command) = arguments.command else {
+        // The conversation in the terminal will begin here.
+        Arguments::command().print_long_help()?;
+        return Ok(exit::BAD_USAGE);
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let place = arguments.place;
-        match arguments.command {
+        match command {
             Command::Verify(options) => care::verify(&place, options).await,
             Command::Backup(options) => care::backup(&place, options).await,
             Command::Restore(options) => care::restore(&place, &options),

@@ -23,6 +23,12 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// A count with its noun: `1 record`, `1,234 records`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", grouped(number))
+}
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -31,7 +37,7 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
         }
         grouped.push(digit);
     }
-    if number == 1 { format!("{grouped} {noun}") } else { format!("{grouped} {noun}s") }
+    grouped
 }
 
 /// A record in one line for people: where, when, what.

@@ -67,6 +67,15 @@ impl Home {
         self.folder.join("heads.json")
     }
 
+    /// Journals that a restore has replaced and kept in the trash.
+    pub fn replaced_journals(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.join("trash")).into_iter().flatten().flatten();
+        let mut journals: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        journals.retain(|path| path.extension().is_some_and(|ending| ending == "db"));
+        journals.sort();
+        journals
+    }
+
     /// A folder of the home, private and made if it isn't there.
     pub(crate) fn subfolder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.join(name);

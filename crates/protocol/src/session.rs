@@ -124,6 +124,14 @@ pub struct EpochStarted {
     pub questions: Vec<Question>,
 }
 
+impl EpochStarted {
+    /// An epoch that carries nothing over.
+    pub fn new(epoch: u64, reason: EpochReason, system: BlobRef, tools: BlobRef) -> Self {
+        let (pins, todo, tasks, questions) = (vec![], vec![], vec![], vec![]);
+        Self { epoch, reason, system, tools, turns: 0, inbox_through: 0, pins, todo, tasks, questions }
+    }
+}
+
 /// Why an epoch began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

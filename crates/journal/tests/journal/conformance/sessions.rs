@@ -11,18 +11,7 @@ use super::{Place, a_stream, append_notes, read_all};
 
 fn epoch(number: u64) -> SessionRecord {
     let blob = BlobRef::to(b"{}", "application/json");
-    SessionRecord::EpochStarted(EpochStarted {
-        epoch: number,
-        reason: EpochReason::Created,
-        system: blob.clone(),
-        tools: blob,
-        turns: 0,
-        inbox_through: 0,
-        pins: vec![],
-        todo: vec![],
-        tasks: vec![],
-        questions: vec![],
-    })
+    SessionRecord::EpochStarted(EpochStarted::new(number, EpochReason::Created, blob.clone(), blob))
 }
 
 async fn start_epoch(journal: &dyn Journal, stream: &StreamName, number: u64) {
