@@ -70,9 +70,11 @@ impl Place {
 pub(crate) enum Command {
     /// Show what is built so far: a writer that is killed, and a journal that has lost nothing. No key, no network.
     Demo(DemoOptions),
-    /// List, show, export and import sessions.
-    #[command(subcommand)]
-    Sessions(SessionsCommand),
+    /// List, show, export and import sessions. Alone, it lists them.
+    Sessions {
+        #[command(subcommand)]
+        command: Option<SessionsCommand>,
+    },
     /// Read everything and say what is not as it was committed. Exits with 1 if anything is not.
     Verify(VerifyOptions),
     /// Write a consistent copy of everything to a new file, while everything runs.

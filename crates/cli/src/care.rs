@@ -1,12 +1,14 @@
 //! Looking after the journal: verify, backup, restore, erase.
 
+use std::path::Path;
+
 use longhaul_journal::{Damage, Error, Home, Journal, Report, Salvaged, erase_record, resolve};
 use longhaul_protocol::{Seq, StreamName};
 use serde::Serialize;
 
 use crate::arguments::{BackupOptions, EraseOptions, Family, Place, RestoreOptions, VerifyOptions};
 use crate::exit;
-use crate::output::{count, json, line};
+use crate::output::{count, grouped, is_closed_pipe, json, line};
 
 /// How many findings people are shown; programs get them all.
 const SHOWN: usize = 50;
@@ -27,40 +29,46 @@ struct SalvagedForm {
     lost: Vec<Damage>,
 }
 
-pub(crate) async fn verify(place: &Place, options: VerifyOptions) -> anyhow::Result<u8> {
+pub(crate) fn verify(place: &Place, options: &VerifyOptions) -> anyhow::Result<u8> {
     let Some(home) = place.existing()? else {
         return nothing_yet(place, options.json);
     };
-    let report = report_on(place, &home).await?;
+    let report = report_on(&home)?;
     let salvaged = match &options.salvage {
-        Some(file) => Some((file, longhaul_journal::salvage(&home, file)?)),
+        Some(file) => Some((file.as_path(), longhaul_journal::salvage(&home, file)?)),
         None => None,
     };
     let code = if report.is_sound() { exit::DONE } else { exit::FAILED };
-    if options.json {
-        let salvaged = salvaged.map(|(file, Salvaged { report, lost })| {
+    let printed = if options.json {
+        let form = |(file, Salvaged { report, lost }): (&Path, Salvaged)| {
             let file = file.display().to_string();
             SalvagedForm { file, report, lost }
-        });
-        json(&Verified { ok: report.is_sound(), report, salvaged })?;
-        return Ok(code);
+        };
+        json(&Verified { ok: report.is_sound(), report, salvaged: salvaged.map(form) })
+    } else {
+        tell_verified(&home, &report, salvaged.as_ref())
+    };
+    match printed {
+        // Whoever stopped reading still learns from the exit code what was found.
+        Err(error) if is_closed_pipe(&error) => Ok(code),
+        printed => printed.map(|()| code),
     }
-    line(format!("{}: {}", home.journal_file().display(), contents(&report)))?;
+}
+
+fn tell_verified(home: &Home, report: &Report, salvaged: Option<&(&Path, Salvaged)>) -> anyhow::Result<()> {
+    line(format!("{}: {}", home.journal_file().display(), contents(report)))?;
     tell(&report.damage)?;
     match salvaged {
         Some((file, salvaged)) => {
             line(format!("Salvaged to {}: {}.", file.display(), contents(&salvaged.report)))?;
             tell(&salvaged.lost)?;
-            line(format!("To go on with it: longhaul restore {}", file.display()))?;
+            line(format!("To go on with it: longhaul restore {}", file.display()))
         }
-        None if report.is_sound() => line("Everything is as it was committed.")?,
-        None => {
-            line(
-                "What can be read is still there. To get it out: longhaul verify --salvage FILE, then longhaul restore FILE",
-            )?;
-        }
+        None if report.is_sound() => line("Everything is as it was committed."),
+        None => line(
+            "What can be read is still there. To get it out: longhaul verify --salvage FILE, then longhaul restore FILE",
+        ),
     }
-    Ok(code)
 }
 
 fn nothing_yet(place: &Place, as_json: bool) -> anyhow::Result<u8> {
@@ -73,31 +81,20 @@ fn nothing_yet(place: &Place, as_json: bool) -> anyhow::Result<u8> {
 }
 
 /// What verifying shows; a file that can't even be opened is damage too.
-async fn report_on(place: &Place, home: &Home) -> anyhow::Result<Report> {
-    let opened = place.journal().await;
-    match opened {
-        Ok(Some(journal)) => {
-            let report = journal.verify().await;
-            journal.close().await;
-            Ok(report?)
+fn report_on(home: &Home) -> anyhow::Result<Report> {
+    match longhaul_journal::verify_home(home) {
+        Err(Error::Corrupt { reason, .. } | Error::Foreign { reason, .. } | Error::Io { reason, .. }) => {
+            let reason = format!("it can't be opened: {reason}");
+            let damage = vec![Damage { stream: None, seq: None, through: None, reason }];
+            Ok(Report { damage, ..Report::default() })
         }
-        Ok(None) => Ok(Report::default()),
-        Err(error) => match error.downcast_ref::<Error>() {
-            Some(
-                Error::Corrupt { reason, .. } | Error::Foreign { reason, .. } | Error::Io { reason, .. },
-            ) if home.journal_file().exists() => {
-                let reason = format!("it can't be opened: {reason}");
-                let damage = vec![Damage { stream: None, seq: None, through: None, reason }];
-                Ok(Report { damage, ..Report::default() })
-            }
-            _ => Err(error),
-        },
+        verified => Ok(verified?),
     }
 }
 
 fn contents(report: &Report) -> String {
     let Report { streams, records, blobs, gone, .. } = report;
-    let gone = if *gone > 0 { format!(" ({} gone)", count(*gone, "body")) } else { String::new() };
+    let gone = if *gone > 0 { format!(" ({} gone)", grouped(*gone)) } else { String::new() };
     format!("{}, {}{gone}, {}", count(*streams, "stream"), count(*records, "record"), count(*blobs, "blob"))
 }
 
@@ -164,7 +161,8 @@ pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Resul
         Family::Session => erase_record(&journal, session, seq, &reason).await,
         other => {
             let stream = other.stream(session);
-            journal.erase(&stream, seq, &reason).await.map(|()| vec![(stream, seq)])
+            let places = vec![(stream, seq)];
+            journal.erase(&places, &reason).await.map(|()| places)
         }
     };
     journal.close().await;

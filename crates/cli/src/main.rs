@@ -42,11 +42,11 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
     runtime.block_on(async {
         let place = arguments.place;
         match command {
-            Command::Verify(options) => care::verify(&place, options).await,
+            Command::Verify(options) => care::verify(&place, &options),
             Command::Backup(options) => care::backup(&place, options).await,
             Command::Restore(options) => care::restore(&place, &options),
             Command::Erase(options) => care::erase(&place, options).await,
-            Command::Sessions(command) => sessions::run(&place, command).await,
+            Command::Sessions { command } => sessions::run(&place, command).await,
             Command::Demo(options) => demo::run(&options).await,
             Command::DemoWriter => demo::write(&place).await,
         }

@@ -23,8 +23,8 @@ impl Family {
     }
 }
 
-pub(crate) async fn run(place: &Place, command: SessionsCommand) -> anyhow::Result<u8> {
-    match command {
+pub(crate) async fn run(place: &Place, command: Option<SessionsCommand>) -> anyhow::Result<u8> {
+    match command.unwrap_or(SessionsCommand::List { json: false }) {
         SessionsCommand::List { json } => list(place, json).await,
         SessionsCommand::Show(options) => show(place, options).await,
         SessionsCommand::Export { key, file, json } => export(place, &key, file.as_deref(), json).await,
@@ -168,10 +168,13 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
             exported
         }
         None => {
-            let mut out = std::io::BufWriter::new(std::io::stdout());
-            let exported = export_session(&journal, key, &mut out).await?;
+            let mut out = std::io::BufWriter::new(NotingPipe { out: std::io::stdout(), closed: false });
+            let exported = export_session(&journal, key, &mut out).await;
+            if out.get_ref().closed {
+                return Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
+            }
             out.flush()?;
-            exported
+            exported?
         }
     };
     journal.close().await;
@@ -182,6 +185,24 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
         (None, _) => eprintln!("Exported {}", brought(&exported)),
     }
     Ok(exit::DONE)
+}
+
+/// Standard output that notes when nobody reads it any more, since an export has errors of its own.
+struct NotingPipe {
+    out: std::io::Stdout,
+    closed: bool,
+}
+
+impl Write for NotingPipe {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.closed |= matches!(&written, Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe);
+        written
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
 }
 
 async fn import(place: &Place, file: &Path, key: Option<&str>, as_json: bool) -> anyhow::Result<u8> {

@@ -39,14 +39,20 @@ impl Head {
 #[derive(Debug, Clone)]
 pub struct Blob {
     pub(crate) hash: Hash,
-    pub(crate) bytes: Vec<u8>,
+    /// None if they were lost to damage before.
+    pub(crate) bytes: Option<Vec<u8>>,
 }
 
 impl Blob {
     /// The bytes and their address.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
-        Self { hash: Hash::of(&bytes), bytes }
+        Self { hash: Hash::of(&bytes), bytes: Some(bytes) }
+    }
+
+    /// An address whose bytes were lost to damage: it comes along with an import of what was salvaged.
+    pub(crate) fn lost(hash: Hash) -> Self {
+        Self { hash, bytes: None }
     }
 
     /// The address.

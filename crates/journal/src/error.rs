@@ -153,19 +153,35 @@ pub enum Error {
         /// Who uses it.
         by: String,
     },
-    /// The heads that were noted tell of records, and there is no journal.
+    /// What is left of a journal is there, and the journal is not.
     #[error(
-        "{} is missing, but this home held {streams} streams; bring it back or `longhaul restore` a backup (to begin anew, remove {})",
+        "{} is missing, but {} shows that there was one; bring it back or `longhaul restore` a backup (to begin anew, move {} away)",
         path.display(),
-        heads.display()
+        left.display(),
+        left.display()
     )]
     Missing {
         /// The journal's file.
         path: PathBuf,
-        /// The file with the heads.
-        heads: PathBuf,
-        /// How many streams it tells of.
-        streams: usize,
+        /// What is left: the noted heads, or the log.
+        left: PathBuf,
+    },
+    /// A body was erased, and its bytes are still in a file.
+    #[error(
+        "it is erased for every reader, but {} still has its bytes while another process reads; erase it again to finish",
+        path.display()
+    )]
+    StillInLog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A record is not of the form that a journal keeps.
+    #[error("a record for {stream} was refused: {reason}")]
+    BadRecord {
+        /// The stream.
+        stream: StreamName,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// A file that would be written is there already.
     #[error("{} exists already; name another file", path.display())]

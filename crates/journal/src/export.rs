@@ -1,6 +1,6 @@
-//! A session as one file of lines: a header, then every record of its streams with its hash, and every blob before
-//! the first record that refers to it. The bytes of a body stand in the line as they stand in the journal, so
-//! whoever has the file can verify the chain.
+//! A session as one file of lines: a header, then every record of its streams with its hash, every blob before the
+//! first record that refers to it, and at the end the hash of all that. The bytes of a body stand in the line as they
+//! stand in the journal, so whoever has the file can verify the chain.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -14,11 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainCheck;
 use crate::home::io_error;
-use crate::{Append, Blob, Error, Head, Journal, Page, Result, names};
+use crate::{Append, Blob, Error, Head, Journal, Lease, Page, Result, names};
 
 const FORMAT: u32 = 1;
 /// No line that an export writes is longer; one that is, is not ours and not read into memory.
 const LONGEST_LINE: u64 = 64 << 20;
+/// So many bytes of blobs may stand before the record that refers to them.
+const MOST_BLOBS: usize = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -31,7 +33,15 @@ struct Header {
 #[derive(Serialize, Deserialize)]
 struct BlobLine {
     blob: Hash,
-    base64: String,
+    /// Absent if the bytes were lost to damage before the export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+/// The last line: the hash of every byte before it.
+#[derive(Serialize, Deserialize)]
+struct EndLine {
+    end: Hash,
 }
 
 /// What an export holds.
@@ -56,6 +66,7 @@ pub async fn export_session(
     key: &str,
     out: &mut (dyn Write + Send),
 ) -> Result<Exported> {
+    let out = &mut HashingWriter { out, hasher: blake3::Hasher::new() };
     let session = names::resolve(journal, key).await?;
     let mut streams = BTreeMap::new();
     for stream in
@@ -76,12 +87,19 @@ pub async fn export_session(
         let mut next = 1;
         while next <= head.seq {
             let page = journal.read(&stream, next, Page::default()).await?;
+            if page.is_empty() {
+                return Err(Error::NoSuchRecord { stream, seq: next, head: next - 1 });
+            }
             // What was committed since the header was written belongs to the next export.
             let page = page.into_iter().take_while(|record| record.seq <= head.seq);
             for record in page {
                 for blob in record.text().map(blob_refs).unwrap_or_default() {
                     if written.insert(blob.hash) {
-                        let base64 = BASE64.encode(journal.blob(blob.hash).await?);
+                        let base64 = match journal.blob(blob.hash).await {
+                            Ok(bytes) => Some(BASE64.encode(bytes)),
+                            Err(Error::NoSuchBlob { .. }) => None,
+                            Err(error) => return Err(error),
+                        };
                         write_line(out, &BlobLine { blob: blob.hash, base64 })?;
                         exported.blobs += 1;
                     }
@@ -92,40 +110,84 @@ pub async fn export_session(
             }
         }
     }
+    let end = out.hasher.finalize().into();
+    write_line(out, &EndLine { end: Hash::from_bytes(end) })?;
     Ok(exported)
 }
 
-fn write_line(out: &mut (dyn Write + Send), line: &impl Serialize) -> Result<()> {
+/// Hashes what is written.
+struct HashingWriter<'a> {
+    out: &'a mut (dyn Write + Send),
+    hasher: blake3::Hasher,
+}
+
+fn write_line(writer: &mut HashingWriter<'_>, line: &impl Serialize) -> Result<()> {
     let mut json =
         serde_json::to_vec(line).expect("the lines of an export are plain structs with string keys");
     json.push(b'\n');
-    out.write_all(&json).map_err(|error| io_error(Path::new("the export"), &error))
+    writer.hasher.update(&json);
+    writer.out.write_all(&json).map_err(|error| io_error(Path::new("the export"), &error))
 }
 
 /// Brings a session back from an export, under its own key or another. Everything is verified before anything is
 /// written; the session can be found only when all of it is there.
 pub async fn import_session(journal: &dyn Journal, file: &Path, key: Option<&str>) -> Result<Imported> {
     let verified = verify(file)?;
-    let key = key.unwrap_or(&verified.header.key).to_owned();
-    if journal.session(&key).await?.is_some() {
-        return Err(Error::SessionExists { key });
+    let header = &verified.header;
+    let key = key.unwrap_or(&header.key);
+    if journal.session(key).await?.is_some() {
+        return Err(Error::SessionExists { key: key.to_owned() });
     }
-    if let Some(known) = key_of(journal, verified.header.id).await? {
-        let reason = format!("its session {} is here already, as {known:?}", verified.header.id);
-        return Err(Error::BadFile { path: file.to_owned(), reason });
+    refuse_twice(journal, file, header).await?;
+    let lease = make_way(journal, header).await?;
+    if let Err(refused) = refuse_twice(journal, file, header).await {
+        journal.release(&lease).await?;
+        return Err(refused);
     }
-    // What an import that was cut short has left behind has no name, and makes way.
-    for stream in verified.header.streams.keys() {
-        journal.remove(stream, None).await?;
+    let brought = bring(journal, &lease, file, header, key).await;
+    if brought.is_err() && key_of(journal, header.id).await?.is_none() {
+        remove_all(journal, &lease, header).await?;
     }
-    let brought = bring(journal, file, &verified.header, &key).await;
-    if brought.is_err() {
-        for stream in verified.header.streams.keys() {
-            journal.remove(stream, None).await?;
+    journal.release(&lease).await?;
+    brought?;
+    Ok(Imported { key: key.to_owned(), id: header.id, records: verified.records, blobs: verified.blobs })
+}
+
+/// A session can't be here under two names.
+async fn refuse_twice(journal: &dyn Journal, file: &Path, header: &Header) -> Result<()> {
+    let Some(known) = key_of(journal, header.id).await? else { return Ok(()) };
+    let reason = format!("its session {} is here already, as {known:?}", header.id);
+    Err(Error::BadFile { path: file.to_owned(), reason })
+}
+
+/// Takes the lease on a session. What an import that was cut short has left has no name, and is removed; another
+/// import that is under way has the lease.
+async fn make_way(journal: &dyn Journal, header: &Header) -> Result<Lease> {
+    let session = StreamName::session(header.id);
+    loop {
+        let lease = journal.acquire(&session).await?;
+        if key_of(journal, header.id).await?.is_some() || is_empty(journal, header).await? {
+            return Ok(lease);
+        }
+        remove_all(journal, &lease, header).await?;
+    }
+}
+
+async fn is_empty(journal: &dyn Journal, header: &Header) -> Result<bool> {
+    for stream in header.streams.keys() {
+        if journal.head(stream).await? != Head::EMPTY {
+            return Ok(false);
         }
     }
-    brought?;
-    Ok(Imported { key, id: verified.header.id, records: verified.records, blobs: verified.blobs })
+    Ok(true)
+}
+
+/// Removes what there is of a session without a name. The lease goes with its stream, which comes last.
+async fn remove_all(journal: &dyn Journal, lease: &Lease, header: &Header) -> Result<()> {
+    for stream in header.streams.keys().filter(|stream| **stream != lease.stream) {
+        journal.remove(stream, None).await?;
+    }
+    journal.remove(&lease.stream, Some(lease)).await
 }
 
 async fn key_of(journal: &dyn Journal, id: SessionId) -> Result<Option<String>> {
@@ -141,7 +203,7 @@ async fn key_of(journal: &dyn Journal, id: SessionId) -> Result<Option<String>> 
 }
 
 /// Adds what the file holds in parts, then the name.
-async fn bring(journal: &dyn Journal, file: &Path, header: &Header, key: &str) -> Result<()> {
+async fn bring(journal: &dyn Journal, lease: &Lease, file: &Path, header: &Header, key: &str) -> Result<()> {
     let mut lines = Lines::open(file)?;
     lines.next()?;
     let (mut records, mut blobs, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -150,13 +212,14 @@ async fn bring(journal: &dyn Journal, file: &Path, header: &Header, key: &str) -
         match lines.parse(&line)? {
             Line::Blob(blob) => blobs.push(blob),
             Line::Record(record) => records.push(record),
+            Line::End(_) => break,
         }
         if bytes > Page::default().bytes && !records.is_empty() {
-            journal.adopt(std::mem::take(&mut records), std::mem::take(&mut blobs)).await?;
+            journal.adopt(lease, std::mem::take(&mut records), std::mem::take(&mut blobs)).await?;
             bytes = 0;
         }
     }
-    journal.adopt(records, blobs).await?;
+    journal.adopt(lease, records, blobs).await?;
     let names = StreamName::names();
     loop {
         let head = journal.head(&names).await?;
@@ -192,11 +255,22 @@ fn verify(file: &Path) -> Result<Verified> {
     }
     let mut chains: HashMap<StreamName, (ChainCheck, Hash)> =
         header.streams.keys().map(|stream| (stream.clone(), (ChainCheck::from(1), Hash::ZERO))).collect();
-    let (mut records, mut blobs) = (0, HashSet::new());
-    while let Some(line) = lines.next()? {
+    let (mut records, mut blobs, mut waiting) = (0, HashSet::new(), 0);
+    loop {
+        let hash = lines.hash_so_far();
+        let Some(line) = lines.next()? else { return Err(lines.wrong("the end is missing")) };
         match lines.parse(&line)? {
-            Line::Blob(blob) => drop(blobs.insert(blob.hash())),
+            Line::Blob(blob) => {
+                waiting += line.len();
+                if waiting > MOST_BLOBS {
+                    return Err(lines.wrong("there are too many blobs before a record"));
+                }
+                blobs.insert(blob.hash());
+            }
+            Line::End(end) if end == hash => break,
+            Line::End(_) => return Err(lines.wrong("the file was changed: it does not match its hash")),
             Line::Record(record) => {
+                waiting = 0;
                 let Some((chain, last)) = chains.get_mut(&record.stream) else {
                     return Err(lines.wrong(format!("the stream {} is not in the header", record.stream)));
                 };
@@ -211,6 +285,9 @@ fn verify(file: &Path) -> Result<Verified> {
                 records += 1;
             }
         }
+    }
+    if lines.next()?.is_some() {
+        return Err(lines.wrong("there is something after the end"));
     }
     for (stream, head) in &header.streams {
         let (chain, last) = &chains[stream];
@@ -227,6 +304,7 @@ fn verify(file: &Path) -> Result<Verified> {
 enum Line {
     Blob(Blob),
     Record(Record),
+    End(Hash),
 }
 
 /// The lines of a file, none of them larger than an export writes.
@@ -234,6 +312,7 @@ struct Lines<'a> {
     file: &'a Path,
     reader: BufReader<File>,
     number: u64,
+    hasher: blake3::Hasher,
 }
 
 impl<'a> Lines<'a> {
@@ -242,7 +321,7 @@ impl<'a> Lines<'a> {
             path: file.to_owned(),
             reason: format!("it can't be opened: {error}"),
         })?;
-        Ok(Self { file, reader: BufReader::new(opened), number: 0 })
+        Ok(Self { file, reader: BufReader::new(opened), number: 0, hasher: blake3::Hasher::new() })
     }
 
     fn next(&mut self) -> Result<Option<String>> {
@@ -253,22 +332,32 @@ impl<'a> Lines<'a> {
             return Ok(None);
         }
         self.number += 1;
+        self.hasher.update(&line);
         if line.pop() != Some(b'\n') {
             return Err(self.wrong("the line does not end"));
         }
         String::from_utf8(line).map(Some).map_err(|_| self.wrong("the line is not text"))
     }
 
+    /// The hash of every line so far.
+    fn hash_so_far(&self) -> Hash {
+        Hash::from_bytes(self.hasher.finalize().into())
+    }
+
     fn parse(&self, line: &str) -> Result<Line> {
+        let no = |what: &str, error: &dyn std::fmt::Display| self.wrong(format!("not {what}: {error}"));
+        if line.starts_with("{\"end\":") {
+            return serde_json::from_str(line)
+                .map(|EndLine { end }| Line::End(end))
+                .map_err(|error| no("an end", &error));
+        }
         if !line.starts_with("{\"blob\":") {
-            let record =
-                serde_json::from_str(line).map_err(|error| self.wrong(format!("not a record: {error}")))?;
-            return Ok(Line::Record(record));
+            return serde_json::from_str(line).map(Line::Record).map_err(|error| no("a record", &error));
         }
         let BlobLine { blob: hash, base64 } =
-            serde_json::from_str(line).map_err(|error| self.wrong(format!("not a blob: {error}")))?;
-        let bytes = BASE64.decode(base64).map_err(|error| self.wrong(format!("not a blob: {error}")))?;
-        let blob = Blob::new(bytes);
+            serde_json::from_str(line).map_err(|error| no("a blob", &error))?;
+        let Some(base64) = base64 else { return Ok(Line::Blob(Blob::lost(hash))) };
+        let blob = Blob::new(BASE64.decode(base64).map_err(|error| no("a blob", &error))?);
         if blob.hash() == hash {
             Ok(Line::Blob(blob))
         } else {

@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Error, Result};
 
@@ -30,6 +31,7 @@ impl Home {
         match fs::metadata(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(said)?;
+                sync_folder_of(folder).map_err(said)?;
             }
             Err(error) => return Err(said(error)),
             Ok(metadata) if !metadata.is_dir() => {
@@ -146,16 +148,15 @@ pub(crate) fn create_new(path: &Path) -> Result<File> {
 #[derive(Debug)]
 pub struct ReplacingFile {
     path: PathBuf,
-    partial: PathBuf,
+    partial: Partial,
     file: File,
 }
 
 impl ReplacingFile {
     /// Begins to write what will stand at this path.
     pub fn create(path: &Path) -> Result<Self> {
-        let partial = partial_path(path);
-        let file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&partial);
-        let file = file.map_err(|error| io_error(path, &error))?;
+        let partial = Partial::of(path);
+        let file = create_new(partial.path())?;
         Ok(Self { path: path.to_owned(), partial, file })
     }
 
@@ -163,7 +164,7 @@ impl ReplacingFile {
     pub fn finish(self) -> Result<()> {
         let place = || {
             self.file.sync_all()?;
-            fs::rename(&self.partial, &self.path)?;
+            fs::rename(self.partial.path(), &self.path)?;
             sync_folder_of(&self.path)
         };
         place().map_err(|error| io_error(&self.path, &error))
@@ -180,13 +181,6 @@ impl Write for ReplacingFile {
     }
 }
 
-impl Drop for ReplacingFile {
-    fn drop(&mut self) {
-        // After a finish there is nothing under this name.
-        let _ = fs::remove_file(&self.partial);
-    }
-}
-
 /// Replaces a file as a whole.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = ReplacingFile::create(path)?;
@@ -194,27 +188,19 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     file.finish()
 }
 
-/// Makes a file that takes its place whole; if it is there already, that one stays.
+/// Makes a file that takes its place whole; if another is there already, that one stays and is used.
 pub(crate) fn create_once(path: &Path, bytes: &[u8]) -> Result<()> {
-    let partial = partial_path(path);
-    let write = || {
-        let mut file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&partial)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        link_once(&partial, path)
-    };
-    write().map_err(|error| io_error(path, &error))
+    let partial = Partial::of(path);
+    create_new(partial.path())?.write_all(bytes).map_err(|error| io_error(path, &error))?;
+    publish_once(partial.path(), path)
 }
 
-/// Gives a finished file its name, unless another has it: of two processes, one wins and both use its file.
-pub(crate) fn link_once(partial: &Path, path: &Path) -> io::Result<()> {
-    let linked = match fs::hard_link(partial, path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        linked => linked,
-    };
-    fs::remove_file(partial)?;
-    linked?;
-    sync_folder_of(path)
+/// Gives a finished file its name, unless another has it: of two that do this, one wins and both use its file.
+pub(crate) fn publish_once(finished: &Path, path: &Path) -> Result<()> {
+    match publish(finished, path) {
+        Err(Error::Exists { .. }) => Ok(()),
+        published => published,
+    }
 }
 
 /// Makes a finished file durable and gives it a second name, which nobody must have taken meanwhile: linking, unlike
@@ -238,9 +224,30 @@ pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Where a file is prepared before it takes its place: beside it, and different for each process.
-pub(crate) fn partial_path(path: &Path) -> PathBuf {
-    beside(path, &format!(".{}.partial", std::process::id()))
+/// Where a file or folder is prepared before it takes its place: beside it, under a name that nobody else uses. What
+/// is there goes when this does.
+#[derive(Debug)]
+pub(crate) struct Partial(PathBuf);
+
+impl Partial {
+    pub(crate) fn of(path: &Path) -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        Self(beside(path, &format!(".{}-{number}.partial", std::process::id())))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Mostly it has been renamed or was never made; then there is nothing to remove.
+        if fs::remove_file(&self.0).is_err() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
 }
 
 /// A path as text, for what takes nothing else.
@@ -254,6 +261,11 @@ pub(crate) fn path_text(path: &Path) -> Result<&str> {
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Whether new files can be made beside this one.
+pub(crate) fn can_write_beside(path: &Path) -> bool {
+    create_new(Partial::of(path).path()).is_ok()
 }
 
 /// What the system said, as something that a caller can act on.

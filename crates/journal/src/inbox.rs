@@ -12,7 +12,8 @@ pub async fn put(journal: &dyn Journal, session: SessionId, record: NewRecord) -
         Err(Error::Duplicate { seq, .. }) => seq,
         Err(error) => return Err(error),
     };
-    journal.ring(&StreamName::session(session)).await?;
+    // The input is accepted, whether or not anybody could be told of it.
+    let _ = journal.ring(&StreamName::session(session)).await;
     Ok(seq)
 }
 
@@ -32,8 +33,6 @@ pub async fn erase_record(
     {
         places.push((StreamName::inbox(session), taken.inbox_through));
     }
-    for (stream, seq) in &places {
-        journal.erase(stream, *seq, reason).await?;
-    }
+    journal.erase(&places, reason).await?;
     Ok(places)
 }

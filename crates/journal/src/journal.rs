@@ -59,16 +59,16 @@ pub trait Journal: Send + Sync {
     /// The bytes of a blob, checked against their hash.
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>>;
 
-    /// Removes the body of a record for good, with what was found through it and the blobs that only it refers
-    /// to. A stub says when and why; the chain still verifies.
-    async fn erase(&self, stream: &StreamName, seq: Seq, reason: &str) -> Result<()>;
+    /// Removes the bodies of these records for good, all or none, with what was found through them and the blobs
+    /// that only they refer to. A stub says when and why; the chain still verifies.
+    async fn erase(&self, places: &[(StreamName, Seq)], reason: &str) -> Result<()>;
 
     /// Removes a stream with all its records. Refused while another holds its lease.
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()>;
 
-    /// Adds records exactly as they are, with their places, times and hashes, if they go on where the stream
-    /// ends. This is how an export comes back.
-    async fn adopt(&self, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()>;
+    /// Adds records exactly as they are, with their places, times and hashes, if they go on where their streams
+    /// end, under the lease on the session that they belong to. This is how an export comes back.
+    async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()>;
 
     /// Finds records by words. The index catches up with the streams that are asked for before it answers.
     async fn search(&self, search: &Search) -> Result<Vec<Hit>>;

@@ -67,5 +67,5 @@ pub use journal::{Journal, Page, Ring, Rings, SessionEntry};
 pub use lease::{Holder, Lease};
 pub use names::{name_session, resolve};
 pub use search::{Hit, Search};
-pub use sqlite::{Restored, Salvaged, SqliteJournal, SqliteOptions, restore, salvage};
+pub use sqlite::{Restored, Salvaged, SqliteJournal, SqliteOptions, restore, salvage, verify_home};
 pub use verify::{Damage, Report};

@@ -136,7 +136,8 @@ fn is_unspaced(character: char) -> bool {
 /// The words of a search, each ready to be looked for as a row of what [`set_apart`] makes of it.
 pub(crate) fn terms(words: &str) -> impl Iterator<Item = String> {
     let findable = |term: &&str| term.chars().any(char::is_alphanumeric);
-    words.split_whitespace().filter(findable).map(set_apart)
+    let between = |character: char| character.is_whitespace() || character.is_control();
+    words.split(between).filter(findable).map(set_apart)
 }
 
 /// The part of a text around the first of the words, in one line.

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,20 +38,22 @@ pub fn blob_refs(body: &str) -> Vec<BlobRef> {
     if !body.contains("\"blob\"") {
         return Vec::new();
     }
-    let mut found = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
     if let Ok(value) = serde_json::from_str::<Value>(body) {
-        collect(&value, &mut found);
+        collect(&value, &mut |blob: BlobRef| {
+            if seen.insert(blob.hash) {
+                found.push(blob);
+            }
+        });
     }
     found
 }
 
-fn collect(value: &Value, found: &mut Vec<BlobRef>) {
+fn collect(value: &Value, found: &mut impl FnMut(BlobRef)) {
     match value {
         Value::Object(fields) if fields.contains_key("blob") => {
-            if let Ok(blob) = BlobRef::deserialize(value)
-                && !found.iter().any(|known| known.hash == blob.hash)
-            {
-                found.push(blob);
+            if let Ok(blob) = BlobRef::deserialize(value) {
+                found(blob);
             }
         }
         Value::Object(fields) => fields.values().for_each(|field| collect(field, found)),

@@ -31,32 +31,119 @@ pub struct Event {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each field says what the record of the same name says of it")]
 pub enum EventKind {
-    InputAccepted { input_seq: Seq, id: InputId },
-    InputTaken { id: InputId },
+    InputAccepted {
+        input_seq: Seq,
+        id: InputId,
+    },
+    InputTaken {
+        id: InputId,
+    },
     TurnStarted,
     StepStarted,
-    TextDelta { text: String },
-    ReasoningDelta { text: String },
-    Partial { attempt: AttemptId, text: String },
-    Message { role: Role, content: String },
-    ToolStarted { call_id: CallId, name: String, arguments: String, effect: Effect },
-    ToolFinished { call_id: CallId, name: String, is_error: bool, content: String },
-    ModelChanged { from: String, to: String, reason: String },
-    TaskStarted { task_id: TaskId, description: String },
-    TaskEnded { task_id: TaskId, status: TaskStatus, exit_code: Option<i32> },
-    Notification { task_id: TaskId },
-    Note { text: String },
-    Question { id: QuestionId, text: String },
-    Answered { id: QuestionId },
-    RetryWait { class: String, attempt: u32, of: u32, delay_ms: u64, reason: String },
-    AttemptDiscarded { attempt: AttemptId, kept_blocks: u32 },
-    CompactStart { reason: String },
-    CompactDone { epoch: u64, by: CompactedBy, before: u64, after: u64 },
-    CompactFailed { reason: String },
-    SystemMessage { content: Vec<TextContent> },
-    ExtractDone { through: Seq },
-    MemoryChanged { pages: Vec<String> },
-    Usage { input: Option<u64>, output: Option<u64>, cached: Option<u64>, cost: Option<f64> },
-    Warning { code: String, text: String },
-    TurnEnded { outcome: Outcome, text: String, error: Option<String> },
+    TextDelta {
+        text: String,
+    },
+    ReasoningDelta {
+        text: String,
+    },
+    Partial {
+        attempt: AttemptId,
+        text: String,
+    },
+    Message {
+        role: Role,
+        content: String,
+    },
+    ToolStarted {
+        call_id: CallId,
+        name: String,
+        arguments: String,
+        effect: Effect,
+    },
+    ToolFinished {
+        call_id: CallId,
+        name: String,
+        is_error: bool,
+        content: String,
+    },
+    ModelChanged {
+        from: String,
+        to: String,
+        reason: String,
+    },
+    TaskStarted {
+        task_id: TaskId,
+        description: String,
+    },
+    TaskEnded {
+        task_id: TaskId,
+        status: TaskStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+    },
+    Notification {
+        task_id: TaskId,
+    },
+    Note {
+        text: String,
+    },
+    Question {
+        id: QuestionId,
+        text: String,
+    },
+    Answered {
+        id: QuestionId,
+    },
+    RetryWait {
+        class: String,
+        attempt: u32,
+        of: u32,
+        delay_ms: u64,
+        reason: String,
+    },
+    AttemptDiscarded {
+        attempt: AttemptId,
+        kept_blocks: u32,
+    },
+    CompactStart {
+        reason: String,
+    },
+    CompactDone {
+        epoch: u64,
+        by: CompactedBy,
+        before: u64,
+        after: u64,
+    },
+    CompactFailed {
+        reason: String,
+    },
+    SystemMessage {
+        content: Vec<TextContent>,
+    },
+    ExtractDone {
+        through: Seq,
+    },
+    MemoryChanged {
+        pages: Vec<String>,
+    },
+    Usage {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cached: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
+    },
+    Warning {
+        code: String,
+        text: String,
+    },
+    TurnEnded {
+        outcome: Outcome,
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
 }

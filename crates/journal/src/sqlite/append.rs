@@ -8,7 +8,7 @@ use crate::names::NameChange;
 use crate::sqlite::lease;
 use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::writer::Commit;
-use crate::{Append, Blob, Error, Expected, Head, Result};
+use crate::{Append, Blob, Error, Expected, Head, Lease, Result};
 
 /// A body larger than this belongs into a blob.
 const LARGEST_BODY: usize = 16 << 20;
@@ -25,11 +25,16 @@ pub(crate) struct Prepared {
 impl Prepared {
     pub(crate) fn new(append: Append) -> Result<Self> {
         for blob in &append.blobs {
-            fits("a blob", blob.bytes.len(), LARGEST_BLOB)?;
+            fits("a blob", blob.bytes.as_ref().map_or(0, Vec::len), LARGEST_BLOB)?;
         }
         let body = |record: &NewRecord| {
             let text = record.body.get();
             fits("a record", text.len(), LARGEST_BODY)?;
+            if text.contains('\n') {
+                let (stream, reason) =
+                    (append.stream.clone(), "its body is more than one line, which no export can hold");
+                return Err(Error::BadRecord { stream, reason });
+            }
             Ok((Hash::of(text), blob_refs(text).into_iter().map(|blob| blob.hash).collect()))
         };
         let bodies = append.records.iter().map(body).collect::<Result<_>>()?;
@@ -73,11 +78,19 @@ fn fits(what: &'static str, bytes: usize, limit: usize) -> Result<()> {
 }
 
 /// Inserts records that have their places, times and hashes already, if they go on where their stream ends.
-pub(crate) fn adopt(commit: &mut Commit<'_>, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
+pub(crate) fn adopt(
+    commit: &mut Commit<'_>,
+    lease: &Lease,
+    records: Vec<Record>,
+    blobs: Vec<Blob>,
+) -> Result<()> {
+    lease::renew(commit, lease)?;
     let given = insert_blobs(commit, blobs)?;
     for record in records {
         let number = commit.stream(&record.stream)?;
-        lease::check(commit, number, &record.stream, None)?;
+        if record.stream != lease.stream {
+            lease::check(commit, number, &record.stream, None)?;
+        }
         let head = commit.sql(rows::head(commit.db, number))?;
         let mut chain = ChainCheck::from(head.seq + 1);
         let follows = chain.follow(&record).is_ok() && record.prev == head.hash;
@@ -111,7 +124,7 @@ fn insert(
     {
         commit.sql(rename(commit.db, &change))?;
     }
-    commit.touched.push((record.stream.clone(), Head { seq: record.seq, hash: record.hash }));
+    commit.touched.push(record.stream.clone());
     Ok(())
 }
 
@@ -152,17 +165,26 @@ pub(crate) fn rename(db: &Connection, change: &NameChange) -> rusqlite::Result<u
     }
 }
 
+/// Whether the bytes of a blob are there; of one that a salvage has not found, only its address is.
 fn has_blob(db: &Connection, hash: Hash) -> rusqlite::Result<bool> {
-    db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?.exists([hash.as_bytes()])
+    db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1 AND bytes IS NOT NULL")?.exists([hash.as_bytes()])
 }
 
 /// Returns the addresses of what was given.
 fn insert_blobs(commit: &Commit<'_>, blobs: Vec<Blob>) -> Result<Vec<Hash>> {
-    let write = |db: &Connection, blob: &Blob| {
-        db.prepare_cached("INSERT OR IGNORE INTO blobs (hash, bytes) VALUES (?1, ?2)")?
-            .execute(params![blob.hash.as_bytes(), blob.bytes])
-    };
-    blobs.into_iter().map(|blob| commit.sql(write(commit.db, &blob)).map(|_| blob.hash)).collect()
+    let insert =
+        |blob: Blob| commit.sql(write_blob(commit.db, blob.hash, blob.bytes.as_deref())).map(|()| blob.hash);
+    blobs.into_iter().map(insert).collect()
+}
+
+/// Keeps the bytes of a blob, or without them that it was lost. What was lost and comes again is there again.
+pub(crate) fn write_blob(db: &Connection, hash: Hash, bytes: Option<&[u8]>) -> rusqlite::Result<()> {
+    db.prepare_cached(
+        "INSERT INTO blobs (hash, bytes) VALUES (?1, ?2)
+         ON CONFLICT (hash) DO UPDATE SET bytes = excluded.bytes WHERE bytes IS NULL",
+    )?
+    .execute(params![hash.as_bytes(), bytes])
+    .map(drop)
 }
 
 /// Blobs that came along but that no record refers to are not kept.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use longhaul_protocol::StreamName;
 use rusqlite::Connection;
 
-use crate::home::{Home, beside, create_new, io_error, partial_path, path_text, publish, sync_folder_of};
+use crate::home::{Home, Partial, beside, create_new, io_error, path_text, publish, sync_folder_of};
+use crate::sqlite::heads::Noted;
 use crate::sqlite::readers::{connect_at_rest, connect_to_read, is_at_rest};
 use crate::sqlite::schema::{self, FORMAT, FileKind};
 use crate::sqlite::{check, connect, failure, heads, rows, writer};
@@ -27,15 +28,11 @@ pub(crate) fn backup(db: &Connection, file: &Path) -> Result<Report> {
     if file.exists() {
         return Err(Error::Exists { path: file.to_owned() });
     }
-    let partial = partial_path(file);
-    let _ = fs::remove_file(&partial);
-    let copied = copy_to(db, &partial).and_then(|()| {
-        let report = check::verify(&connect_to_read(&partial, None)?, None);
-        publish(&partial, file)?;
-        Ok(report)
-    });
-    let _ = fs::remove_file(&partial);
-    copied
+    let partial = Partial::of(file);
+    copy_to(db, partial.path())?;
+    let report = check::verify(&connect_at_rest(partial.path(), None)?, None);
+    publish(partial.path(), file)?;
+    Ok(report)
 }
 
 /// Copies a journal as it stands at this moment to a new file.
@@ -62,15 +59,13 @@ pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
         return Err(bad(format!("the backup is damaged: {damage}")));
     }
     let alone = home.lock_alone("restoring a backup")?;
-    let partial = partial_path(&home.journal_file());
-    let _ = fs::remove_file(&partial);
-    copy_to(&source, &partial)?;
-    set_write_ahead(&partial)?;
+    let partial = Partial::of(&home.journal_file());
+    copy_to(&source, partial.path())?;
+    set_write_ahead(partial.path())?;
     // From here on the restore is decided: whoever opens the home finishes it.
     let restoring = restoring_file(home);
-    fs::rename(&partial, &restoring)
-        .and_then(|()| sync_folder_of(&restoring))
-        .map_err(|error| io_error(&restoring, &error))?;
+    let decide = || fs::rename(partial.path(), &restoring).and_then(|()| sync_folder_of(&restoring));
+    decide().map_err(|error| io_error(&restoring, &error))?;
     let kept = replace(home)?;
     drop(alone);
     Ok(Restored { report, kept })
@@ -87,7 +82,7 @@ pub(crate) fn finish_restore(home: &Home) -> Result<()> {
     Ok(())
 }
 
-fn restoring_file(home: &Home) -> PathBuf {
+pub(crate) fn restoring_file(home: &Home) -> PathBuf {
     home.folder().join("journal.db.restoring")
 }
 
@@ -106,7 +101,7 @@ fn replace(home: &Home) -> Result<Option<PathBuf>> {
         false => None,
         true => Some(keep_old(home).map_err(said)?),
     };
-    heads::write(home, heads_in(&restoring)?)?;
+    heads::write(home, &Noted::of(heads_in(&restoring)?))?;
     for cached in ["search.db", "search.db-wal", "search.db-shm"] {
         let _ = fs::remove_file(home.folder().join("cache").join(cached));
     }

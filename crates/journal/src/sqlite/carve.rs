@@ -5,14 +5,14 @@
 //! found goes into a new journal, and `mend` makes that one whole.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use longhaul_protocol::{Body, Hash, Record, Seq, StreamName, blob_refs};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::home::{beside, create_new, io_error, partial_path, private, publish};
+use crate::home::{Partial, beside, create_new, io_error, private, publish};
 use crate::sqlite::finds::{Row, Source, Streams};
 use crate::sqlite::readers::connect_to_read;
 use crate::sqlite::rows::{self, StreamNumber};
@@ -39,15 +39,16 @@ pub fn salvage(home: &Home, file: &Path) -> Result<Salvaged> {
     // So that no restore puts another journal in its place meanwhile.
     let _together = home.lock_shared()?;
     let (noted, unread) = match heads::load(home) {
-        Ok(noted) => (noted, None),
+        Ok(noted) => (noted.heads, None),
         Err(error) => (BTreeMap::new(), Some(Damage::of_file(error.to_string()))),
     };
-    let folder = WorkFolder::beside(file)?;
-    let copy = folder.0.join("journal.db");
+    let folder = Partial::of(file);
+    DirBuilder::new().mode(0o700).create(folder.path()).map_err(|error| io_error(folder.path(), &error))?;
+    let copy = folder.path().join("journal.db");
     copy_journal(&home.journal_file(), &copy)?;
     play_log(&copy);
 
-    let target = folder.0.join("salvaged.db");
+    let target = folder.path().join("salvaged.db");
     drop(create_new(&target)?);
     schema::fill(&target, None)?;
     let mut lost = build(&Source::open(&copy)?, &target, &noted)?;
@@ -59,24 +60,6 @@ pub fn salvage(home: &Home, file: &Path) -> Result<Salvaged> {
     }
     publish(&target, file)?;
     Ok(Salvaged { report, lost })
-}
-
-/// A private folder that goes when it is not needed any more, however that comes about.
-struct WorkFolder(PathBuf);
-
-impl WorkFolder {
-    fn beside(file: &Path) -> Result<Self> {
-        let folder = partial_path(file);
-        let _ = fs::remove_dir_all(&folder);
-        DirBuilder::new().mode(0o700).create(&folder).map_err(|error| io_error(&folder, &error))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for WorkFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// How often copying begins anew because others go on writing.
@@ -170,7 +153,7 @@ fn bring(db: &Connection, streams: &mut Streams, row: &Row<'_>) -> rusqlite::Res
     match row {
         Row::Stream(..) => Ok(()),
         Row::Blob(hash, Some(bytes)) if Hash::of(bytes) != *hash => Ok(()),
-        Row::Blob(hash, bytes) => mend::insert_blob(db, *hash, *bytes),
+        Row::Blob(hash, bytes) => append::write_blob(db, *hash, *bytes),
         Row::Record(row) => {
             let Some(record) = row.decode() else {
                 streams.miss(row.number, row.seq);

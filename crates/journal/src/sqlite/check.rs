@@ -10,12 +10,27 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::chain::ChainCheck;
 use crate::home::Home;
 use crate::names::{NameChange, Names};
-use crate::sqlite::heads;
+use crate::sqlite::heads::{self, Noted};
+use crate::sqlite::presence::Presence;
+use crate::sqlite::readers::connect_to_read;
 use crate::sqlite::rows::{self, Found, StreamNumber};
-use crate::{Damage, Head, Report};
+use crate::sqlite::schema::{self, FileKind};
+use crate::{Damage, Error, Head, Report, Result};
 
 /// The most findings that are listed about the file's structure; one is enough to know.
 const STRUCTURE_FINDINGS: u32 = 20;
+
+/// Reads a home's journal, whatever its format, and says what is not as it was committed. Unlike opening it, this
+/// changes nothing: no migration, and what is in the log stays there.
+pub fn verify_home(home: &Home) -> Result<Report> {
+    let path = home.journal_file();
+    let _together = home.lock_shared()?;
+    let _presence = Presence::enter(&path, || match schema::file_kind(&path)? {
+        FileKind::Journal { .. } => Ok(()),
+        FileKind::Missing => Err(Error::Missing { path: path.clone(), left: home.heads_file() }),
+    })?;
+    Ok(verify(&connect_to_read(&path, None)?, Some(home)))
+}
 
 /// Reads the whole journal, as it stood at one moment, and checks it against itself and, if a home is given,
 /// against the heads that were noted there.
@@ -235,25 +250,30 @@ impl Check<'_> {
     }
 
     /// A stream that ends before its noted head has lost its tail.
-    fn against(&mut self, home: Option<&Home>, noted: &BTreeMap<StreamName, Head>) {
+    fn against(&mut self, home: Option<&Home>, noted: &Noted) {
         // A stream that was removed since is no longer noted.
-        let still = home.and_then(|home| heads::load(home).ok()).unwrap_or_default();
-        for (name, head) in noted.iter().filter(|(name, _)| still.contains_key(name)) {
+        let Some(still) = home.and_then(|home| heads::load(home).ok()) else { return };
+        for (name, head) in noted.heads.iter().filter(|(name, _)| still.heads.contains_key(name)) {
             let number = rows::number_of(self.db, name).ok().flatten();
             let now = number.and_then(|number| rows::head(self.db, number).ok()).unwrap_or(Head::EMPTY);
             if now.seq < head.seq {
                 let reason = format!("the tail is lost: it ended at seq {} when last noted", head.seq);
                 self.report.damage.push(Damage::between(name, now.seq + 1, head.seq, reason));
-            } else if now.seq == head.seq && now.hash != head.hash {
+            } else if !number.is_some_and(|number| heads::has_record(self.db, number, *head).unwrap_or(false))
+            {
                 self.report.damage.push(Damage::at(name, head.seq, "it is not the record that was noted"));
             }
+        }
+        for (name, head) in noted.lost.iter().filter(|(name, _)| still.lost.contains_key(name)) {
+            let reason = "what was noted here was gone when the stream was next written: a tail is lost";
+            self.report.damage.push(Damage::at(name, head.seq, reason));
         }
     }
 }
 
 /// The first place from `broken` on at which reading works again. What can't be read lies together, on one page or
 /// below one, so doubling steps and then halving them finds it without asking for every place.
-fn next_readable(db: &Connection, stream: StreamNumber, broken: Seq) -> Option<Seq> {
+pub(crate) fn next_readable(db: &Connection, stream: StreamNumber, broken: Seq) -> Option<Seq> {
     let first_from = |seq: Seq| -> rusqlite::Result<Option<Seq>> {
         db.prepare_cached("SELECT id, length(hash), length(body) FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 1")?
             .query_row([stream.row(seq), stream.end()], |row| Ok(StreamNumber::of_row(row.get(0)?).1))
@@ -262,7 +282,7 @@ fn next_readable(db: &Connection, stream: StreamNumber, broken: Seq) -> Option<S
     let mut step = 1;
     while first_from(broken + step).is_err() {
         step *= 2;
-        if step >= 1 << crate::sqlite::schema::SEQ_BITS {
+        if step >= 1 << schema::SEQ_BITS {
             return None;
         }
     }

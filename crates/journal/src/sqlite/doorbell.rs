@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use longhaul_protocol::{Hash, StreamName};
@@ -17,7 +18,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use crate::home::{Home, create_once, io_error};
-use crate::{Holder, Result};
+use crate::{Error, Holder, Result};
 
 /// How long a caller may take; a ring is a hint and not worth waiting for.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -38,7 +39,8 @@ struct Message {
 
 /// The doorbell of this process.
 pub(crate) struct Doorbell {
-    rings: broadcast::Sender<StreamName>,
+    /// None when it was taken down: then whoever listens learns that no ring will come.
+    rings: Mutex<Option<broadcast::Sender<StreamName>>>,
     listening: JoinHandle<()>,
     folder: RunFolder,
     socket: String,
@@ -93,23 +95,27 @@ impl Doorbell {
             UnixListener::bind(&address).map_err(|error| io_error(&folder.path.join(&socket), &error))?;
         let rings = broadcast::Sender::new(WAITING);
         let listening = tokio::spawn(listen(listener, token, rings.clone()));
-        Ok(Self { rings, listening, folder, socket })
+        Ok(Self { rings: Mutex::new(Some(rings)), listening, folder, socket })
     }
 
     /// The rings from now on.
-    pub(crate) fn rings(&self) -> broadcast::Receiver<StreamName> {
-        self.rings.subscribe()
+    pub(crate) fn rings(&self) -> Result<broadcast::Receiver<StreamName>> {
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.as_ref().map(broadcast::Sender::subscribe).ok_or(Error::Closed)
     }
 
     /// Rings this process itself.
     pub(crate) fn ring(&self, stream: &StreamName) {
-        // Nobody listens: then nobody needs to know.
-        let _ = self.rings.send(stream.clone());
+        if let Some(rings) = &*self.rings.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Nobody listens: then nobody needs to know.
+            let _ = rings.send(stream.clone());
+        }
     }
 
     /// Stops listening.
     pub(crate) fn take_down(&self) {
         self.listening.abort();
+        drop(self.rings.lock().unwrap_or_else(PoisonError::into_inner).take());
         let _ = std::fs::remove_file(self.folder.path.join(&self.socket));
     }
 }
@@ -128,7 +134,10 @@ impl RunFolder {
             if !name.ends_with(".sock") {
                 continue;
             }
-            let nobody = || std::os::unix::net::UnixStream::connect(self.address(&name)).is_err();
+            let nobody = || {
+                let answer = std::os::unix::net::UnixStream::connect(self.address(&name));
+                answer.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+            };
             if name == own || nobody() {
                 let _ = std::fs::remove_file(self.path.join(&name));
             }

@@ -1,6 +1,6 @@
 //! The engine as others see it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,14 +10,15 @@ use longhaul_protocol::{Hash, Record, Seq, StreamName};
 use tokio::sync::OnceCell;
 
 use crate::chain::ChainCheck;
-use crate::home::{Home, HomeLock};
+use crate::home::{Home, HomeLock, beside};
 use crate::sqlite::append::{Prepared, adopt};
 use crate::sqlite::doorbell::{self, Doorbell};
 use crate::sqlite::index::Index;
+use crate::sqlite::presence::Presence;
 use crate::sqlite::readers::Readers;
 use crate::sqlite::rows::{self, Found, StreamNumber};
 use crate::sqlite::schema::{self, Access, FileKind};
-use crate::sqlite::writer::{Queue, Writer};
+use crate::sqlite::writer::{Commit, Queue, Writer};
 use crate::sqlite::{backup, check, erase, heads, lease};
 use crate::{
     Append, Blob, Error, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search, SessionEntry,
@@ -27,12 +28,16 @@ use crate::{
 pub struct SqliteJournal {
     home: Home,
     readers: Readers,
+    /// For what takes long, so that short reads don't wait behind it.
+    long_readers: Readers,
     index: Arc<Index>,
     /// Why nothing can be written, where that is so.
     queue: std::result::Result<Queue, Error>,
     thread: Mutex<Option<JoinHandle<()>>>,
     doorbell: OnceCell<Doorbell>,
-    _together: Option<HomeLock>,
+    together: Mutex<Option<HomeLock>>,
+    /// After everything that uses the file.
+    _presence: Presence,
 }
 
 /// What can be set, mostly for tests: the defaults are for everybody.
@@ -71,20 +76,25 @@ impl SqliteJournal {
         let vfs = options.vfs.as_deref();
         backup::finish_restore(home)?;
         let together = home.lock_shared()?;
-        if schema::file_kind(&path)? == FileKind::Missing {
-            let noted = heads::load(home)?;
-            if !noted.is_empty() {
-                return Err(Error::Missing { path, heads: home.heads_file(), streams: noted.len() });
-            }
-            schema::create(&path, vfs)?;
+        if backup::restoring_file(home).exists() {
+            // A restore was decided, and cut short, just before the lock was ours.
+            drop(together);
+            return Self::open_now(home, options);
         }
+        let presence = Presence::enter(&path, || match schema::file_kind(&path)? {
+            FileKind::Journal { .. } => Ok(()),
+            FileKind::Missing => match left_over(home)? {
+                Some(left) => Err(Error::Missing { path: path.clone(), left }),
+                None => schema::create(&path, vfs),
+            },
+        })?;
         let (queue, thread) = match schema::connect_to_write(&path, vfs) {
             Ok(Access::Current(db)) => {
                 let (queue, thread) = Writer::start(home, db, options)?;
                 (Ok(queue), Some(thread))
             }
             Ok(Access::Older) => {
-                drop(together);
+                drop((together, presence));
                 schema::migrate(home, vfs)?;
                 return Self::open_now(home, options);
             }
@@ -95,11 +105,13 @@ impl SqliteJournal {
         Ok(Self {
             home: home.clone(),
             readers: Readers::new(&path, vfs),
+            long_readers: Readers::new(&path, vfs),
             index: Arc::new(Index::new(home)),
             queue,
             thread: Mutex::new(thread),
             doorbell: OnceCell::new(),
-            _together: together,
+            together: Mutex::new(together),
+            _presence: presence,
         })
     }
 
@@ -128,26 +140,42 @@ impl SqliteJournal {
             .await
     }
 
-    fn shut(&self) {
+    /// Lets go of everything but the writer's thread, which is on its way out and is returned to be waited for.
+    fn shut(&self) -> Option<JoinHandle<()>> {
         if let Some(doorbell) = self.doorbell.get() {
             doorbell.take_down();
         }
         // Readers first: the last to leave must be one that can write, or SQLite leaves its log behind.
         self.readers.close();
+        self.long_readers.close();
         if let Ok(queue) = &self.queue {
             queue.close();
         }
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // A panic there has been answered with `Closed` to everybody who waited.
-            let _ = thread.join();
-        }
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+
+    fn let_go_of_the_home(&self) {
+        drop(self.together.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// What shows that there was a journal in this home, where there is none. The log of an old one would be played into
+/// a new one.
+fn left_over(home: &Home) -> Result<Option<PathBuf>> {
+    let log = beside(&home.journal_file(), "-wal");
+    if log.metadata().is_ok_and(|log| log.len() > 0) {
+        return Ok(Some(log));
+    }
+    let noted = heads::load(home)?;
+    Ok((!noted.heads.is_empty() || !noted.lost.is_empty()).then(|| home.heads_file()))
 }
 
 impl Drop for SqliteJournal {
     fn drop(&mut self) {
-        self.shut();
+        if let Some(thread) = self.shut() {
+            // A panic there has been answered with `Closed` to everybody who waited.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -164,7 +192,13 @@ impl Journal for SqliteJournal {
             .of_stream(stream, Vec::new(), move |db, number| {
                 rows::page(db, (number, &name), from.max(1), page)
             })
-            .await?;
+            .await
+            .map_err(|error| match error {
+                Error::Corrupt { reason, .. } => {
+                    Error::Damaged { stream: stream.clone(), seq: from.max(1), reason }
+                }
+                other => other,
+            })?;
         let mut chain = ChainCheck::from(from);
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
@@ -204,12 +238,12 @@ impl Journal for SqliteJournal {
 
     async fn session(&self, key: &str) -> Result<Option<SessionEntry>> {
         let key = key.to_owned();
-        self.readers.read(move |db| rows::session(db, &key)).await
+        self.readers.read(move |db| rows::at_once(db, |db| rows::session(db, &key))).await
     }
 
     async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>> {
         let after = after.map(str::to_owned);
-        self.readers.read(move |db| rows::sessions(db, after.as_deref(), limit)).await
+        self.readers.read(move |db| rows::at_once(db, |db| rows::sessions(db, after.as_deref(), limit))).await
     }
 
     async fn acquire(&self, stream: &StreamName) -> Result<Lease> {
@@ -245,7 +279,7 @@ impl Journal for SqliteJournal {
 
     async fn rings(&self) -> Result<Rings> {
         let doorbell = self.doorbell.get_or_try_init(|| async { Doorbell::hang(&self.home) }).await?;
-        Ok(Rings(doorbell.rings()))
+        Ok(Rings(doorbell.rings()?))
     }
 
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
@@ -258,38 +292,50 @@ impl Journal for SqliteJournal {
         Err(Error::Corrupt { path: self.home.journal_file(), reason })
     }
 
-    async fn erase(&self, stream: &StreamName, seq: Seq, reason: &str) -> Result<()> {
-        let (stream, reason, index) = (stream.clone(), reason.to_owned(), Arc::clone(&self.index));
-        self.queue()?.commit(move |commit| erase::erase(commit, &stream, seq, &reason)).await?;
+    async fn erase(&self, places: &[(StreamName, Seq)], reason: &str) -> Result<()> {
+        let (places, reason, index) = (places.to_vec(), reason.to_owned(), Arc::clone(&self.index));
+        let stubs = move |commit: &mut Commit<'_>| {
+            places.iter().try_for_each(|(stream, seq)| erase::erase(commit, stream, *seq, &reason))
+        };
+        self.queue()?.commit(stubs).await?;
         self.queue()?.alone(move |writer| index.reset().and_then(|()| erase::scrub(writer))).await
     }
 
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
-        let (stream, lease, index) = (stream.clone(), lease.cloned(), Arc::clone(&self.index));
-        self.queue()?.commit(move |commit| erase::remove(commit, &stream, lease.as_ref())).await?;
-        self.queue()?.alone(move |_| index.reset()).await
+        if self.of_stream(stream, false, |_, _| Ok(true)).await? {
+            let (name, home) = (stream.clone(), self.home.clone());
+            self.queue()?.alone(move |_| heads::forget(&home, &name)).await?;
+        }
+        let (name, lease) = (stream.clone(), lease.cloned());
+        self.queue()?.commit(move |commit| erase::remove(commit, &name, lease.as_ref())).await?;
+        let (name, index) = (stream.clone(), Arc::clone(&self.index));
+        self.queue()?.alone(move |_| index.forget(&name)).await
     }
 
-    async fn adopt(&self, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
-        self.queue()?.commit(move |commit| adopt(commit, records, blobs)).await
+    async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
+        let lease = lease.clone();
+        self.queue()?.commit(move |commit| adopt(commit, &lease, records, blobs)).await
     }
 
     async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
         let (search, index) = (search.clone(), Arc::clone(&self.index));
-        self.readers.with(move |db| index.search(db, &search)).await
+        self.long_readers.with(move |db| index.search(db, &search)).await
     }
 
     async fn verify(&self) -> Result<Report> {
         let home = self.home.clone();
-        self.readers.with(move |db| Ok(check::verify(db, Some(&home)))).await
+        self.long_readers.with(move |db| Ok(check::verify(db, Some(&home)))).await
     }
 
     async fn backup(&self, file: &Path) -> Result<Report> {
         let file = file.to_owned();
-        self.readers.with(move |db| backup::backup(db, &file)).await
+        self.long_readers.with(move |db| backup::backup(db, &file)).await
     }
 
     async fn close(&self) {
-        self.shut();
+        if let Some(thread) = self.shut() {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        self.let_go_of_the_home();
     }
 }

@@ -7,7 +7,7 @@ use crate::sqlite::append::drop_blob_if_unused;
 use crate::sqlite::rows::{self, Found, StreamNumber};
 use crate::sqlite::writer::{Commit, Writer};
 use crate::sqlite::{failure, lease};
-use crate::{Error, Head, Lease, Page, Result};
+use crate::{Error, Lease, Page, Result};
 
 /// Replaces a body by a stub.
 pub(crate) fn erase(commit: &mut Commit<'_>, stream: &StreamName, seq: Seq, reason: &str) -> Result<()> {
@@ -67,7 +67,7 @@ pub(crate) fn remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option
         db.execute("DELETE FROM streams WHERE id = ?1", [number.0])
     };
     commit.sql(write(commit.db))?;
-    commit.touched.push((stream.clone(), Head::EMPTY));
+    commit.touched.push(stream.clone());
     Ok(())
 }
 

@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use longhaul_protocol::{Hash, Record, Seq, StreamName};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::home::{Home, create_once};
+use crate::home::{Home, beside, create_once};
 use crate::search::{self, Findable, Search};
 use crate::sqlite::rows::{self, Found, StreamNumber};
-use crate::sqlite::{failure, open};
-use crate::{Error, Hit, Page, Result};
+use crate::sqlite::{check, failure, heads, open};
+use crate::{Error, Head, Hit, Page, Result};
 
 /// Another number makes the index anew.
 const FORMAT: u32 = 1;
@@ -32,6 +32,20 @@ const TABLES: &str = "
 ";
 const DROP_TABLES: &str = "DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS entries;";
 
+/// Whose fault it is that something could not be done.
+enum Trouble {
+    Index(rusqlite::Error),
+    Journal(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Index(error)
+    }
+}
+
+type Tried<T> = std::result::Result<T, Trouble>;
+
 /// The index of one journal.
 pub(crate) struct Index {
     path: PathBuf,
@@ -48,23 +62,23 @@ impl Index {
     /// Catches up with the streams that are asked for, then looks.
     pub(crate) fn search(&self, journal: &Connection, search: &Search) -> Result<Vec<Hit>> {
         self.with(|db| {
-            let streams = rows::streams(journal)?;
+            let streams = rows::streams(journal).map_err(Trouble::Journal)?;
             let wanted = |name: &StreamName| search.streams.is_empty() || search.streams.contains(name);
             let mut cursors = Vec::new();
             for (number, name) in streams.into_iter().filter(|(_, name)| wanted(name)) {
                 cursors.push((catch_up(db, journal, (number, &name))?, number, name));
             }
             let found = look(db, search, &cursors)?;
-            found
-                .into_iter()
-                .map(|(number, name, seq)| hit(journal, (number, name), seq, &search.words))
-                .collect()
+            let hit = |(number, name, seq)| hit(journal, (number, name), seq, &search.words);
+            Ok(found.into_iter().map(hit).collect())
         })
     }
 
     /// Forgets everything and leaves no trace of it in the file. The next search makes the index again. It is
     /// emptied rather than deleted, since another process may have it open.
     pub(crate) fn reset(&self) -> Result<()> {
+        // Opened anew: somebody may have deleted the file that was open, and others fill another one by now.
+        drop(self.db.lock().unwrap_or_else(PoisonError::into_inner).take());
         if !self.path.exists() {
             return Ok(());
         }
@@ -73,37 +87,49 @@ impl Index {
             change.execute_batch(DROP_TABLES)?;
             change.execute_batch(TABLES)?;
             change.commit()?;
-            db.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
+            Ok(db.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?)
         })
     }
 
-    /// Works on the index; if that shows damage, makes it anew and tries once more.
-    fn with<T>(&self, act: impl Fn(&mut Connection) -> rusqlite::Result<T>) -> Result<T> {
+    /// Forgets a stream that was removed, if it knows it.
+    pub(crate) fn forget(&self, stream: &StreamName) -> Result<()> {
+        if self.path.exists() && self.with(|db| Ok(cursor(db, stream)?))?.is_some() {
+            return self.reset();
+        }
+        Ok(())
+    }
+
+    /// Works on the index; if that shows damage of the index, makes it anew and tries once more.
+    fn with<T>(&self, act: impl Fn(&mut Connection) -> Tried<T>) -> Result<T> {
         let mut slot = self.db.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut attempt = || {
-            let db = match &mut *slot {
-                Some(db) => db,
-                empty => empty.insert(self.connect()?),
-            };
-            act(db).map_err(|error| failure(&self.path, &error))
-        };
-        match attempt() {
-            Err(Error::Corrupt { .. }) => {
+        match self.attempt(&mut slot, &act) {
+            Err(Error::Corrupt { path, .. }) if path == self.path => {
                 *slot = None;
                 self.discard();
-                *slot = Some(self.connect()?);
-                let db = slot.as_mut().ok_or(Error::Closed)?;
-                act(db).map_err(|error| failure(&self.path, &error))
+                self.attempt(&mut slot, &act)
             }
             answer => answer,
         }
     }
 
+    fn attempt<T>(
+        &self,
+        slot: &mut Option<Connection>,
+        act: impl Fn(&mut Connection) -> Tried<T>,
+    ) -> Result<T> {
+        let db = match slot {
+            Some(db) => db,
+            empty => empty.insert(self.connect()?),
+        };
+        act(db).map_err(|trouble| match trouble {
+            Trouble::Index(error) => failure(&self.path, &error),
+            Trouble::Journal(error) => failure(&self.home.journal_file(), &error),
+        })
+    }
+
     fn discard(&self) {
         for ending in ["", "-wal", "-shm"] {
-            let mut file = self.path.clone().into_os_string();
-            file.push(ending);
-            let _ = std::fs::remove_file(file);
+            let _ = std::fs::remove_file(beside(&self.path, ending));
         }
     }
 
@@ -146,41 +172,34 @@ fn catch_up(
     db: &mut Connection,
     journal: &Connection,
     (number, name): (StreamNumber, &StreamName),
-) -> rusqlite::Result<StreamNumber> {
-    let head = rows::head(journal, number)?;
+) -> Tried<StreamNumber> {
+    let head = rows::head(journal, number).map_err(Trouble::Journal)?;
     loop {
-        let known = cursor(db, name)?;
-        if let Some((cursor, seq, hash)) = known
-            && seq == head.seq
-            && hash == head.hash
+        if let Some((cursor, seq, hash)) = cursor(db, name)?
+            && seq >= head.seq
+            && stands_on(journal, number, Head { seq, hash })?
         {
             return Ok(cursor);
         }
         let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Looked at again now that nobody else can move it.
         let (cursor, from) = match cursor(&change, name)? {
-            Some((cursor, seq, hash)) if has_record(journal, number, seq, hash)? => (cursor, seq + 1),
+            Some((cursor, seq, hash)) if stands_on(journal, number, Head { seq, hash })? => (cursor, seq + 1),
             known => (renew_cursor(&change, name, known.map(|(cursor, ..)| cursor))?, 1),
         };
-        let before = from;
         let next = index_batch(&change, journal, (number, name), cursor, from)?;
         change.commit()?;
-        if next == before {
+        if next == from {
             // Nothing more can be read: the rest is damaged, and `verify` names it.
             return Ok(cursor);
         }
     }
 }
 
-/// Whether the journal still has the record that the cursor stands on: the stream may have been removed, and a
-/// backup restored.
-fn has_record(journal: &Connection, number: StreamNumber, seq: Seq, hash: Hash) -> rusqlite::Result<bool> {
-    if seq == 0 {
-        return Ok(true);
-    }
-    journal
-        .prepare_cached("SELECT 1 FROM records WHERE id = ?1 AND hash = ?2")?
-        .exists(params![number.row(seq), hash.as_bytes()])
+/// Whether the journal still has the record that a cursor stands on: the stream may have been removed, or a backup
+/// restored.
+fn stands_on(journal: &Connection, number: StreamNumber, cursor: Head) -> Tried<bool> {
+    Ok(cursor == Head::EMPTY || heads::has_record(journal, number, cursor).map_err(Trouble::Journal)?)
 }
 
 /// A cursor at the beginning, under a new number: entries under an old one are of a stream that is no more.
@@ -208,13 +227,20 @@ fn index_batch(
     stream: (StreamNumber, &StreamName),
     cursor: StreamNumber,
     from: Seq,
-) -> rusqlite::Result<Seq> {
-    let batch = rows::page(journal, stream, from, BATCH)?;
+) -> Tried<Seq> {
+    let batch = match rows::page(journal, stream, from, BATCH) {
+        Ok(batch) => batch,
+        // What can't be read has nothing to find; what comes after it may.
+        Err(_) => match check::next_readable(journal, stream.0, from) {
+            Some(next) => rows::page(journal, stream, next, BATCH).map_err(Trouble::Journal)?,
+            None => return Ok(from),
+        },
+    };
     let mut last = None;
     for found in batch {
         // A record that can't be read is passed over: it has nothing to find.
         let Found::Record(record) = found else { continue };
-        if let Some(text) = whole_text(journal, &record)? {
+        if let Some(text) = whole_text(journal, &record) {
             change
                 .prepare_cached("INSERT INTO entries (rowid, text) VALUES (?1, ?2)")?
                 .execute(params![cursor.row(record.seq), text])?;
@@ -230,25 +256,22 @@ fn index_batch(
 }
 
 /// Everything in a record that can be found, its blobs' text too, set apart for the index.
-fn whole_text(journal: &Connection, record: &Record) -> rusqlite::Result<Option<String>> {
-    let Some(Findable { mut text, blobs }) = Findable::of(record) else { return Ok(None) };
+fn whole_text(journal: &Connection, record: &Record) -> Option<String> {
+    let Findable { mut text, blobs } = Findable::of(record)?;
     for blob in blobs {
-        if let Some(bytes) = rows::blob(journal, blob.hash)? {
+        // A blob that can't be read has nothing to find.
+        if let Ok(Some(bytes)) = rows::blob(journal, blob.hash) {
             text.push('\n');
             text.push_str(&String::from_utf8_lossy(&bytes));
         }
     }
-    Ok(Some(search::set_apart(&text)))
+    Some(search::set_apart(&text))
 }
 
 type Cursors = [(StreamNumber, StreamNumber, StreamName)];
 
 /// The best hits. One stream is looked at in its own range of rows; all of them, in one go.
-fn look(
-    db: &Connection,
-    search: &Search,
-    cursors: &Cursors,
-) -> rusqlite::Result<Vec<(StreamNumber, StreamName, Seq)>> {
+fn look(db: &Connection, search: &Search, cursors: &Cursors) -> Tried<Vec<(StreamNumber, StreamName, Seq)>> {
     let terms: Vec<String> =
         search::terms(&search.words).map(|term| format!("\"{}\"", term.replace('"', " "))).collect();
     if terms.is_empty() {
@@ -279,16 +302,12 @@ fn look(
     Ok(ranked.into_iter().filter_map(known).take(search.limit).collect())
 }
 
-fn hit(
-    journal: &Connection,
-    stream: (StreamNumber, StreamName),
-    seq: Seq,
-    words: &str,
-) -> rusqlite::Result<Hit> {
+fn hit(journal: &Connection, stream: (StreamNumber, StreamName), seq: Seq, words: &str) -> Hit {
     let (number, name) = stream;
-    let text = match rows::page(journal, (number, &name), seq, Page { records: 1, bytes: 0 })?.first() {
+    let one = rows::page(journal, (number, &name), seq, Page { records: 1, bytes: 0 });
+    let text = match one.unwrap_or_default().first() {
         Some(Found::Record(record)) => Findable::of(record).map(|findable| findable.text),
         _ => None,
     };
-    Ok(Hit { excerpt: search::excerpt(&text.unwrap_or_default(), words), stream: name, seq })
+    Hit { excerpt: search::excerpt(&text.unwrap_or_default(), words), stream: name, seq }
 }

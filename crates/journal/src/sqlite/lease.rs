@@ -106,7 +106,7 @@ pub(crate) fn renew(commit: &mut Commit<'_>, lease: &Lease) -> Result<()> {
 }
 
 pub(crate) fn release(commit: &mut Commit<'_>, lease: &Lease) -> Result<()> {
-    let number = commit.stream(&lease.stream)?;
+    let Some(number) = commit.sql(rows::number_of(commit.db, &lease.stream))? else { return Ok(()) };
     match commit.sql(row(commit.db, number))? {
         Some(row) if row.token == lease.token => {
             commit.sql(write(commit.db, number, &Row { holder: None, ..row })).map(|_| ())

@@ -48,16 +48,6 @@ fn remembered(db: &Connection, row: i64) -> Sql<Option<(At, Gone)>> {
     Ok(found.and_then(|(at, gone)| Some((at, rows::decode_gone(&gone)?))))
 }
 
-/// Inserts a blob, or that it was lost earlier; its bytes win.
-pub(crate) fn insert_blob(db: &Connection, hash: Hash, bytes: Option<&[u8]>) -> Sql<()> {
-    db.prepare_cached(
-        "INSERT INTO blobs (hash, bytes) VALUES (?1, ?2)
-         ON CONFLICT (hash) DO UPDATE SET bytes = coalesce(bytes, excluded.bytes)",
-    )?
-    .execute(params![hash.as_bytes(), bytes])
-    .map(drop)
-}
-
 /// Removes the records of these rows, if there are any.
 pub(crate) fn delete_records(db: &Connection, from: i64, through: i64) -> Sql<()> {
     db.prepare_cached("DELETE FROM blob_uses WHERE record BETWEEN ?1 AND ?2")?.execute([from, through])?;
@@ -162,7 +152,7 @@ fn settle_blobs(db: &Connection, names: &BTreeMap<StreamNumber, StreamName>) -> 
         .collect::<Sql<_>>()?;
     let mut lost = Vec::new();
     for (blob, row) in missing {
-        insert_blob(db, blob, None)?;
+        append::write_blob(db, blob, None)?;
         let (number, seq) = StreamNumber::of_row(row);
         let damage = |stream| Damage::at(stream, seq, format!("the blob {blob} is lost"));
         lost.extend(names.get(&number).map(damage));

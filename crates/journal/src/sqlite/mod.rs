@@ -7,6 +7,7 @@
 //! | `writer` | one thread that commits the appends of all sessions together |
 //! | `append`, `lease` | what happens inside such a commit |
 //! | `readers` | a small pool of connections that never wait for the writer |
+//! | `presence` | which journals this process has open, so that none of its locks is lost |
 //! | `doorbell` | the socket on which other processes ring this one |
 //! | `index` | the search index, in a file of its own |
 //! | `heads` | the last known heads, so that a lost tail is said |
@@ -27,6 +28,7 @@ mod index;
 mod lease;
 mod mend;
 mod pages;
+mod presence;
 mod readers;
 mod rows;
 mod schema;
@@ -39,9 +41,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use backup::{Restored, restore};
 pub use carve::{Salvaged, salvage};
+pub use check::verify_home;
 pub use engine::{SqliteJournal, SqliteOptions};
 
-use crate::home::{LockKind, beside, lock_holder};
+use crate::home::{LockKind, beside, can_write_beside, lock_holder};
 use crate::{Error, Result};
 
 /// How long a statement waits for a lock of another process before it gives up.
@@ -92,15 +95,14 @@ fn failure(path: &Path, error: &rusqlite::Error) -> Error {
     let reason = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::DiskFull { path },
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            Error::ReadOnly { path, reason }
-        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Error::ReadOnly { path, reason },
+        // It says so for many reasons; too many open files, for example, is not one that lasts.
+        Some(ErrorCode::CannotOpen) if !can_write_beside(&path) => Error::ReadOnly { path, reason },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             let by = who_locks(&path);
             Error::Locked { path, by }
         }
-        Some(ErrorCode::DatabaseCorrupt) => Error::Corrupt { path, reason },
-        Some(ErrorCode::NotADatabase) => Error::Corrupt { path, reason },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Corrupt { path, reason },
         _ => Error::Io { path, reason },
     }
 }

@@ -21,13 +21,13 @@ struct Pool {
     path: PathBuf,
     vfs: Option<String>,
     idle: Mutex<Vec<Connection>>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(crate) fn new(path: &Path, vfs: Option<&str>) -> Self {
         let (path, vfs) = (path.to_owned(), vfs.map(str::to_owned));
-        Self(Arc::new(Pool { path, vfs, idle: Mutex::default(), turns: Semaphore::new(READERS) }))
+        Self(Arc::new(Pool { path, vfs, idle: Mutex::default(), turns: Arc::new(Semaphore::new(READERS)) }))
     }
 
     /// Reads with a connection of its own, off the async threads.
@@ -45,12 +45,13 @@ impl Readers {
         act: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let pool = Arc::clone(&self.0);
-        let _turn = pool.turns.acquire().await.map_err(|_| Error::Closed)?;
-        let worker = Arc::clone(&pool);
+        let turn = Arc::clone(&pool.turns).acquire_owned().await.map_err(|_| Error::Closed)?;
         let done = tokio::task::spawn_blocking(move || {
-            let db = worker.take()?;
+            // It is held to the end even if whoever asked has gone away.
+            let _turn = turn;
+            let db = pool.take()?;
             let answer = act(&db);
-            worker.give_back(db);
+            pool.give_back(db);
             answer
         });
         done.await.map_err(|_| Error::Closed)?

@@ -113,7 +113,8 @@ pub(crate) fn scan(
     Ok(())
 }
 
-/// At most a page of rows of a stream.
+/// At most a page of rows of a stream. Where the file is damaged, what stands before the damage; the error, if it is
+/// right at the beginning.
 pub(crate) fn page(
     db: &Connection,
     stream: (StreamNumber, &StreamName),
@@ -122,7 +123,7 @@ pub(crate) fn page(
 ) -> Sql<Vec<Found>> {
     let mut rows = Vec::new();
     let mut bytes = 0;
-    scan(db, stream, from, |found| {
+    let scanned = scan(db, stream, from, |found| {
         if let Found::Record(record) = &found {
             bytes += record.text().map_or(0, str::len);
         }
@@ -132,8 +133,17 @@ pub(crate) fn page(
         } else {
             ControlFlow::Break(())
         }
-    })?;
-    Ok(rows)
+    });
+    match scanned {
+        Err(error) if rows.is_empty() => Err(error),
+        _ => Ok(rows),
+    }
+}
+
+/// Several reads of one moment.
+pub(crate) fn at_once<T>(db: &Connection, act: impl FnOnce(&Connection) -> Sql<T>) -> Sql<T> {
+    let moment = db.unchecked_transaction()?;
+    act(&moment)
 }
 
 fn found(row: &Row<'_>, stream: &StreamName) -> Sql<Found> {

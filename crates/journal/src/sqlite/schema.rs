@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::home::{Home, create_new, io_error, link_once, partial_path, path_text};
+use crate::home::{Home, Partial, create_new, io_error, path_text, publish_once};
 use crate::sqlite::{connect, failure};
 use crate::{Error, Result};
 
@@ -80,7 +80,8 @@ pub(crate) enum FileKind {
     Journal { format: u32 },
 }
 
-/// Looks at a file's header without opening it as a database: that alone could change it.
+/// Looks at a file's header without opening it as a database, which alone could change it. See `presence` for when
+/// this may be done.
 pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
     let foreign = |reason: &str| Error::Foreign { path: path.to_owned(), reason: reason.to_owned() };
     let mut header = [0; 100];
@@ -93,15 +94,13 @@ pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
         Err(error) => return Err(io_error(path, &error)),
     }
     let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let (format, application) = (number(60), number(68));
     if &header[..16] != b"SQLite format 3\0" {
-        Err(foreign("it is not an SQLite database"))
-    } else if application != APPLICATION_ID {
-        Err(foreign("it is the database of another program"))
-    } else if format == 0 {
-        Err(foreign("its format has no number"))
-    } else {
-        Ok(FileKind::Journal { format })
+        return Err(foreign("it is not an SQLite database"));
+    }
+    match (number(68), number(60)) {
+        (APPLICATION_ID, 0) => Err(foreign("its format has no number")),
+        (APPLICATION_ID, format) => Ok(FileKind::Journal { format }),
+        _ => Err(foreign("it is the database of another program")),
     }
 }
 
@@ -130,11 +129,10 @@ fn format_of(db: &Connection) -> rusqlite::Result<u32> {
 /// Makes an empty journal. It takes its place whole, so a crash leaves either none or all of it; of two processes
 /// that do this at the same time, one wins and both use it.
 pub(crate) fn create(path: &Path, vfs: Option<&str>) -> Result<()> {
-    let partial = partial_path(path);
-    let _ = std::fs::remove_file(&partial);
-    drop(create_new(&partial)?);
-    fill(&partial, vfs)?;
-    link_once(&partial, path).map_err(|error| io_error(path, &error))
+    let partial = Partial::of(path);
+    drop(create_new(partial.path())?);
+    fill(partial.path(), vfs)?;
+    publish_once(partial.path(), path)
 }
 
 /// Makes the newest tables in an empty file, which is complete and at rest when this returns.

@@ -3,12 +3,12 @@
 //! While one commit waits for the disk, others queue up; the next commit takes them all. Each has a savepoint of
 //! its own, so a conflict costs only the append that had it. Nothing is answered before the commit has returned.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use longhaul_protocol::{At, StreamName};
 use rusqlite::Connection;
@@ -16,10 +16,13 @@ use tokio::sync::oneshot;
 
 use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::{SqliteOptions, failure, heads};
-use crate::{Error, Head, Holder, Home, Result};
+use crate::{Error, Holder, Home, Result};
 
 /// How many appends one commit takes at most, so that the first of them does not wait for a whole crowd.
 const LARGEST_BATCH: usize = 512;
+
+/// How often heads are noted at the most: it costs a look at all of them.
+const NOTE_EVERY: Duration = Duration::from_secs(5);
 
 /// What a piece of work sees of the commit that it is part of.
 pub(crate) struct Commit<'a> {
@@ -27,8 +30,8 @@ pub(crate) struct Commit<'a> {
     pub(crate) now: At,
     pub(crate) this_process: &'a Holder,
     pub(crate) lease_expiry: Duration,
-    /// Heads that moved, to be noted once the commit has returned.
-    pub(crate) touched: Vec<(StreamName, Head)>,
+    /// Streams whose heads moved, to be noted once the commit has returned.
+    pub(crate) touched: Vec<StreamName>,
     path: &'a PathBuf,
 }
 
@@ -139,8 +142,11 @@ pub(crate) struct Writer {
     this_process: Holder,
     lease_expiry: Duration,
     checkpoint_pages: u32,
-    wal_pages: Arc<AtomicU32>,
-    touched: BTreeMap<StreamName, Head>,
+    log_pages: Arc<AtomicU32>,
+    /// How long the log was when it was last moved to the file: while somebody reads, it can't begin anew.
+    checkpointed: u32,
+    touched: BTreeSet<StreamName>,
+    noted_at: Instant,
 }
 
 impl Writer {
@@ -153,8 +159,8 @@ impl Writer {
         let path = home.journal_file();
         let said = |error| failure(&path, &error);
         db.set_prepared_statement_cache_capacity(64);
-        let wal_pages = Arc::new(AtomicU32::new(0));
-        let seen = Arc::clone(&wal_pages);
+        let log_pages = Arc::new(AtomicU32::new(0));
+        let seen = Arc::clone(&log_pages);
         // This takes the place of SQLite's own automatic checkpoint, so that the heads can be noted at the same time.
         db.wal_hook(Some(move |_: &mut _, pages| {
             seen.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
@@ -168,8 +174,10 @@ impl Writer {
             this_process: Holder::this_process(),
             lease_expiry: options.lease_expiry,
             checkpoint_pages: options.checkpoint_pages,
-            wal_pages,
-            touched: BTreeMap::new(),
+            log_pages,
+            checkpointed: 0,
+            touched: BTreeSet::new(),
+            noted_at: Instant::now(),
         };
         let (sender, orders) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -252,11 +260,17 @@ impl Writer {
     }
 
     fn checkpoint_if_due(&mut self) {
-        if self.wal_pages.load(Ordering::Relaxed) >= self.checkpoint_pages {
-            self.wal_pages.store(0, Ordering::Relaxed);
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        if pages < self.checkpointed {
+            self.checkpointed = 0;
+        }
+        if pages - self.checkpointed >= self.checkpoint_pages {
+            self.checkpointed = pages;
             // A checkpoint that can't be made now is made later; what was committed is in the log.
             let _ = self.checkpoint("PASSIVE");
-            self.note_heads();
+            if self.noted_at.elapsed() >= NOTE_EVERY {
+                self.note_heads();
+            }
         }
     }
 
@@ -268,15 +282,15 @@ impl Writer {
             .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))
             .map_err(said)?;
         if busy && mode == "TRUNCATE" {
-            let by = "somebody who reads it".to_owned();
-            return Err(Error::Locked { path: self.path.clone(), by });
+            return Err(Error::StillInLog { path: self.path.clone() });
         }
         Ok(())
     }
 
     fn note_heads(&mut self) {
+        self.noted_at = Instant::now();
         // What can't be noted now is kept for the next time.
-        if !self.touched.is_empty() && heads::note(&self.home, &self.touched).is_ok() {
+        if !self.touched.is_empty() && heads::note(&self.home, &self.db, &self.touched).is_ok() {
             self.touched.clear();
         }
     }

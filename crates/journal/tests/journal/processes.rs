@@ -144,6 +144,33 @@ async fn the_lease_of_another_machine_is_taken_over_when_it_expires() {
     assert!(taken.token > lease.token);
 }
 
+/// However many begin with a new home at the same time, in one process or several, they share one journal.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_home_can_be_opened_by_many_at_once() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(folder.path()).unwrap();
+        let opening: Vec<_> = (0..6)
+            .map(|number| {
+                let home = home.clone();
+                tokio::spawn(async move {
+                    let journal = SqliteJournal::open(&home).await.unwrap();
+                    journal.append(Append::to(&stream()).record(note(&number.to_string()))).await.unwrap();
+                    journal
+                })
+            })
+            .collect();
+        for task in opening {
+            task.await.unwrap().close().await;
+        }
+        let journal = open(&home, LONG).await;
+        assert_eq!(journal.head(&stream()).await.unwrap().seq, 6);
+        let left: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().contains("partial")), "{left:?}");
+    }
+}
+
 /// J7.
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_goes_on_while_another_process_writes() {

@@ -86,7 +86,6 @@ async fn a_restore_needs_the_home_for_itself_and_says_who_has_it() {
 
     let refused = restore(&home, &file).unwrap_err();
     journal.close().await;
-    drop(journal);
     let alone = restore(&home, &file);
 
     assert!(matches!(&refused, Error::InUse { .. }), "{refused}");

@@ -409,7 +409,7 @@ async fn an_erased_body_does_not_come_back() {
     let remnant = &sound[start..start + PAGE];
     let journal = SqliteJournal::open(&home).await.unwrap();
     let session = StreamName::session(id_of(&journal, "test:2").await);
-    journal.erase(&session, 16, "on request").await.unwrap();
+    journal.erase(&[(session.clone(), 16)], "on request").await.unwrap();
     let original = Content::of(&journal).await;
     journal.close().await;
     let erased = fs::read(home.journal_file()).unwrap();

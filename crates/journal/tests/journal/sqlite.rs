@@ -1,6 +1,7 @@
 //! The SQLite engine keeps every promise of the suite. Each test has a home of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::conformance::{self, LEASE_EXPIRY, Place};
 use longhaul_journal::{Home, Journal, SqliteJournal, SqliteOptions};
@@ -13,11 +14,21 @@ impl SqliteHome {
     }
 }
 
+impl SqliteHome {
+    async fn open_with(&self, lease_expiry: Duration) -> Arc<dyn Journal> {
+        let home = Home::create(self.0.path()).unwrap();
+        let options = SqliteOptions { lease_expiry, ..SqliteOptions::default() };
+        Arc::new(SqliteJournal::open_with(&home, options).await.unwrap())
+    }
+}
+
 impl Place for SqliteHome {
     async fn open(&self) -> Arc<dyn Journal> {
-        let home = Home::create(self.0.path()).unwrap();
-        let options = SqliteOptions { lease_expiry: LEASE_EXPIRY, ..SqliteOptions::default() };
-        Arc::new(SqliteJournal::open_with(&home, options).await.unwrap())
+        self.open_with(Duration::from_secs(3_600)).await
+    }
+
+    async fn open_expiring(&self) -> Arc<dyn Journal> {
+        self.open_with(LEASE_EXPIRY).await
     }
 }
 
@@ -32,6 +43,7 @@ conformance::conformance! { SqliteHome::new();
     a_read_is_bounded_by_its_page
     a_stream_that_is_not_there_is_empty
     an_unknown_kind_is_kept_byte_for_byte
+    a_body_of_several_lines_is_refused
     a_removed_stream_is_gone_and_can_begin_again
     adopted_records_must_go_on_where_the_stream_ends
     a_closed_journal_refuses
@@ -43,6 +55,7 @@ conformance::conformance! { SqliteHome::new();
     a_lease_of_a_removed_stream_fits_nothing
     a_lease_on_one_stream_says_nothing_about_another
     a_ring_reaches_the_holder
+    a_closed_journal_rings_no_more
     a_lost_ring_loses_nothing
     a_blob_comes_with_the_append_that_refers_to_it
     a_record_that_refers_to_no_blob_is_refused
@@ -64,5 +77,6 @@ conformance::conformance! { SqliteHome::new();
     an_input_put_twice_is_one_input
     an_export_comes_back_as_it_was
     an_export_with_one_changed_byte_is_refused
+    of_two_imports_of_one_session_at_once_one_succeeds
     a_backup_is_consistent_while_others_write
 }

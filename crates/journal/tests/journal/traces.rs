@@ -3,8 +3,13 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use longhaul_journal::{Append, Blob, Home, Journal, Search, SqliteJournal, name_session};
-use longhaul_protocol::{BlobRef, CallId, Note, SessionRecord, StreamName, ToolFinished};
+use longhaul_journal::{
+    Append, Blob, Error, Home, Journal, Search, SqliteJournal, erase_record, name_session, put,
+};
+use longhaul_protocol::{
+    BlobRef, CallId, InboxRecord, Input, InputId, InputTaken, JoinMode, Note, SessionRecord, StreamName,
+    ToolFinished,
+};
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -64,6 +69,34 @@ fn only_a_folder_of_our_own_is_made_private() {
     assert_eq!((mode(&empty), mode(&filled)), (0o700, 0o755));
 }
 
+/// J10: bytes that another process still reads can't go yet. That is said, and erasing again finishes it, for the
+/// inbox too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_was_held_up_is_finished_by_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(folder.path()).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let session = name_session(&journal, "cli:x").await.unwrap();
+    let input =
+        Input { id: InputId::generate(), text: "xyzzysecret".into(), images: vec![], mode: JoinMode::Join };
+    put(&journal, session, InboxRecord::Input(input.clone()).encode()).await.unwrap();
+    let Input { id, text, images, mode } = input;
+    let taken = SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images, mode });
+    journal.append(Append::to(&StreamName::session(session)).record(taken.encode())).await.unwrap();
+    let reader = rusqlite::Connection::open(home.journal_file()).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM records;").unwrap();
+
+    let held_up = erase_record(&journal, session, 1, "a secret").await;
+    reader.execute_batch("ROLLBACK").unwrap();
+    erase_record(&journal, session, 1, "a secret").await.unwrap();
+
+    assert!(matches!(held_up, Err(Error::StillInLog { .. })), "{held_up:?}");
+    for path in files_below(folder.path()).into_iter().filter(|path| path.is_file()) {
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.windows(11).any(|window| window == b"xyzzysecret"), "{} still has it", path.display());
+    }
+}
+
 /// J10: none of the files of the home holds the bytes any more, whatever the tree did with the row before.
 #[tokio::test(flavor = "multi_thread")]
 async fn erased_bytes_are_gone_from_every_file() {
@@ -97,8 +130,8 @@ async fn erased_bytes_are_gone_from_every_file() {
     };
     assert!(!holding("hunter2secret").is_empty() && !holding("blobsecret").is_empty(), "they were there");
 
-    journal.erase(&streams[0], 51, "leaked").await.unwrap();
-    journal.erase(&streams[0], 101, "leaked").await.unwrap();
+    journal.erase(&[(streams[0].clone(), 51)], "leaked").await.unwrap();
+    journal.erase(&[(streams[0].clone(), 101)], "leaked").await.unwrap();
 
     assert_eq!(holding("hunter2secret"), Vec::<PathBuf>::new());
     assert_eq!(holding("blobsecret"), Vec::<PathBuf>::new());

@@ -179,6 +179,19 @@ pub(crate) async fn an_unknown_kind_is_kept_byte_for_byte(place: &impl Place) {
     }
 }
 
+/// What spans lines could not be exported, so it is not taken.
+pub(crate) async fn a_body_of_several_lines_is_refused(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    let body = RawValue::from_string("{\n}".to_owned()).unwrap();
+
+    let refused =
+        journal.append(Append::to(&stream).record(NewRecord { kind: "note".into(), body, key: None })).await;
+
+    assert!(matches!(refused, Err(Error::BadRecord { .. })), "{refused:?}");
+    assert_eq!(journal.head(&stream).await.unwrap(), Head::EMPTY);
+}
+
 pub(crate) async fn a_removed_stream_is_gone_and_can_begin_again(place: &impl Place) {
     let stream = a_stream();
     let journal = place.open().await;
@@ -196,13 +209,14 @@ pub(crate) async fn adopted_records_must_go_on_where_the_stream_ends(place: &imp
     append_notes(&*twin, &stream, &["one", "two", "three"]).await;
     let records = read_all(&*twin, &stream).await;
     twin.remove(&stream, None).await.unwrap();
+    let lease = twin.acquire(&stream).await.unwrap();
 
-    twin.adopt(records[..1].to_vec(), vec![]).await.unwrap();
-    let with_a_gap = twin.adopt(records[2..].to_vec(), vec![]).await;
+    twin.adopt(&lease, records[..1].to_vec(), vec![]).await.unwrap();
+    let with_a_gap = twin.adopt(&lease, records[2..].to_vec(), vec![]).await;
     let mut edited = records[1].clone();
     edited.kind = "warning".to_owned();
-    let forged = twin.adopt(vec![edited], vec![]).await;
-    twin.adopt(records[1..].to_vec(), vec![]).await.unwrap();
+    let forged = twin.adopt(&lease, vec![edited], vec![]).await;
+    twin.adopt(&lease, records[1..].to_vec(), vec![]).await.unwrap();
 
     let head = Head { seq: 1, hash: records[0].hash };
     assert_eq!(with_a_gap.unwrap_err(), Error::Conflict { stream: stream.clone(), head });

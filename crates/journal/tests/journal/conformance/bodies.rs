@@ -62,7 +62,7 @@ pub(crate) async fn an_erased_body_leaves_a_stub_and_a_chain_that_verifies(place
     append_notes(&*journal, &stream, &["before", "the password is xyzzy", "after"]).await;
     let before = read_all(&*journal, &stream).await;
 
-    journal.erase(&stream, 2, "a leaked password").await.unwrap();
+    journal.erase(&[(stream.clone(), 2)], "a leaked password").await.unwrap();
 
     let after = read_all(&*place.open().await, &stream).await;
     let Body::Gone(gone) = &after[1].body else { panic!("the body is still there") };
@@ -90,8 +90,8 @@ pub(crate) async fn an_erased_body_takes_its_search_entries_and_unshared_blobs_a
     let find = |words: &str| Search { words: words.to_owned(), streams: vec![stream.clone()], limit: 10 };
     assert_eq!(journal.search(&find("xyzzy")).await.unwrap().len(), 1);
 
-    journal.erase(&stream, 1, "why").await.unwrap();
-    journal.erase(&stream, 2, "why").await.unwrap();
+    journal.erase(&[(stream.clone(), 1)], "why").await.unwrap();
+    journal.erase(&[(stream.clone(), 2)], "why").await.unwrap();
 
     assert!(journal.search(&find("xyzzy")).await.unwrap().is_empty());
     assert_eq!(journal.search(&find("plugh")).await.unwrap().len(), 1, "the third record still has it");
@@ -105,10 +105,10 @@ pub(crate) async fn erasing_what_is_not_there_says_so(place: &impl Place) {
     let journal = place.open().await;
     append_notes(&*journal, &stream, &["one"]).await;
 
-    let past = journal.erase(&stream, 2, "why").await.unwrap_err();
-    let zero = journal.erase(&stream, 0, "why").await.unwrap_err();
-    journal.erase(&stream, 1, "first reason").await.unwrap();
-    journal.erase(&stream, 1, "second reason").await.unwrap();
+    let past = journal.erase(&[(stream.clone(), 2)], "why").await.unwrap_err();
+    let zero = journal.erase(&[(stream.clone(), 0)], "why").await.unwrap_err();
+    journal.erase(&[(stream.clone(), 1)], "first reason").await.unwrap();
+    journal.erase(&[(stream.clone(), 1)], "second reason").await.unwrap();
 
     assert_eq!(past, Error::NoSuchRecord { stream: stream.clone(), seq: 2, head: 1 });
     assert_eq!(zero, Error::NoSuchRecord { stream: stream.clone(), seq: 0, head: 1 });

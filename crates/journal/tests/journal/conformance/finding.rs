@@ -51,7 +51,7 @@ pub(crate) async fn odd_searches_are_no_error(place: &impl Place) {
     let journal = place.open().await;
     append_notes(&*journal, &stream, &["plain text with \"quotes\" and a-hyphen"]).await;
 
-    for nothing in ["", "   ", "***", "\"", "AND OR NOT(", "NEAR"] {
+    for nothing in ["", "   ", "***", "\"", "AND OR NOT(", "NEAR", "\0", "plain\0absent"] {
         assert_eq!(found(&*journal, &stream, nothing).await, [0; 0], "{nothing:?}");
     }
     for something in ["\"quotes\"", "a-hyphen", "text*", "(plain)", "text:plain", "quotes' --"] {

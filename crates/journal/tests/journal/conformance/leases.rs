@@ -27,21 +27,21 @@ pub(crate) async fn a_lease_is_exclusive_until_it_is_released(place: &impl Place
 /// J2.
 pub(crate) async fn an_expired_lease_that_nobody_took_goes_on(place: &impl Place) {
     let stream = a_stream();
-    let journal = place.open().await;
+    let journal = place.open_expiring().await;
     let lease = journal.acquire(&stream).await.unwrap();
     wait_past_expiry().await;
 
     let append = journal.append(Append::under(&lease).expecting(0).record(note("after a long sleep"))).await;
 
     assert!(append.is_ok(), "{append:?}");
-    let rival = place.open().await.acquire(&stream).await;
+    let rival = place.open_expiring().await.acquire(&stream).await;
     assert!(matches!(rival, Err(Error::Held { .. })), "the append has renewed it: {rival:?}");
 }
 
 /// J2.
 pub(crate) async fn a_writer_whose_lease_was_taken_over_is_fenced_however_late(place: &impl Place) {
     let stream = a_stream();
-    let (stale, rival) = (place.open().await, place.open().await);
+    let (stale, rival) = (place.open_expiring().await, place.open_expiring().await);
     let old = stale.acquire(&stream).await.unwrap();
     append_under(&*stale, &old, "mine").await;
     wait_past_expiry().await;
@@ -78,7 +78,7 @@ pub(crate) async fn an_append_without_a_lease_is_refused_while_somebody_holds_it
 
 pub(crate) async fn appends_and_renewals_keep_a_lease(place: &impl Place) {
     let stream = a_stream();
-    let (journal, rival) = (place.open().await, place.open().await);
+    let (journal, rival) = (place.open_expiring().await, place.open_expiring().await);
     let lease = journal.acquire(&stream).await.unwrap();
 
     for round in 0..4 {
@@ -110,6 +110,12 @@ pub(crate) async fn a_lease_of_a_removed_stream_fits_nothing(place: &impl Place)
     );
     assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
     append_under(&*journal, &new, "from the second").await;
+    journal.remove(&stream, Some(&new)).await.unwrap();
+    journal.release(&new).await.unwrap();
+    assert!(
+        !journal.streams().await.unwrap().contains(&stream),
+        "giving back what is gone brings nothing back"
+    );
 }
 
 /// J3: what one stream's writer does touches no other stream.
@@ -143,6 +149,17 @@ pub(crate) async fn a_ring_reaches_the_holder(place: &impl Place) {
         let ring = tokio::time::timeout(patience, rings.next()).await.expect("a ring");
         assert_eq!(ring, Ring::For(stream.clone()), "only what the holder holds is rung");
     }
+}
+
+/// Whoever waits for rings learns that none will come any more.
+pub(crate) async fn a_closed_journal_rings_no_more(place: &impl Place) {
+    let journal = place.open().await;
+    let mut rings = journal.rings().await.unwrap();
+
+    journal.close().await;
+
+    let last = tokio::time::timeout(Duration::from_secs(60), rings.next()).await.expect("an answer");
+    assert_eq!(last, Ring::Closed);
 }
 
 pub(crate) async fn a_lost_ring_loses_nothing(place: &impl Place) {

@@ -20,12 +20,16 @@ pub(crate) use finding::*;
 pub(crate) use leases::*;
 pub(crate) use sessions::*;
 
-/// How long a lease stands in these tests.
+/// How long a lease stands where its expiry is the point.
 pub(crate) const LEASE_EXPIRY: Duration = Duration::from_millis(1_500);
 
 /// A place where an engine keeps a journal. Each call opens it anew, as another process would.
 pub(crate) trait Place: Send + Sync {
+    /// With leases that outlast any test.
     fn open(&self) -> impl Future<Output = Arc<dyn Journal>> + Send;
+
+    /// With leases that expire after [`LEASE_EXPIRY`].
+    fn open_expiring(&self) -> impl Future<Output = Arc<dyn Journal>> + Send;
 }
 
 /// A stream that no other test uses.

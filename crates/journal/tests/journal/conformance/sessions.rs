@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use longhaul_journal::{
     Append, Blob, Error, Head, Journal, SessionEntry, export_session, import_session, name_session, put,
     resolve,
@@ -157,7 +159,7 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: &impl Place) {
     append_notes(&*journal, &session, &["one", "secret", "three"]).await;
     start_epoch(&*journal, &session, 1).await;
     append_notes(&*journal, &inbox, &["waiting"]).await;
-    journal.erase(&session, 2, "secret").await.unwrap();
+    journal.erase(&[(session.clone(), 2)], "secret").await.unwrap();
     let before = serde_json::to_string(&read_all(&*journal, &session).await).unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let exported = export_session(&*journal, &key, file.as_file_mut()).await.unwrap();
@@ -191,7 +193,7 @@ pub(crate) async fn an_export_with_one_changed_byte_is_refused(place: &impl Plac
     let file = tempfile::NamedTempFile::new().unwrap();
     let header_end = export.iter().position(|byte| *byte == b'\n').unwrap();
 
-    for place_of_change in (header_end + 1..export.len()).step_by(7) {
+    for place_of_change in (0..export.len()).step_by(7) {
         let mut changed = export.clone();
         changed[place_of_change] ^= 0x04;
         std::fs::write(file.path(), &changed).unwrap();
@@ -206,6 +208,33 @@ pub(crate) async fn an_export_with_one_changed_byte_is_refused(place: &impl Plac
 
     assert_eq!(journal.head(&StreamName::session(id)).await.unwrap(), Head::EMPTY, "nothing was changed");
     assert_eq!(journal.head(&StreamName::names()).await.unwrap().seq, names_before.seq + 1);
+}
+
+/// Two that import the same file never harm each other: one brings the session, the other is refused.
+pub(crate) async fn of_two_imports_of_one_session_at_once_one_succeeds(place: &impl Place) {
+    let journals = [place.open().await, place.open().await];
+    let key = a_key("cli");
+    let id = name_session(&*journals[0], &key).await.unwrap();
+    let stream = StreamName::session(id);
+    append_notes(&*journals[0], &stream, &["one", "two", "three"]).await;
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    export_session(&*journals[0], &key, file.as_file_mut()).await.unwrap();
+    let path = Arc::new(file.into_temp_path());
+
+    for round in 0..10 {
+        say(&*journals[0], NamesRecord::Deleted(SessionDeleted { id })).await;
+        let imports = journals.clone().map(|journal| {
+            let path = Arc::clone(&path);
+            tokio::spawn(async move { import_session(&*journal, &path, None).await })
+        });
+        let mut answers = Vec::new();
+        for import in imports {
+            answers.push(import.await.unwrap());
+        }
+        let brought = answers.iter().filter(|answer| answer.is_ok()).count();
+        assert_eq!(brought, 1, "round {round}: {answers:?}");
+        assert_eq!(read_all(&*journals[1], &stream).await.len(), 3, "round {round}");
+    }
 }
 
 /// J11.

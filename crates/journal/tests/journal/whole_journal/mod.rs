@@ -73,7 +73,7 @@ pub(crate) async fn a_journal(folder: &Path) -> (Home, Content) {
         journal.append(Append::to(&memory).record(record)).await.unwrap();
     }
     let erased = StreamName::session(id_of(&journal, "test:1").await);
-    journal.erase(&erased, 5, "on request").await.unwrap();
+    journal.erase(&[(erased.clone(), 5)], "on request").await.unwrap();
     let (from, to) = ("test:3".to_owned(), "test:renamed".to_owned());
     for change in [
         NamesRecord::Trashed(SessionTrashed { id: id_of(&journal, "test:0").await }),
