@@ -69,7 +69,7 @@ async fn appending(folder: &Path) {
     let (mut raw, mut one, mut many) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         raw.push(raw_appends(&folder.join(format!("raw-{round}"))));
-        one.push(one_session(&journal, stream(1)).await);
+        one.push(one_session(&journal).await);
         many.push(many_sessions(&journal).await);
     }
     let (raw, one, many) = (median(raw), median(one), median(many));
@@ -98,27 +98,26 @@ fn raw_appends(path: &Path) -> Duration {
     since.elapsed()
 }
 
-async fn one_session(journal: &SqliteJournal, stream: StreamName) -> Duration {
+async fn one_session(journal: &SqliteJournal) -> Duration {
+    let since = Instant::now();
+    appends(journal, stream(1), APPENDS).await;
+    since.elapsed()
+}
+
+/// What a session's worker does: it holds the lease and knows the head.
+async fn appends(journal: &SqliteJournal, stream: StreamName, count: u32) {
     let lease = journal.acquire(&stream).await.expect("the lease");
     let mut head = journal.head(&stream).await.expect("the head").seq;
-    let since = Instant::now();
-    for _ in 0..APPENDS {
+    for _ in 0..count {
         let append = Append::under(&lease).expecting(head).record(note());
         head = journal.append(append).await.expect("an append")[0].seq;
     }
-    let took = since.elapsed();
     journal.release(&lease).await.expect("a release");
-    took
 }
 
 async fn many_sessions(journal: &SqliteJournal) -> Duration {
     let since = Instant::now();
-    let each = (0..SESSIONS).map(|number| async move {
-        let stream = stream(1_000 + number as u128);
-        for _ in 0..APPENDS_EACH {
-            journal.append(Append::to(&stream).record(note())).await.expect("an append");
-        }
-    });
+    let each = (0..SESSIONS).map(|number| appends(journal, stream(1_000 + number as u128), APPENDS_EACH));
     join_all(each.collect()).await;
     since.elapsed()
 }

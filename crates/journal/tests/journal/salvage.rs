@@ -6,11 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Damage, Error, Home, Journal, Salvaged, SqliteJournal, SqliteOptions, name_session, put, restore,
-    salvage,
+    Append, Blob, Damage, Error, Home, Journal, Salvaged, SqliteJournal, SqliteOptions, export_session,
+    import_session, name_session, put, restore, salvage,
 };
 use longhaul_protocol::{
-    Body, Hash, InboxRecord, NamesRecord, Record, Seq, SessionDeleted, SessionId, StreamName,
+    BlobRef, Body, Hash, InboxRecord, NamesRecord, NewRecord, Record, Seq, SessionDeleted, SessionId,
+    StreamName,
 };
 
 use crate::chance::Chance;
@@ -348,6 +349,48 @@ async fn a_lost_blob_is_reported_with_the_record_that_refers_to_it() {
 }
 
 /// A journal that never moves its log to the file by itself.
+/// J1: a blob that was lost comes back with the next append that brings it; an append that only refers to it is
+/// refused, and an export of what is left can be imported.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_blob_that_comes_again_is_there_again() {
+    let folder = fast_folder();
+    let (home, _) = a_journal(&folder.path().join("home")).await;
+    let bytes = "blob 47 of 3 ".repeat(4_700).into_bytes();
+    let lost = Hash::of(&bytes);
+    change_file(&home.journal_file(), |bytes| {
+        let place = bytes.windows(13).position(|part| part == b"blob 47 of 3 ").unwrap();
+        bytes[place] ^= 1;
+    });
+    let saved = folder.path().join("saved.db");
+    let damage = salvage(&home, &saved).unwrap().lost.remove(0);
+    restore(&home, &saved).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let stream = damage.stream.unwrap();
+    let entry = journal
+        .sessions(None, 100)
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|entry| Some(entry.id) == stream.session_id());
+    let mut export = tempfile::NamedTempFile::new().unwrap();
+    export_session(&journal, &entry.unwrap().key, export.as_file_mut()).await.unwrap();
+    let refers = || {
+        let body = serde_json::json!({ "output": BlobRef::to(&bytes, "text/plain") });
+        NewRecord { kind: "note".into(), body: serde_json::value::to_raw_value(&body).unwrap(), key: None }
+    };
+
+    let alone = journal.append(Append::to(&stream).record(refers())).await;
+    journal.append(Append::to(&stream).record(refers()).blob(Blob::new(bytes.clone()))).await.unwrap();
+
+    assert_eq!(alone.unwrap_err(), Error::MissingBlob { stream: stream.clone(), hash: lost });
+    assert_eq!(journal.blob(lost).await.unwrap(), bytes);
+    let elsewhere =
+        SqliteJournal::open(&Home::create(&folder.path().join("elsewhere")).unwrap()).await.unwrap();
+    import_session(&elsewhere, export.path(), None).await.unwrap();
+    assert_eq!(elsewhere.blob(lost).await.unwrap_err(), Error::NoSuchBlob { hash: lost });
+    assert!(elsewhere.verify().await.unwrap().is_sound());
+}
+
 async fn open_keeping_the_log(home: &Home) -> SqliteJournal {
     let options = SqliteOptions { checkpoint_pages: u32::MAX, ..SqliteOptions::default() };
     SqliteJournal::open_with(home, options).await.unwrap()

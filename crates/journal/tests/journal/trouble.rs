@@ -58,8 +58,15 @@ async fn a_locked_file_is_said_with_its_holder_and_then_it_goes_on() {
 fn in_own_mounts(part: &str, mount: &str) {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(r#"mount -t tmpfs -o {mount} none "$LONGHAUL_TEST_HOME" && exec "$0" "$@""#);
+    // Root may mount without a user namespace, which some systems refuse.
+    let namespaces: &[&str] = if rustix::process::getuid().is_root() {
+        &["--mount"]
+    } else {
+        &["--user", "--map-root-user", "--mount"]
+    };
     let status = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+        .args(namespaces)
+        .args(["sh", "-c", &script])
         .arg(std::env::current_exe().unwrap())
         .args([part, "--exact", "--ignored", "--nocapture"])
         .env("LONGHAUL_TEST_HOME", folder.path())
