@@ -78,4 +78,7 @@ pub enum OrderKind {
         /// `yes`, `no`, or words.
         answer: String,
     },
+    /// Something that a newer version can be told: taken and passed over, so that what comes after it is not held up.
+    #[serde(other)]
+    Unknown,
 }

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
-use longhaul_protocol::{At, BlobRef, CallId, Hash, SessionId, StreamName, TaskId, blob_refs};
+use longhaul_protocol::{
+    At, BlobRef, CallId, Hash, Order, OrderKind, SessionId, StreamName, TaskId, blob_refs,
+};
 use proptest::prelude::*;
 
 #[test]
@@ -55,6 +57,16 @@ fn a_stream_name_has_no_spaces_and_no_empty_parts() {
         assert!(wrong.parse::<StreamName>().is_err(), "{wrong:?}");
     }
     assert!("from/a/newer/version".parse::<StreamName>().is_ok());
+}
+
+/// A newer process may put orders into an inbox that an older one empties.
+#[test]
+fn an_order_of_a_newer_version_is_still_an_order() {
+    let newer = r#"{"id":"01JDFJM0000000000000000007","order":"dance","tempo":120}"#;
+
+    let order: Order = serde_json::from_str(newer).unwrap();
+
+    assert_eq!(order.kind, OrderKind::Unknown);
 }
 
 #[test]
