@@ -9,12 +9,12 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use longhaul_protocol::{Hash, NamesRecord, Record, SessionId, SessionNamed, StreamName, blob_refs};
+use longhaul_protocol::{Hash, Record, SessionId, StreamName, blob_refs};
 use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainCheck;
 use crate::home::io_error;
-use crate::{Append, Blob, Error, Head, Journal, Lease, Page, Result, names};
+use crate::{Blob, Error, Head, Journal, Lease, Page, Result, names};
 
 const FORMAT: u32 = 1;
 /// No line that an export writes is longer; one that is, is not ours and not read into memory.
@@ -220,17 +220,9 @@ async fn bring(journal: &dyn Journal, lease: &Lease, file: &Path, header: &Heade
         }
     }
     journal.adopt(lease, records, blobs).await?;
-    let names = StreamName::names();
-    loop {
-        let head = journal.head(&names).await?;
-        if journal.session(key).await?.is_some() {
-            return Err(Error::SessionExists { key: key.to_owned() });
-        }
-        let named = NamesRecord::Named(SessionNamed { key: key.to_owned(), id: header.id }).encode();
-        match journal.append(Append::to(&names).expecting(head.seq).record(named)).await {
-            Err(Error::Conflict { .. }) => {}
-            answer => return answer.map(|_| ()),
-        }
+    match names::bind(journal, key, header.id).await? {
+        id if id == header.id => Ok(()),
+        _ => Err(Error::SessionExists { key: key.to_owned() }),
     }
 }
 

@@ -80,11 +80,15 @@ pub async fn resolve(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
     journal.session(key).await?.ok_or_else(|| Error::NoSuchSession { key: key.to_owned() })
 }
 
-/// The session that a key leads to; a new one if it leads nowhere. Two processes that first use a key at the same
-/// time agree on one session, because the name is appended with the expected head.
+/// The session that a key leads to; a new one if it leads nowhere.
 pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId> {
+    bind(journal, key, SessionId::generate()).await
+}
+
+/// Makes a key lead to a session, unless it leads somewhere already; returns where it leads. Two processes that first
+/// use a key at the same time agree on one session, because the name is appended with the expected head.
+pub(crate) async fn bind(journal: &dyn Journal, key: &str, id: SessionId) -> Result<SessionId> {
     let names = StreamName::names();
-    let id = SessionId::generate();
     loop {
         let head = journal.head(&names).await?;
         if let Some(entry) = journal.session(key).await? {
