@@ -107,6 +107,7 @@ fn a_session_is_listed_shown_exported_and_imported() {
     let desk = Desk::with_a_session();
 
     let listed = desk.json(&["sessions", "list", "--json"]);
+    assert_eq!(desk.json(&["sessions", "--json"]), listed, "alone, it lists");
     let table = desk.stdout(&["sessions", "list"]);
     let page = desk.stdout(&["sessions", "show", "cli:fixture", "--from", "1"]);
     let shown = desk.json(&["sessions", "show", "cli:fixture", "--json"]);
@@ -160,7 +161,9 @@ fn damage_is_named_salvaged_and_restored() {
     assert!(restored.contains("is kept as"), "{restored}");
     let page = desk.stdout(&["sessions", "show", "cli:fixture", "--from", "1"]);
     assert!(page.contains("Please count the files.") && page.contains("lost to damage"), "{page}");
-    assert!(desk.stdout(&["verify"]).contains("Everything is as it was committed."));
+    let verified = desk.stdout(&["verify"]);
+    assert!(verified.contains("1 erased; 1 lost to damage earlier"), "{verified}");
+    assert!(verified.contains("Everything that is left is as it was committed."), "{verified}");
 }
 
 /// J11.
@@ -212,6 +215,7 @@ fn bad_input_is_refused_in_one_line_and_nothing_changes() {
     let before = snapshot(&desk.home());
     let (edited, letter, nowhere) =
         (desk.file("edited.jsonl"), desk.file("letter.txt"), desk.file("nowhere"));
+    let (inside, folder) = (desk.home().join("journal.db").to_str().unwrap().to_owned(), desk.file(""));
     let cases: &[(&[&str], &str)] = &[
         (
             &["sessions", "show", "cli:nobody"],
@@ -230,9 +234,13 @@ fn bad_input_is_refused_in_one_line_and_nothing_changes() {
             &["sessions", "import", &edited, "--as", "x"],
             "seq 6: its content does not match its hash; nothing was changed",
         ),
-        (&["sessions", "import", &letter], "line 1: this is not an export"),
+        (&["sessions", "import", &letter], "line 1: this is not the header of an export"),
+        (&["sessions", "export", "cli:fixture", &inside], "is in the home, which keeps its own files"),
+        (&["sessions", "export", "cli:fixture", "/nowhere/at/all"], "there is no folder /nowhere/at"),
+        (&["backup", "/nowhere/at/all"], "there is no folder /nowhere/at"),
+        (&["sessions", "import", &folder], "it is a folder"),
         (&["sessions", "import", &nowhere], "can't be opened"),
-        (&["restore", &letter], "is not a Longhaul journal"),
+        (&["restore", &letter], "it is not a Longhaul journal (it is too short)"),
         (&["restore", &nowhere], "there is no such file"),
         (&["erase", "cli:fixture", "99", "--reason", "x"], "has no seq 99; its head is 7"),
         (&["erase", "cli:nobody", "1", "--reason", "x"], "there is no session"),
@@ -263,6 +271,52 @@ fn a_database_of_another_program_is_left_alone() {
         files.into_iter().filter(|(path, _)| path.ends_with("journal.db")).collect()
     };
     assert_eq!(journal_only(snapshot(&desk.home())), journal_only(before));
+}
+
+/// A bad file does not even leave a new home behind.
+#[test]
+fn a_refused_import_makes_no_home() {
+    let desk = Desk::new();
+
+    let (code, _) = desk.refusal(&["sessions", "import", &desk.file("nowhere")]);
+
+    assert_eq!(code, 2);
+    assert!(!desk.home().exists());
+}
+
+/// What is not a file is written to, not replaced; a link leads to what is replaced.
+#[test]
+fn an_export_goes_through_pipes_and_links() {
+    let desk = Desk::with_a_session();
+    let original = std::fs::read_to_string(export_fixture()).unwrap();
+    let (pipe, link, target) = (desk.file("pipe"), desk.file("link"), desk.file("target"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+
+    desk.stdout(&["sessions", "export", "cli:fixture", &pipe]);
+    desk.stdout(&["sessions", "export", "cli:fixture", &link]);
+
+    assert_eq!(reader.join().unwrap(), original);
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), original);
+    assert!(Path::new(&link).is_symlink());
+}
+
+/// What can't be looked at is not the same as what is not there.
+#[test]
+fn a_home_that_is_a_file_is_not_an_empty_home() {
+    let desk = Desk::new();
+    std::fs::write(desk.home(), "in the way").unwrap();
+
+    for command in [&["sessions"][..], &["verify"], &["sessions", "show", "x"]] {
+        let (code, line) = desk.refusal(command);
+        assert_eq!(code, 2, "{line}");
+        assert!(line.contains("it is not a folder"), "{line}");
+    }
 }
 
 #[test]

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use longhaul_journal::{Home, SqliteJournal};
+
+use crate::BadUsage;
 
 /// An agent runtime for the long haul.
 ///
@@ -22,24 +25,20 @@ pub(crate) struct Arguments {
 /// Where everything lives.
 #[derive(Args)]
 pub(crate) struct Place {
-    /// The folder that everything lives in [default: ~/.longhaul].
-    #[arg(long = "home", value_name = "DIR", env = "LONGHAUL_HOME", hide_env_values = true, global = true)]
+    /// The folder that everything lives in [default: $LONGHAUL_HOME, else ~/.longhaul].
+    #[arg(long = "home", value_name = "DIR", global = true)]
     folder: Option<PathBuf>,
 }
 
 impl Place {
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
-        match &self.folder {
-            Some(folder) if folder.as_os_str().is_empty() => {
-                anyhow::bail!("the home is an empty path; name a folder with --home")
-            }
-            Some(folder) => Ok(folder.clone()),
-            None => {
-                let user = std::env::var_os("HOME").filter(|home| !home.is_empty());
-                let user =
-                    user.context("neither --home, LONGHAUL_HOME nor HOME is set; name a folder with --home")?;
-                Ok(PathBuf::from(user).join(".longhaul"))
-            }
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let default = || variable("HOME").map(|user| user.join(".longhaul"));
+        let folder = self.folder.clone().or_else(|| variable("LONGHAUL_HOME")).or_else(default);
+        match folder {
+            Some(folder) if !folder.as_os_str().is_empty() => Ok(folder),
+            _ => Err(BadUsage("no home: name a folder with --home, or set LONGHAUL_HOME or HOME".to_owned())
+                .into()),
         }
     }
 
@@ -49,7 +48,8 @@ impl Place {
         if !folder.try_exists().with_context(|| format!("{} can't be looked at", folder.display()))? {
             return Ok(None);
         }
-        Ok(Some(Home::existing(&folder)?).filter(Home::has_journal))
+        let home = Home::existing(&folder)?;
+        Ok(if home.has_journal()? { Some(home) } else { None })
     }
 
     /// The journal, if there is one.
@@ -71,9 +71,13 @@ pub(crate) enum Command {
     /// Show what is built so far: a writer that is killed, and a journal that has lost nothing. No key, no network.
     Demo(DemoOptions),
     /// List, show, export and import sessions. Alone, it lists them.
+    #[command(args_conflicts_with_subcommands = true)]
     Sessions {
         #[command(subcommand)]
         command: Option<SessionsCommand>,
+        /// Print one JSON array.
+        #[arg(long)]
+        json: bool,
     },
     /// Read everything and say what is not as it was committed. Exits with 1 if anything is not.
     Verify(VerifyOptions),
@@ -108,7 +112,7 @@ pub(crate) enum SessionsCommand {
     Export {
         /// The session.
         key: String,
-        /// Where to; replaced whole. Without it, standard output.
+        /// Where to; a file there is replaced whole. Without it, or with -, standard output.
         file: Option<PathBuf>,
         /// Print what was exported as JSON. Needs FILE.
         #[arg(long, requires = "file")]
@@ -119,7 +123,7 @@ pub(crate) enum SessionsCommand {
         /// The export.
         file: PathBuf,
         /// The key to give it, if its own is taken.
-        #[arg(long = "as", value_name = "KEY")]
+        #[arg(long = "as", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
         key: Option<String>,
         /// Print what was imported as JSON.
         #[arg(long)]
@@ -191,7 +195,7 @@ pub(crate) struct EraseOptions {
     /// The record, as `sessions show` numbers it.
     pub(crate) seq: u64,
     /// Why; it stands in the stub.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reason: String,
     /// Which of the session's streams.
     #[arg(long, value_enum, default_value_t = Family::Session)]

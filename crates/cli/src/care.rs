@@ -7,8 +7,8 @@ use longhaul_protocol::{Seq, StreamName};
 use serde::Serialize;
 
 use crate::arguments::{BackupOptions, EraseOptions, Family, Place, RestoreOptions, VerifyOptions};
-use crate::exit;
 use crate::output::{count, grouped, is_closed_pipe, json, line};
+use crate::{BadUsage, exit};
 
 /// How many findings people are shown; programs get them all.
 const SHOWN: usize = 50;
@@ -58,11 +58,19 @@ pub(crate) fn verify(place: &Place, options: &VerifyOptions) -> anyhow::Result<u
 fn tell_verified(home: &Home, report: &Report, salvaged: Option<&(&Path, Salvaged)>) -> anyhow::Result<()> {
     line(format!("{}: {}", home.journal_file().display(), contents(report)))?;
     tell(&report.damage)?;
+    for id in &report.unnamed {
+        line(format!(
+            "  session {id} has no name: an import of it was cut short; import it again to finish"
+        ))?;
+    }
     match salvaged {
         Some((file, salvaged)) => {
             line(format!("Salvaged to {}: {}.", file.display(), contents(&salvaged.report)))?;
             tell(&salvaged.lost)?;
             line(format!("To go on with it: longhaul restore {}", file.display()))
+        }
+        None if report.is_sound() && report.lost > 0 => {
+            line("Everything that is left is as it was committed.")
         }
         None if report.is_sound() => line("Everything is as it was committed."),
         None => line(
@@ -93,9 +101,16 @@ fn report_on(home: &Home) -> anyhow::Result<Report> {
 }
 
 fn contents(report: &Report) -> String {
-    let Report { streams, records, blobs, gone, .. } = report;
-    let gone = if *gone > 0 { format!(" ({} gone)", grouped(*gone)) } else { String::new() };
-    format!("{}, {}{gone}, {}", count(*streams, "stream"), count(*records, "record"), count(*blobs, "blob"))
+    let Report { streams, records, blobs, erased, lost, .. } = report;
+    let mut contents =
+        format!("{}, {}, {}", count(*streams, "stream"), count(*records, "record"), count(*blobs, "blob"));
+    if *erased > 0 {
+        contents.push_str(&format!("; {} erased", grouped(*erased)));
+    }
+    if *lost > 0 {
+        contents.push_str(&format!("; {} lost to damage earlier", grouped(*lost)));
+    }
+    contents
 }
 
 fn tell(damage: &[Damage]) -> anyhow::Result<()> {
@@ -110,7 +125,8 @@ fn tell(damage: &[Damage]) -> anyhow::Result<()> {
 
 pub(crate) async fn backup(place: &Place, options: BackupOptions) -> anyhow::Result<u8> {
     let Some(journal) = place.journal().await? else {
-        anyhow::bail!("there is no journal in {} yet: nothing to back up", place.folder()?.display());
+        let nothing = format!("there is no journal in {} yet: nothing to back up", place.folder()?.display());
+        return Err(BadUsage(nothing).into());
     };
     let report = journal.backup(&options.file).await;
     journal.close().await;

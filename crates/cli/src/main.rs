@@ -19,6 +19,18 @@ mod exit {
     pub(crate) const BAD_USAGE: u8 = 2;
 }
 
+/// Something that the caller has to say differently.
+#[derive(Debug)]
+struct BadUsage(String);
+
+impl std::fmt::Display for BadUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadUsage {}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments) {
@@ -46,7 +58,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Backup(options) => care::backup(&place, options).await,
             Command::Restore(options) => care::restore(&place, &options),
             Command::Erase(options) => care::erase(&place, options).await,
-            Command::Sessions { command } => sessions::run(&place, command).await,
+            Command::Sessions { command, json } => sessions::run(&place, command, json).await,
             Command::Demo(options) => demo::run(&options).await,
             Command::DemoWriter => demo::write(&place).await,
         }
@@ -55,12 +67,16 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
 
 /// Bad input is the caller's to mend; everything else is a failure.
 fn code_of(error: &anyhow::Error) -> u8 {
+    if error.is::<BadUsage>() {
+        return exit::BAD_USAGE;
+    }
     match error.downcast_ref::<Error>() {
         Some(
             Error::Foreign { .. }
             | Error::Newer { .. }
             | Error::BadFile { .. }
             | Error::Exists { .. }
+            | Error::NoFolder { .. }
             | Error::NoSuchSession { .. }
             | Error::SessionExists { .. }
             | Error::NoSuchRecord { .. },

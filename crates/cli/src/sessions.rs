@@ -1,17 +1,20 @@
 //! Sessions: list, show, export, import.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
 
 use longhaul_journal::{
     Error, Exported, Journal, Page, ReplacingFile, SessionEntry, export_session, import_session, resolve,
+    verify_export,
 };
 use longhaul_protocol::{Record, Seq, SessionId, StreamName};
 use serde::Serialize;
 
 use crate::arguments::{Family, Place, SessionsCommand, ShowOptions};
-use crate::exit;
-use crate::output::{count, json, line, record, shortened};
+use crate::output::{count, grouped, json, line, record, shortened};
+use crate::{BadUsage, exit};
 
 impl Family {
     pub(crate) fn stream(self, session: SessionId) -> StreamName {
@@ -23,8 +26,8 @@ impl Family {
     }
 }
 
-pub(crate) async fn run(place: &Place, command: Option<SessionsCommand>) -> anyhow::Result<u8> {
-    match command.unwrap_or(SessionsCommand::List { json: false }) {
+pub(crate) async fn run(place: &Place, command: Option<SessionsCommand>, json: bool) -> anyhow::Result<u8> {
+    match command.unwrap_or(SessionsCommand::List { json }) {
         SessionsCommand::List { json } => list(place, json).await,
         SessionsCommand::Show(options) => show(place, options).await,
         SessionsCommand::Export { key, file, json } => export(place, &key, file.as_deref(), json).await,
@@ -80,7 +83,7 @@ async fn list(place: &Place, as_json: bool) -> anyhow::Result<u8> {
         let last = entry.last_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
         let (key, put_away) =
             (shortened(&entry.key, width), if entry.trashed { "  (in the trash)" } else { "" });
-        line(format!("{key:<width$}  {:>9}  {last:<24}  {}{put_away}", entry.head.seq, entry.id))?;
+        line(format!("{key:<width$}  {:>9}  {last:<24}  {}{put_away}", grouped(entry.head.seq), entry.id))?;
     }
     Ok(exit::DONE)
 }
@@ -109,7 +112,8 @@ async fn show(place: &Place, options: ShowOptions) -> anyhow::Result<u8> {
     let head = journal.head(&stream).await?.seq;
     let newest_epoch = if family == Family::Session { session.epoch_from } else { None };
     let from = from.or(newest_epoch).unwrap_or(1).max(1);
-    let shown = read(&journal, &stream, from, head.min(from.saturating_add(limit).saturating_sub(1))).await?;
+    let through = head.min(from.saturating_add(limit).saturating_sub(1));
+    let shown = read(&journal, &stream, from, through).await?;
     journal.close().await;
     let damaged = shown.iter().any(|shown| matches!(shown, Shown::Damaged { .. }));
     let code = if damaged { exit::FAILED } else { exit::DONE };
@@ -124,6 +128,9 @@ async fn show(place: &Place, options: ShowOptions) -> anyhow::Result<u8> {
             Shown::Record(shown) => line(record(shown))?,
             Shown::Damaged { seq, damaged } => line(format!("{seq:>6}  damaged: {damaged}"))?,
         }
+    }
+    if through < head {
+        line(format!("{} more: --from {} shows them", grouped(head - through), through + 1))?;
     }
     Ok(code)
 }
@@ -160,13 +167,9 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
     };
     // A key that leads nowhere must not leave a file behind.
     resolve(&journal, key).await?;
+    let file = file.filter(|file| *file != Path::new("-"));
     let exported = match file {
-        Some(path) => {
-            let mut out = std::io::BufWriter::new(ReplacingFile::create(path)?);
-            let exported = export_session(&journal, key, &mut out).await?;
-            out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?;
-            exported
-        }
+        Some(path) => export_to(&journal, key, &destination(place, path)?).await?,
         None => {
             let mut out = std::io::BufWriter::new(NotingPipe { out: std::io::stdout(), closed: false });
             let exported = export_session(&journal, key, &mut out).await;
@@ -185,6 +188,47 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
         (None, _) => eprintln!("Exported {}", brought(&exported)),
     }
     Ok(exit::DONE)
+}
+
+/// Where an export really goes: through links, and never over what the home keeps.
+fn destination(place: &Place, file: &Path) -> anyhow::Result<PathBuf> {
+    let really = match file.canonicalize() {
+        Ok(really) => really,
+        Err(_) => {
+            let folder =
+                file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let missing = || Error::NoFolder { path: folder.to_owned() };
+            let name = file.file_name().ok_or_else(missing)?;
+            folder.canonicalize().map_err(|_| missing())?.join(name)
+        }
+    };
+    if place.existing()?.is_some_and(|home| really.starts_with(home.folder())) {
+        let refused = format!("{} is in the home, which keeps its own files; name another", file.display());
+        return Err(BadUsage(refused).into());
+    }
+    Ok(really)
+}
+
+/// A file is replaced whole; a pipe or a device is written to.
+async fn export_to(journal: &dyn Journal, key: &str, path: &Path) -> anyhow::Result<Exported> {
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            Err(BadUsage(format!("{} is a folder; name a file", path.display())).into())
+        }
+        Ok(metadata) if !metadata.is_file() => {
+            let device = std::fs::OpenOptions::new().write(true).open(path);
+            let mut out = std::io::BufWriter::new(device.with_context(|| path.display().to_string())?);
+            let exported = export_session(journal, key, &mut out).await?;
+            out.flush().with_context(|| path.display().to_string())?;
+            Ok(exported)
+        }
+        _ => {
+            let mut out = std::io::BufWriter::new(ReplacingFile::create(path)?);
+            let exported = export_session(journal, key, &mut out).await?;
+            out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?;
+            Ok(exported)
+        }
+    }
 }
 
 /// Standard output that notes when nobody reads it any more, since an export has errors of its own.
@@ -206,6 +250,10 @@ impl Write for NotingPipe {
 }
 
 async fn import(place: &Place, file: &Path, key: Option<&str>, as_json: bool) -> anyhow::Result<u8> {
+    if place.existing()?.is_none() {
+        // A bad file must not leave a new home behind.
+        verify_export(file)?;
+    }
     let journal = place.journal_or_new().await?;
     let imported = import_session(&journal, file, key).await;
     journal.close().await;

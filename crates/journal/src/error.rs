@@ -25,7 +25,7 @@ pub enum Error {
         holder: Option<Box<Holder>>,
     },
     /// The lease is not free.
-    #[error("{stream} is held by {holder}")]
+    #[error("{stream} is held by {holder}; try again when it has let go")]
     Held {
         /// The stream.
         stream: StreamName,
@@ -123,7 +123,7 @@ pub enum Error {
         reason: String,
     },
     /// The file belongs to another program.
-    #[error("{} is not a Longhaul journal ({reason}); choose another home with --home, or move the file away", path.display())]
+    #[error("{} is not a Longhaul journal ({reason}); choose another home with --home, or if it is a damaged one: `longhaul verify --salvage FILE`", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -166,13 +166,27 @@ pub enum Error {
         /// What is left: the noted heads, or the log.
         left: PathBuf,
     },
-    /// A body was erased, and its bytes are still in a file.
+    /// A body was erased, and its bytes may still be in a file.
     #[error(
-        "it is erased for every reader, but {} still has its bytes while another process reads; erase it again to finish",
+        "it is erased for every reader, but {} may still have its bytes ({reason}); erase it again to finish",
         path.display()
     )]
-    StillInLog {
+    NotScrubbed {
         /// The file.
+        path: PathBuf,
+        /// What stood in the way.
+        reason: String,
+    },
+    /// A restore was decided and could not be finished.
+    #[error("the restore is decided but not finished ({reason}); the next command in this home finishes it")]
+    Unfinished {
+        /// What stood in the way.
+        reason: String,
+    },
+    /// The folder that a new file should be in is not there.
+    #[error("there is no folder {}; make it, or name another file", path.display())]
+    NoFolder {
+        /// The folder.
         path: PathBuf,
     },
     /// A record is not of the form that a journal keeps.

@@ -232,12 +232,18 @@ struct Verified {
     blobs: u64,
 }
 
+/// Verifies an export without a journal to bring it to.
+pub fn verify_export(file: &Path) -> Result<()> {
+    verify(file).map(|_| ())
+}
+
 /// Reads a whole file and checks every line of it.
 fn verify(file: &Path) -> Result<Verified> {
     let mut lines = Lines::open(file)?;
     let first = lines.next()?.ok_or_else(|| lines.wrong("it is empty"))?;
-    let header: Header = serde_json::from_str(&first)
-        .map_err(|error| lines.wrong(format!("this is not an export: {error}")))?;
+    let Ok(header) = serde_json::from_str::<Header>(&first) else {
+        return Err(lines.wrong("this is not the header of an export"));
+    };
     if header.longhaul_export > FORMAT {
         let format = header.longhaul_export;
         return Err(lines.wrong(format!("format {format} is newer than this version knows ({FORMAT})")));
@@ -309,6 +315,9 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn open(file: &'a Path) -> Result<Self> {
+        if file.is_dir() {
+            return Err(Error::BadFile { path: file.to_owned(), reason: "it is a folder".to_owned() });
+        }
         let opened = File::open(file).map_err(|error| Error::BadFile {
             path: file.to_owned(),
             reason: format!("it can't be opened: {error}"),
@@ -326,7 +335,7 @@ impl<'a> Lines<'a> {
         self.number += 1;
         self.hasher.update(&line);
         if line.pop() != Some(b'\n') {
-            return Err(self.wrong("the line does not end"));
+            return Err(self.wrong("the line is cut off, or longer than an export has them"));
         }
         String::from_utf8(line).map(Some).map_err(|_| self.wrong("the line is not text"))
     }

@@ -8,8 +8,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
+
+/// How long somebody who needs the home alone waits for those who are about to leave.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The folder that everything lives in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +38,7 @@ impl Home {
                 sync_folder_of(folder).map_err(said)?;
             }
             Err(error) => return Err(said(error)),
-            Ok(metadata) if !metadata.is_dir() => {
-                let (path, reason) = (folder.to_owned(), "it is not a folder".to_owned());
-                return Err(Error::Foreign { path, reason });
-            }
+            Ok(metadata) if !metadata.is_dir() => {}
             Ok(metadata) => make_private(folder, metadata.mode()).map_err(said)?,
         }
         Self::existing(folder)
@@ -45,8 +46,12 @@ impl Home {
 
     /// The home in this folder, which must be there. Nothing is written.
     pub fn existing(folder: &Path) -> Result<Self> {
-        let folder = folder.canonicalize().map_err(|error| io_error(folder, &error))?;
-        Ok(Self { folder })
+        let found = folder.canonicalize().map_err(|error| io_error(folder, &error))?;
+        if !found.is_dir() {
+            let (path, reason) = (folder.to_owned(), "it is not a folder".to_owned());
+            return Err(Error::Foreign { path, reason });
+        }
+        Ok(Self { folder: found })
     }
 
     /// The folder, by its canonical path.
@@ -54,9 +59,14 @@ impl Home {
         &self.folder
     }
 
-    /// Whether a journal was ever made here.
-    pub fn has_journal(&self) -> bool {
-        self.journal_file().exists() || self.heads_file().exists()
+    /// Whether a journal was ever made here. What can't be looked at is an error, not an absence.
+    pub fn has_journal(&self) -> Result<bool> {
+        let is_there = |path: PathBuf| match fs::symlink_metadata(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::Io { path, reason: error.to_string() }),
+        };
+        Ok(is_there(self.journal_file())? || is_there(self.heads_file())?)
     }
 
     /// Where the journal is.
@@ -100,16 +110,37 @@ impl Home {
         }
     }
 
-    /// Holds the home alone, or says who uses it.
+    /// Holds the home alone, or says who uses it. Somebody who only sweeps is soon gone.
     pub(crate) fn lock_alone(&self, why: &'static str) -> Result<HomeLock> {
         let (path, file) = self.lock_file()?;
-        match file.try_lock() {
-            Ok(()) => Ok(HomeLock { _file: file }),
-            Err(TryLockError::WouldBlock) => {
-                let by = lock_holder(&path, LockKind::Any).unwrap_or_else(|| "another process".to_owned());
-                Err(Error::InUse { home: self.folder.clone(), why, by })
+        let since = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(HomeLock { _file: file }),
+                Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
+                    std::thread::sleep(PATIENCE / 10)
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let by =
+                        lock_holder(&path, LockKind::Any).unwrap_or_else(|| "another process".to_owned());
+                    return Err(Error::InUse { home: self.folder.clone(), why, by });
+                }
+                Err(TryLockError::Error(error)) => return Err(io_error(&path, &error)),
             }
-            Err(TryLockError::Error(error)) => Err(io_error(&path, &error)),
+        }
+    }
+
+    /// Removes what processes that were killed had begun to write, if nobody uses the home now.
+    pub(crate) fn sweep(&self) {
+        let Ok((_, file)) = self.lock_file() else { return };
+        if file.try_lock().is_err() {
+            return;
+        }
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            if path.to_string_lossy().contains(".partial") && fs::remove_file(&path).is_err() {
+                let _ = fs::remove_dir_all(&path);
+            }
         }
     }
 
@@ -139,6 +170,7 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 pub(crate) fn create_new(path: &Path) -> Result<File> {
     private(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
+        io::ErrorKind::NotFound => Error::NoFolder { path: path.parent().unwrap_or(path).to_owned() },
         _ => io_error(path, &error),
     })
 }

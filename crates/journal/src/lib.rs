@@ -60,7 +60,7 @@ mod verify;
 
 pub use append::{Append, Blob, Expected, Head};
 pub use error::{Error, Result};
-pub use export::{Exported, Imported, export_session, import_session};
+pub use export::{Exported, Imported, export_session, import_session, verify_export};
 pub use home::{Home, ReplacingFile};
 pub use inbox::{erase_record, put};
 pub use journal::{Journal, Page, Ring, Rings, SessionEntry};

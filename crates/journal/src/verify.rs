@@ -1,6 +1,6 @@
 use std::fmt;
 
-use longhaul_protocol::{Seq, StreamName};
+use longhaul_protocol::{Seq, SessionId, StreamName};
 use serde::Serialize;
 
 /// What reading everything has shown.
@@ -12,8 +12,12 @@ pub struct Report {
     pub records: u64,
     /// How many blobs were read.
     pub blobs: u64,
-    /// How many bodies and blobs are gone: erased, or stood in for by a salvage.
-    pub gone: u64,
+    /// How many bodies were erased on purpose.
+    pub erased: u64,
+    /// How many records and blobs were lost to damage, and stood in for by a salvage.
+    pub lost: u64,
+    /// Sessions that no key leads to: what an import that was cut short has left.
+    pub unnamed: Vec<SessionId>,
     /// What is not as it was committed.
     pub damage: Vec<Damage>,
 }

@@ -45,7 +45,11 @@ fn copy_to(db: &Connection, file: &Path) -> Result<()> {
 /// Replaces a home's journal by a backup, after reading all of it. The old one is kept in the trash.
 pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
     let bad = |reason: String| Error::BadFile { path: file.to_owned(), reason };
-    match schema::file_kind(file)? {
+    let kind = schema::file_kind(file).map_err(|error| match error {
+        Error::Foreign { reason, .. } => bad(format!("it is not a Longhaul journal ({reason})")),
+        other => other,
+    })?;
+    match kind {
         FileKind::Missing => return Err(bad("there is no such file".to_owned())),
         FileKind::Journal { format } if format > FORMAT => {
             return Err(Error::Newer { path: file.to_owned(), format, known: FORMAT });
@@ -59,6 +63,7 @@ pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
         return Err(bad(format!("the backup is damaged: {damage}")));
     }
     let alone = home.lock_alone("restoring a backup")?;
+    refuse_if_locked(&home.journal_file())?;
     let partial = Partial::of(&home.journal_file());
     copy_to(&source, partial.path())?;
     set_write_ahead(partial.path())?;
@@ -66,9 +71,21 @@ pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
     let restoring = restoring_file(home);
     let decide = || fs::rename(partial.path(), &restoring).and_then(|()| sync_folder_of(&restoring));
     decide().map_err(|error| io_error(&restoring, &error))?;
-    let kept = replace(home)?;
+    let kept = replace(home).map_err(|error| Error::Unfinished { reason: error.to_string() })?;
     drop(alone);
     Ok(Restored { report, kept })
+}
+
+/// Another program, which knows nothing of the home's lock, may be about to write the file. If it can't even be opened,
+/// that is why a backup is restored.
+fn refuse_if_locked(journal: &Path) -> Result<()> {
+    let try_lock = |db: Connection| {
+        db.execute_batch("BEGIN IMMEDIATE; ROLLBACK;").map_err(|error| failure(journal, &error))
+    };
+    match connect(journal, None).and_then(try_lock) {
+        Err(error @ Error::Locked { .. }) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Finishes a restore that a crash has cut short.

@@ -1,9 +1,9 @@
 //! Reading everything, to find what is not as it was committed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
-use longhaul_protocol::{Body, Hash, Seq, StreamName, blob_refs};
+use longhaul_protocol::{Body, Hash, Seq, SessionId, StreamName, blob_refs};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -66,6 +66,9 @@ impl Check<'_> {
 
     fn everything(&mut self) -> rusqlite::Result<()> {
         self.structure()?;
+        for oddity in schema::oddities(self.db)? {
+            self.file(oddity);
+        }
         let named = self.streams()?;
         for (number, name) in &named {
             self.stream(*number, name);
@@ -143,7 +146,8 @@ impl Check<'_> {
         let Found::Record(record) = found else { return };
         self.report.records += 1;
         match &record.body {
-            Body::Gone(_) => self.report.gone += 1,
+            Body::Gone(gone) if gone.body_hash.is_some() => self.report.erased += 1,
+            Body::Gone(_) => self.report.lost += 1,
             Body::Here(body) => {
                 for blob in blob_refs(body.get()) {
                     self.uses += 1;
@@ -189,7 +193,7 @@ impl Check<'_> {
             self.report.blobs += 1;
             let bytes = row.get_ref(1)?;
             if bytes == ValueRef::Null {
-                self.report.gone += 1;
+                self.report.lost += 1;
                 continue;
             }
             let address = rows::hash(row, 0).ok();
@@ -246,6 +250,9 @@ impl Check<'_> {
         if indexed != folded.sessions {
             self.file("the index of session keys is not what the stream names says");
         }
+        let is_named = |id: SessionId| folded.sessions.contains_key(&id.to_string());
+        let sessions: BTreeSet<SessionId> = named.iter().filter_map(|(_, name)| name.session_id()).collect();
+        self.report.unnamed = sessions.into_iter().filter(|id| !is_named(*id)).collect();
         Ok(())
     }
 

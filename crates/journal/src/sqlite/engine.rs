@@ -74,6 +74,7 @@ impl SqliteJournal {
     fn open_now(home: &Home, options: &SqliteOptions) -> Result<Self> {
         let path = home.journal_file();
         let vfs = options.vfs.as_deref();
+        home.sweep();
         backup::finish_restore(home)?;
         let together = home.lock_shared()?;
         if backup::restoring_file(home).exists() {
@@ -298,7 +299,10 @@ impl Journal for SqliteJournal {
             places.iter().try_for_each(|(stream, seq)| erase::erase(commit, stream, *seq, &reason))
         };
         self.queue()?.commit(stubs).await?;
-        self.queue()?.alone(move |writer| index.reset().and_then(|()| erase::scrub(writer))).await
+        let scrubbed =
+            self.queue()?.alone(move |writer| index.reset().and_then(|()| erase::scrub(writer))).await;
+        let path = self.home.journal_file();
+        scrubbed.map_err(|error| Error::NotScrubbed { path, reason: error.to_string() })
     }
 
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {

@@ -41,8 +41,10 @@ pub(crate) fn load(home: &Home) -> Result<Noted> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Noted::of(BTreeMap::new())),
         Err(error) => return Err(io_error(&path, &error)),
     };
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Error::Io { path, reason: format!("the noted heads can't be read: {error}") })
+    serde_json::from_slice(&bytes).map_err(|error| Error::Io {
+        path,
+        reason: format!("the noted heads can't be read ({error}); remove the file, it is made again"),
+    })
 }
 
 /// Notes where these streams end now, by the journal itself.
@@ -83,6 +85,11 @@ pub(crate) fn has_record(journal: &Connection, stream: StreamNumber, head: Head)
 
 /// Notes that a stream is about to be removed. This comes first: a head that is not noted is no harm.
 pub(crate) fn forget(home: &Home, stream: &StreamName) -> Result<()> {
+    let noted = load(home)?;
+    if !noted.heads.contains_key(stream) && !noted.lost.contains_key(stream) {
+        // Most streams that are removed are young; a full disk must not keep them.
+        return Ok(());
+    }
     change(home, |noted| {
         noted.heads.remove(stream);
         noted.lost.remove(stream);

@@ -37,6 +37,7 @@ mod writer;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use backup::{Restored, restore};
@@ -68,6 +69,9 @@ fn open_address(address: &Path, path: &Path, vfs: Option<&str>, access: OpenFlag
     };
     let prepare = |db: Connection| {
         db.busy_timeout(BUSY)?;
+        // A file from elsewhere may have brought some; none of ours has any.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
         // Bytes that were deleted are overwritten (J10); a damaged cell is noticed when it is read (J4).
         db.execute_batch(
             "PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",

@@ -1,5 +1,6 @@
 //! The tables, their formats, and how one format becomes the next.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -84,6 +85,9 @@ pub(crate) enum FileKind {
 /// this may be done.
 pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
     let foreign = |reason: &str| Error::Foreign { path: path.to_owned(), reason: reason.to_owned() };
+    if path.is_dir() {
+        return Err(foreign("it is a folder"));
+    }
     let mut header = [0; 100];
     match File::open(path) {
         Ok(mut file) => file.read_exact(&mut header).map_err(|error| match error.kind() {
@@ -123,7 +127,25 @@ pub(crate) fn connect_to_write(path: &Path, vfs: Option<&str>) -> Result<Access>
 }
 
 fn format_of(db: &Connection) -> rusqlite::Result<u32> {
-    db.pragma_query_value(None, "user_version", |row| row.get(0))
+    db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0).map(i32::cast_unsigned))
+}
+
+/// What of the tables is not as this version makes them for the file's format; of a newer format, nothing is known.
+pub(crate) fn oddities(db: &Connection) -> rusqlite::Result<Vec<String>> {
+    let format = format_of(db)?;
+    let Some(steps) = MIGRATIONS.get(..format as usize) else { return Ok(Vec::new()) };
+    let expected = Connection::open_in_memory()?;
+    expected.execute_batch(&steps.concat())?;
+    let tables = |db: &Connection| -> rusqlite::Result<BTreeMap<String, Option<String>>> {
+        db.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect()
+    };
+    let (found, expected) = (tables(db)?, tables(&expected)?);
+    let surplus = found.iter().filter(|(name, sql)| expected.get(*name) != Some(sql));
+    let missing = expected.keys().filter(|name| !found.contains_key(*name));
+    let surplus = surplus.map(|(name, _)| format!("the {name} is not one that a journal has"));
+    Ok(surplus.chain(missing.map(|name| format!("the {name} is missing"))).collect())
 }
 
 /// Makes an empty journal. It takes its place whole, so a crash leaves either none or all of it; of two processes

@@ -282,7 +282,10 @@ impl Writer {
             .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))
             .map_err(said)?;
         if busy && mode == "TRUNCATE" {
-            return Err(Error::StillInLog { path: self.path.clone() });
+            return Err(Error::Locked {
+                path: self.path.clone(),
+                by: "another process that reads".to_owned(),
+            });
         }
         Ok(())
     }

@@ -352,6 +352,45 @@ async fn what_stands_before_and_after_a_broken_page_can_be_read_and_found() {
     assert!(named(200) && named(broken) && !named(17) && !named(300), "{damage:?}");
 }
 
+/// A file from elsewhere may bring more than records. It is named, and it does nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_that_are_not_ours_are_named_and_triggers_do_nothing() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let trigger = "CREATE TRIGGER evil AFTER INSERT ON records BEGIN UPDATE records SET body = '{}'; END; DROP INDEX record_keys;";
+    rusqlite::Connection::open(home.journal_file()).unwrap().execute_batch(trigger).unwrap();
+
+    let report = verify_home(&home).unwrap();
+    add_notes(&home, "cli:session-1", 1).await;
+    let afterwards = verify_home(&home).unwrap();
+
+    let said: Vec<_> = report.damage.iter().map(ToString::to_string).collect();
+    let expected = [
+        "the file: the trigger evil is not one that a journal has",
+        "the file: the index record_keys is missing",
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(afterwards.damage, report.damage, "no record was touched");
+}
+
+/// What a process that was killed had begun to write goes when the home is next opened.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_written_files_are_swept_when_nobody_uses_the_home() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let left = folder.path().join("journal.db.4711-0.partial");
+    let user = SqliteJournal::open(&home).await.unwrap();
+    std::fs::write(&left, "half").unwrap();
+
+    SqliteJournal::open(&home).await.unwrap().close().await;
+    let while_somebody_is_there = left.exists();
+    user.close().await;
+    SqliteJournal::open(&home).await.unwrap().close().await;
+
+    assert!(while_somebody_is_there, "it may be that one's");
+    assert!(!left.exists());
+}
+
 /// Rule 1: an index can be deleted or damaged at any time and is made again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_or_deleted_search_index_is_made_again() {

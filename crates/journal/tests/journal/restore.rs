@@ -3,6 +3,7 @@
 use longhaul_journal::{Append, Error, Home, Journal, Search, SqliteJournal, resolve, restore};
 use longhaul_protocol::{Note, SessionRecord, StreamName};
 
+use crate::child::Part;
 use crate::conformance::read_all;
 use crate::damage::{a_full_journal, fast_folder};
 
@@ -72,7 +73,7 @@ async fn a_damaged_or_foreign_backup_replaces_nothing() {
     let missing = restore(&home, &folder.path().join("nowhere")).unwrap_err();
 
     assert!(damaged.to_string().contains("seq 21"), "{damaged}");
-    assert!(matches!(foreign, Error::Foreign { .. }), "{foreign}");
+    assert!(foreign.to_string().contains("it is not a Longhaul journal"), "{foreign}");
     assert!(matches!(missing, Error::BadFile { .. }), "{missing}");
     assert_eq!(std::fs::read(home.journal_file()).unwrap(), before);
 }
@@ -110,4 +111,21 @@ async fn a_restore_that_was_cut_short_is_finished_by_the_next_to_open() {
     assert!(!folder.path().join("journal.db.restoring").exists());
     let journal = SqliteJournal::open(&home).await.unwrap();
     assert_eq!(read_all(&journal, &StreamName::names()).await.len(), 4);
+}
+
+/// Another program does not know the home's lock, but it has SQLite's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_does_not_replace_a_file_that_another_program_writes() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let file = backup(&home).await;
+    let before = std::fs::read(home.journal_file()).unwrap();
+    let mut other = Part::start("trouble::keep_the_file_locked", folder.path());
+    let pid = other.hear("locked by").unwrap();
+
+    let refused = restore(&home, &file).unwrap_err();
+    other.kill();
+
+    assert!(refused.to_string().contains(&format!("process {pid}")), "{refused}");
+    assert_eq!(std::fs::read(home.journal_file()).unwrap(), before);
 }

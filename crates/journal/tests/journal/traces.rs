@@ -90,7 +90,7 @@ async fn an_erasure_that_was_held_up_is_finished_by_another() {
     reader.execute_batch("ROLLBACK").unwrap();
     erase_record(&journal, session, 1, "a secret").await.unwrap();
 
-    assert!(matches!(held_up, Err(Error::StillInLog { .. })), "{held_up:?}");
+    assert!(matches!(held_up, Err(Error::NotScrubbed { .. })), "{held_up:?}");
     for path in files_below(folder.path()).into_iter().filter(|path| path.is_file()) {
         let bytes = std::fs::read(&path).unwrap();
         assert!(!bytes.windows(11).any(|window| window == b"xyzzysecret"), "{} still has it", path.display());
