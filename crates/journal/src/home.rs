@@ -118,7 +118,7 @@ impl Home {
             match file.try_lock() {
                 Ok(()) => return Ok(HomeLock { _file: file }),
                 Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
-                    std::thread::sleep(PATIENCE / 10)
+                    std::thread::sleep(PATIENCE / 10);
                 }
                 Err(TryLockError::WouldBlock) => {
                     let by =

@@ -146,7 +146,7 @@ pub(crate) struct Writer {
     /// How long the log was when it was last moved to the file: while somebody reads, it can't begin anew.
     checkpointed: u32,
     touched: BTreeSet<StreamName>,
-    noted_at: Instant,
+    noted_at: Option<Instant>,
 }
 
 impl Writer {
@@ -177,7 +177,7 @@ impl Writer {
             log_pages,
             checkpointed: 0,
             touched: BTreeSet::new(),
-            noted_at: Instant::now(),
+            noted_at: None,
         };
         let (sender, orders) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -268,7 +268,7 @@ impl Writer {
             self.checkpointed = pages;
             // A checkpoint that can't be made now is made later; what was committed is in the log.
             let _ = self.checkpoint("PASSIVE");
-            if self.noted_at.elapsed() >= NOTE_EVERY {
+            if self.noted_at.is_none_or(|at| at.elapsed() >= NOTE_EVERY) {
                 self.note_heads();
             }
         }
@@ -291,7 +291,7 @@ impl Writer {
     }
 
     fn note_heads(&mut self) {
-        self.noted_at = Instant::now();
+        self.noted_at = Some(Instant::now());
         // What can't be noted now is kept for the next time.
         if !self.touched.is_empty() && heads::note(&self.home, &self.db, &self.touched).is_ok() {
             self.touched.clear();
