@@ -284,6 +284,24 @@ fn a_refused_import_makes_no_home() {
     assert!(!desk.home().exists());
 }
 
+/// A file of one endless line is refused without being read into memory: the process may have far less than it.
+#[test]
+fn a_huge_line_is_refused_without_much_memory() {
+    let desk = Desk::with_a_session();
+    let huge = desk.file("huge.jsonl");
+    std::fs::File::create(&huge).unwrap().set_len(4 << 30).unwrap();
+    let script = r#"ulimit -v 600000; exec "$0" sessions import "$1""#;
+
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_longhaul"), &huge])
+        .env("LONGHAUL_HOME", desk.home())
+        .output()
+        .unwrap();
+
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("line 1: the line is cut off, or longer"), "{}", said(&output));
+}
+
 /// What is not a file is written to, not replaced; a link leads to what is replaced.
 #[test]
 fn an_export_goes_through_pipes_and_links() {

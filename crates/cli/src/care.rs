@@ -60,7 +60,7 @@ fn tell_verified(home: &Home, report: &Report, salvaged: Option<&(&Path, Salvage
     tell(&report.damage)?;
     for id in &report.unnamed {
         line(format!(
-            "  session {id} has no name: an import of it was cut short; import it again to finish"
+            "  session {id} has no name: an import of it goes on or was cut short (import it again), or its name is lost"
         ))?;
     }
     match salvaged {

@@ -37,9 +37,7 @@ pub(crate) async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
 
 async fn play(folder: &Path) -> anyhow::Result<u8> {
     line("Longhaul is being built. The turn itself (a model, its tools, its commands) is not there yet.")?;
-    line(
-        "What is there is the journal in which all of it will live. This demo is real and nothing in it is scripted:",
-    )?;
+    line("What is there is the journal in which all of it will live. Nothing in this demo is scripted:")?;
     line("another process appends records as fast as it can, each one on disk before it is acknowledged;")?;
     line(format!(
         "it is killed with SIGKILL in the middle, {KILLS} times, and each time another one goes on.\n"

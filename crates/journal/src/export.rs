@@ -144,12 +144,17 @@ pub async fn import_session(journal: &dyn Journal, file: &Path, key: Option<&str
         journal.release(&lease).await?;
         return Err(refused);
     }
-    let brought = bring(journal, &lease, file, header, key).await;
-    if brought.is_err() && key_of(journal, header.id).await?.is_none() {
-        remove_all(journal, &lease, header).await?;
+    if let Err(error) = bring(journal, &lease, file, header, key).await {
+        // Whoever has taken over goes on with what is there. What can't be undone now, the next import removes; what
+        // stood in the way is what the caller needs to know.
+        let is_ours = !matches!(error, Error::Fenced { .. });
+        if is_ours && matches!(key_of(journal, header.id).await, Ok(None)) {
+            let _ = remove_all(journal, &lease, header).await;
+        }
+        let _ = journal.release(&lease).await;
+        return Err(error);
     }
     journal.release(&lease).await?;
-    brought?;
     Ok(Imported { key: key.to_owned(), id: header.id, records: verified.records, blobs: verified.blobs })
 }
 
@@ -211,12 +216,15 @@ async fn bring(journal: &dyn Journal, lease: &Lease, file: &Path, header: &Heade
         bytes += line.len();
         match lines.parse(&line)? {
             Line::Blob(blob) => blobs.push(blob),
-            Line::Record(record) => records.push(record),
+            Line::Record(record) => {
+                records.push(record);
+                // Only here: a blob must come with the record that refers to it.
+                if bytes > Page::default().bytes {
+                    journal.adopt(lease, std::mem::take(&mut records), std::mem::take(&mut blobs)).await?;
+                    bytes = 0;
+                }
+            }
             Line::End(_) => break,
-        }
-        if bytes > Page::default().bytes && !records.is_empty() {
-            journal.adopt(lease, std::mem::take(&mut records), std::mem::take(&mut blobs)).await?;
-            bytes = 0;
         }
     }
     journal.adopt(lease, records, blobs).await?;

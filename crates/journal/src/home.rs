@@ -137,10 +137,8 @@ impl Home {
             return;
         }
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        for path in entries.map(|entry| entry.path()) {
-            if path.to_string_lossy().contains(".partial") && fs::remove_file(&path).is_err() {
-                let _ = fs::remove_dir_all(&path);
-            }
+        for entry in entries.filter(|entry| Partial::is_name_of_one(&entry.file_name().to_string_lossy())) {
+            let _ = fs::remove_file(entry.path());
         }
     }
 
@@ -270,6 +268,17 @@ impl Partial {
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Whether a file of this name, or what SQLite keeps beside one, was prepared so: `….<pid>-<number>.partial`.
+    fn is_name_of_one(name: &str) -> bool {
+        let stem = ["", "-journal", "-wal", "-shm"]
+            .iter()
+            .find_map(|ending| name.strip_suffix(ending)?.strip_suffix(".partial"));
+        let numbers =
+            stem.and_then(|stem| stem.rsplit_once('.')).and_then(|(_, numbers)| numbers.split_once('-'));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        numbers.is_some_and(|(pid, number)| is_number(pid) && is_number(number))
     }
 }
 

@@ -65,7 +65,8 @@ impl Prepared {
             head = Head { seq, hash };
             let record =
                 Record { stream: stream.clone(), seq, at, kind, key, body: Body::Here(body), prev, hash };
-            insert(commit, number, &record, &refs, &given)?;
+            require_blobs(commit, &stream, &refs, &given, has_blob)?;
+            insert(commit, number, &record, &refs)?;
             placed.push(record);
         }
         drop_unused(commit, &given)?;
@@ -99,24 +100,16 @@ pub(crate) fn adopt(
         }
         let refs: Vec<Hash> =
             record.text().map(blob_refs).unwrap_or_default().iter().map(|blob| blob.hash).collect();
-        insert(commit, number, &record, &refs, &given)?;
+        require_blobs(commit, &record.stream, &refs, &given, knows_blob)?;
+        insert(commit, number, &record, &refs)?;
     }
     drop_unused(commit, &given)
 }
 
-fn insert(
-    commit: &mut Commit<'_>,
-    number: StreamNumber,
-    record: &Record,
-    refs: &[Hash],
-    given: &[Hash],
-) -> Result<()> {
+fn insert(commit: &mut Commit<'_>, number: StreamNumber, record: &Record, refs: &[Hash]) -> Result<()> {
     let row = number.row(record.seq);
     commit.sql(write_record(commit.db, row, record))?;
     for blob in refs {
-        if !given.contains(blob) && !commit.sql(has_blob(commit.db, *blob))? {
-            return Err(Error::MissingBlob { stream: record.stream.clone(), hash: *blob });
-        }
         commit.sql(write_use(commit.db, *blob, row))?;
     }
     if record.stream == StreamName::names()
@@ -163,6 +156,27 @@ pub(crate) fn rename(db: &Connection, change: &NameChange) -> rusqlite::Result<u
             db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id.to_string()])
         }
     }
+}
+
+/// Refuses a record that refers to a blob which neither came along nor is there.
+fn require_blobs(
+    commit: &Commit<'_>,
+    stream: &StreamName,
+    refs: &[Hash],
+    given: &[Hash],
+    is_there: fn(&Connection, Hash) -> rusqlite::Result<bool>,
+) -> Result<()> {
+    for hash in refs.iter().filter(|blob| !given.contains(blob)) {
+        if !commit.sql(is_there(commit.db, *hash))? {
+            return Err(Error::MissingBlob { stream: stream.clone(), hash: *hash });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a blob is known, be it as one that was lost.
+fn knows_blob(db: &Connection, hash: Hash) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?.exists([hash.as_bytes()])
 }
 
 /// Whether the bytes of a blob are there; of one that a salvage has not found, only its address is.

@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use crate::home::{Home, Partial, beside, create_new, io_error, path_text, publish, sync_folder_of};
 use crate::sqlite::heads::Noted;
+use crate::sqlite::presence::Presence;
 use crate::sqlite::readers::{connect_at_rest, connect_to_read, is_at_rest};
 use crate::sqlite::schema::{self, FORMAT, FileKind};
 use crate::sqlite::{check, connect, failure, heads, rows, writer};
@@ -45,6 +46,9 @@ fn copy_to(db: &Connection, file: &Path) -> Result<()> {
 /// Replaces a home's journal by a backup, after reading all of it. The old one is kept in the trash.
 pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
     let bad = |reason: String| Error::BadFile { path: file.to_owned(), reason };
+    if Presence::is_open(file) {
+        return Err(bad("it is open in this process".to_owned()));
+    }
     let kind = schema::file_kind(file).map_err(|error| match error {
         Error::Foreign { reason, .. } => bad(format!("it is not a Longhaul journal ({reason})")),
         other => other,
@@ -114,10 +118,7 @@ fn set_write_ahead(path: &Path) -> Result<()> {
 fn replace(home: &Home) -> Result<Option<PathBuf>> {
     let (path, restoring) = (home.journal_file(), restoring_file(home));
     let said = |error: std::io::Error| io_error(&path, &error);
-    let kept = match path.exists() {
-        false => None,
-        true => Some(keep_old(home).map_err(said)?),
-    };
+    let kept = keep_old(home).map_err(said)?;
     heads::write(home, &Noted::of(heads_in(&restoring)?))?;
     for cached in ["search.db", "search.db-wal", "search.db-shm"] {
         let _ = fs::remove_file(home.folder().join("cache").join(cached));
@@ -126,18 +127,26 @@ fn replace(home: &Home) -> Result<Option<PathBuf>> {
     Ok(kept)
 }
 
-/// Keeps the old journal in the trash, its log with it: left behind, the log would be played into the new file.
-fn keep_old(home: &Home) -> std::io::Result<PathBuf> {
+/// Keeps the old journal in the trash, and its log with it, also where only the log is left: left behind, it would be
+/// played into the new file.
+fn keep_old(home: &Home) -> std::io::Result<Option<PathBuf>> {
     let path = home.journal_file();
+    let log = beside(&path, "-wal");
+    if !path.exists() && !log.exists() {
+        return Ok(None);
+    }
     let trash = home.subfolder("trash").map_err(std::io::Error::other)?;
     let kept = trash.join(format!("journal-{}.db", writer::now().0));
-    fs::hard_link(&path, &kept)?;
-    let log = beside(&path, "-wal");
+    if path.exists() {
+        fs::hard_link(&path, &kept)?;
+    }
     if log.exists() {
         fs::rename(&log, beside(&kept, "-wal"))?;
     }
     let _ = fs::remove_file(beside(&path, "-shm"));
-    Ok(kept)
+    sync_folder_of(&kept)?;
+    sync_folder_of(&path)?;
+    Ok(Some(kept))
 }
 
 fn heads_in(path: &Path) -> Result<BTreeMap<StreamName, Head>> {

@@ -14,6 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::home::{Partial, beside, create_new, io_error, private, publish};
 use crate::sqlite::finds::{Row, Source, Streams};
+use crate::sqlite::presence::Presence;
 use crate::sqlite::readers::connect_to_read;
 use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::{append, check, connect, failure, heads, mend, schema};
@@ -35,6 +36,11 @@ pub struct Salvaged {
 pub fn salvage(home: &Home, file: &Path) -> Result<Salvaged> {
     if file.exists() {
         return Err(Error::Exists { path: file.to_owned() });
+    }
+    let journal = home.journal_file();
+    if Presence::is_open(&journal) {
+        let (home, why, by) = (home.folder().to_owned(), "a salvage", "this process itself".to_owned());
+        return Err(Error::InUse { home, why, by });
     }
     // So that no restore puts another journal in its place meanwhile.
     let _together = home.lock_shared()?;
@@ -73,13 +79,19 @@ fn copy_journal(journal: &Path, copy: &Path) -> Result<()> {
         let mut header = [0; 32];
         File::open(&log).and_then(|log| log.read_exact_at(&mut header, 0)).ok().map(|()| header)
     };
+    let copied_log = beside(copy, "-wal");
     for _ in 0..ATTEMPTS_TO_COPY {
+        // The log of an attempt that came to nothing would be played over a newer copy.
+        let _ = std::fs::remove_file(&copied_log);
         let before = beginning();
         copy_blocks(journal, copy)?;
         if before.is_none() && beginning().is_none() {
             break;
         }
-        copy_blocks(&log, &beside(copy, "-wal"))?;
+        // A log that has just gone has been moved to the file.
+        if log.exists() {
+            copy_blocks(&log, &copied_log)?;
+        }
         if before == beginning() {
             break;
         }

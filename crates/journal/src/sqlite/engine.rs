@@ -10,11 +10,11 @@ use longhaul_protocol::{Hash, Record, Seq, StreamName};
 use tokio::sync::OnceCell;
 
 use crate::chain::ChainCheck;
-use crate::home::{Home, HomeLock, beside};
+use crate::home::{Home, beside};
 use crate::sqlite::append::{Prepared, adopt};
 use crate::sqlite::doorbell::{self, Doorbell};
 use crate::sqlite::index::Index;
-use crate::sqlite::presence::Presence;
+use crate::sqlite::presence::{Presence, Ties};
 use crate::sqlite::readers::Readers;
 use crate::sqlite::rows::{self, Found, StreamNumber};
 use crate::sqlite::schema::{self, Access, FileKind};
@@ -35,9 +35,6 @@ pub struct SqliteJournal {
     queue: std::result::Result<Queue, Error>,
     thread: Mutex<Option<JoinHandle<()>>>,
     doorbell: OnceCell<Doorbell>,
-    together: Mutex<Option<HomeLock>>,
-    /// After everything that uses the file.
-    _presence: Presence,
 }
 
 /// What can be set, mostly for tests: the defaults are for everybody.
@@ -89,13 +86,14 @@ impl SqliteJournal {
                 None => schema::create(&path, vfs),
             },
         })?;
+        let ties = Arc::new(Ties { _together: together, _presence: presence });
         let (queue, thread) = match schema::connect_to_write(&path, vfs) {
             Ok(Access::Current(db)) => {
-                let (queue, thread) = Writer::start(home, db, options)?;
+                let (queue, thread) = Writer::start(home, db, options, Arc::clone(&ties))?;
                 (Ok(queue), Some(thread))
             }
             Ok(Access::Older) => {
-                drop((together, presence));
+                drop(ties);
                 schema::migrate(home, vfs)?;
                 return Self::open_now(home, options);
             }
@@ -105,14 +103,12 @@ impl SqliteJournal {
         };
         Ok(Self {
             home: home.clone(),
-            readers: Readers::new(&path, vfs),
-            long_readers: Readers::new(&path, vfs),
+            readers: Readers::new(&path, vfs, &ties),
+            long_readers: Readers::new(&path, vfs, &ties),
             index: Arc::new(Index::new(home)),
             queue,
             thread: Mutex::new(thread),
             doorbell: OnceCell::new(),
-            together: Mutex::new(together),
-            _presence: presence,
         })
     }
 
@@ -153,10 +149,6 @@ impl SqliteJournal {
             queue.close();
         }
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn let_go_of_the_home(&self) {
-        drop(self.together.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -306,12 +298,17 @@ impl Journal for SqliteJournal {
     }
 
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
-        if self.of_stream(stream, false, |_, _| Ok(true)).await? {
+        let (name, shown) = (stream.clone(), lease.cloned());
+        self.queue()?.commit(move |commit| erase::may_remove(commit, &name, shown.as_ref())).await?;
+        let forget_head = || {
             let (name, home) = (stream.clone(), self.home.clone());
-            self.queue()?.alone(move |_| heads::forget(&home, &name)).await?;
-        }
-        let (name, lease) = (stream.clone(), lease.cloned());
-        self.queue()?.commit(move |commit| erase::remove(commit, &name, lease.as_ref())).await?;
+            move |_: &mut Writer| heads::forget(&home, &name)
+        };
+        // Before, so that a crash leaves no head of a stream that is gone; after, for whoever noted it meanwhile.
+        self.queue()?.alone(forget_head()).await?;
+        let (name, shown) = (stream.clone(), lease.cloned());
+        self.queue()?.commit(move |commit| erase::remove(commit, &name, shown.as_ref())).await?;
+        self.queue()?.alone(forget_head()).await?;
         let (name, index) = (stream.clone(), Arc::clone(&self.index));
         self.queue()?.alone(move |_| index.forget(&name)).await
     }
@@ -340,6 +337,5 @@ impl Journal for SqliteJournal {
         if let Some(thread) = self.shut() {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
-        self.let_go_of_the_home();
     }
 }

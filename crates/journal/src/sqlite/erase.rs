@@ -55,6 +55,14 @@ fn drop_uses(db: &Connection, from: i64, before: i64) -> rusqlite::Result<()> {
     blobs.into_iter().try_for_each(|blob| drop_blob_if_unused(db, Hash::from_bytes(blob)).map(|_| ()))
 }
 
+/// Whether a stream may be removed by whoever shows this.
+pub(crate) fn may_remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
+    match commit.sql(rows::number_of(commit.db, stream))? {
+        Some(number) => lease::check(commit, number, stream, lease),
+        None => Ok(()),
+    }
+}
+
 /// Removes a stream with all its records.
 pub(crate) fn remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
     let Some(number) = commit.sql(rows::number_of(commit.db, stream))? else { return Ok(()) };

@@ -82,13 +82,19 @@ impl Index {
         if !self.path.exists() {
             return Ok(());
         }
-        self.with(|db| {
+        let held_up: bool = self.with(|db| {
             let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             change.execute_batch(DROP_TABLES)?;
             change.execute_batch(TABLES)?;
             change.commit()?;
-            Ok(db.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?)
-        })
+            db.execute_batch("VACUUM")?;
+            Ok(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
+        })?;
+        if held_up {
+            let by = "another process that searches".to_owned();
+            return Err(Error::Locked { path: self.path.clone(), by });
+        }
+        Ok(())
     }
 
     /// Forgets a stream that was removed, if it knows it.
@@ -277,13 +283,14 @@ fn look(db: &Connection, search: &Search, cursors: &Cursors) -> Tried<Vec<(Strea
     if terms.is_empty() {
         return Ok(Vec::new());
     }
+    let moment = db.unchecked_transaction()?;
     let everywhere = [(0, i64::MAX)];
     let ranges: Vec<(i64, i64)> = if search.streams.is_empty() {
         everywhere.to_vec()
     } else {
         cursors.iter().map(|(cursor, ..)| (cursor.row(0), cursor.end())).collect()
     };
-    let mut statement = db.prepare_cached(
+    let mut statement = moment.prepare_cached(
         "SELECT rowid, rank FROM entries WHERE entries MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rank LIMIT ?4",
     )?;
     let mut ranked: Vec<(f64, i64)> = Vec::new();
@@ -297,7 +304,9 @@ fn look(db: &Connection, search: &Search, cursors: &Cursors) -> Tried<Vec<(Strea
     let known = |(_, row)| {
         let (cursor, seq) = StreamNumber::of_row(row);
         let (_, number, name) = cursors.iter().find(|(known, ..)| *known == cursor)?;
-        Some((*number, name.clone(), seq))
+        // Another process may have begun the index anew meanwhile, and numbered the streams otherwise.
+        let still = self::cursor(&moment, name).ok()??;
+        (still.0 == cursor).then(|| (*number, name.clone(), seq))
     };
     Ok(ranked.into_iter().filter_map(known).take(search.limit).collect())
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::Result;
+use crate::home::HomeLock;
 
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::default);
 
@@ -26,6 +27,12 @@ impl Presence {
         *open.entry(path.to_owned()).or_default() += 1;
         Ok(Self(path.to_owned()))
     }
+
+    /// Whether this process has the journal open.
+    pub(crate) fn is_open(path: &Path) -> bool {
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        path.canonicalize().is_ok_and(|path| open.contains_key(&path))
+    }
 }
 
 impl Drop for Presence {
@@ -38,4 +45,12 @@ impl Drop for Presence {
             }
         }
     }
+}
+
+/// What a process holds while any of its connections to a journal is open: each connection has a share, so it ends with
+/// the last of them, however that comes about.
+#[derive(Debug)]
+pub(crate) struct Ties {
+    pub(crate) _together: Option<HomeLock>,
+    pub(crate) _presence: Presence,
 }

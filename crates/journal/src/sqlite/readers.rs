@@ -1,12 +1,13 @@
 //! A small pool of connections for reading. Readers never wait for the writer, and the writer never for them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::home::{beside, path_text};
+use crate::sqlite::presence::Ties;
 use crate::sqlite::{failure, open, open_address};
 use crate::{Error, Result};
 
@@ -20,14 +21,28 @@ pub(crate) struct Readers(Arc<Pool>);
 struct Pool {
     path: PathBuf,
     vfs: Option<String>,
-    idle: Mutex<Vec<Connection>>,
+    state: Mutex<State>,
     turns: Arc<Semaphore>,
 }
 
+#[derive(Default)]
+struct State {
+    idle: Vec<Reader>,
+    /// None when the pool is closed.
+    ties: Option<Arc<Ties>>,
+}
+
+/// A connection with its share of what the process holds; the connection goes first.
+struct Reader {
+    db: Connection,
+    _ties: Arc<Ties>,
+}
+
 impl Readers {
-    pub(crate) fn new(path: &Path, vfs: Option<&str>) -> Self {
+    pub(crate) fn new(path: &Path, vfs: Option<&str>, ties: &Arc<Ties>) -> Self {
         let (path, vfs) = (path.to_owned(), vfs.map(str::to_owned));
-        Self(Arc::new(Pool { path, vfs, idle: Mutex::default(), turns: Arc::new(Semaphore::new(READERS)) }))
+        let state = Mutex::new(State { idle: Vec::new(), ties: Some(Arc::clone(ties)) });
+        Self(Arc::new(Pool { path, vfs, state, turns: Arc::new(Semaphore::new(READERS)) }))
     }
 
     /// Reads with a connection of its own, off the async threads.
@@ -49,33 +64,42 @@ impl Readers {
         let done = tokio::task::spawn_blocking(move || {
             // It is held to the end even if whoever asked has gone away.
             let _turn = turn;
-            let db = pool.take()?;
-            let answer = act(&db);
-            pool.give_back(db);
+            let reader = pool.take()?;
+            let answer = act(&reader.db);
+            pool.give_back(reader);
             answer
         });
         done.await.map_err(|_| Error::Closed)?
     }
 
-    /// Lets go of every connection; reads that come later are refused.
+    /// Lets go of every connection; reads that come later are refused, and those under way let go when they are done.
     pub(crate) fn close(&self) {
-        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.turns.close();
-        idle.clear();
+        *self.0.state() = State::default();
     }
 }
 
 impl Pool {
-    fn give_back(&self, db: Connection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.turns.is_closed() {
-            idle.push(db);
-        }
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Result<Connection> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| connect_to_read(&self.path, self.vfs.as_deref()), Ok)
+    fn take(&self) -> Result<Reader> {
+        let ties = {
+            let mut state = self.state();
+            if let Some(reader) = state.idle.pop() {
+                return Ok(reader);
+            }
+            state.ties.clone().ok_or(Error::Closed)?
+        };
+        Ok(Reader { db: connect_to_read(&self.path, self.vfs.as_deref())?, _ties: ties })
+    }
+
+    fn give_back(&self, reader: Reader) {
+        let mut state = self.state();
+        if state.ties.is_some() {
+            state.idle.push(reader);
+        }
     }
 }
 

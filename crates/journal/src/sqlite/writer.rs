@@ -14,6 +14,7 @@ use longhaul_protocol::{At, StreamName};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use crate::sqlite::presence::Ties;
 use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::{SqliteOptions, failure, heads};
 use crate::{Error, Holder, Home, Result};
@@ -155,6 +156,7 @@ impl Writer {
         home: &Home,
         mut db: Connection,
         options: &SqliteOptions,
+        ties: Arc<Ties>,
     ) -> Result<(Queue, JoinHandle<()>)> {
         let path = home.journal_file();
         let said = |error| failure(&path, &error);
@@ -182,7 +184,11 @@ impl Writer {
         let (sender, orders) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || writer.run(&orders))
+            .spawn(move || {
+                writer.run(&orders);
+                // Only now that its connection is closed.
+                drop(ties);
+            })
             .map_err(|error| Error::Io { path, reason: error.to_string() })?;
         Ok((Queue(sender), thread))
     }

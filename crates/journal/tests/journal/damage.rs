@@ -379,8 +379,10 @@ async fn half_written_files_are_swept_when_nobody_uses_the_home() {
     let folder = fast_folder();
     let home = a_full_journal(folder.path()).await;
     let left = folder.path().join("journal.db.4711-0.partial");
+    let theirs = folder.path().join("my.partial.notes");
     let user = SqliteJournal::open(&home).await.unwrap();
     std::fs::write(&left, "half").unwrap();
+    std::fs::write(&theirs, "whole").unwrap();
 
     SqliteJournal::open(&home).await.unwrap().close().await;
     let while_somebody_is_there = left.exists();
@@ -389,6 +391,20 @@ async fn half_written_files_are_swept_when_nobody_uses_the_home() {
 
     assert!(while_somebody_is_there, "it may be that one's");
     assert!(!left.exists());
+    assert!(theirs.exists(), "what we did not make is not ours to remove");
+}
+
+/// Where the home lies says nothing about what is in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_home_in_a_folder_with_an_unlucky_name_is_not_swept_away() {
+    let folder = fast_folder();
+    let home = a_full_journal(&folder.path().join("x.1-1.partial")).await;
+
+    let report = verify_home(&home).unwrap();
+    SqliteJournal::open(&home).await.unwrap().close().await;
+
+    assert!(report.records > 100);
+    assert_eq!(verify_home(&home).unwrap(), report);
 }
 
 /// Rule 1: an index can be deleted or damaged at any time and is made again.

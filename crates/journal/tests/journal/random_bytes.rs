@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use longhaul_journal::{Error, Home, SqliteJournal, import_session};
+use longhaul_journal::{Error, Home, Journal, SqliteJournal, import_session};
 use longhaul_protocol::{
     ExtractRecord, InboxRecord, MemoryRecord, NamesRecord, Record, SessionRecord, blob_refs,
 };
@@ -95,7 +95,9 @@ proptest! {
 #[tokio::main(flavor = "current_thread")]
 async fn import(folder: &tempfile::TempDir, file: &std::path::Path) -> Result<(), Error> {
     let journal = SqliteJournal::open(&Home::create(&folder.path().join("home"))?).await?;
-    import_session(&journal, file, None).await.map(|_| ())
+    let answer = import_session(&journal, file, None).await.map(|_| ());
+    assert_eq!(journal.streams().await?, [], "nothing was changed");
+    answer
 }
 
 /// Deeply nested JSON ends with an error, not with the stack.

@@ -113,6 +113,61 @@ async fn a_restore_that_was_cut_short_is_finished_by_the_next_to_open() {
     assert_eq!(read_all(&journal, &StreamName::names()).await.len(), 4);
 }
 
+/// Where the journal is gone and only its log is left, the log goes to the trash too.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_journal_that_is_gone_is_not_played_into_the_restored_one() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let file = backup(&home).await;
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let stream = StreamName::session(resolve(&journal, "cli:session-0").await.unwrap().id);
+    for _ in 0..50 {
+        let note = SessionRecord::Note(Note { text: "only in the log".into() }).encode();
+        journal.append(Append::to(&stream).record(note)).await.unwrap();
+    }
+    let log = std::fs::read(folder.path().join("journal.db-wal")).unwrap();
+    journal.close().await;
+    std::fs::remove_file(home.journal_file()).unwrap();
+    std::fs::write(folder.path().join("journal.db-wal"), log).unwrap();
+
+    let refused = SqliteJournal::open(&home).await.err().unwrap();
+    restore(&home, &file).unwrap();
+
+    assert!(matches!(refused, Error::Missing { .. }), "{refused}");
+    assert_eq!(head_of(&home, "cli:session-0").await, 41);
+}
+
+/// A close that nobody waits for still keeps the home until the writer has left.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_home_is_let_go_only_when_the_last_connection_is() {
+    let folder = fast_folder();
+    let home = a_full_journal(folder.path()).await;
+    let file = backup(&home).await;
+
+    for _ in 0..20 {
+        let journal = std::sync::Arc::new(SqliteJournal::open(&home).await.unwrap());
+        let stream = StreamName::session(resolve(&*journal, "cli:session-0").await.unwrap().id);
+        let busy: Vec<_> = (0..50)
+            .map(|_| {
+                let (journal, stream) = (journal.clone(), stream.clone());
+                let note = SessionRecord::Note(Note { text: "late".into() }).encode();
+                tokio::spawn(async move { drop(journal.append(Append::to(&stream).record(note)).await) })
+            })
+            .collect();
+        let _ = tokio::time::timeout(std::time::Duration::ZERO, journal.close()).await;
+        drop(journal);
+        while let Err(Error::InUse { .. }) = restore(&home, &file) {}
+        for task in busy {
+            task.await.unwrap();
+        }
+        assert_eq!(
+            head_of(&home, "cli:session-0").await,
+            41,
+            "and the noted heads are those of the restored one"
+        );
+    }
+}
+
 /// Another program does not know the home's lock, but it has SQLite's.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_does_not_replace_a_file_that_another_program_writes() {

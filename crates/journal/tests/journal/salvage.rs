@@ -348,7 +348,6 @@ async fn a_lost_blob_is_reported_with_the_record_that_refers_to_it() {
     assert_eq!((salvaged.report.erased, salvaged.report.lost), (1, 1));
 }
 
-/// A journal that never moves its log to the file by itself.
 /// J1: a blob that was lost comes back with the next append that brings it; an append that only refers to it is
 /// refused, and an export of what is left can be imported.
 #[tokio::test(flavor = "multi_thread")]
@@ -391,6 +390,7 @@ async fn a_lost_blob_that_comes_again_is_there_again() {
     assert!(elsewhere.verify().await.unwrap().is_sound());
 }
 
+/// A journal that never moves its log to the file by itself.
 async fn open_keeping_the_log(home: &Home) -> SqliteJournal {
     let options = SqliteOptions { checkpoint_pages: u32::MAX, ..SqliteOptions::default() };
     SqliteJournal::open_with(home, options).await.unwrap()
@@ -405,15 +405,36 @@ async fn what_is_only_in_the_log_is_brought_out_too() {
     let session = name_session(&journal, "test:log").await.unwrap();
     write_session(&journal, session, 1).await;
     let original = Content::of(&journal).await;
-    let before = files_of(&home);
+    let crashed = as_if_crashed(&home, &folder.path().join("crashed"));
+    let before = files_of(&crashed);
     let file = folder.path().join("salvaged.db");
 
-    let salvaged = salvage(&home, &file).unwrap();
+    let salvaged = salvage(&crashed, &file).unwrap();
+    let while_open_here = salvage(&home, &folder.path().join("another.db"));
 
     assert_eq!(salvaged.lost, []);
     assert_eq!(Content::of_file(&file).await, original);
-    assert_eq!(files_of(&home), before);
+    assert_eq!(
+        files_of(&crashed)
+            .into_iter()
+            .filter(|(path, _)| before.contains_key(path))
+            .collect::<BTreeMap<_, _>>(),
+        before
+    );
+    assert!(
+        matches!(while_open_here, Err(Error::InUse { .. })),
+        "it would cost this process its locks: {while_open_here:?}"
+    );
     journal.close().await;
+}
+
+/// The home as it would be had the power gone: the file and its log as they are now.
+fn as_if_crashed(home: &Home, folder: &Path) -> Home {
+    let crashed = Home::create(folder).unwrap();
+    for name in ["journal.db", "journal.db-wal"] {
+        fs::copy(home.folder().join(name), crashed.folder().join(name)).unwrap();
+    }
+    crashed
 }
 
 /// J4: a first page that can't be read keeps SQLite from reading anything, but not from moving the log.
@@ -426,11 +447,7 @@ async fn what_is_only_in_the_log_is_brought_out_though_the_first_page_is_damaged
     put(&journal, session, InboxRecord::Input(an_input("the last one".to_owned())).encode()).await.unwrap();
     let original = Content::of(&journal).await;
     for (case, damage) in [0..100, 100..PAGE, 0..PAGE].into_iter().enumerate() {
-        // As if the power had gone: the file and its log as they are now.
-        let crashed = Home::create(&folder.path().join(format!("crashed {case}"))).unwrap();
-        for name in ["journal.db", "journal.db-wal"] {
-            fs::copy(home.folder().join(name), crashed.folder().join(name)).unwrap();
-        }
+        let crashed = as_if_crashed(&home, &folder.path().join(format!("crashed {case}")));
         change_file(&crashed.journal_file(), |bytes| bytes[damage].fill(0xff));
         let file = folder.path().join(format!("{case}.db"));
 

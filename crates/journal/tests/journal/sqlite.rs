@@ -77,6 +77,7 @@ conformance::conformance! { SqliteHome::new();
     an_input_put_twice_is_one_input
     an_export_comes_back_as_it_was
     an_export_with_one_changed_byte_is_refused
+    an_export_with_large_blobs_comes_back
     of_two_imports_of_one_session_at_once_one_succeeds
     a_backup_is_consistent_while_others_write
 }

@@ -5,8 +5,8 @@ use longhaul_journal::{
     resolve,
 };
 use longhaul_protocol::{
-    BlobRef, EpochReason, EpochStarted, InboxRecord, Input, InputId, JoinMode, NamesRecord, SessionDeleted,
-    SessionId, SessionRecord, SessionRenamed, SessionTrashed, StreamName,
+    BlobRef, EpochReason, EpochStarted, Image, InboxRecord, Input, InputId, JoinMode, NamesRecord, NewRecord,
+    SessionDeleted, SessionId, SessionRecord, SessionRenamed, SessionTrashed, StreamName,
 };
 
 use super::{Place, a_stream, append_notes, read_all};
@@ -208,6 +208,32 @@ pub(crate) async fn an_export_with_one_changed_byte_is_refused(place: &impl Plac
 
     assert_eq!(journal.head(&StreamName::session(id)).await.unwrap(), Head::EMPTY, "nothing was changed");
     assert_eq!(journal.head(&StreamName::names()).await.unwrap().seq, names_before.seq + 1);
+}
+
+/// An import comes in parts, and a blob stays with the record that refers to it, however large.
+pub(crate) async fn an_export_with_large_blobs_comes_back(place: &impl Place) {
+    let journal = place.open().await;
+    let key = a_key("cli");
+    let id = name_session(&*journal, &key).await.unwrap();
+    let stream = StreamName::session(id);
+    for number in 0..3_u8 {
+        append_notes(&*journal, &stream, &["small"]).await;
+        let bytes = vec![number; 2 << 20];
+        let image = Image { data: BlobRef::to(&bytes, "image/png") };
+        let body = serde_json::value::to_raw_value(&serde_json::json!({ "image": image })).unwrap();
+        let record = NewRecord { kind: "from_the_future".into(), body, key: None };
+        journal.append(Append::to(&stream).record(record).blob(Blob::new(bytes))).await.unwrap();
+    }
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    export_session(&*journal, &key, file.as_file_mut()).await.unwrap();
+    say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+    journal.remove(&stream, None).await.unwrap();
+
+    let imported = import_session(&*journal, file.path(), None).await.unwrap();
+
+    assert_eq!((imported.records, imported.blobs), (6, 3));
+    let hash = Blob::new(vec![2; 2 << 20]).hash();
+    assert_eq!(journal.blob(hash).await.unwrap().len(), 2 << 20);
 }
 
 /// Two that import the same file never harm each other: one brings the session, the other is refused.
