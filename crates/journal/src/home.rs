@@ -7,8 +7,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::{Error, Result};
 
@@ -136,7 +137,8 @@ impl Home {
         if file.try_lock().is_err() {
             return;
         }
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let folders = ["", "run", "cache"].map(|name| fs::read_dir(self.folder.join(name)));
+        let entries = folders.into_iter().flatten().flatten().flatten();
         for entry in entries.filter(|entry| Partial::is_name_of_one(&entry.file_name().to_string_lossy())) {
             let _ = fs::remove_file(entry.path());
         }
@@ -261,8 +263,13 @@ pub(crate) struct Partial(PathBuf);
 
 impl Partial {
     pub(crate) fn of(path: &Path) -> Self {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        // Pids are used again, in a container at every start, and what a killed process left must not be in the way:
+        // so the numbers of each process begin with the moment of its first.
+        static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            AtomicU64::new(u64::try_from(now.as_nanos()).unwrap_or_default())
+        });
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Self(beside(path, &format!(".{}-{number}.partial", std::process::id())))
     }
 
@@ -343,6 +350,10 @@ pub(crate) fn lock_holder(path: &Path, kind: LockKind) -> Option<String> {
 
 /// The process in a line such as `1: FLOCK ADVISORY WRITE 2549 fe:00:10010697 0 EOF`, if it is about this file.
 fn lock_line(line: &str, inode: u64, kind: LockKind) -> Option<u32> {
+    if line.contains("->") {
+        // This one only waits for the lock.
+        return None;
+    }
     let mut fields = line.split_whitespace().skip_while(|field| *field != "READ" && *field != "WRITE");
     let access = fields.next()?;
     let pid = fields.next()?.parse().ok()?;
@@ -350,3 +361,7 @@ fn lock_line(line: &str, inode: u64, kind: LockKind) -> Option<u32> {
     let same_file = number.parse::<u64>().is_ok_and(|number| number == inode);
     (same_file && (kind == LockKind::Any || access == "WRITE")).then_some(pid)
 }
+
+#[cfg(test)]
+#[path = "home_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@
 //! that a dead one on the same boot is replaced at once and nobody waits for a clock.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use longhaul_protocol::StreamName;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,12 @@ impl fmt::Display for Holder {
 impl Holder {
     /// This process.
     pub fn this_process() -> Self {
+        // Nothing of it changes while the process lives, and every ring asks for it.
+        static THIS: LazyLock<Holder> = LazyLock::new(Holder::look_up);
+        THIS.clone()
+    }
+
+    fn look_up() -> Self {
         let pid = std::process::id();
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();

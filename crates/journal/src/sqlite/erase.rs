@@ -85,5 +85,5 @@ pub(crate) fn remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option
 /// have been left in the slack of pages that it has moved away from.
 pub(crate) fn scrub(writer: &mut Writer) -> Result<()> {
     writer.db.execute_batch("VACUUM").map_err(|error| failure(&writer.path, &error))?;
-    writer.checkpoint("TRUNCATE")
+    writer.empty_log()
 }

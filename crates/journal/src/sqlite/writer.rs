@@ -272,26 +272,25 @@ impl Writer {
         }
         if pages - self.checkpointed >= self.checkpoint_pages {
             self.checkpointed = pages;
-            // A checkpoint that can't be made now is made later; what was committed is in the log.
-            let _ = self.checkpoint("PASSIVE");
+            self.checkpoint();
             if self.noted_at.is_none_or(|at| at.elapsed() >= NOTE_EVERY) {
                 self.note_heads();
             }
         }
     }
 
-    /// Moves what is in the log to the file. `TRUNCATE` leaves no bytes in the log, and fails while others read.
-    pub(crate) fn checkpoint(&self, mode: &str) -> Result<()> {
-        let said = |error| failure(&self.path, &error);
-        let busy: bool = self
-            .db
-            .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))
-            .map_err(said)?;
-        if busy && mode == "TRUNCATE" {
-            return Err(Error::Locked {
-                path: self.path.clone(),
-                by: "another process that reads".to_owned(),
-            });
+    /// Moves what is in the log to the file, as far as nobody reads it. What can't be moved now is moved later; it was
+    /// committed all the same.
+    fn checkpoint(&self) {
+        let _ = self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    }
+
+    /// Moves everything to the file and leaves no byte in the log, or says that somebody is reading it.
+    pub(crate) fn empty_log(&self) -> Result<()> {
+        let busy = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        if busy.map_err(|error| failure(&self.path, &error))? {
+            let by = "another process that reads".to_owned();
+            return Err(Error::Locked { path: self.path.clone(), by });
         }
         Ok(())
     }
@@ -305,7 +304,7 @@ impl Writer {
     }
 
     fn finish(mut self) {
-        let _ = self.checkpoint("PASSIVE");
+        self.checkpoint();
         self.note_heads();
     }
 }

@@ -10,7 +10,7 @@ use longhaul_protocol::{
     ToolFinished,
 };
 
-use crate::conformance::read_all;
+use crate::conformance::{append_notes, read_all};
 
 /// A folder in memory where there is one: these tests copy a journal thousands of times.
 pub(crate) fn fast_folder() -> tempfile::TempDir {
@@ -212,12 +212,7 @@ async fn a_lost_tail_is_said() {
     let folder = fast_folder();
     let home = a_full_journal(folder.path()).await;
     let early = std::fs::read(home.journal_file()).unwrap();
-    let journal = SqliteJournal::open(&home).await.unwrap();
-    let stream = StreamName::session(journal.session("cli:session-1").await.unwrap().unwrap().id);
-    let note = |text: &str| SessionRecord::Note(Note { text: text.into() }).encode();
-    journal.append(Append::to(&stream).record(note("one")).record(note("two"))).await.unwrap();
-    journal.close().await;
-    drop(journal);
+    let stream = add_notes(&home, "cli:session-1", &["one", "two"]).await;
 
     std::fs::write(home.journal_file(), early).unwrap();
     let journal = SqliteJournal::open(&home).await.unwrap();
@@ -260,10 +255,10 @@ async fn a_lost_tail_is_still_said_after_going_on() {
     let folder = fast_folder();
     let home = a_full_journal(folder.path()).await;
     let early = std::fs::read(home.journal_file()).unwrap();
-    let stream = add_notes(&home, "cli:session-1", 2).await;
+    let stream = add_notes(&home, "cli:session-1", &["one", "two"]).await;
     std::fs::write(home.journal_file(), early).unwrap();
 
-    add_notes(&home, "cli:session-1", 4).await;
+    add_notes(&home, "cli:session-1", &["on", "and", "on", "and"]).await;
 
     let damage = verify_home(&home).unwrap().damage;
     assert_eq!(damage.len(), 1, "{damage:?}");
@@ -272,13 +267,10 @@ async fn a_lost_tail_is_still_said_after_going_on() {
 }
 
 /// Adds notes to a session in a process's lifetime of its own.
-async fn add_notes(home: &Home, key: &str, count: usize) -> StreamName {
+pub(crate) async fn add_notes(home: &Home, key: &str, texts: &[&str]) -> StreamName {
     let journal = SqliteJournal::open(home).await.unwrap();
     let stream = StreamName::session(journal.session(key).await.unwrap().unwrap().id);
-    for _ in 0..count {
-        let note = SessionRecord::Note(Note { text: "more".into() }).encode();
-        journal.append(Append::to(&stream).record(note)).await.unwrap();
-    }
+    append_notes(&journal, &stream, texts).await;
     journal.close().await;
     stream
 }
@@ -361,7 +353,7 @@ async fn tables_that_are_not_ours_are_named_and_triggers_do_nothing() {
     rusqlite::Connection::open(home.journal_file()).unwrap().execute_batch(trigger).unwrap();
 
     let report = verify_home(&home).unwrap();
-    add_notes(&home, "cli:session-1", 1).await;
+    add_notes(&home, "cli:session-1", &["one"]).await;
     let afterwards = verify_home(&home).unwrap();
 
     let said: Vec<_> = report.damage.iter().map(ToString::to_string).collect();

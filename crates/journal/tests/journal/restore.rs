@@ -5,17 +5,7 @@ use longhaul_protocol::{Note, SessionRecord, StreamName};
 
 use crate::child::Part;
 use crate::conformance::read_all;
-use crate::damage::{a_full_journal, fast_folder};
-
-async fn add_note(home: &Home, key: &str, text: &str) {
-    let journal = SqliteJournal::open(home).await.unwrap();
-    let stream = StreamName::session(resolve(&journal, key).await.unwrap().id);
-    journal
-        .append(Append::to(&stream).record(SessionRecord::Note(Note { text: text.into() }).encode()))
-        .await
-        .unwrap();
-    journal.close().await;
-}
+use crate::damage::{a_full_journal, add_notes, fast_folder};
 
 async fn head_of(home: &Home, key: &str) -> u64 {
     let journal = SqliteJournal::open(home).await.unwrap();
@@ -39,7 +29,7 @@ async fn a_restore_brings_the_backup_back_and_keeps_what_it_replaced() {
     let folder = fast_folder();
     let home = a_full_journal(folder.path()).await;
     let file = backup(&home).await;
-    add_note(&home, "cli:session-0", "after the backup, xylophone").await;
+    add_notes(&home, "cli:session-0", &["after the backup, xylophone"]).await;
     assert_eq!(head_of(&home, "cli:session-0").await, 42);
 
     let restored = restore(&home, &file).unwrap();
@@ -102,7 +92,7 @@ async fn a_restore_that_was_cut_short_is_finished_by_the_next_to_open() {
     let file = backup(&home).await;
     restore(&home, &file).unwrap();
     let restored = std::fs::read(home.journal_file()).unwrap();
-    add_note(&home, "cli:session-0", "newer").await;
+    add_notes(&home, "cli:session-0", &["newer"]).await;
     std::fs::write(folder.path().join("journal.db.restoring"), restored).unwrap();
     std::fs::write(folder.path().join("journal.db-wal"), b"left over").unwrap();
 

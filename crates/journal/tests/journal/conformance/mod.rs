@@ -42,7 +42,7 @@ fn note(text: &str) -> NewRecord {
 }
 
 /// Appends notes with these texts, one append each.
-async fn append_notes(journal: &dyn Journal, stream: &StreamName, texts: &[&str]) {
+pub(crate) async fn append_notes(journal: &dyn Journal, stream: &StreamName, texts: &[&str]) {
     for text in texts {
         journal.append(Append::to(stream).record(note(text))).await.unwrap();
     }
