@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
 use crate::{
-    AttemptId, BlobRef, CallId, Image, InputId, Item, JoinMode, Order, QuestionId, Seq, SessionId, TaskId,
+    AttemptId, BlobRef, CallId, Hash, Image, InputId, Item, JoinMode, Order, QuestionId, Seq, SessionId,
+    TaskId,
 };
 
 record_kinds! {
@@ -303,6 +304,31 @@ pub struct ToolStarted {
     pub arguments: String,
     /// What it may do.
     pub effect: Effect,
+    /// The file that it writes, if it writes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<FileWrite>,
+}
+
+/// A file as it is before a write and as it will be after it. With these a write that a crash interrupted can be told
+/// from one that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileWrite {
+    /// Its canonical path.
+    pub path: String,
+    /// The hash of its bytes before; absent if there was no such file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Hash>,
+    /// The hash of its bytes after.
+    pub after: Hash,
+}
+
+/// What the model knows of a file: it may write it only as long as this is how it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSeen {
+    /// Its canonical path.
+    pub path: String,
+    /// The hash of its bytes.
+    pub hash: Hash,
 }
 
 /// A tool ran.
@@ -322,6 +348,12 @@ pub struct ToolFinished {
     /// The whole output, where `content` is only its head and tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<BlobRef>,
+    /// What the model knows of a file through this call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<FileSeen>,
+    /// The todo list from here on, if the call changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub todo: Option<Vec<Todo>>,
 }
 
 /// A command goes on in the background.

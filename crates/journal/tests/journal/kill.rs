@@ -28,6 +28,8 @@ fn piece(group: u64, index: u64, of: u64, blob: &Blob, bytes: &[u8]) -> SessionR
         whole: (index == 0)
             .then(|| BlobRef::to(bytes, "text/plain"))
             .filter(|whole| whole.hash == blob.hash()),
+        seen: None,
+        todo: None,
     })
 }
 

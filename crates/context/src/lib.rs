@@ -1,0 +1,1 @@
+//! What the model sees, as pure functions.

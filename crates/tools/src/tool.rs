@@ -1,0 +1,190 @@
+//! What a tool is, for the runtime that calls it.
+//!
+//! A call has two halves, because what will happen must be on record before it happens. [`Tool::prepare`] reads the
+//! arguments, resolves paths and computes what would be written, and changes nothing. The runtime then records the
+//! call as started, with the hashes of a [`FileWrite`]. Only then does it run what was prepared.
+//!
+//! After a crash the runtime finds calls that started and did not finish, and asks [`Tool::resume`] what became of them.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_protocol::{CallId, Effect, FileSeen, FileWrite, Hash, Todo, ToolStarted};
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// Something that the agent may do.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What the model and `docs/tools.md` are told of it. It never changes while the program runs.
+    fn about(&self) -> &About;
+
+    /// Checks a call and works out what it would do. Nothing is changed yet. An error is the result that the model reads.
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished>;
+
+    /// Finds out what became of a call that was started before a crash.
+    async fn resume(&self, _call: &Call, started: &ToolStarted) -> Resumed {
+        match started.effect {
+            Effect::Read | Effect::Idempotent => Resumed::RunAgain,
+            Effect::CheckedWrite | Effect::Command | Effect::Unknown => Resumed::Unknown(
+                "the runtime ended while this was running; it may or may not have happened".to_owned(),
+            ),
+        }
+    }
+}
+
+/// What is known of a tool without calling it.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, for the model.
+    pub description: &'static str,
+    /// What it may do to the world.
+    pub effect: Effect,
+    /// The JSON Schema of its arguments.
+    pub schema: Value,
+    /// Its limits, for people, one line each.
+    pub limits: &'static [&'static str],
+    /// Arguments that show how it is used, as JSON.
+    pub example: &'static str,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Our id of it.
+    pub id: CallId,
+    /// The arguments, exactly as the model wrote them.
+    pub arguments: String,
+    /// What the model has seen of files, by canonical path: the hash of the whole file as it was then.
+    pub seen: Arc<HashMap<String, Hash>>,
+    /// How much of an output the model gets to read.
+    pub cap: Cap,
+}
+
+/// How much of an output the model gets to read at once. Head and tail of more than that are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cap {
+    /// Lines.
+    pub lines: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+impl Default for Cap {
+    fn default() -> Self {
+        Self { lines: 2_000, bytes: 32 << 10 }
+    }
+}
+
+/// A call that was checked and can run.
+pub struct Prepared {
+    /// The file that will be written, if one will.
+    pub write: Option<FileWrite>,
+    /// Does it.
+    pub run: Run,
+}
+
+/// The second half of a call. It may be dropped at any await point; a tool that must not be cut short moves its work to
+/// a thread of its own.
+pub type Run = Box<dyn FnOnce(Stop) -> Pin<Box<dyn Future<Output = Finished> + Send>> + Send>;
+
+impl Prepared {
+    /// A call that writes no file.
+    pub fn new<F>(run: impl FnOnce(Stop) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Finished> + Send + 'static,
+    {
+        Self { write: None, run: Box::new(|stop| Box::pin(run(stop))) }
+    }
+
+    /// The same, with the file that it writes.
+    #[must_use]
+    pub fn writing(self, write: FileWrite) -> Self {
+        Self { write: Some(write), ..self }
+    }
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// What the model reads.
+    pub content: String,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// Pictures for the model.
+    pub images: Vec<Picture>,
+    /// The whole output, where `content` holds only its head and tail.
+    pub whole: Option<Vec<u8>>,
+    /// What the model has now seen of a file.
+    pub seen: Option<FileSeen>,
+    /// The todo list from here on.
+    pub todo: Option<Vec<Todo>>,
+}
+
+impl Finished {
+    /// It worked.
+    pub fn ok(content: impl Into<String>) -> Self {
+        Self { content: content.into(), ..Self::default() }
+    }
+
+    /// It failed, and the model should know why.
+    pub fn error(content: impl Into<String>) -> Self {
+        Self { content: content.into(), is_error: true, ..Self::default() }
+    }
+}
+
+/// The bytes of a picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Its media type, such as `image/png`.
+    pub media: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What became of a call that a crash left open.
+pub enum Resumed {
+    /// It is known how it ended.
+    Finished(Finished),
+    /// It did not happen, or does no harm twice: prepare and run it again.
+    RunAgain,
+    /// It is still running: wait for it as if nothing had happened.
+    Running(Run),
+    /// Nobody can tell whether it happened; this is what is known.
+    Unknown(String),
+}
+
+/// Tells a running call that nobody wants it any more.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Receiver<bool>);
+
+/// The other end of [`Stop`].
+#[derive(Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stop {
+    /// A pair of them.
+    pub fn pair() -> (Stopper, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (Stopper(sender), Self(receiver))
+    }
+
+    /// Waits until the call should stop; for ever, if nobody can say so any more.
+    pub async fn asked(&mut self) {
+        if self.0.wait_for(|asked| *asked).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl Stopper {
+    /// Asks the call to stop.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
