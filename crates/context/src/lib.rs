@@ -1,1 +1,21 @@
-//! What the model sees, as pure functions.
+//! What the model sees, as pure functions: no clock, no disk, no network.
+//!
+//! # What this crate promises
+//!
+//! - **Every call has exactly one result, and every result its call**, whatever the records say ([`normalise`]).
+//! - **A context only grows at its end.** What [`normalise`] makes of a list of whole steps is the beginning of what it makes
+//!   of any longer one, so a provider's cache holds and cost stays linear.
+//! - **The same parts, the same prompt.** [`system_prompt`] depends on nothing but what it is given.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `prompt` | the system prompt |
+//! | `normalise` | a list of items that every provider accepts |
+
+mod normalise;
+mod prompt;
+
+pub use normalise::normalise;
+pub use prompt::{Prompt, system_prompt};

@@ -34,6 +34,9 @@ pub trait Journal: Send + Sync {
     /// The session that a key leads to.
     async fn session(&self, key: &str) -> Result<Option<SessionEntry>>;
 
+    /// The session with this id, if a key leads to it.
+    async fn session_with_id(&self, id: SessionId) -> Result<Option<SessionEntry>>;
+
     /// Sessions in the order of their keys, after a key, at most so many.
     async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>>;
 
@@ -49,8 +52,9 @@ pub trait Journal: Send + Sync {
     /// Who holds the lease on a stream.
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>>;
 
-    /// Tells the holder of a stream's lease, in whatever process, that something concerns it. Nobody is told if
-    /// nobody holds it or if it can't be reached: a ring is a hint, the records are the fact.
+    /// Tells the holder of a stream's lease, in whatever process, that something concerns it; if nobody holds it, the
+    /// holder of [`StreamName::host`]. Nobody is told if there is no such process or if it can't be reached: a ring
+    /// is a hint, the records are the fact.
     async fn ring(&self, stream: &StreamName) -> Result<()>;
 
     /// The rings that reach this process from now on.

@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | `id`, `hash`, `time`, `stream` | small values: typed ULIDs, 32-byte hashes, milliseconds, names of streams |
 //! | `item` | what a model reads and writes: text, reasoning, calls, results, images, notes |
+//! | `tool` | a tool as the model is told of it |
 //! | `record` | one durable fact, and the table macro that ties a kind to its body |
 //! | `session`, `inbox`, `names`, `memory` | the kinds of record in each family of streams |
 //! | `event` | what watchers see |
@@ -45,6 +46,7 @@ mod record;
 mod session;
 mod stream;
 mod time;
+mod tool;
 
 pub use blob::{BlobRef, blob_refs};
 pub use event::{Event, EventKind};
@@ -61,3 +63,4 @@ pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use stream::StreamName;
 pub use time::At;
+pub use tool::ToolSchema;

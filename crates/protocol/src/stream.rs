@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::id::text_form;
 use crate::{ParseError, SessionId};
 
-/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>` or `names`.
+/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `names` or `host`.
 ///
 /// A name of a family that this version doesn't know is still a name: a journal that a newer version wrote can
 /// be listed, verified and exported.
@@ -20,6 +20,11 @@ impl StreamName {
     /// The stream in which keys are bound to sessions.
     pub fn names() -> Self {
         Self("names".into())
+    }
+
+    /// A stream without records. Whoever holds its lease looks after sessions that nobody holds, and is rung for them.
+    pub fn host() -> Self {
+        Self("host".into())
     }
 
     /// What happened in a session; written by the holder of its lease.

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul_protocol::{Hash, Record, Seq, StreamName};
+use longhaul_protocol::{Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::OnceCell;
 
 use crate::chain::ChainCheck;
@@ -234,6 +234,10 @@ impl Journal for SqliteJournal {
         self.readers.read(move |db| rows::at_once(db, |db| rows::session(db, &key))).await
     }
 
+    async fn session_with_id(&self, id: SessionId) -> Result<Option<SessionEntry>> {
+        self.readers.read(move |db| rows::at_once(db, |db| rows::session_with_id(db, id))).await
+    }
+
     async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>> {
         let after = after.map(str::to_owned);
         self.readers.read(move |db| rows::at_once(db, |db| rows::sessions(db, after.as_deref(), limit))).await
@@ -260,9 +264,15 @@ impl Journal for SqliteJournal {
     }
 
     async fn ring(&self, stream: &StreamName) -> Result<()> {
-        let Some(holder) = self.holder(stream).await? else { return Ok(()) };
+        let this_process = Holder::this_process();
+        let lives = |holder: &Holder| !holder.is_gone_for(&this_process);
+        let holder = match self.holder(stream).await?.filter(lives) {
+            Some(holder) => Some(holder),
+            None => self.holder(&StreamName::host()).await?.filter(lives),
+        };
+        let Some(holder) = holder else { return Ok(()) };
         match self.doorbell.get() {
-            Some(doorbell) if holder == Holder::this_process() => {
+            Some(doorbell) if holder == this_process => {
                 doorbell.ring(stream);
                 Ok(())
             }

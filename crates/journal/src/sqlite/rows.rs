@@ -200,6 +200,15 @@ pub(crate) fn session(db: &Connection, key: &str) -> Sql<Option<SessionEntry>> {
     found.flatten().map(|named| entry(db, named)).transpose()
 }
 
+/// The session with an id.
+pub(crate) fn session_with_id(db: &Connection, id: SessionId) -> Sql<Option<SessionEntry>> {
+    let found = db
+        .prepare_cached("SELECT key, id, trashed FROM sessions WHERE id = ?1")?
+        .query_row([id.to_string()], session_row)
+        .optional()?;
+    found.flatten().map(|named| entry(db, named)).transpose()
+}
+
 /// Sessions in the order of their keys.
 pub(crate) fn sessions(db: &Connection, after: Option<&str>, limit: usize) -> Sql<Vec<SessionEntry>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);

@@ -55,6 +55,7 @@ conformance::conformance! { SqliteHome::new();
     a_lease_of_a_removed_stream_fits_nothing
     a_lease_on_one_stream_says_nothing_about_another
     a_ring_reaches_the_holder
+    a_ring_for_a_stream_that_nobody_holds_reaches_the_host
     a_closed_journal_rings_no_more
     a_lost_ring_loses_nothing
     a_blob_comes_with_the_append_that_refers_to_it

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use longhaul_journal::{Append, Error, Holder, Journal, Ring};
+use longhaul_protocol::StreamName;
 
 use super::{LEASE_EXPIRY, Place, a_stream, append_notes, note, texts};
 
@@ -148,6 +149,23 @@ pub(crate) async fn a_ring_reaches_the_holder(place: &impl Place) {
     for _ in 0..2 {
         let ring = tokio::time::timeout(patience, rings.next()).await.expect("a ring");
         assert_eq!(ring, Ring::For(stream.clone()), "only what the holder holds is rung");
+    }
+}
+
+pub(crate) async fn a_ring_for_a_stream_that_nobody_holds_reaches_the_host(place: &impl Place) {
+    let (held, free) = (a_stream(), a_stream());
+    let (host, visitor) = (place.open().await, place.open().await);
+    let mut rings = host.rings().await.unwrap();
+    host.acquire(&StreamName::host()).await.unwrap();
+    let lease = visitor.acquire(&held).await.unwrap();
+    visitor.release(&lease).await.unwrap();
+
+    visitor.ring(&free).await.unwrap();
+    visitor.ring(&held).await.unwrap();
+
+    for stream in [free, held] {
+        let ring = tokio::time::timeout(Duration::from_secs(5), rings.next()).await.expect("a ring");
+        assert_eq!(ring, Ring::For(stream));
     }
 }
 

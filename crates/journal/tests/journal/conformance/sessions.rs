@@ -58,6 +58,7 @@ pub(crate) async fn names_follow_their_stream(place: &impl Place) {
     say(&*journal, NamesRecord::Renamed(SessionRenamed { id, from: old.clone(), to: new.clone() })).await;
     assert_eq!(journal.session(&old).await.unwrap(), None);
     assert_eq!(resolve(&*journal, &new).await.unwrap().id, id);
+    assert_eq!(journal.session_with_id(id).await.unwrap().map(|entry| entry.key), Some(new.clone()));
 
     say(&*journal, NamesRecord::Trashed(SessionTrashed { id })).await;
     assert!(resolve(&*journal, &new).await.unwrap().trashed);

@@ -1,0 +1,139 @@
+use longhaul_protocol::Role;
+use proptest::prelude::*;
+
+use super::*;
+
+fn call_id(number: u8) -> CallId {
+    CallId::from_bits(u128::from(number))
+}
+
+fn call(number: u8) -> Item {
+    let (name, arguments) = ("read_file".to_owned(), "{}".to_owned());
+    Item::ToolCall { call: call_id(number), wire_id: None, name, arguments }
+}
+
+fn result(number: u8, content: &str) -> Item {
+    Item::ToolResult { call: call_id(number), content: content.to_owned(), images: vec![], is_error: false }
+}
+
+fn said(role: Role, text: &str) -> Item {
+    Item::Text { role, text: text.to_owned() }
+}
+
+fn shared(items: Vec<Item>) -> Vec<Arc<Item>> {
+    items.into_iter().map(Arc::new).collect()
+}
+
+/// What T5 asks of a context: each answer's calls are followed directly by their results, in order.
+fn breaks_a_rule(items: &[Arc<Item>]) -> Option<String> {
+    let mut waiting: std::collections::VecDeque<CallId> = std::collections::VecDeque::new();
+    let mut settling = false;
+    let mut asked = HashSet::new();
+    for (index, item) in items.iter().enumerate() {
+        match &**item {
+            Item::ToolCall { call, .. } => {
+                if settling || !asked.insert(*call) {
+                    return Some(format!("item {index}: a call between results, or twice"));
+                }
+                waiting.push_back(*call);
+            }
+            Item::ToolResult { call, content, .. } => {
+                settling = true;
+                if waiting.pop_front() != Some(*call) || content.is_empty() {
+                    return Some(format!("item {index}: a result without its call, or without content"));
+                }
+            }
+            Item::Text { text, .. } if text.is_empty() => return Some(format!("item {index} is empty")),
+            _ if !waiting.is_empty() => {
+                return Some(format!("item {index}: {} calls are open", waiting.len()));
+            }
+            _ => {}
+        }
+        settling = settling && !waiting.is_empty();
+    }
+    (!waiting.is_empty()).then(|| "calls are open at the end".to_owned())
+}
+
+/// T5
+#[test]
+fn results_follow_their_calls_in_the_order_of_the_calls() {
+    let items = shared(vec![said(Role::User, "go"), call(1), call(2), result(2, "b"), result(1, "a")]);
+
+    let normal = normalise(&items);
+
+    let expected = shared(vec![said(Role::User, "go"), call(1), call(2), result(1, "a"), result(2, "b")]);
+    assert_eq!(normal, expected);
+}
+
+/// T5
+#[test]
+fn a_call_without_a_result_gets_one_that_says_so_and_a_result_without_a_call_goes() {
+    let items =
+        shared(vec![result(9, "stray"), call(1), said(Role::User, "and?"), said(Role::Assistant, "")]);
+
+    let normal = normalise(&items);
+
+    let missing =
+        Item::ToolResult { call: call_id(1), content: NO_RESULT.to_owned(), images: vec![], is_error: true };
+    assert_eq!(normal, shared(vec![call(1), missing, said(Role::User, "and?")]));
+}
+
+fn any_item() -> impl Strategy<Value = Item> {
+    prop_oneof![
+        (0u8..6).prop_map(call),
+        ((0u8..6), "[ab]{0,2}").prop_map(|(number, content)| result(number, &content)),
+        "[ab]{0,2}".prop_map(|text| said(Role::User, &text)),
+        "[ab]{0,2}".prop_map(|text| said(Role::Assistant, &text)),
+        "[ab]{1,2}".prop_map(|text| Item::Note { text }),
+    ]
+}
+
+/// A step as the records give it: calls, then all their results.
+fn whole_steps() -> impl Strategy<Value = Vec<Vec<Item>>> {
+    let step = (0usize..4, any::<bool>());
+    proptest::collection::vec(step, 0..8).prop_map(|steps| {
+        let mut next = 0u8;
+        let numbers = steps.into_iter().map(|(calls, speaks)| {
+            let numbers: Vec<u8> = (0..calls)
+                .map(|_| {
+                    next += 1;
+                    next
+                })
+                .collect();
+            let mut items = vec![said(Role::User, "go")];
+            items.extend(speaks.then(|| said(Role::Assistant, "so")));
+            items.extend(numbers.iter().map(|number| call(*number)));
+            items.extend(numbers.iter().map(|number| result(*number, "r")));
+            items
+        });
+        numbers.collect()
+    })
+}
+
+proptest! {
+    /// T5
+    #[test]
+    fn whatever_the_records_say_every_call_has_exactly_one_result(
+        items in proptest::collection::vec(any_item(), 0..24)
+    ) {
+        let normal = normalise(&shared(items));
+
+        prop_assert_eq!(breaks_a_rule(&normal), None);
+        prop_assert_eq!(normalise(&normal), normal);
+    }
+
+    /// M16: what was sent stays as it was sent.
+    #[test]
+    fn whole_steps_are_left_alone_and_only_grow_at_the_end(steps in whole_steps()) {
+        let mut items = Vec::new();
+        let mut before = Vec::new();
+        for step in steps {
+            items.extend(shared(step));
+            let normal = normalise(&items);
+
+            prop_assert_eq!(&normal, &items);
+            prop_assert_eq!(&normal[..before.len()], &before[..]);
+            before = normal;
+        }
+    }
+}

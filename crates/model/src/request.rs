@@ -1,0 +1,30 @@
+use std::sync::Arc;
+
+use longhaul_protocol::{Item, Role, ToolSchema};
+
+/// What a model is asked. Within an epoch only `items` changes, and only at its end.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The tools that it may call.
+    pub tools: Arc<[ToolSchema]>,
+    /// What was said and done so far. Every call in it has its result.
+    pub items: Vec<Arc<Item>>,
+}
+
+impl Request {
+    /// How many answers of a model are in it: each is a run of items that only a model writes.
+    pub fn finished_steps(&self) -> usize {
+        let by_model = |item: &Item| {
+            matches!(
+                item,
+                Item::Text { role: Role::Assistant, .. } | Item::Reasoning { .. } | Item::ToolCall { .. }
+            )
+        };
+        let begins = |(index, item): (usize, &Arc<Item>)| {
+            by_model(item) && (index == 0 || !by_model(&self.items[index - 1]))
+        };
+        self.items.iter().enumerate().filter(|pair| begins(*pair)).count()
+    }
+}

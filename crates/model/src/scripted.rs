@@ -1,0 +1,186 @@
+//! A model made of a list of answers.
+//!
+//! Which answer comes is decided by the number of finished steps in the request, so that a new process goes on in the
+//! list where the one before it was killed. `docs/scripted.md` describes the file.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Answer, Error, Model, Part, Request, Result, Tokens};
+
+/// A model made of a list of answers. It counts its calls, and fails when the answers are used up.
+#[derive(Debug)]
+pub struct Scripted {
+    name: String,
+    answers: Vec<Scene>,
+    calls: AtomicUsize,
+}
+
+/// The file: a list of answers, alone or under a name.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Script {
+    List(Vec<Value>),
+    Named { answers: Vec<Value> },
+}
+
+/// One answer, in its long form.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Scene {
+    reasoning: Option<String>,
+    #[serde(alias = "content")]
+    text: Option<String>,
+    #[serde(alias = "tool_calls")]
+    calls: Vec<ScriptedCall>,
+    usage: Option<Tokens>,
+    stop: Option<String>,
+    /// How long it takes until the first piece comes.
+    wait_ms: u64,
+    /// How long it takes from piece to piece.
+    piece_ms: u64,
+    /// It fails with this after what it has said.
+    error: Option<String>,
+    /// It breaks off, without its end, after what it has said.
+    cut: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptedCall {
+    #[serde(default)]
+    id: Option<String>,
+    name: String,
+    /// An object; or a text, which is passed on exactly as it stands, even if it is not JSON.
+    #[serde(default, alias = "input")]
+    arguments: Value,
+}
+
+impl Scripted {
+    /// The model that plays a file.
+    pub fn from_file(path: &Path) -> Result<Self> {
+        let bad = |reason: String| Error::BadScript { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+        Ok(Self { name: format!("scripted/{}", path.display()), ..Self::read(&text).map_err(bad)? })
+    }
+
+    /// The model that plays a text of the same form.
+    pub fn from_json(text: &str) -> Result<Self> {
+        Self::read(text).map_err(|reason| Error::BadScript { path: PathBuf::from("script"), reason })
+    }
+
+    fn read(text: &str) -> std::result::Result<Self, String> {
+        let (Script::List(answers) | Script::Named { answers }) =
+            serde_json::from_str(text).map_err(|error| match error.classify() {
+                serde_json::error::Category::Data => "it must be a list of answers".to_owned(),
+                _ => error.to_string(),
+            })?;
+        let scene = |(index, answer): (usize, Value)| match answer {
+            Value::String(text) => Ok(Scene { text: Some(text), ..Scene::default() }),
+            answer => serde_json::from_value(answer)
+                .map_err(|error| format!("answer {} does not fit: {error}", index + 1)),
+        };
+        let answers = answers.into_iter().enumerate().map(scene).collect::<std::result::Result<_, _>>()?;
+        Ok(Self { name: "scripted/script".to_owned(), answers, calls: AtomicUsize::new(0) })
+    }
+
+    /// How often it was asked.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Model for Scripted {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let step = request.finished_steps();
+        let scene = self.answers.get(step).ok_or_else(|| Error::UsedUp {
+            model: self.name.clone(),
+            answers: self.answers.len(),
+            asked: step + 1,
+        })?;
+        Ok(Box::new(Playing {
+            pieces: scene.pieces(),
+            wait: Duration::from_millis(scene.wait_ms),
+            pause: Duration::from_millis(scene.piece_ms),
+        }))
+    }
+}
+
+impl Scene {
+    fn pieces(&self) -> VecDeque<Result<Part>> {
+        let mut parts = VecDeque::new();
+        if let Some(reasoning) = &self.reasoning {
+            parts.push_back(Part::ReasoningStart);
+            parts.extend(words(reasoning).map(Part::ReasoningDelta));
+            parts.push_back(Part::ReasoningStop { signature: None });
+        }
+        if let Some(text) = &self.text {
+            parts.push_back(Part::TextStart);
+            parts.extend(words(text).map(Part::TextDelta));
+            parts.push_back(Part::TextStop);
+        }
+        for call in &self.calls {
+            let arguments = match &call.arguments {
+                Value::String(text) => text.clone(),
+                Value::Null => String::new(),
+                arguments => arguments.to_string(),
+            };
+            parts.push_back(Part::CallStart { wire_id: call.id.clone(), name: call.name.clone() });
+            parts.push_back(Part::ArgumentsDelta(arguments));
+            parts.push_back(Part::CallStop);
+        }
+        parts.extend(self.usage.map(Part::Usage));
+        let stop = || self.stop.clone().unwrap_or_else(|| self.usual_stop().to_owned());
+        let last = match &self.error {
+            Some(reason) => Err(Error::Failed { reason: reason.clone() }),
+            None if self.cut => Err(Error::Broken { reason: "the script says so".to_owned() }),
+            None => Ok(Part::End(stop())),
+        };
+        parts.into_iter().map(Ok).chain([last]).collect()
+    }
+
+    fn usual_stop(&self) -> &'static str {
+        if self.calls.is_empty() { "stop" } else { "tool_calls" }
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_inclusive(' ').map(str::to_owned)
+}
+
+/// An answer that is being played.
+struct Playing {
+    pieces: VecDeque<Result<Part>>,
+    wait: Duration,
+    pause: Duration,
+}
+
+#[async_trait]
+impl Answer for Playing {
+    async fn next(&mut self) -> Result<Part> {
+        // Without a wait no timer is touched, so that a script without times works without a clock.
+        if !self.wait.is_zero() {
+            tokio::time::sleep(self.wait).await;
+        }
+        self.wait = self.pause;
+        self.pieces
+            .pop_front()
+            .unwrap_or_else(|| Err(Error::Broken { reason: "it was over already".to_owned() }))
+    }
+}
+
+#[cfg(test)]
+#[path = "scripted_tests.rs"]
+mod tests;

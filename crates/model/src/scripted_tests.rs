@@ -1,0 +1,106 @@
+use std::sync::Arc;
+
+use longhaul_protocol::{Item, Role};
+
+use super::*;
+
+fn said(role: Role, text: &str) -> Arc<Item> {
+    Arc::new(Item::Text { role, text: text.to_owned() })
+}
+
+async fn play(model: &Scripted, items: Vec<Arc<Item>>) -> (Vec<Part>, Option<Error>) {
+    let mut answer = match model.ask(Request { items, ..Request::default() }).await {
+        Ok(answer) => answer,
+        Err(error) => return (vec![], Some(error)),
+    };
+    let mut parts = Vec::new();
+    loop {
+        match answer.next().await {
+            Ok(part @ Part::End(_)) => {
+                parts.push(part);
+                return (parts, None);
+            }
+            Ok(part) => parts.push(part),
+            Err(error) => return (parts, Some(error)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_comes_in_pieces_with_its_calls_and_its_usage() {
+    let script = r#"[{"reasoning": "hm", "text": "I look.", "usage": {"input": 7},
+        "calls": [{"id": "c1", "name": "read_file", "arguments": {"path": "a"}}, {"name": "odd", "arguments": "{no json"}]}]"#;
+    let model = Scripted::from_json(script).unwrap();
+
+    let (parts, error) = play(&model, vec![]).await;
+
+    let expected = [
+        Part::ReasoningStart,
+        Part::ReasoningDelta("hm".into()),
+        Part::ReasoningStop { signature: None },
+        Part::TextStart,
+        Part::TextDelta("I ".into()),
+        Part::TextDelta("look.".into()),
+        Part::TextStop,
+        Part::CallStart { wire_id: Some("c1".into()), name: "read_file".into() },
+        Part::ArgumentsDelta(r#"{"path":"a"}"#.into()),
+        Part::CallStop,
+        Part::CallStart { wire_id: None, name: "odd".into() },
+        Part::ArgumentsDelta("{no json".into()),
+        Part::CallStop,
+        Part::Usage(Tokens { input: Some(7), ..Tokens::default() }),
+        Part::End("tool_calls".into()),
+    ];
+    assert_eq!((parts, error), (expected.to_vec(), None));
+}
+
+#[tokio::test]
+async fn a_new_process_goes_on_in_the_list_by_the_steps_that_are_finished() {
+    let script = r#"{"answers": ["one", "two"]}"#;
+    let after_one = vec![
+        said(Role::User, "hi"),
+        Arc::new(Item::Reasoning { text: "hm".into(), signature: None }),
+        said(Role::Assistant, "one"),
+        said(Role::User, "and?"),
+    ];
+
+    let (parts, _) = play(&Scripted::from_json(script).unwrap(), after_one).await;
+
+    assert_eq!(parts[1], Part::TextDelta("two".into()));
+}
+
+#[tokio::test]
+async fn a_script_that_is_used_up_says_so() {
+    let model = Scripted::from_json(r#"["one"]"#).unwrap();
+
+    let (_, error) = play(&model, vec![said(Role::User, "hi"), said(Role::Assistant, "one")]).await;
+
+    let used_up = Error::UsedUp { model: "scripted/script".into(), answers: 1, asked: 2 };
+    assert_eq!((error, model.calls()), (Some(used_up), 1));
+}
+
+#[tokio::test]
+async fn a_script_can_fail_and_break_off() {
+    let script = r#"[{"text": "so", "error": "overloaded"}, {"text": "so", "cut": true}]"#;
+    let model = Scripted::from_json(script).unwrap();
+
+    let (said_before, failed) = play(&model, vec![]).await;
+    let (_, broken) = play(&model, vec![said(Role::Assistant, "x"), said(Role::User, "y")]).await;
+
+    assert_eq!(said_before.len(), 3);
+    assert_eq!(failed, Some(Error::Failed { reason: "overloaded".into() }));
+    assert!(matches!(broken, Some(Error::Broken { .. })), "{broken:?}");
+}
+
+#[test]
+fn a_bad_script_is_told_with_the_answer_that_does_not_fit() {
+    let reason = |text: &str| Scripted::from_json(text).unwrap_err().to_string();
+
+    let unknown = reason(r#"["fine", {"txt": "no"}]"#);
+    assert!(
+        unknown.starts_with("script is not a script: answer 2 does not fit: unknown field `txt`"),
+        "{unknown}"
+    );
+    assert_eq!(reason("7"), "script is not a script: it must be a list of answers");
+    assert!(reason("[").contains("EOF"), "{}", reason("["));
+}
