@@ -1,1 +1,100 @@
 //! Commands that outlive the runtime.
+//!
+//! Every command runs under a *keeper*: a small process of its own that starts it, takes its output, and writes down how it
+//! ended. The runtime only watches. It can be killed, upgraded and started again meanwhile, and finds the command where it
+//! is by then.
+//!
+//! # What this crate promises
+//!
+//! - **A command is started exactly once**, whatever dies at whatever moment. Where nobody can tell, that is the answer.
+//! - **It outlives the runtime**, with all its output, and is found again by its keeper's lock, never by a guess from a pid.
+//! - **It does not outlive its keeper.** Who asks after a task whose keeper died also ends what is left of its command.
+//! - **Its end is its own process's end**, and 200 ms of draining where something that it left behind holds the pipe. What it
+//!   leaves behind (`server &`) goes on, and can no longer print: writing to the closed pipe ends it, unless it was sent elsewhere.
+//! - **Killing is thorough**: the group is asked, after 2 s everything that descends from the command is forced, also
+//!   what has left the group, and only then is the kill confirmed.
+//! - **Output costs no memory.** The system moves it from pipe to file. The first and the last half of the cap are kept, and
+//!   readable at any moment; offsets count printed bytes, so a dropped middle shifts nothing.
+//!
+//! # A start, step by step
+//!
+//! Each row is what is on disk when everything dies after that step, and what [`Tasks::find`] answers then. Whoever acts
+//! holds the folder's lock.
+//!
+//! | after | by | on disk | [`Tasks::find`] | never |
+//! | --- | --- | --- | --- | --- |
+//! | nothing | | no folder | `NotStarted` | |
+//! | the folder is made | runtime | an empty folder | voids it, `NotStarted` | two folders of one name: making it is exclusive |
+//! | the spec is written | runtime | `spec.json` | voids it, `NotStarted` | |
+//! | the keeper is started | runtime | `spec.json` | voids it, `NotStarted` | a late keeper that runs the command: it finds `void` and ends |
+//! | the lock is taken | keeper | `lock` | voids it, `NotStarted` | voiding under a keeper that lives: it has the lock |
+//! | `spawning` is synced | keeper | `spawning` | `Unknown` | a second start: with `spawning` there, nobody starts anything |
+//! | the command is started | keeper | `spawning` | `Unknown`, and what is left of it is ended | as above |
+//! | `pid` is written | keeper | `pid` | `Lost`, and what is left of it is ended | as above |
+//! | the status is written | keeper | `status.json` | `Ended` | half a status: it is put in place whole |
+//!
+//! While the keeper lives, the answer is `Running` at every step. A start that fails for a reason (no such work folder) writes
+//! a status, too, so it is `Ended` with [`Status::never_started`].
+//!
+//! To *void* a folder is to write `void` into it and to move it aside, so that the task can be started again under its id.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `tasks`, `task`, `launcher` | the runtime's side: starting, finding, watching, killing |
+//! | `folder`, `format` | both sides: the files, and what is in them and on the socket |
+//! | `tail`, `output` | where a printed byte lies, and reading it while more are printed |
+//! | `process` | the keeper's side: its start, its loop, its clients |
+//! | `process_table`, `strays` | the system's processes, and those that a dead keeper left |
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::io::Read;
+//! use longhaul_keeper::{FORMAT, Launcher, Spec, Tasks};
+//! use longhaul_protocol::CallId;
+//!
+//! // A process that was started to be a keeper ends in here.
+//! longhaul_keeper::main_if_asked();
+//!
+//! let tasks = Tasks::at("/home/me/.longhaul/tasks".as_ref(), Launcher::this_program()?)?;
+//! let task = tasks.start(&Spec {
+//!     format: FORMAT,
+//!     task_id: CallId::generate().into(),
+//!     command: "make".into(),
+//!     work_dir: "/home/me/project".into(),
+//!     environment: std::env::vars().collect(),
+//!     output_cap: 64 << 20,
+//!     max_runtime_s: None,
+//!     description: Some("build".into()),
+//!     target: "local".into(),
+//!     token_file: "../../run/token".into(),
+//! })?;
+//!
+//! // The connection closes when the command has ended.
+//! task.connect()?.read_to_end(&mut Vec::new())?;
+//! println!("{:?}", task.status()?);
+//! println!("{:?}", tasks.output(task.id())?.read(0, 1000)?.bytes);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod folder;
+mod format;
+mod launcher;
+mod output;
+mod process;
+mod process_table;
+mod strays;
+mod tail;
+mod task;
+mod tasks;
+
+pub use error::{Error, Result};
+pub use format::{FORMAT, MARK, Spec, Status};
+pub use launcher::Launcher;
+pub use output::{Chunk, Output};
+pub use process::{keep_here, main_if_asked};
+pub use task::Task;
+pub use tasks::{Found, Tasks};

@@ -1,0 +1,128 @@
+//! Reading what a command has printed, while it runs or afterwards.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use crate::folder::{Folder, name};
+use crate::tail::Tail;
+use crate::{Error, Result};
+
+/// No single read takes more memory than this.
+const LARGEST_READ: usize = 16 << 20;
+
+/// What a command has printed. Offsets count printed bytes, of which the middle may have been dropped.
+#[derive(Debug)]
+pub struct Output {
+    folder: Folder,
+}
+
+/// A piece of output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// What was printed and not kept, before these bytes.
+    pub dropped: Option<Range<u64>>,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Where to read on. It is where this read began if nothing more was printed yet.
+    pub next: u64,
+}
+
+impl Output {
+    pub(crate) fn of(folder: Folder) -> Self {
+        Self { folder }
+    }
+
+    /// How much of the output is on disk or was dropped from it: the offset of the next byte.
+    pub fn printed(&self) -> Result<u64> {
+        match self.tail()? {
+            Some((_, tail)) => Ok(tail.written),
+            None => self.head()?.map_or(Ok(0), |head| self.length(&head)),
+        }
+    }
+
+    /// Up to `limit` bytes from this offset on. If they were dropped, the next that are there, and the range that is missing.
+    pub fn read(&self, offset: u64, limit: usize) -> Result<Chunk> {
+        let limit = limit.min(LARGEST_READ);
+        let tail = self.tail()?;
+        let head_end = tail.as_ref().map_or(u64::MAX, |(_, tail)| tail.begins);
+        if offset < head_end {
+            let most = usize::try_from(head_end - offset).unwrap_or(usize::MAX).min(limit);
+            let bytes = match self.head()? {
+                Some(head) => self.bytes_at(&head, name::HEAD, offset, most)?,
+                None => Vec::new(),
+            };
+            // A head that is shorter than it should be was cut by a power loss; the rest can still be read.
+            let cut = bytes.is_empty() && most > 0 && tail.is_some();
+            if !cut {
+                let next = offset + bytes.len() as u64;
+                return Ok(Chunk { dropped: None, bytes, next });
+            }
+        }
+        match tail {
+            Some((file, tail)) => self.read_tail(&file, tail, offset, limit),
+            None => Ok(Chunk { dropped: None, bytes: Vec::new(), next: offset }),
+        }
+    }
+
+    fn read_tail(&self, file: &File, tail: Tail, offset: u64, limit: usize) -> Result<Chunk> {
+        let kept = tail.kept();
+        if offset >= kept.end {
+            return Ok(Chunk { dropped: None, bytes: Vec::new(), next: offset });
+        }
+        let from = offset.max(kept.start);
+        let wanted = from..kept.end.min(from.saturating_add(limit as u64));
+        let mut bytes = Vec::new();
+        for (place, length) in tail.places(&wanted) {
+            let length = usize::try_from(length).unwrap_or(0);
+            bytes.extend(self.bytes_at(file, name::TAIL, place, length)?);
+        }
+        let read_to = from + bytes.len() as u64;
+
+        // What the command has printed meanwhile may lie over what was just read.
+        let still_from = self.load(file)?.map_or(wanted.end, |tail| tail.kept().start).clamp(from, read_to);
+        bytes.drain(..usize::try_from(still_from - from).unwrap_or(0));
+        let dropped = (offset < still_from).then_some(offset..still_from);
+        Ok(Chunk { dropped, bytes, next: read_to })
+    }
+
+    fn head(&self) -> Result<Option<File>> {
+        self.folder.open(name::HEAD)
+    }
+
+    fn tail(&self) -> Result<Option<(File, Tail)>> {
+        let Some(file) = self.folder.open(name::TAIL)? else { return Ok(None) };
+        Ok(self.load(&file)?.map(|tail| (file, tail)))
+    }
+
+    fn load(&self, file: &File) -> Result<Option<Tail>> {
+        Tail::load(file).map_err(|error| Error::Damaged {
+            file: self.folder.title(name::TAIL),
+            reason: error.to_string(),
+        })
+    }
+
+    fn length(&self, file: &File) -> Result<u64> {
+        let metadata =
+            file.metadata().map_err(Error::io(format!("reading {}", self.folder.title(name::HEAD))))?;
+        Ok(metadata.len())
+    }
+
+    /// Up to this many bytes, fewer at the file's end. Memory is taken for what is there, not for what was asked.
+    fn bytes_at(&self, file: &File, name: &str, place: u64, most: usize) -> Result<Vec<u8>> {
+        let said = || Error::io(format!("reading {}", self.folder.title(name)));
+        let there = file.metadata().map_err(said())?.len().saturating_sub(place);
+        let mut bytes = vec![0; most.min(usize::try_from(there).unwrap_or(usize::MAX))];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(&mut bytes[filled..], place + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(said()(error)),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,149 @@
+//! The keeper's own process: one thread, one command, a few hundred kilobytes.
+//!
+//! The current directory is the task's folder, and every name is relative to it. The order in which the files appear is what
+//! makes a start exactly once; the table on the first page of this crate says what each step leaves behind.
+
+mod clients;
+mod command;
+mod copying;
+mod signals;
+mod watch;
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::process::exit;
+use std::time::{Duration, Instant};
+
+use longhaul_protocol::TaskStatus;
+use rustix::process::{getpid, set_child_subreaper, setsid};
+
+use crate::folder::{Folder, name};
+use crate::format::{FORMAT, ProcessFile, Spec, StartReport, Status, decode, encode, line, now};
+use crate::{Result, launcher, process_table};
+
+use clients::Clients;
+use command::Started;
+use copying::Copying;
+use signals::Signals;
+use watch::Watch;
+
+/// How long a status that can't be written (the disk is full) is tried again.
+const PATIENCE_WITH_DISK: Duration = Duration::from_secs(60);
+
+/// Call this first thing in `main`: if this process was started to be a keeper, it becomes one and never returns.
+pub fn main_if_asked() {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == launcher::ARGUMENT) {
+        keep_here();
+    }
+}
+
+/// Plays the keeper for the task whose folder is the current directory, and never returns. For programs that can't look
+/// at their arguments first.
+pub fn keep_here() -> ! {
+    // Nobody is left who could read a message; what is to be said was reported or is in the task's folder.
+    exit(i32::from(keep().is_err()))
+}
+
+fn keep() -> Result<()> {
+    detach();
+    let folder = Folder::here()?;
+    if !folder.has(name::SPEC)? {
+        // Somebody has tried out the hidden argument: this is no task's folder.
+        return Ok(());
+    }
+    let _lock = folder.lock()?;
+    if folder.has(name::VOID)? || folder.has(name::SPAWNING)? {
+        // A runtime has given this folder up and may have run the command elsewhere; or it was run here before.
+        return Ok(());
+    }
+    match start(&folder) {
+        Ok(Some(watch)) => {
+            report(None);
+            finish(&folder, watch)
+        }
+        Ok(None) => Ok(()),
+        Err(error) => {
+            report(Some(error.to_string()));
+            Err(error)
+        }
+    }
+}
+
+/// Leaves everything behind that belongs to the runtime: its session, its terminal, its open files.
+fn detach() {
+    // It fails only where the process leads a group already, and then nothing of the terminal reaches it either.
+    let _ = setsid();
+    let _ = set_child_subreaper(Some(getpid()));
+    let _ = rustix::thread::set_name(c"longhaul-keeper");
+    signals::close_inherited_files();
+}
+
+/// Everything up to the running command. `None` if it can't run: that is on record then, and was reported.
+fn start(folder: &Folder) -> Result<Option<Watch>> {
+    let file = folder.title(name::SPEC);
+    let spec: Spec = decode(&file, &folder.read(name::SPEC)?.unwrap_or_default())?;
+    let signals = Signals::catch().map_err(crate::Error::io("catching signals"))?;
+    let listener =
+        UnixListener::bind(name::SOCKET).map_err(crate::Error::io("binding the keeper's socket"))?;
+    listener.set_nonblocking(true).map_err(crate::Error::io("binding the keeper's socket"))?;
+    let (copying, output) = Copying::begin(folder, &spec)?;
+
+    folder.write(name::SPAWNING, b"")?;
+    folder.sync()?;
+    let (began, started_at) = (Instant::now(), now());
+    let command = match command::start(&spec, output) {
+        Ok(command) => command,
+        Err(reason) => {
+            let status = never_started(started_at, reason.clone());
+            folder.replace(name::STATUS, &encode(&status))?;
+            report(Some(reason));
+            return Ok(None);
+        }
+    };
+    let number = command.as_raw_nonzero().get();
+    let start_time = process_table::look_up(number).map_or(0, |entry| entry.start_time);
+    // The command runs now. If its pid can't be written (the disk is full), that only makes a later message vaguer.
+    let _ = folder.write(name::PID, &encode(&ProcessFile { format: FORMAT, pid: number, start_time }));
+
+    let started = Started { command, began, started_at };
+    let clients = Clients::new(listener, spec.token_file.clone());
+    Ok(Some(Watch::new(started, &spec, signals, copying, clients)))
+}
+
+/// Sees the command through, records how it ended, and only then tells whoever waits.
+fn finish(folder: &Folder, mut watch: Watch) -> Result<()> {
+    let status = watch.until_the_end(folder);
+    let bytes = encode(&status);
+    let since = Instant::now();
+    while let Err(error) = folder.replace(name::STATUS, &bytes) {
+        if since.elapsed() > PATIENCE_WITH_DISK {
+            return Err(error);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let _ = std::fs::remove_file(name::SOCKET);
+    watch.clients.say_ended(status.status == TaskStatus::Killed);
+    Ok(())
+}
+
+fn never_started(at: longhaul_protocol::At, reason: String) -> Status {
+    Status {
+        format: FORMAT,
+        status: TaskStatus::Failed,
+        exit_code: None,
+        signal: None,
+        started_at: at,
+        ended_at: at,
+        duration_ms: 0,
+        printed: 0,
+        message: Some(reason),
+    }
+}
+
+/// Tells the runtime, which holds the other end of the standard input. It may be gone; that changes nothing.
+fn report(failed: Option<String>) {
+    let bytes = line(&StartReport { format: FORMAT, failed });
+    let Ok(standard_input) = std::io::stdin().as_fd().try_clone_to_owned() else { return };
+    let _ = std::fs::File::from(standard_input).write_all(&bytes);
+}

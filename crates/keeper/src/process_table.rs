@@ -1,0 +1,68 @@
+//! The system's processes, as `/proc` lists them.
+
+use std::fs;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A process, told from a later one with its number by when it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) pid: Pid,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) start_time: u64,
+    /// It has ended, and waits to be asked for.
+    pub(crate) is_over: bool,
+}
+
+/// Every process that can be seen now.
+pub(crate) fn all() -> Vec<Entry> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(look_up).collect()
+}
+
+/// The process with this number.
+pub(crate) fn look_up(number: i32) -> Option<Entry> {
+    let pid = Pid::from_raw(number).filter(|_| number > 0)?;
+    parse(pid, &fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
+}
+
+/// A line of `/proc/PID/stat`. The program's name, in brackets, may hold anything, brackets too.
+fn parse(pid: Pid, stat: &str) -> Option<Entry> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let start_time = fields.nth(16)?.parse().ok()?;
+    Some(Entry { pid, parent, group, start_time, is_over: matches!(state, "Z" | "X") })
+}
+
+/// Everything that descends from this process, itself excluded.
+pub(crate) fn descendants(of: Pid) -> Vec<Entry> {
+    let mut others = all();
+    let mut found: Vec<Entry> = Vec::new();
+    let mut parents = vec![of.as_raw_nonzero().get()];
+    while let Some(parent) = parents.pop() {
+        let (children, rest): (Vec<Entry>, Vec<Entry>) =
+            others.into_iter().partition(|entry| entry.parent == parent);
+        parents.extend(children.iter().map(|entry| entry.pid.as_raw_nonzero().get()));
+        found.extend(children);
+        others = rest;
+    }
+    found
+}
+
+/// Sends a signal to exactly this process, never to a later one that has got its number.
+pub(crate) fn send(entry: &Entry, signal: Signal) {
+    let Ok(handle) = pidfd_open(entry.pid, PidfdFlags::empty()) else { return };
+    let now = look_up(entry.pid.as_raw_nonzero().get());
+    if now.is_some_and(|now| now.start_time == entry.start_time) {
+        let _ = pidfd_send_signal(handle, signal);
+    }
+}
+
+#[cfg(test)]
+#[path = "process_table_tests.rs"]
+mod tests;

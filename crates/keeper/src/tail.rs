@@ -1,0 +1,124 @@
+//! Where a printed byte lies on disk.
+//!
+//! `output.head` holds the first half of the cap, and its length says how much was printed so far. What comes after goes to
+//! `output.tail`, a ring behind a header of one page: the byte at offset `o` lies at `(o - begins) % size`.
+//!
+//! The header has two counters. `written` says how far the ring is filled; `reserved` is never behind what the writer may
+//! be overwriting at this moment. The writer raises `reserved` before it writes and `written` afterwards, so at any
+//! moment, also after `kill -9`, exactly the bytes from `reserved - size` to `written` are what was printed. A reader looks
+//! at the header again after it has read: what `reserved` has passed meanwhile may be torn, and counts as dropped.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// Where the ring begins in its file.
+const HEADER: u64 = 4096;
+const MAGIC: u64 = u64::from_le_bytes(*b"lh-tail1");
+/// How often a header that is being written at this moment is read again.
+const TRIES: usize = 1000;
+/// The writer reserves in steps, so that small output does not cost a header each time.
+const LARGEST_STEP: u64 = 1 << 20;
+/// A smaller cap would be all head.
+const SMALLEST_CAP: u64 = 4096;
+
+/// The header of `output.tail`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tail {
+    /// The offset of the ring's first byte: how much the head holds.
+    pub(crate) begins: u64,
+    /// How many bytes the ring holds.
+    pub(crate) size: u64,
+    /// Everything before this offset was written.
+    pub(crate) written: u64,
+    /// Everything before this offset may be overwritten next.
+    pub(crate) reserved: u64,
+}
+
+impl Tail {
+    /// An empty tail, for a cap of this many bytes.
+    pub(crate) fn for_cap(cap: u64) -> Self {
+        let cap = cap.clamp(SMALLEST_CAP, u64::MAX >> 2);
+        let begins = cap / 2;
+        Self { begins, size: cap - begins, written: begins, reserved: begins }
+    }
+
+    /// Lets the writer go on, if what was reserved is used up.
+    pub(crate) fn reserve(&mut self) {
+        if self.written == self.reserved {
+            self.reserved += (self.size / 8).clamp(1, LARGEST_STEP);
+        }
+    }
+
+    /// Where the next byte goes in the file, and how many may go there now.
+    pub(crate) fn room(&self) -> (u64, u64) {
+        let at = (self.written - self.begins) % self.size;
+        (HEADER + at, (self.size - at).min(self.reserved - self.written))
+    }
+
+    /// The offsets that are certainly there.
+    pub(crate) fn kept(&self) -> Range<u64> {
+        let from = self.reserved.saturating_sub(self.size).clamp(self.begins, self.written);
+        from..self.written
+    }
+
+    /// Where these offsets lie in the file: in one piece, or in two around the ring's end.
+    pub(crate) fn places(&self, offsets: &Range<u64>) -> [(u64, u64); 2] {
+        let length = offsets.end.saturating_sub(offsets.start);
+        let at = offsets.start.saturating_sub(self.begins) % self.size;
+        let first = length.min(self.size - at);
+        [(HEADER + at, first), (HEADER, length - first)]
+    }
+
+    fn words(&self) -> [u64; 6] {
+        // A header of which one half is older fails this, whichever half it is.
+        let check = [self.begins, self.size, self.written, self.reserved]
+            .iter()
+            .fold(MAGIC, |check, word| check.rotate_left(7) ^ word);
+        [MAGIC, self.begins, self.size, self.written, self.reserved, check]
+    }
+
+    pub(crate) fn encode(&self) -> [u8; 48] {
+        let mut bytes = [0; 48];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(self.words()) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8; 48]) -> Option<Self> {
+        let word = |number: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[number * 8..number * 8 + 8]);
+            u64::from_le_bytes(word)
+        };
+        let tail = Self { begins: word(1), size: word(2), written: word(3), reserved: word(4) };
+        let in_order = tail.begins <= tail.written && tail.written <= tail.reserved && tail.size > 0;
+        (in_order && tail.encode() == *bytes).then_some(tail)
+    }
+
+    pub(crate) fn store(&self, file: &File) -> std::io::Result<()> {
+        file.write_all_at(&self.encode(), 0)
+    }
+
+    /// The header of a file that somebody may be writing. `None` if there is none yet.
+    pub(crate) fn load(file: &File) -> std::io::Result<Option<Self>> {
+        let mut bytes = [0; 48];
+        for _ in 0..TRIES {
+            match file.read_exact_at(&mut bytes, 0) {
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+                Err(error) => return Err(error),
+                Ok(()) => {}
+            }
+            if let Some(tail) = Self::decode(&bytes) {
+                return Ok(Some(tail));
+            }
+            std::thread::yield_now();
+        }
+        Err(std::io::Error::other("its header is damaged"))
+    }
+}
+
+#[cfg(test)]
+#[path = "tail_tests.rs"]
+mod tests;
