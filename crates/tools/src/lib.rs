@@ -1,5 +1,83 @@
-//! What the agent may do.
+//! What the agent may do: read, write and search files, and keep a todo list, within a scope that bounds it.
+//!
+//! # What this crate promises
+//!
+//! - **Nothing outside the scope is read or written**, by any tool, through links, `..`, case or races.
+//! - **What will happen is known before it happens.** A call is prepared, recorded, and only then run ([`Tool`]).
+//! - **A write is whole or did not happen**, keeps mode and owner, and never goes over a change that the model has not
+//!   seen. After a crash the file itself shows which it was.
+//! - **Arguments are never guessed at.** A call that does not fit its schema is not run, and its result says what is wrong.
+//! - **Everything is bounded**: what is held in memory, what is answered, how long a search goes on when nobody wants it.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `tool` | what a tool is, for the runtime that calls it |
+//! | `scope` | the files that may be touched, and the only way to them |
+//! | `files` | read_file, write_file, edit_file |
+//! | `search` | list_files, find_files, search_text |
+//! | `todo` | the todo list |
+//! | `exec` | commands, each under a keeper of its own |
+//! | `cap`, `plain` | what of a long output the model gets to read; text without colours and control codes |
+//! | `arguments`, `schema` | reading what the model wrote; the schema that it should fit |
+//! | `background` | work that blocks, on a thread of its own, as long as somebody wants it |
+//! | `shown` | names of files as the model is shown them |
+//! | `toolset`, `reference` | all the tools together; the page `docs/tools.md`, made from them |
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::Arc;
+//! use longhaul_protocol::CallId;
+//! use longhaul_tools::{Call, Cap, Scope, ScopeConfig, Stop, file_tools};
+//!
+//! # let folder = std::env::temp_dir().join(format!("longhaul-tools-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(folder.join("work")).unwrap();
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! std::fs::write(folder.join("work/hello.txt"), "hello\n").unwrap();
+//! let scope = Arc::new(Scope::new(&folder.join("work"), &ScopeConfig::default(), &folder.join("home")));
+//! let tools = file_tools(scope);
+//! let read_file = tools.iter().find(|tool| tool.about().name == "read_file").unwrap();
+//!
+//! let call = Call {
+//!     id: CallId::generate(),
+//!     arguments: r#"{"path": "hello.txt"}"#.to_owned(),
+//!     seen: Arc::default(),
+//!     cap: Cap::default(),
+//! };
+//! let prepared = read_file.prepare(&call).await.unwrap();
+//! let (_stopper, stop) = Stop::pair();
+//! let finished = (prepared.run)(stop).await;
+//!
+//! assert_eq!(finished.content, "hello\n");
+//! # });
+//! # std::fs::remove_dir_all(folder).unwrap();
+//! ```
 
+#![allow(clippy::result_large_err, reason = "the error of a call is its result, and there is one a call")]
+
+mod arguments;
+mod background;
+mod cap;
+mod exec;
+mod files;
+mod plain;
+mod reference;
+mod schema;
+mod scope;
+mod search;
+mod shown;
+mod todo;
 mod tool;
+mod toolset;
 
+pub use arguments::parse as parse_arguments;
+pub use cap::cap;
+pub use exec::{ExecSettings, ExecTool, command_environment};
+pub use plain::plain;
+pub use reference::reference;
+pub use schema::schema_of;
+pub use scope::{Allowed, Denied, FileError, Permission, Scope, ScopeConfig};
 pub use tool::{About, Call, Cap, Finished, Picture, Prepared, Resumed, Run, Stop, Stopper, Tool};
+pub use toolset::{all_abouts, file_tools};

@@ -177,7 +177,7 @@ impl Stop {
     /// Waits until the call should stop; for ever, if nobody can say so any more.
     pub async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -1,0 +1,308 @@
+//! `exec`: commands, each under a keeper of its own.
+//!
+//! The tool only starts a command and watches. Whoever stops waiting, by being dropped or killed, leaves the command to its
+//! keeper; [`Tool::resume`] finds it again and goes on as if nothing had happened.
+
+mod result;
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use longhaul_keeper::{Error, FORMAT, Found, Spec, Task, Tasks};
+use longhaul_protocol::{CallId, Effect, TaskId, ToolStarted};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::io::AsyncReadExt;
+
+use crate::background::to_the_end;
+use crate::{
+    About, Call, Cap, Finished, Permission, Prepared, Resumed, Scope, Stop, Tool, arguments, schema_of,
+};
+
+const LONGEST_TIMEOUT: u64 = 600;
+/// A keeper that does not answer is asked again after this. Its command goes on meanwhile.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A name with this ending holds a key, whatever it is called before that.
+const KEY_ENDING: &str = "_API_KEY";
+const TOKEN: &str = "LONGHAUL_TOKEN";
+
+/// What exec takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The command, for bash. Its standard input is closed.
+    command: String,
+    /// What it is for, in a few words.
+    description: Option<String>,
+    /// Seconds to wait before the command goes on in the background, 1 to 600. In this version the call waits until the
+    /// command ends.
+    timeout: Option<u64>,
+    /// After this many seconds the command is ended. There is no limit unless this is given.
+    #[schemars(range(min = 1))]
+    max_runtime: Option<u64>,
+    /// Return at once and let the command go on. Not available in this version.
+    run_in_background: Option<bool>,
+    /// The folder to run it in, from the work folder on.
+    work_dir: Option<String>,
+}
+
+/// What commands need besides what the model writes.
+#[derive(Debug, Clone)]
+pub struct ExecSettings {
+    /// Where tasks are kept.
+    pub tasks: Arc<Tasks>,
+    /// Bounds the folders in which a command may be started, and has the one in which it is unless it says otherwise.
+    pub scope: Arc<Scope>,
+    /// The whole environment of a command; [`command_environment`] makes one.
+    pub environment: BTreeMap<String, String>,
+    /// How many bytes of a command's output are kept on disk.
+    pub output_cap: u64,
+    /// The file with the token of keepers' sockets, by a task's folder: `../../run/token`.
+    pub token_file: String,
+}
+
+/// The tool.
+pub struct ExecTool {
+    about: About,
+    settings: Arc<ExecSettings>,
+}
+
+impl ExecTool {
+    /// The tool, for commands with these settings.
+    pub fn new(settings: ExecSettings) -> Self {
+        Self { about: about(), settings: Arc::new(settings) }
+    }
+}
+
+/// K17: this process's environment without keys: neither the names in `hidden`, nor anything that looks like one.
+pub fn command_environment(hidden: &[String]) -> BTreeMap<String, String> {
+    let visible = |name: &str| {
+        !hidden.iter().any(|hidden| hidden == name) && !name.ends_with(KEY_ENDING) && name != TOKEN
+    };
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    variables.filter(|(name, _)| visible(name)).collect()
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "exec",
+        description: "Runs a command with bash in the work folder and returns what it printed and its exit code, as JSON. \
+                      Standard output and standard error come in one order. The call waits until the command ends; what the \
+                      command has started in the background by then goes on, but can't print any more.",
+        effect: Effect::Command,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "Standard input is closed: a program that asks gets no answer.",
+            "Colours and control codes are taken out; of a line that was overwritten the last state is kept.",
+            "A long output is shown with its head and tail; up to 1 MiB of it can be read on with read_file.",
+            "API keys are not in the environment of commands.",
+            "`timeout` is at most 600; more is taken as 600.",
+        ],
+        example: r#"{"command": "cargo test --quiet", "description": "run the tests", "max_runtime": 600}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for ExecTool {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let arguments = self.check(call)?;
+        let work_dir = self.folder(arguments.work_dir.as_deref()).await?;
+        let watch = self.watch(call, &arguments);
+        let spec = Spec {
+            format: FORMAT,
+            task_id: watch.id(),
+            command: arguments.command,
+            work_dir,
+            environment: self.settings.environment.clone(),
+            output_cap: self.settings.output_cap,
+            max_runtime_s: arguments.max_runtime,
+            description: arguments.description,
+            target: "local".to_owned(),
+            token_file: self.settings.token_file.clone(),
+        };
+        Ok(Prepared::new(move |stop| watch.start(spec, stop)))
+    }
+
+    async fn resume(&self, call: &Call, _started: &ToolStarted) -> Resumed {
+        let arguments = match self.check(call) {
+            Ok(arguments) => arguments,
+            Err(refused) => return Resumed::Unknown(refused.content),
+        };
+        let watch = self.watch(call, &arguments);
+        match watch.find().await {
+            Ok(Found::NotStarted) => Resumed::RunAgain,
+            Ok(Found::Running(task)) => {
+                Resumed::Running(Box::new(move |stop| Box::pin(watch.until_the_end(task, stop))))
+            }
+            Ok(Found::Unknown) => Resumed::Unknown(result::UNKNOWN.to_owned()),
+            Ok(found @ (Found::Ended(_) | Found::Lost)) => Resumed::Finished(watch.finished(found).await),
+            Err(trouble) => Resumed::Unknown(trouble.content),
+        }
+    }
+}
+
+impl ExecTool {
+    fn check(&self, call: &Call) -> Result<Arguments, Finished> {
+        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
+        let refused = |why: &str| Err(Finished::error(format!("exec was not run: {why}")));
+        if arguments.command.trim().is_empty() {
+            return refused("`command` is empty");
+        }
+        if arguments.command.contains('\0') {
+            return refused("`command` has a zero byte in it, which no command can have");
+        }
+        if arguments.timeout == Some(0) {
+            return refused("`timeout` must be at least 1 second");
+        }
+        if arguments.run_in_background == Some(true) {
+            return refused(
+                "background commands are not available in this version yet; run it in the foreground, without \
+                 `run_in_background`",
+            );
+        }
+        Ok(arguments)
+    }
+
+    async fn folder(&self, path: Option<&str>) -> Result<PathBuf, Finished> {
+        let Some(path) = path.map(str::to_owned) else {
+            return Ok(self.settings.scope.work_dir().to_owned());
+        };
+        let scope = Arc::clone(&self.settings.scope);
+        to_the_end(move || {
+            let refused =
+                |error| Finished::error(format!("exec was not run, because of its `work_dir`: {error}"));
+            scope.check_folder(&path, Permission::Read).map_err(refused)
+        })
+        .await
+    }
+
+    fn watch(&self, call: &Call, arguments: &Arguments) -> Watch {
+        let clamped = arguments.timeout.filter(|timeout| *timeout > LONGEST_TIMEOUT);
+        let note = clamped.map(|timeout| format!("`timeout` was taken as {LONGEST_TIMEOUT}, not {timeout}"));
+        Watch {
+            tasks: Arc::clone(&self.settings.tasks),
+            call: call.id,
+            cap: call.cap,
+            note,
+            max_runtime: arguments.max_runtime,
+        }
+    }
+}
+
+/// One call, from its start or from wherever a crash has left it, to its result.
+#[derive(Debug, Clone)]
+struct Watch {
+    tasks: Arc<Tasks>,
+    call: CallId,
+    cap: Cap,
+    /// What the model should know besides, however the command ends.
+    note: Option<String>,
+    max_runtime: Option<u64>,
+}
+
+impl Watch {
+    fn id(&self) -> TaskId {
+        TaskId::from(self.call)
+    }
+
+    async fn start(self, spec: Spec, stop: Stop) -> Finished {
+        let tasks = Arc::clone(&self.tasks);
+        match to_the_end(move || Ok(tasks.start(&spec))).await {
+            Ok(Ok(task)) => self.until_the_end(task, stop).await,
+            Ok(Err(error @ Error::NotStarted { .. })) => Finished::error(error.to_string()),
+            // It may have started all the same.
+            Ok(Err(error)) => match self.find().await {
+                Ok(Found::Running(task)) => self.until_the_end(task, stop).await,
+                Ok(Found::NotStarted) => Finished::error(format!("the command did not start: {error}")),
+                Ok(found) => self.finished(found).await,
+                Err(trouble) => trouble,
+            },
+            Err(trouble) => trouble,
+        }
+    }
+
+    /// Waits for the command. To be dropped here changes nothing for it.
+    async fn until_the_end(self, task: Task, mut stop: Stop) -> Finished {
+        let mut task = Arc::new(task);
+        loop {
+            let ended = Box::pin(connection_closed(Arc::clone(&task)));
+            if first(ended, stop.asked()).await.is_none() {
+                return self.kill(&task).await;
+            }
+            match self.find().await {
+                Ok(Found::Running(found)) => task = Arc::new(found),
+                Ok(found) => return self.finished(found).await,
+                Err(trouble) => return trouble,
+            }
+        }
+    }
+
+    async fn kill(self, task: &Arc<Task>) -> Finished {
+        let task = Arc::clone(task);
+        let killed = to_the_end(move || {
+            let failed = |error| Finished::error(format!("the command could not be ended: {error}"));
+            task.kill().map_err(failed)
+        });
+        match killed.await {
+            Ok(()) => match self.find().await {
+                Ok(found) => self.finished(found).await,
+                Err(trouble) => trouble,
+            },
+            Err(trouble) => trouble,
+        }
+    }
+
+    async fn find(&self) -> Result<Found, Finished> {
+        let (tasks, id) = (Arc::clone(&self.tasks), self.id());
+        to_the_end(move || {
+            let failed =
+                |error| Finished::error(format!("nobody can tell what became of the command: {error}"));
+            tasks.find(id).map_err(failed)
+        })
+        .await
+    }
+
+    async fn finished(&self, found: Found) -> Finished {
+        let watch = self.clone();
+        to_the_end(move || Ok(result::finished(&watch, &found))).await.unwrap_or_else(|trouble| trouble)
+    }
+}
+
+/// Returns when the keeper has closed its connection, or after a while if none could be made: then it is time to look again.
+async fn connection_closed(task: Arc<Task>) {
+    let connected = to_the_end(move || {
+        let connected = task.connect().and_then(|stream| {
+            let nonblocking = stream.set_nonblocking(true).map(|()| stream);
+            nonblocking.map_err(|source| Error::Io { what: "waiting for a keeper".to_owned(), source })
+        });
+        connected.map_err(|error| Finished::error(error.to_string()))
+    });
+    let stream = connected.await.ok().and_then(|stream| tokio::net::UnixStream::from_std(stream).ok());
+    let Some(mut stream) = stream else { return tokio::time::sleep(PAUSE).await };
+    let mut unused = [0; 256];
+    while matches!(stream.read(&mut unused).await, Ok(1..)) {}
+}
+
+/// The output of the first, unless the second ends before it.
+async fn first<T>(
+    mut wanted: Pin<Box<impl Future<Output = T>>>,
+    unless: impl Future<Output = ()>,
+) -> Option<T> {
+    let mut unless = pin!(unless);
+    poll_fn(|context| match wanted.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => unless.as_mut().poll(context).map(|()| None),
+    })
+    .await
+}

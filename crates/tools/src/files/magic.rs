@@ -1,0 +1,73 @@
+//! What a file is, by its first bytes.
+
+/// How many bytes of a file tell what it is.
+pub(super) const HEAD: usize = 8 << 10;
+
+/// More than this share of bytes that are no text, in percent, and it is none.
+const MOST_STRANGE: usize = 30;
+
+/// The media type of a picture that models can look at.
+pub(super) fn picture(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// What a file is if it is no text: it has a zero byte, or too much of it is neither UTF-8 nor printable. A text in an
+/// older encoding, with a strange letter here and there, is still a text.
+pub(super) fn binary(head: &[u8]) -> Option<&'static str> {
+    if !head.contains(&0) && strange(head) * 100 <= head.len() * MOST_STRANGE {
+        return None;
+    }
+    Some(match head {
+        [0x7f, b'E', b'L', b'F', ..] => "a program or library (ELF)",
+        [0x1f, 0x8b, ..] => "gzip",
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => "zip",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "xz",
+        [b'%', b'P', b'D', b'F', ..] => "PDF",
+        [b'S', b'Q', b'L', b'i', b't', b'e', ..] => "an SQLite database",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "text in UTF-16",
+        [0, b'a', b's', b'm', ..] => "WebAssembly",
+        _ => "of an unknown type",
+    })
+}
+
+fn strange(head: &[u8]) -> usize {
+    let control =
+        |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x08 | 0x0c | 0x1b);
+    head.utf8_chunks()
+        .map(|chunk| chunk.invalid().len() + chunk.valid().bytes().filter(control).count())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_text_in_any_language_and_in_an_older_encoding() {
+        assert_eq!(binary("Grüße, 日本, \x1b[31mred\x1b[0m\r\n".as_bytes()), None);
+        assert_eq!(binary(b"Gr\xfc\xdfe aus K\xf6ln"), None);
+        assert_eq!(binary(b""), None);
+    }
+
+    #[test]
+    fn what_is_no_text_is_named() {
+        assert_eq!(binary(b"\x7fELF\x02\x01\x01\x00"), Some("a program or library (ELF)"));
+        assert_eq!(binary(b"\x1f\x8b\x08\x00"), Some("gzip"));
+        assert_eq!(binary(b"\xff\xfeh\x00i\x00"), Some("text in UTF-16"));
+        assert_eq!(binary(&[0x91, 0xe3, 0xfa, 0x01, b'a']), Some("of an unknown type"));
+    }
+
+    #[test]
+    fn pictures_are_known_by_their_first_bytes() {
+        assert_eq!(picture(b"\x89PNG\r\n\x1a\n..."), Some("image/png"));
+        assert_eq!(picture(b"RIFF1234WEBPVP8 "), Some("image/webp"));
+        assert_eq!(picture(b"RIFF1234WAVE"), None);
+    }
+}

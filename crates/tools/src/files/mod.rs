@@ -1,0 +1,44 @@
+//! Reading and writing files.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `read`, `excerpt`, `magic` | read_file; the lines that were asked for out of a stream; what a file is by its first bytes |
+//! | `write`, `edit`, `edits` | write_file; edit_file; making edits in a text, as a pure function |
+//! | `plan` | what both writers share: a write that is decided, then recorded, then made, and found again after a crash |
+//! | `replace`, `temporary` | putting a new file in place of an old one at once, and never over someone else's change |
+
+mod edit;
+mod edits;
+mod excerpt;
+mod magic;
+mod plan;
+mod read;
+mod replace;
+mod temporary;
+mod write;
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+
+pub(crate) use edit::{EditFile, about as edit_file};
+use longhaul_protocol::Hash;
+pub(crate) use read::{ReadFile, about as read_file};
+pub(crate) use write::{WriteFile, about as write_file};
+
+/// The most that a written file may hold.
+const MOST_WRITTEN: usize = 8 << 20;
+
+/// The hash of a whole file, without holding it in memory.
+fn hash_of(file: &mut File) -> io::Result<Hash> {
+    file.rewind()?;
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(Hash::from_bytes(hasher.finalize().into())),
+            Ok(length) => drop(hasher.update(&buffer[..length])),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

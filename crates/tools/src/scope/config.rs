@@ -1,0 +1,65 @@
+//! The scope as people write it.
+
+use serde::{Deserialize, Serialize};
+
+/// `[[scope.allow]]` and `[[scope.deny]]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScopeConfig {
+    /// What may be used. If there is none, the work folder may be written.
+    pub allow: Vec<Allowed>,
+    /// What may not. It wins over what is allowed.
+    pub deny: Vec<Denied>,
+}
+
+/// A folder or file that may be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allowed {
+    /// Absolute, from the work folder on, or from `~/` on.
+    pub target: String,
+    /// Reading, or reading and writing.
+    #[serde(default)]
+    pub permission: Permission,
+}
+
+/// A folder or file that may not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Denied {
+    /// Absolute, from the work folder on, or from `~/` on. It need not exist yet.
+    pub target: String,
+    /// `read` denies reading and writing, `write` only writing.
+    #[serde(default)]
+    pub permission: Permission,
+}
+
+/// What is done with a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    /// Looking at it.
+    #[default]
+    Read,
+    /// Changing it, which includes looking at it.
+    Write,
+}
+
+impl Permission {
+    /// Whether whoever has this may do that.
+    pub(crate) fn covers(self, wanted: Self) -> bool {
+        self == Self::Write || wanted == Self::Read
+    }
+
+    /// Whether denying this denies that: whoever may not look may not write either.
+    pub(crate) fn forbids(self, wanted: Self) -> bool {
+        self == Self::Read || wanted == Self::Write
+    }
+
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "read and write",
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Why a file can't be used, in the words that the model reads.
+
+use std::io;
+
+use rustix::io::Errno;
+
+/// Why a file or folder can't be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the words of the message")]
+pub enum FileError {
+    /// No allowed target covers it.
+    #[error("{path} is outside of what is allowed. Allowed: {allowed}")]
+    Outside { path: String, allowed: String },
+    /// A denied target covers it.
+    #[error("{path} is denied. Allowed, apart from what is denied: {allowed}")]
+    Denied { path: String, allowed: String },
+    /// It may be read and not written.
+    #[error("{path} may be read but not written. Allowed: {allowed}")]
+    ReadOnly { path: String, allowed: String },
+    /// The folder that everything is relative to is not there.
+    #[error("the work folder {path} is gone; no file can be used until it is there again")]
+    WorkFolderGone { path: String },
+    /// No system has such a path.
+    #[error("`{path}` can't be a path: it must have 1 to 4,096 bytes and no zero byte")]
+    Malformed { path: String },
+    /// There is nothing.
+    #[error("{path} does not exist")]
+    NotFound { path: String },
+    /// It is a folder, and a file was wanted.
+    #[error("{path} is a folder, not a file; list_files shows what is in it")]
+    IsFolder { path: String },
+    /// It is something else, and a folder was wanted.
+    #[error("{path} is not a folder")]
+    NotFolder { path: String },
+    /// A pipe, a device, a socket: reading it could wait for ever or do something.
+    #[error("{path} is {kind}, not a file")]
+    Special { path: String, kind: &'static str },
+    /// A link where none was when the path was checked, or one that leads nowhere.
+    #[error("{path} goes through a link that leads nowhere, or that changed while it was being looked at")]
+    Link { path: String },
+    /// It is not as it was.
+    #[error("{path} {what}")]
+    Changed { path: String, what: String },
+    /// The system refused.
+    #[error("can't {doing} {path}: {source}")]
+    System { path: String, doing: &'static str, source: io::Error },
+}
+
+impl FileError {
+    /// What the system said about a path.
+    pub(crate) fn system(doing: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
+        let (path, source) = (path.to_owned(), source.into());
+        if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+            return Self::Link { path };
+        }
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::NotFound { path },
+            io::ErrorKind::NotADirectory => Self::NotFolder { path },
+            _ => Self::System { path, doing, source },
+        }
+    }
+}
+
+impl From<FileError> for crate::Finished {
+    fn from(error: FileError) -> Self {
+        Self::error(error.to_string())
+    }
+}

@@ -1,0 +1,202 @@
+//! A folder that was reached on foot, and what can be done in it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::borders::{Borders, LOOK};
+
+/// An open folder. Everything in it is opened through its handle and never through a link.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    handle: OwnedFd,
+    path: PathBuf,
+    borders: Arc<Borders>,
+}
+
+/// What to do about a folder that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Refuse,
+    Create,
+}
+
+/// What is known of an entry without opening it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Status {
+    pub(crate) kind: Kind,
+    pub(crate) bytes: u64,
+}
+
+/// What an entry of a folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Folder,
+    Link,
+    Special(&'static str),
+}
+
+impl From<&Stat> for Status {
+    fn from(status: &Stat) -> Self {
+        let kind = match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Folder,
+            FileType::Symlink => Kind::Link,
+            FileType::Fifo => Kind::Special("a pipe"),
+            FileType::Socket => Kind::Special("a socket"),
+            FileType::CharacterDevice | FileType::BlockDevice => Kind::Special("a device"),
+            FileType::Unknown => Kind::Special("of an unknown kind"),
+        };
+        Self { kind, bytes: u64::try_from(status.st_size).unwrap_or(0) }
+    }
+}
+
+/// The names in a folder, sorted.
+pub(crate) struct Names {
+    pub(crate) names: Vec<OsString>,
+    /// Whether there were more than could be held.
+    pub(crate) more: bool,
+}
+
+/// Why something in a folder can't be used.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It is denied.
+    Denied,
+    /// It is something else than what was wanted.
+    Is(Kind),
+    /// The system says no.
+    System(Errno),
+}
+
+impl From<Errno> for Refused {
+    fn from(error: Errno) -> Self {
+        Self::System(error)
+    }
+}
+
+impl Folder {
+    /// The folder that everything is under.
+    pub(super) fn root(borders: Arc<Borders>) -> Result<Self, Refused> {
+        let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(CWD, "/", flags, Mode::empty())?;
+        Self { handle, path: PathBuf::from("/"), borders }.unless_denied()
+    }
+
+    /// The folder of this name, which is no link.
+    pub(crate) fn enter(&self, name: &OsStr, missing: Missing) -> Result<Self, Refused> {
+        let flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let path = self.path.join(name);
+        if self.borders.deny_path(&path) {
+            return Err(Refused::Denied);
+        }
+        let open = || rustix::fs::openat(&self.handle, name, flags, Mode::empty());
+        let handle = match open() {
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(Refused::Is(self.status(name)?.kind)),
+            Err(Errno::NOENT) if missing == Missing::Create => {
+                match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) => self.sync()?,
+                    // Someone else made it at the same time.
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                open()?
+            }
+            other => other?,
+        };
+        Self { handle, path, borders: Arc::clone(&self.borders) }.unless_denied()
+    }
+
+    fn unless_denied(self) -> Result<Self, Refused> {
+        match self.borders.deny_identity(&rustix::fs::fstat(&self.handle)?) {
+            true => Err(Refused::Denied),
+            false => Ok(self),
+        }
+    }
+
+    /// Where it was when it was reached.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For system calls on what is in it.
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+
+    /// What an entry is, without following it.
+    pub(crate) fn status(&self, name: &OsStr) -> Result<Status, Refused> {
+        let status = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        match self.borders.deny_identity(&status) || self.borders.deny_path(&self.path.join(name)) {
+            true => Err(Refused::Denied),
+            false => Ok(Status::from(&status)),
+        }
+    }
+
+    /// Opens a file for reading. Only what is a regular file is opened at all, since opening a pipe can wait for ever
+    /// and opening a device can do something; and it is looked at again once it is open.
+    pub(crate) fn open(&self, name: &OsStr) -> Result<(File, Stat), Refused> {
+        let before = self.status(name)?;
+        if before.kind != Kind::File {
+            return Err(Refused::Is(before.kind));
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
+        let status = rustix::fs::fstat(&handle)?;
+        if self.borders.deny_identity(&status) {
+            return Err(Refused::Denied);
+        }
+        match Status::from(&status).kind {
+            Kind::File => Ok((File::from(handle), status)),
+            other => Err(Refused::Is(other)),
+        }
+    }
+
+    /// What is in it, sorted, at most so many.
+    pub(crate) fn names(&self, most: usize) -> rustix::io::Result<Names> {
+        let mut names = Vec::new();
+        for entry in Dir::new(self.readable()?)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            if names.len() == most {
+                names.sort();
+                return Ok(Names { names, more: true });
+            }
+            names.push(name.to_owned());
+        }
+        names.sort();
+        Ok(Names { names, more: false })
+    }
+
+    /// Makes what was created, renamed and removed in it durable.
+    pub(crate) fn sync(&self) -> rustix::io::Result<()> {
+        match rustix::fs::fsync(self.readable()?) {
+            // Some file systems can't, and say so. There is nothing to be done about it.
+            Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Where a link leads, as it is written in it.
+    pub(crate) fn link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        let target = rustix::fs::readlinkat(&self.handle, name, Vec::new())?;
+        Ok(PathBuf::from(OsStr::from_bytes(target.to_bytes())))
+    }
+
+    /// The handle that leads through it gives no right to read it.
+    fn readable(&self) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.handle, ".", flags, Mode::empty())
+    }
+}

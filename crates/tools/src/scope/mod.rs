@@ -1,0 +1,151 @@
+//! The files that the agent may touch, and the only way to them.
+//!
+//! Every tool that opens a file does so through here, in three steps that no link, `..` or race gets around:
+//!
+//! 1. **Where does it lead?** The path is resolved through the real file system to one without links (`resolve`).
+//! 2. **May it?** That path must lie under an allowed target and under no denied one. Denied paths are compared without
+//!    regard to case, and denied things by identity (device and inode) too, so that another name of the same folder, a bind
+//!    mount or a file system that ignores case is no way around. A denied thing stays denied when it is moved.
+//! 3. **Go there on foot.** From `/` down, each folder is opened through the handle of the one before it and never
+//!    through a link, and its identity is compared with what is denied. What was checked is what is used: whoever swaps a
+//!    folder for a link after the check gets an error. (`openat2` would resolve the path in one call, but would not show
+//!    the folders that it passes.)
+//!
+//! What can't be told: a hard link to a file inside a denied folder is a file like any other.
+
+mod borders;
+mod config;
+mod error;
+mod folder;
+mod place;
+mod resolve;
+
+#[cfg(test)]
+#[path = "scope_tests.rs"]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) use borders::Identity;
+use borders::{Borders, Denial};
+pub use config::{Allowed, Denied, Permission, ScopeConfig};
+pub use error::FileError;
+pub(crate) use folder::{Folder, Kind, Missing, Status};
+pub(crate) use place::{OpenFile, Place};
+
+use crate::shown::shown_path;
+
+/// What the tools of a session may read and write.
+#[derive(Debug)]
+pub struct Scope {
+    work_dir: PathBuf,
+    allow: Vec<Ground>,
+    deny: Vec<Denial>,
+}
+
+/// An allowed target, resolved once. A link that is put in its place later does not move it.
+#[derive(Debug)]
+struct Ground {
+    target: String,
+    path: PathBuf,
+    permission: Permission,
+}
+
+impl Scope {
+    /// A scope around a work folder. Without any `allow`, the work folder may be written. `home` is Longhaul's own folder,
+    /// which is denied whatever the config says.
+    pub fn new(work_dir: &Path, config: &ScopeConfig, home: &Path) -> Self {
+        let work_dir =
+            resolve::canonical(&resolve::absolute(work_dir)).unwrap_or_else(|| work_dir.to_owned());
+        let whole_work_dir = [Allowed { target: "./".to_owned(), permission: Permission::Write }];
+        let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
+        let ground = |allowed: &Allowed| {
+            let path = resolve::from(&work_dir, &allowed.target);
+            let path = resolve::canonical(&path).unwrap_or(path);
+            Ground { target: allowed.target.clone(), path, permission: allowed.permission }
+        };
+        let denial =
+            |denied: &Denied| Denial::new(resolve::from(&work_dir, &denied.target), denied.permission);
+        let home = Denial::new(resolve::absolute(home), Permission::Read);
+        Self {
+            allow: allow.iter().map(ground).collect(),
+            deny: config.deny.iter().map(denial).chain([home]).collect(),
+            work_dir,
+        }
+    }
+
+    /// The canonical path of the work folder.
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// The allowed targets, resolved, for whoever builds a sandbox around commands.
+    pub fn allowed(&self) -> impl Iterator<Item = (&Path, Permission)> {
+        self.allow.iter().map(|ground| (ground.path.as_path(), ground.permission))
+    }
+
+    /// The denied targets, resolved as far as they exist now, Longhaul's own folder included.
+    pub fn denied(&self) -> impl Iterator<Item = (PathBuf, Permission)> {
+        self.deny.iter().map(|denial| (denial.path_now(), denial.permission))
+    }
+
+    /// Finds an existing folder that may be used with this permission, such as the one that a command runs in.
+    pub fn check_folder(&self, path: &str, permission: Permission) -> Result<PathBuf, FileError> {
+        let place = self.resolve(path, permission)?;
+        place.folder()?;
+        Ok(place.path().to_owned())
+    }
+
+    /// Where a path that the model gave leads, if it may be used so.
+    pub(crate) fn resolve(&self, path: &str, permission: Permission) -> Result<Place, FileError> {
+        if path.is_empty() || path.len() > resolve::LONGEST_PATH || path.contains('\0') {
+            return Err(FileError::Malformed { path: crate::shown::shown_name(path.as_bytes()) });
+        }
+        self.work_dir_is_there()?;
+        let given = resolve::from(&self.work_dir, path);
+        let canonical = resolve::canonical(&given)
+            .ok_or_else(|| FileError::NotFound { path: crate::shown::shown_name(path.as_bytes()) })?;
+        self.at(&canonical, permission)
+    }
+
+    /// The same for a path that is canonical already, or is taken to be: if it goes through a link by now, opening fails.
+    pub(crate) fn at(&self, canonical: &Path, permission: Permission) -> Result<Place, FileError> {
+        self.work_dir_is_there()?;
+        let borders = Borders::now(&self.deny, permission);
+        let shown = self.show(canonical);
+        if borders.deny_path(canonical) {
+            return Err(FileError::Denied { path: shown, allowed: self.allowed_in_words() });
+        }
+        let under = |ground: &&Ground| canonical.starts_with(&ground.path);
+        if self.allow.iter().filter(under).any(|ground| ground.permission.covers(permission)) {
+            return Ok(Place::new(canonical.to_owned(), shown, Arc::new(borders), self.allowed_in_words()));
+        }
+        let allowed = self.allowed_in_words();
+        Err(match self.allow.iter().find(under) {
+            Some(_) => FileError::ReadOnly { path: shown, allowed },
+            None => FileError::Outside { path: shown, allowed },
+        })
+    }
+
+    /// A path as it is shown to the model: from the work folder on where it lies in it.
+    pub(crate) fn show(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.work_dir) {
+            Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+            Ok(inside) => shown_path(inside),
+            Err(_) => shown_path(path),
+        }
+    }
+
+    fn work_dir_is_there(&self) -> Result<(), FileError> {
+        match self.work_dir.metadata() {
+            Ok(status) if status.is_dir() => Ok(()),
+            _ => Err(FileError::WorkFolderGone { path: shown_path(&self.work_dir) }),
+        }
+    }
+
+    fn allowed_in_words(&self) -> String {
+        let words = |ground: &Ground| format!("{} ({})", ground.target, ground.permission.in_words());
+        self.allow.iter().map(words).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,106 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn work_folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let work = folder.path().canonicalize().unwrap().join("work");
+    fs::create_dir(&work).unwrap();
+    (folder, work)
+}
+
+fn denying(work: &Path, target: &str, permission: Permission) -> Scope {
+    let deny = vec![Denied { target: target.to_owned(), permission }];
+    Scope::new(work, &ScopeConfig { deny, ..ScopeConfig::default() }, &work.join("../home"))
+}
+
+fn is_denied<T>(result: &Result<T, FileError>) -> bool {
+    matches!(result, Err(FileError::Denied { .. }))
+}
+
+/// P1: a bind mount needs rights that tests don't have, but what it makes is this: the same folder under a path that no
+/// rule knows.
+#[test]
+fn another_name_of_a_denied_folder_is_denied_by_its_identity() {
+    let (_folder, work) = work_folder();
+    fs::create_dir(work.join("secret")).unwrap();
+    fs::write(work.join("secret/key"), "key").unwrap();
+    let scope = denying(&work, "secret", Permission::Read);
+
+    fs::rename(work.join("secret"), work.join("other")).unwrap();
+
+    let place = scope.resolve("other/key", Permission::Read).unwrap();
+    assert!(is_denied(&place.open()));
+    assert!(is_denied(&scope.check_folder("other", Permission::Read)));
+}
+
+/// P1
+#[test]
+fn a_second_name_of_a_denied_file_is_denied_by_its_identity() {
+    let (_folder, work) = work_folder();
+    fs::write(work.join(".env"), "key").unwrap();
+    fs::hard_link(work.join(".env"), work.join("innocent")).unwrap();
+    let scope = denying(&work, ".env", Permission::Read);
+
+    assert!(is_denied(&scope.resolve("innocent", Permission::Read).unwrap().open()));
+}
+
+/// P1: on a file system that ignores case these are one name.
+#[test]
+fn a_denied_name_is_denied_in_any_case() {
+    let (_folder, work) = work_folder();
+    let scope = denying(&work, "Secret", Permission::Read);
+
+    for path in ["secret", "SECRET/key", "Secret/key"] {
+        assert!(is_denied(&scope.resolve(path, Permission::Write)), "{path}");
+    }
+    assert!(scope.resolve("secrets", Permission::Write).is_ok());
+}
+
+/// P1: otherwise whoever may write in the work folder could turn an allowed target into any other folder.
+#[test]
+fn a_link_put_in_place_of_an_allowed_target_does_not_move_it() {
+    let (folder, work) = work_folder();
+    fs::create_dir(folder.path().join("outside")).unwrap();
+    let allow = vec![Allowed { target: "out".to_owned(), permission: Permission::Write }];
+    let scope = Scope::new(&work, &ScopeConfig { allow, deny: vec![] }, &folder.path().join("home"));
+
+    symlink(folder.path().join("outside"), work.join("out")).unwrap();
+
+    assert!(matches!(scope.resolve("out/file", Permission::Read), Err(FileError::Outside { .. })));
+}
+
+/// P1
+#[test]
+fn a_denied_link_denies_what_it_leads_to() {
+    let (_folder, work) = work_folder();
+    fs::create_dir(work.join("real")).unwrap();
+    symlink("real", work.join("link")).unwrap();
+    let scope = denying(&work, "link", Permission::Read);
+
+    assert!(is_denied(&scope.resolve("real/file", Permission::Read)));
+    assert!(is_denied(&scope.resolve("link/file", Permission::Read)));
+}
+
+/// P1
+#[test]
+fn denying_writing_leaves_reading() {
+    let (_folder, work) = work_folder();
+    let scope = denying(&work, "locked", Permission::Write);
+
+    assert!(scope.resolve("locked/file", Permission::Read).is_ok());
+    assert!(is_denied(&scope.resolve("locked/file", Permission::Write)));
+}
+
+#[test]
+fn the_scope_is_read_from_config_and_an_unknown_key_is_an_error() {
+    let config = r#"{"allow": [{"target": "./", "permission": "write"}], "deny": [{"target": "secret"}]}"#;
+    let read: ScopeConfig = serde_json::from_str(config).unwrap();
+
+    assert_eq!(read.allow, [Allowed { target: "./".to_owned(), permission: Permission::Write }]);
+    assert_eq!(read.deny, [Denied { target: "secret".to_owned(), permission: Permission::Read }]);
+    assert!(serde_json::from_str::<ScopeConfig>(r#"{"allowed": []}"#).is_err());
+}

@@ -1,0 +1,78 @@
+//! What `.gitignore` leaves out.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::scope::{Folder, Permission, Scope};
+
+/// More of a `.gitignore` than this is not read.
+const MOST_READ: u64 = 1 << 20;
+
+/// The rules that hold in a folder, innermost first. They are read through the folder's handle, like anything else.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ignored(Option<Arc<Level>>);
+
+#[derive(Debug)]
+struct Level {
+    rules: Gitignore,
+    outer: Ignored,
+}
+
+impl Ignored {
+    /// The rules of the folders around one, up to the top of its repository or to the end of what may be read.
+    pub(super) fn around(scope: &Scope, folder: &Folder) -> Self {
+        let mut around = Vec::new();
+        let mut inner_is_top = is_top_of_repository(folder);
+        for path in folder.path().ancestors().skip(1) {
+            if inner_is_top {
+                break;
+            }
+            let Some(outer) = scope.at(path, Permission::Read).ok().and_then(|place| place.folder().ok())
+            else {
+                break;
+            };
+            inner_is_top = is_top_of_repository(&outer);
+            around.push(outer);
+        }
+        around.iter().rev().fold(Self::default(), |ignored, folder| ignored.inside(folder))
+    }
+
+    /// The rules inside a folder: its own come before those of the folders around it.
+    pub(super) fn inside(&self, folder: &Folder) -> Self {
+        match rules_of(folder) {
+            Some(rules) => Self(Some(Arc::new(Level { rules, outer: self.clone() }))),
+            None => self.clone(),
+        }
+    }
+
+    /// Whether an entry is left out.
+    pub(super) fn leaves_out(&self, path: &Path, is_folder: bool) -> bool {
+        let Some(level) = &self.0 else { return false };
+        match level.rules.matched(path, is_folder) {
+            Match::Ignore(_) => true,
+            Match::Whitelist(_) => false,
+            Match::None => level.outer.leaves_out(path, is_folder),
+        }
+    }
+}
+
+fn is_top_of_repository(folder: &Folder) -> bool {
+    folder.status(OsStr::new(".git")).is_ok()
+}
+
+/// A rule that can't be understood is passed over, as git does.
+fn rules_of(folder: &Folder) -> Option<Gitignore> {
+    let (file, _) = folder.open(OsStr::new(".gitignore")).ok()?;
+    let mut bytes = Vec::new();
+    file.take(MOST_READ).read_to_end(&mut bytes).ok()?;
+    let mut rules = GitignoreBuilder::new(folder.path());
+    for line in String::from_utf8_lossy(&bytes).lines() {
+        let _ = rules.add_line(None, line);
+    }
+    rules.build().ok()
+}

@@ -1,0 +1,113 @@
+//! Matching lines, collected within bounds.
+
+use std::io::{self, Read};
+
+use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
+
+use crate::background::Wanted;
+use crate::shown::cut;
+
+const MOST_MATCHES: usize = 500;
+const LONGEST_LINE: usize = 500;
+/// With context there is more to show than matches.
+const MOST_BYTES: usize = 1 << 20;
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(super) struct Matches {
+    pub(super) lines: Vec<String>,
+    bytes: usize,
+    count: usize,
+    is_full: bool,
+}
+
+impl Matches {
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    pub(super) fn note(&self) -> Option<String> {
+        let count = self.count;
+        self.is_full.then(|| {
+            format!("[the first {count} matches; there are more: use a narrower pattern, path or glob]")
+        })
+    }
+
+    /// Collects the matches of one file.
+    pub(super) fn of_file<'a>(&'a mut self, shown: &'a str, wanted: &'a Wanted) -> InFile<'a> {
+        let (lines, bytes, count) = (self.lines.len(), self.bytes, self.count);
+        InFile { matches: self, shown, wanted, lines_before: lines, bytes_before: bytes, count_before: count }
+    }
+}
+
+/// The matches of one file. If it turns out to be binary, none of them count.
+pub(super) struct InFile<'a> {
+    matches: &'a mut Matches,
+    shown: &'a str,
+    wanted: &'a Wanted,
+    lines_before: usize,
+    bytes_before: usize,
+    count_before: usize,
+}
+
+impl InFile<'_> {
+    fn push(&mut self, line: Option<u64>, mark: char, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end_matches(['\n', '\r']);
+        let (shown, line) = (self.shown, line.unwrap_or(0));
+        let line = match cut(text, LONGEST_LINE) {
+            short if short.len() < text.len() => {
+                format!("{shown}{mark}{line}{mark}{short} … [cut: a line of {} bytes]", text.len())
+            }
+            whole => format!("{shown}{mark}{line}{mark}{whole}"),
+        };
+        self.matches.bytes += line.len() + 1;
+        self.matches.lines.push(line);
+    }
+}
+
+impl Sink for InFile<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        if self.matches.count == MOST_MATCHES || self.matches.bytes >= MOST_BYTES {
+            self.matches.is_full = true;
+            return Ok(false);
+        }
+        self.matches.count += 1;
+        self.push(found.line_number(), ':', found.bytes());
+        Ok(!self.wanted.is_over())
+    }
+
+    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, io::Error> {
+        self.push(found.line_number(), '-', found.bytes());
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
+        self.matches.lines.push("--".to_owned());
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> Result<(), io::Error> {
+        if finish.binary_byte_offset().is_some() {
+            self.matches.lines.truncate(self.lines_before);
+            self.matches.bytes = self.bytes_before;
+            self.matches.count = self.count_before;
+            self.matches.is_full = false;
+        }
+        Ok(())
+    }
+}
+
+/// Reads as long as somebody wants it, so that even one huge file can be given up.
+pub(super) struct WhileWanted<'a, R>(pub(super) R, pub(super) &'a Wanted);
+
+impl<R: Read> Read for WhileWanted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.1.is_over() {
+            true => Err(io::Error::other("nobody wants it any more")),
+            false => self.0.read(buffer),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `todo`.
+
+use async_trait::async_trait;
+use longhaul_protocol::{Effect, Todo, TodoStatus};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{About, Call, Finished, Prepared, Tool, arguments, schema_of};
+
+const MOST_ITEMS: usize = 200;
+const LONGEST_ITEM: usize = 2_000;
+
+/// What todo takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The whole list, in its order. It replaces the one before; an empty list ends it.
+    items: Vec<Item>,
+}
+
+/// One line.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    /// What is to be done.
+    text: String,
+    /// How far it is.
+    status: Status,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Done,
+}
+
+impl From<Status> for TodoStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::InProgress => Self::InProgress,
+            Status::Done => Self::Done,
+        }
+    }
+}
+
+/// The tool.
+pub(crate) struct TodoList {
+    about: About,
+}
+
+impl TodoList {
+    pub(crate) fn new() -> Self {
+        Self { about: about() }
+    }
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "todo",
+        description: "Replaces the todo list of this session. It is kept through everything and shown again when the \
+                      context is shortened. Use it for work of several steps.",
+        effect: Effect::Idempotent,
+        schema: schema_of::<Arguments>(),
+        limits: &["At most 200 items of 1 to 2,000 bytes each."],
+        example: r#"{"items": [{"text": "find the cause", "status": "done"}, {"text": "write a test", "status": "in_progress"}]}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for TodoList {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let Arguments { items } = arguments::parse(&self.about, &call.arguments)?;
+        if items.len() > MOST_ITEMS {
+            return Err(Finished::error(format!(
+                "`items` has {} items; at most {MOST_ITEMS} are kept",
+                items.len()
+            )));
+        }
+        if let Some(index) = items.iter().position(|item| !(1..=LONGEST_ITEM).contains(&item.text.len())) {
+            let bytes = items[index].text.len();
+            return Err(Finished::error(format!(
+                "`items[{index}].text` has {bytes} bytes; it must have 1 to {LONGEST_ITEM}"
+            )));
+        }
+        let list: Vec<Todo> =
+            items.into_iter().map(|item| Todo { text: item.text, status: item.status.into() }).collect();
+        let finished = Finished { content: in_words(&list), todo: Some(list), ..Finished::default() };
+        Ok(Prepared::new(move |_| async move { finished }))
+    }
+}
+
+fn in_words(list: &[Todo]) -> String {
+    if list.is_empty() {
+        return "[the todo list is empty]".to_owned();
+    }
+    let line = |todo: &Todo| {
+        let mark = match todo.status {
+            TodoStatus::Pending => ' ',
+            TodoStatus::InProgress => '>',
+            TodoStatus::Done => 'x',
+        };
+        format!("[{mark}] {}", todo.text)
+    };
+    list.iter().map(line).collect::<Vec<_>>().join("\n")
+}

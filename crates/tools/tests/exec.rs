@@ -1,0 +1,413 @@
+//! `exec` with real commands under real keepers, called as the runtime calls it.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longhaul_keeper::{Launcher, Tasks};
+use longhaul_protocol::{CallId, Effect, TaskId, ToolStarted};
+use longhaul_tools::{
+    Call, Cap, ExecSettings, ExecTool, Finished, Resumed, Run, Scope, ScopeConfig, Stop, Stopper, Tool,
+    command_environment,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+#[ignore = "a part that other tests play in another process"]
+fn plays_the_keeper() {
+    longhaul_keeper::keep_here();
+}
+
+/// A home, a work folder, and the tool.
+struct Workplace {
+    work: PathBuf,
+    tasks: PathBuf,
+    tool: ExecTool,
+    _folder: TempDir,
+}
+
+impl Workplace {
+    fn new() -> Self {
+        Self::keeping(64 << 20)
+    }
+
+    fn keeping(output_cap: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["work/inner", "outside", "home/run"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        fs::write(root.join("home/run/token"), "open sesame").unwrap();
+        let keeper = ["plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
+        let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
+        let settings = ExecSettings {
+            tasks: Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap()),
+            scope: Arc::new(Scope::new(&root.join("work"), &ScopeConfig::default(), &root.join("home"))),
+            environment: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
+            output_cap,
+            token_file: "../../run/token".to_owned(),
+        };
+        let (work, tasks) = (root.join("work"), root.join("home/tasks"));
+        Self { work, tasks, tool: ExecTool::new(settings), _folder: folder }
+    }
+
+    async fn run(&self, arguments: Value) -> Finished {
+        self.run_call(&call(&arguments)).await
+    }
+
+    async fn run_call(&self, call: &Call) -> Finished {
+        let (_stopper, stop) = Stop::pair();
+        match self.tool.prepare(call).await {
+            Ok(prepared) => in_time((prepared.run)(stop)).await,
+            Err(refused) => refused,
+        }
+    }
+
+    /// Starts a call and lets it run until its command has printed or done something.
+    async fn begin(&self, call: &Call) -> (Stopper, tokio::task::JoinHandle<Finished>) {
+        let (stopper, stop) = Stop::pair();
+        let run = self.tool.prepare(call).await.unwrap().run;
+        (stopper, tokio::spawn(run(stop)))
+    }
+
+    async fn resume(&self, call: &Call) -> Resumed {
+        let started = ToolStarted {
+            call: call.id,
+            name: "exec".to_owned(),
+            arguments: call.arguments.clone(),
+            effect: Effect::Command,
+            write: None,
+        };
+        self.tool.resume(call, &started).await
+    }
+
+    async fn until_there(&self, name: &str) {
+        let file = self.work.join(name);
+        until(|| file.exists()).await;
+    }
+
+    fn task_folder(&self, call: &Call) -> PathBuf {
+        self.tasks.join(TaskId::from(call.id).to_string())
+    }
+}
+
+fn call(arguments: &Value) -> Call {
+    Call {
+        id: CallId::generate(),
+        arguments: arguments.to_string(),
+        seen: Arc::default(),
+        cap: Cap::default(),
+    }
+}
+
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it ends in time")
+}
+
+async fn until(mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < PATIENCE, "it did not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The fields of a result, without the one that is different each time.
+fn fields(finished: &Finished) -> Value {
+    assert!(!finished.is_error, "{}", finished.content);
+    let mut fields: Value = serde_json::from_str(&finished.content).unwrap();
+    fields.as_object_mut().unwrap().remove("duration_ms");
+    fields
+}
+
+fn running(resumed: Resumed) -> Run {
+    match resumed {
+        Resumed::Running(run) => run,
+        Resumed::Finished(finished) => panic!("it ended: {finished:?}"),
+        Resumed::RunAgain => panic!("it was not started"),
+        Resumed::Unknown(why) => panic!("{why}"),
+    }
+}
+
+/// K1
+#[tokio::test]
+async fn a_result_is_one_object_with_its_fields_in_order() {
+    let place = Workplace::new();
+
+    let finished = place.run(json!({"command": "echo hello; echo oops >&2"})).await;
+
+    assert_eq!(fields(&finished), json!({"status": "completed", "output": "hello\noops\n", "exit_code": 0}));
+    let places = ["\"status\"", "\"output\"", "\"exit_code\"", "\"duration_ms\""]
+        .map(|name| finished.content.find(name));
+    assert!(places.is_sorted() && places[0].is_some(), "{}", finished.content);
+    assert_eq!(finished.whole, None);
+}
+
+/// K1
+#[tokio::test]
+async fn a_non_zero_exit_is_a_result_and_not_an_error() {
+    let place = Workplace::new();
+
+    let finished = place.run(json!({"command": "echo no; exit 3"})).await;
+
+    assert_eq!(fields(&finished), json!({"status": "failed", "output": "no\n", "exit_code": 3}));
+}
+
+/// K1
+#[tokio::test]
+async fn a_call_that_does_not_fit_is_refused_before_anything_happens() {
+    let place = Workplace::new();
+    let table = [
+        (json!({}), "`command` is missing"),
+        (json!({"command": " "}), "`command` is empty"),
+        (json!({"command": "a\u{0}b"}), "zero byte"),
+        (json!({"command": "true", "timeout": 0}), "at least 1"),
+        (json!({"command": "true", "max_runtime": 0}), "at least 1"),
+        (json!({"command": "true", "shell": "fish"}), "no field `shell`"),
+        (
+            json!({"command": "true", "run_in_background": true}),
+            "not available in this version yet; run it in the foreground",
+        ),
+        (json!({"command": "true", "work_dir": "nowhere"}), "nowhere does not exist"),
+        (json!({"command": "true", "work_dir": "../outside"}), "outside of what is allowed"),
+        (json!({"command": "true", "work_dir": "../home"}), "denied"),
+    ];
+
+    for (arguments, expected) in table {
+        let finished = place.run(arguments.clone()).await;
+
+        assert!(
+            finished.is_error && finished.content.contains(expected),
+            "{arguments}: {}",
+            finished.content
+        );
+    }
+    assert_eq!(fs::read_dir(&place.tasks).unwrap().count(), 0);
+}
+
+/// K2
+#[tokio::test]
+async fn a_timeout_that_is_too_long_is_clamped_and_said() {
+    let place = Workplace::new();
+
+    let finished = place.run(json!({"command": "true", "timeout": 7000, "run_in_background": false})).await;
+
+    let expected = json!({"status": "completed", "output": "", "exit_code": 0, "message": "`timeout` was taken as 600, not 7000"});
+    assert_eq!(fields(&finished), expected);
+}
+
+/// K3
+#[tokio::test]
+async fn a_command_that_runs_longer_than_it_may_is_ended() {
+    let place = Workplace::new();
+
+    let finished = place.run(json!({"command": "echo begun; sleep 600", "max_runtime": 1})).await;
+
+    let fields = fields(&finished);
+    assert_eq!((&fields["status"], &fields["output"]), (&json!("timed_out"), &json!("begun\n")));
+    assert_eq!(fields["message"], "it was ended because it ran longer than `max_runtime` (1 s)");
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_work_folder_or_in_one_below() {
+    let place = Workplace::new();
+
+    let here = place.run(json!({"command": "pwd"})).await;
+    let below = place.run(json!({"command": "pwd", "work_dir": "inner"})).await;
+
+    assert_eq!(fields(&here)["output"], format!("{}\n", place.work.display()));
+    assert_eq!(fields(&below)["output"], format!("{}/inner\n", place.work.display()));
+}
+
+/// K1: a work folder that goes between the check and the start.
+#[tokio::test]
+async fn a_command_that_can_not_start_is_an_error_also_when_it_is_asked_for_later() {
+    let place = Workplace::new();
+    let call = call(&json!({"command": "true", "work_dir": "inner"}));
+    let (_stopper, stop) = Stop::pair();
+    let prepared = place.tool.prepare(&call).await.unwrap();
+    fs::remove_dir(place.work.join("inner")).unwrap();
+
+    let finished = in_time((prepared.run)(stop)).await;
+    let resumed = place.resume(&call).await;
+
+    assert!(finished.is_error && finished.content.contains("inner is not there"), "{}", finished.content);
+    assert!(matches!(resumed, Resumed::Finished(again) if again == finished));
+}
+
+/// K13
+#[tokio::test]
+async fn colours_are_taken_out_and_what_is_no_text_is_replaced() {
+    let place = Workplace::new();
+
+    let finished = place.run(json!({"command": r"printf '\e[31mred\e[0m \xff\n10%%\r100%%\n'"})).await;
+
+    assert_eq!(fields(&finished)["output"], "red \u{fffd}\n100%\n");
+}
+
+/// C8
+#[tokio::test]
+async fn a_long_output_is_shown_with_head_and_tail_and_kept_whole() {
+    let place = Workplace::new();
+    let call = Call { cap: Cap { lines: 100, bytes: 1000 }, ..call(&json!({"command": "seq 10000"})) };
+
+    let finished = place.run_call(&call).await;
+
+    let output = fields(&finished)["output"].as_str().unwrap().to_owned();
+    assert!(
+        output.len() <= 1000 && output.starts_with("1\n2\n") && output.ends_with("9999\n10000\n"),
+        "{output}"
+    );
+    assert!(output.contains(&format!("read_file with the path \"output:{}\"", call.id)), "{output}");
+    let whole: String = (1..=10_000).map(|number| format!("{number}\n")).collect();
+    assert_eq!(finished.whole, Some(whole.into_bytes()));
+}
+
+/// C8, K10
+#[tokio::test]
+async fn of_a_very_long_output_one_mebibyte_is_kept() {
+    let place = Workplace::new();
+
+    let finished = place.run(json!({"command": "seq -f '%015.0f' 0 655359"})).await;
+
+    let whole = String::from_utf8(finished.whole.unwrap()).unwrap();
+    assert!(whole.len() <= 1 << 20 && whole.len() > 1_000_000, "{}", whole.len());
+    assert!(whole.starts_with("000000000000000\n") && whole.ends_with("000000000655359\n"));
+    let odd: Vec<&str> = whole.lines().filter(|line| line.len() != 15).collect();
+    assert_eq!(odd, ["[… 9437312 bytes were not kept …]"]);
+    assert!(finished.content.len() < 80_000, "{}", finished.content.len());
+}
+
+/// K10: what the keeper itself has dropped is said, too.
+#[tokio::test]
+async fn an_output_of_which_not_all_was_kept_says_so() {
+    let place = Workplace::keeping(8192);
+
+    let finished = place.run(json!({"command": "seq 10000"})).await;
+
+    let output = fields(&finished)["output"].as_str().unwrap().to_owned();
+    assert!(output.contains("\n[… 40702 bytes were not kept …]\n"), "{output}");
+    assert!(output.starts_with("1\n2\n") && output.ends_with("10000\n"));
+}
+
+/// K14
+#[tokio::test]
+async fn a_command_that_is_stopped_is_killed_and_its_output_kept() {
+    let place = Workplace::new();
+    let call = call(&json!({"command": "echo begun; touch begun; sleep 600"}));
+    let (stopper, result) = place.begin(&call).await;
+    place.until_there("begun").await;
+
+    stopper.stop();
+    let finished = in_time(result).await.unwrap();
+
+    let expected =
+        json!({"status": "killed", "output": "begun\n", "exit_code": 143, "message": "it was stopped"});
+    assert_eq!(fields(&finished), expected);
+    assert!(place.task_folder(&call).join("status.json").exists());
+}
+
+/// K9: whoever stops waiting leaves the command to its keeper.
+#[tokio::test]
+async fn a_command_goes_on_when_nobody_waits_and_is_found_running() {
+    let place = Workplace::new();
+    let call = call(
+        &json!({"command": "echo started >> starts; echo one; while [ ! -e go ]; do sleep 0.01; done; echo two; exit 4"}),
+    );
+    let (_stopper, result) = place.begin(&call).await;
+    place.until_there("starts").await;
+
+    result.abort();
+    assert!(result.await.unwrap_err().is_cancelled());
+    let run = running(place.resume(&call).await);
+    fs::write(place.work.join("go"), "").unwrap();
+    let (_stopper, stop) = Stop::pair();
+    let finished = in_time(run(stop)).await;
+
+    assert_eq!(fields(&finished), json!({"status": "failed", "output": "one\ntwo\n", "exit_code": 4}));
+    assert_eq!(fs::read_to_string(place.work.join("starts")).unwrap(), "started\n");
+}
+
+/// K9, K14
+#[tokio::test]
+async fn a_command_that_was_found_running_can_be_stopped() {
+    let place = Workplace::new();
+    let call = call(&json!({"command": "touch begun; sleep 600"}));
+    let (_stopper, result) = place.begin(&call).await;
+    place.until_there("begun").await;
+    result.abort();
+
+    let run = running(place.resume(&call).await);
+    let (stopper, stop) = Stop::pair();
+    stopper.stop();
+    let finished = in_time(run(stop)).await;
+
+    assert_eq!(fields(&finished)["status"], "killed");
+}
+
+/// K9
+#[tokio::test]
+async fn a_command_that_ended_while_nobody_waited_has_the_same_result() {
+    let place = Workplace::new();
+    let call = call(&json!({"command": "seq 3000; exit 1", "timeout": 601}));
+    let finished = place.run_call(&call).await;
+
+    let resumed = place.resume(&call).await;
+
+    assert!(finished.whole.is_some());
+    assert!(matches!(resumed, Resumed::Finished(again) if again == finished));
+}
+
+/// K9
+#[tokio::test]
+async fn what_became_of_a_command_after_a_crash() {
+    let place = Workplace::new();
+    let crashed = |files: &[&str]| {
+        let call = call(&json!({"command": "touch ran"}));
+        fs::create_dir(place.task_folder(&call)).unwrap();
+        for name in files {
+            fs::write(place.task_folder(&call).join(name), "begun\n").unwrap();
+        }
+        call
+    };
+    let not_started = call(&json!({"command": "touch ran"}));
+    let before = crashed(&["spec.json"]);
+    let while_starting = crashed(&["spec.json", "spawning"]);
+    let while_running = crashed(&["spec.json", "spawning", "pid", "output.head"]);
+    let nonsense = Call { arguments: "{".to_owned(), ..call(&json!({})) };
+
+    assert!(matches!(place.resume(&not_started).await, Resumed::RunAgain));
+    assert!(matches!(place.resume(&before).await, Resumed::RunAgain));
+    assert!(
+        matches!(place.resume(&while_starting).await, Resumed::Unknown(why) if why.contains("may or may not have started"))
+    );
+    assert!(matches!(place.resume(&nonsense).await, Resumed::Unknown(_)));
+    let Resumed::Finished(lost) = place.resume(&while_running).await else { panic!("it is lost") };
+    assert_eq!(fields(&lost)["status"], "lost");
+    assert_eq!(fields(&lost)["output"], "begun\n");
+    assert!(!place.work.join("ran").exists());
+}
+
+/// K17
+#[test]
+fn keys_are_not_in_the_environment_of_commands() {
+    let hidden = "CARGO_PKG_NAME".to_owned();
+    let all: BTreeMap<String, String> = std::env::vars().collect();
+
+    let visible = command_environment(std::slice::from_ref(&hidden));
+
+    assert!(visible.contains_key("PATH"));
+    assert!(all.contains_key(&hidden) && !visible.contains_key(&hidden));
+    let expected = all
+        .into_iter()
+        .filter(|(name, _)| *name != hidden && name != "LONGHAUL_TOKEN" && !name.ends_with("_API_KEY"));
+    assert_eq!(visible, expected.collect());
+}

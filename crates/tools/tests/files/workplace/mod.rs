@@ -1,0 +1,165 @@
+//! A work folder with something outside of it, and the tools to reach it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longhaul_protocol::{CallId, Effect, FileWrite, Hash, ToolStarted};
+use longhaul_tools::{
+    Allowed, Call, Cap, Denied, Finished, Permission, Prepared, Resumed, Scope, ScopeConfig, Stop, Stopper,
+    Tool, file_tools,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) const SECRET: &str = "the secret of the outside";
+
+/// A folder with `work`, which may be written, `outside`, which holds a secret, and `home`.
+pub(crate) struct Workplace {
+    _folder: TempDir,
+    pub(crate) root: PathBuf,
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Workplace {
+    pub(crate) fn new() -> Self {
+        Self::with(&ScopeConfig::default())
+    }
+
+    pub(crate) fn denying(targets: &[&str]) -> Self {
+        let denied = |target: &&str| Denied { target: (*target).to_owned(), permission: Permission::Read };
+        Self::with(&ScopeConfig { deny: targets.iter().map(denied).collect(), ..ScopeConfig::default() })
+    }
+
+    pub(crate) fn allowing(targets: &[(&str, Permission)]) -> Self {
+        let allowed = |(target, permission): &(&str, Permission)| Allowed {
+            target: (*target).to_owned(),
+            permission: *permission,
+        };
+        Self::with(&ScopeConfig { allow: targets.iter().map(allowed).collect(), ..ScopeConfig::default() })
+    }
+
+    fn with(config: &ScopeConfig) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["work", "outside", "home"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        fs::write(root.join("outside/secret.txt"), SECRET).unwrap();
+        fs::write(root.join("home/journal.db"), SECRET).unwrap();
+        let scope = Arc::new(Scope::new(&root.join("work"), config, &root.join("home")));
+        Self { tools: file_tools(scope), root, _folder: folder }
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.root.join("outside")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.work().join(name)
+    }
+
+    /// Puts a file into the work folder.
+    pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn names(&self, folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn tools(&self) -> &[Arc<dyn Tool>] {
+        &self.tools
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> &dyn Tool {
+        self.tools.iter().find(|tool| tool.about().name == name).unwrap().as_ref()
+    }
+
+    /// Calls a tool as the runtime does.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Finished {
+        self.make(tool, &call(&arguments)).await
+    }
+
+    pub(crate) async fn make(&self, tool: &str, call: &Call) -> Finished {
+        match self.tool(tool).prepare(call).await {
+            Ok(prepared) => run(prepared).await,
+            Err(finished) => finished,
+        }
+    }
+
+    pub(crate) async fn read(&self, path: &str) -> Finished {
+        self.call("read_file", json!({ "path": path })).await
+    }
+
+    pub(crate) async fn write(&self, path: &str, content: &str) -> Finished {
+        self.call("write_file", json!({ "path": path, "content": content })).await
+    }
+
+    pub(crate) async fn resume(&self, tool: &str, call: &Call, write: FileWrite) -> Resumed {
+        let started = ToolStarted {
+            call: call.id,
+            name: tool.to_owned(),
+            arguments: call.arguments.clone(),
+            effect: Effect::CheckedWrite,
+            write: Some(write),
+        };
+        self.tool(tool).resume(call, &started).await
+    }
+}
+
+pub(crate) fn call(arguments: &Value) -> Call {
+    call_with_text(&arguments.to_string())
+}
+
+pub(crate) fn call_with_text(arguments: &str) -> Call {
+    Call {
+        id: CallId::generate(),
+        arguments: arguments.to_owned(),
+        seen: Arc::default(),
+        cap: Cap::default(),
+    }
+}
+
+/// A call of a model that has seen this file as it was with this hash.
+pub(crate) fn call_having_seen(arguments: &Value, path: &Path, hash: Hash) -> Call {
+    let seen = HashMap::from([(path.to_str().unwrap().to_owned(), hash)]);
+    Call { seen: Arc::new(seen), ..call(arguments) }
+}
+
+pub(crate) async fn run(prepared: Prepared) -> Finished {
+    let (_stopper, stop): (Stopper, Stop) = Stop::pair();
+    (prepared.run)(stop).await
+}
+
+/// The content of a call that should have worked.
+#[track_caller]
+pub(crate) fn content(finished: Finished) -> String {
+    assert!(!finished.is_error, "{}", finished.content);
+    finished.content
+}
+
+/// The content of a call that should have failed.
+#[track_caller]
+pub(crate) fn error(finished: Finished) -> String {
+    assert!(finished.is_error, "{}", finished.content);
+    assert!(!finished.content.contains(SECRET), "{}", finished.content);
+    finished.content
+}
