@@ -12,12 +12,14 @@ use crate::BadUsage;
 /// An agent runtime for the long haul.
 ///
 /// It keeps an agent's conversation, commands, memory and spend alive through crashes, restarts, full context windows
-/// and failing models. So far the journal is built, in which all of that will live.
+/// and failing models. So far the journal and the turn are built; the models are scripts.
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) choice: Choice,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -28,6 +30,34 @@ pub(crate) struct Place {
     /// The folder that everything lives in [default: $LONGHAUL_HOME, else ~/.longhaul].
     #[arg(long = "home", value_name = "DIR", global = true)]
     folder: Option<PathBuf>,
+}
+
+/// What answers, and where it works.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// The model, as provider/model; scripted/FILE.json plays a file [default: $LONGHAUL_MODEL, else the config's].
+    #[arg(long, value_name = "NAME", global = true)]
+    model: Option<String>,
+    /// The folder that new sessions work in [default: this one].
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) work_dir: Option<PathBuf>,
+}
+
+impl Choice {
+    pub(crate) fn model(&self) -> Option<String> {
+        let variable = || std::env::var("LONGHAUL_MODEL").ok().filter(|name| !name.is_empty());
+        self.model.clone().or_else(variable)
+    }
+
+    /// The folder that was named, which must be there.
+    pub(crate) fn work_dir(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(folder) = &self.work_dir else { return Ok(None) };
+        match folder.canonicalize() {
+            Ok(found) if found.is_dir() => Ok(Some(found)),
+            Ok(_) => Err(BadUsage(format!("{} is not a folder", folder.display())).into()),
+            Err(error) => Err(BadUsage(format!("--work-dir {}: {error}", folder.display())).into()),
+        }
+    }
 }
 
 impl Place {
@@ -68,8 +98,14 @@ impl Place {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Show what is built so far: a writer that is killed, and a journal that has lost nothing. No key, no network.
+    /// See it work: a runtime that is killed in the middle of a turn, and the turn that goes on. No key, no network.
     Demo(DemoOptions),
+    /// Run the turns of all sessions of the home: resume what was open, take what is sent.
+    Serve(ServeOptions),
+    /// Put an input into a session's inbox and leave. Whoever serves the home runs it.
+    Send(SendOptions),
+    /// End the running turn of a session.
+    Cancel(CancelOptions),
     /// List, show, export and import sessions. Alone, it lists them.
     #[command(args_conflicts_with_subcommands = true)]
     Sessions {
@@ -87,8 +123,52 @@ pub(crate) enum Command {
     Restore(RestoreOptions),
     /// Remove the words of one record for good. A stub says when and why.
     Erase(EraseOptions),
-    #[command(hide = true)]
-    DemoWriter,
+}
+
+#[derive(Args)]
+pub(crate) struct ServeOptions {
+    /// Without the HTTP API, which this version does not have yet.
+    #[arg(long)]
+    pub(crate) no_http: bool,
+    /// Print every event as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct SendOptions {
+    /// The session; a new one if there is none with this key.
+    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: String,
+    /// What happens if a turn is running: join it at its next step, wait until after it, or interrupt it.
+    #[arg(long, value_enum, default_value_t = Mode::Join)]
+    pub(crate) mode: Mode,
+    /// A key of your own: the same one twice is one input.
+    #[arg(long = "key", value_name = "K", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) idempotency: Option<String>,
+    /// The words; - reads them from standard input.
+    pub(crate) text: String,
+    /// Print what was accepted as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What an input does when a turn is running.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    Join,
+    After,
+    Interrupt,
+}
+
+#[derive(Args)]
+pub(crate) struct CancelOptions {
+    /// The session.
+    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: String,
+    /// Print how the turn ended as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

@@ -3,7 +3,9 @@
 mod arguments;
 mod care;
 mod demo;
+mod inbox;
 mod output;
+mod serve;
 mod sessions;
 
 use std::process::ExitCode;
@@ -17,6 +19,8 @@ mod exit {
     pub(crate) const DONE: u8 = 0;
     pub(crate) const FAILED: u8 = 1;
     pub(crate) const BAD_USAGE: u8 = 2;
+    /// Plus the number of the signal.
+    pub(crate) const SIGNAL: u8 = 128;
 }
 
 /// Something that the caller has to say differently.
@@ -32,6 +36,8 @@ impl std::fmt::Display for BadUsage {
 impl std::error::Error for BadUsage {}
 
 fn main() -> ExitCode {
+    // A process that was started to be a keeper becomes one here.
+    longhaul_agent::keeper::main_if_asked();
     let arguments = Arguments::parse();
     match run(arguments) {
         Ok(code) => ExitCode::from(code),
@@ -45,14 +51,19 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<u8> {
-    let Some(command) = arguments.command else {
+    let Arguments { place, choice, command } = arguments;
+    let Some(command) = command else {
         // The conversation in the terminal will begin here.
         Arguments::command().print_long_help()?;
         return Ok(exit::BAD_USAGE);
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let place = arguments.place;
+    // Only what runs turns needs more than one thread.
+    let mut builder = match command {
+        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder.enable_all().build()?;
+    let code = runtime.block_on(async {
         match command {
             Command::Verify(options) => care::verify(&place, &options),
             Command::Backup(options) => care::backup(&place, options).await,
@@ -60,14 +71,23 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Erase(options) => care::erase(&place, options).await,
             Command::Sessions { command, json } => sessions::run(&place, command, json).await,
             Command::Demo(options) => demo::run(&options).await,
-            Command::DemoWriter => demo::write(&place).await,
+            Command::Serve(options) => serve::run(&place, &choice, &options).await,
+            Command::Send(options) => inbox::send(&place, &choice, options).await,
+            Command::Cancel(options) => inbox::cancel(&place, &options).await,
         }
-    })
+    });
+    // A thread that still reads a file must not hold up the end.
+    runtime.shutdown_background();
+    code
 }
 
 /// Bad input is the caller's to mend; everything else is a failure.
 fn code_of(error: &anyhow::Error) -> u8 {
     if error.is::<BadUsage>() {
+        return exit::BAD_USAGE;
+    }
+    if let Some(longhaul_agent::Error::Config { .. } | longhaul_agent::Error::Model(_)) = error.downcast_ref()
+    {
         return exit::BAD_USAGE;
     }
     match error.downcast_ref::<Error>() {

@@ -22,8 +22,13 @@ pub fn normalise(items: &[Arc<Item>]) -> Vec<Arc<Item>> {
     let mut asked = HashSet::new();
     for item in items {
         match &**item {
-            // Its place is after its call, wherever it stood.
-            Item::ToolResult { .. } => continue,
+            // With the first result the calls of an answer are complete. Its place is after its call, wherever it stood.
+            Item::ToolResult { call, .. } => {
+                if open.contains(call) {
+                    settle(&mut open, &mut results, &mut normal);
+                }
+                continue;
+            }
             // The same call again could not get a second result.
             Item::ToolCall { call, .. } if !asked.insert(*call) => continue,
             Item::ToolCall { call, .. } => open.push(*call),

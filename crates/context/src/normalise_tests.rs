@@ -90,17 +90,18 @@ fn any_item() -> impl Strategy<Value = Item> {
 
 /// A step as the records give it: calls, then all their results.
 fn whole_steps() -> impl Strategy<Value = Vec<Vec<Item>>> {
-    let step = (0usize..4, any::<bool>());
+    let step = (0usize..4, any::<bool>(), any::<bool>());
     proptest::collection::vec(step, 0..8).prop_map(|steps| {
         let mut next = 0u8;
-        let numbers = steps.into_iter().map(|(calls, speaks)| {
+        let numbers = steps.into_iter().map(|(calls, speaks, asked)| {
             let numbers: Vec<u8> = (0..calls)
                 .map(|_| {
                     next += 1;
                     next
                 })
                 .collect();
-            let mut items = vec![said(Role::User, "go")];
+            let mut items = Vec::new();
+            items.extend(asked.then(|| said(Role::User, "go")));
             items.extend(speaks.then(|| said(Role::Assistant, "so")));
             items.extend(numbers.iter().map(|number| call(*number)));
             items.extend(numbers.iter().map(|number| result(*number, "r")));

@@ -86,6 +86,16 @@ impl Append {
         self
     }
 
+    /// The stream that it is for.
+    pub fn stream(&self) -> &StreamName {
+        &self.stream
+    }
+
+    /// The records that it would add.
+    pub fn records(&self) -> &[NewRecord] {
+        &self.records
+    }
+
     /// With one more blob, for the records to refer to.
     #[must_use]
     pub fn blob(mut self, blob: Blob) -> Self {

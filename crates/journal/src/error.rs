@@ -228,6 +228,13 @@ pub enum Error {
     Closed,
 }
 
+impl Error {
+    /// Whether the same may work later without anybody changing what is asked for: a full disk, a file that is locked.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::DiskFull { .. } | Self::ReadOnly { .. } | Self::Locked { .. } | Self::Io { .. })
+    }
+}
+
 fn by(holder: Option<&Holder>) -> String {
     holder.map(|holder| format!(" by {holder}")).unwrap_or_default()
 }

@@ -64,6 +64,11 @@ impl Holder {
         }
     }
 
+    /// Whether the process is certainly gone.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone_for(&Self::this_process())
+    }
+
     /// Whether the process is certainly gone, as seen from another one. What can't be known is not certain: then
     /// only expiry permits a takeover.
     pub(crate) fn is_gone_for(&self, observer: &Self) -> bool {

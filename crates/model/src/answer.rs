@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::{Request, Result};
@@ -10,6 +12,17 @@ pub trait Model: Send + Sync {
 
     /// Asks it. Dropping what comes back ends the call.
     async fn ask(&self, request: Request) -> Result<Box<dyn Answer>>;
+}
+
+#[async_trait]
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>> {
+        (**self).ask(request).await
+    }
 }
 
 /// An answer on its way.

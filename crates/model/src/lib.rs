@@ -13,6 +13,7 @@
 //! | --- | --- |
 //! | `request` | what a model is asked |
 //! | `answer` | the trait [`Model`], and what comes back |
+//! | `open` | from a name to a model |
 //! | `scripted` | a model made of a list of answers, for tests, examples and the demo |
 //!
 //! # Example
@@ -37,10 +38,12 @@
 
 mod answer;
 mod error;
+mod open;
 mod request;
 mod scripted;
 
 pub use answer::{Answer, Model, Part, Tokens};
 pub use error::{Error, Result};
+pub use open::open;
 pub use request::Request;
 pub use scripted::Scripted;

@@ -117,6 +117,10 @@ pub struct EpochStarted {
     /// The todo list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todo: Vec<Todo>,
+    /// Where to begin reading, if this epoch goes on with the context of an earlier one: the record with which that one
+    /// started. Only the system prompt and the tools are new then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds_from: Option<Seq>,
     /// Tasks that were running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskStarted>,
@@ -129,7 +133,8 @@ impl EpochStarted {
     /// An epoch that carries nothing over.
     pub fn new(epoch: u64, reason: EpochReason, system: BlobRef, tools: BlobRef) -> Self {
         let (pins, todo, tasks, questions) = (vec![], vec![], vec![], vec![]);
-        Self { epoch, reason, system, tools, turns: 0, inbox_through: 0, pins, todo, tasks, questions }
+        let (turns, inbox_through, folds_from) = (0, 0, None);
+        Self { epoch, reason, system, tools, turns, inbox_through, pins, todo, folds_from, tasks, questions }
     }
 }
 
@@ -354,6 +359,14 @@ pub struct ToolFinished {
     /// The todo list from here on, if the call changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todo: Option<Vec<Todo>>,
+}
+
+impl ToolFinished {
+    /// A call that worked and left nothing but words.
+    pub fn new(call: CallId, name: &str, content: impl Into<String>) -> Self {
+        let (name, content) = (name.to_owned(), content.into());
+        Self { call, name, is_error: false, content, images: vec![], whole: None, seen: None, todo: None }
+    }
 }
 
 /// A command goes on in the background.

@@ -265,7 +265,7 @@ impl Journal for SqliteJournal {
 
     async fn ring(&self, stream: &StreamName) -> Result<()> {
         let this_process = Holder::this_process();
-        let lives = |holder: &Holder| !holder.is_gone_for(&this_process);
+        let lives = |holder: &Holder| !holder.is_gone();
         let holder = match self.holder(stream).await?.filter(lives) {
             Some(holder) => Some(holder),
             None => self.holder(&StreamName::host()).await?.filter(lives),

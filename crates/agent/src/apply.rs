@@ -1,0 +1,235 @@
+//! `apply(state, record)`: what a record changes. No clock, no disk, no network.
+
+use std::sync::Arc;
+
+use longhaul_protocol::{
+    AttemptEnded, AttemptId, CallId, DecodeError, EpochStarted, InputTaken, Item, JoinMode, OrderKind,
+    OrderTaken, Record, Role, SessionRecord, ToolFinished, TurnStarted,
+};
+
+use crate::state::{Attempt, CallState, Created, Epoch, State, Turn, Waiting, text_of};
+
+impl State {
+    /// What the session is after this record.
+    pub fn apply(&mut self, record: &Record) -> Result<(), DecodeError> {
+        match SessionRecord::decode(record) {
+            Ok(fact) => self.fold(record, fact),
+            Err(DecodeError::Gone { reason, .. }) => self.fold_gone(record, &reason),
+            Err(error) => return Err(error),
+        }
+        self.head = record.seq;
+        Ok(())
+    }
+
+    fn fold(&mut self, record: &Record, fact: SessionRecord) {
+        match fact {
+            SessionRecord::SessionCreated(created) => {
+                self.created = Some(Created { at: record.at, work_dir: created.work_dir });
+            }
+            SessionRecord::EpochStarted(epoch) => self.fold_epoch(record, epoch),
+            SessionRecord::InputTaken(input) => self.fold_input(input),
+            SessionRecord::OrderTaken(order) => self.fold_order(&order),
+            SessionRecord::TurnStarted(TurnStarted { turn }) => {
+                self.turns = turn;
+                self.turn = Some(Turn { number: turn, ..Turn::default() });
+                // A new turn is what they waited for.
+                for input in &mut self.waiting {
+                    input.mode = JoinMode::Join;
+                }
+            }
+            SessionRecord::StepStarted(step) => self.fold_step(step.step),
+            SessionRecord::AttemptStarted(started) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.attempt = Some(Attempt { id: started.attempt, blocks: vec![] });
+                }
+            }
+            SessionRecord::Block(block) => {
+                if let Some(attempt) = self.attempt(block.attempt) {
+                    attempt.blocks.push(Arc::new(block.item));
+                }
+            }
+            SessionRecord::AttemptEnded(ended) => self.fold_answer(&ended),
+            SessionRecord::ToolStarted(started) => {
+                if let Some(call) = self.call_mut(started.call) {
+                    call.started = Some(started);
+                }
+            }
+            SessionRecord::ToolFinished(finished) => self.fold_result(finished),
+            SessionRecord::TurnEnded(_) => {
+                self.settle_calls();
+                self.turn = None;
+            }
+            SessionRecord::TaskStarted(task) => self.tasks.push(task),
+            SessionRecord::TaskEnded(ended) => self.tasks.retain(|task| task.task_id != ended.task_id),
+            SessionRecord::Notification(notification) => {
+                self.items.push(Arc::new(Item::Text { role: Role::User, text: notification.text }));
+            }
+            SessionRecord::Note(note) => self.items.push(Arc::new(Item::Note { text: note.text })),
+            SessionRecord::Question(question) => self.questions.push(question),
+            SessionRecord::Answered(answered) => {
+                self.questions.retain(|question| question.id != answered.id);
+            }
+            // They show what happened and change nothing of what is.
+            SessionRecord::Checkpoint(_)
+            | SessionRecord::Usage(_)
+            | SessionRecord::CompactStart(_)
+            | SessionRecord::SystemMessage(_)
+            | SessionRecord::CompactDone(_)
+            | SessionRecord::CompactFailed(_)
+            | SessionRecord::Stubbed(_)
+            | SessionRecord::ModelChanged(_)
+            | SessionRecord::Warning(_)
+            | SessionRecord::Unknown { .. } => {}
+        }
+    }
+
+    fn fold_epoch(&mut self, record: &Record, epoch: EpochStarted) {
+        if epoch.folds_from.is_none() {
+            // Whoever loads the session from here has none of it either.
+            self.items.clear();
+            self.seen = Arc::default();
+            self.outputs.clear();
+        }
+        self.epoch = Some(Epoch {
+            number: epoch.epoch,
+            folds_from: epoch.folds_from.unwrap_or(record.seq),
+            system: epoch.system,
+            tools: epoch.tools,
+        });
+        self.turns = epoch.turns;
+        self.inbox_through = self.inbox_through.max(epoch.inbox_through);
+        self.pins = epoch.pins;
+        self.todo = epoch.todo;
+        self.tasks = epoch.tasks;
+        self.questions = epoch.questions;
+    }
+
+    fn fold_input(&mut self, input: InputTaken) {
+        self.inbox_through = input.inbox_through;
+        let InputTaken { id, text, images, mode, .. } = input;
+        if let (JoinMode::Interrupt, Some(turn)) = (mode, &mut self.turn) {
+            turn.cancelled = true;
+        }
+        self.waiting.push(Waiting { id, mode, text, images });
+    }
+
+    fn fold_order(&mut self, taken: &OrderTaken) {
+        self.inbox_through = taken.inbox_through;
+        if let (OrderKind::Cancel, Some(turn)) = (&taken.order.kind, &mut self.turn) {
+            turn.cancelled = true;
+        }
+    }
+
+    /// What joins is seen from this step on: after the results of the step before, at the end of the context.
+    fn fold_step(&mut self, step: u64) {
+        let (seen, later) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|input| input.mode == JoinMode::Join);
+        self.waiting = later;
+        let seen: Vec<Waiting> = seen;
+        for input in seen {
+            self.items.push(Arc::new(Item::Text { role: Role::User, text: input.text }));
+            self.items.extend(input.images.into_iter().map(|image| Arc::new(Item::Image(image))));
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.steps = step;
+            turn.answered = false;
+            turn.attempt = None;
+            turn.text.clear();
+            turn.calls.clear();
+            turn.settled = false;
+        }
+    }
+
+    fn attempt(&mut self, id: AttemptId) -> Option<&mut Attempt> {
+        self.turn.as_mut()?.attempt.as_mut().filter(|attempt| attempt.id == id)
+    }
+
+    fn call_mut(&mut self, id: CallId) -> Option<&mut CallState> {
+        self.turn.as_mut()?.calls.iter_mut().find(|call| call.id == id)
+    }
+
+    /// Only now do blocks count. An attempt that failed and kept nothing leaves the step without its answer.
+    fn fold_answer(&mut self, ended: &AttemptEnded) {
+        let Some(turn) = &mut self.turn else { return };
+        let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
+        attempt.blocks.truncate(usize::try_from(ended.kept).unwrap_or(usize::MAX));
+        if attempt.blocks.is_empty() && ended.error.is_some() {
+            return;
+        }
+        turn.answered = true;
+        turn.text = text_of(&attempt.blocks);
+        turn.calls = attempt.blocks.iter().filter_map(|block| call_of(block)).collect();
+        self.items.extend(attempt.blocks);
+    }
+
+    fn fold_result(&mut self, finished: ToolFinished) {
+        if let Some(seen) = finished.seen {
+            Arc::make_mut(&mut self.seen).insert(seen.path, seen.hash);
+        }
+        if let Some(todo) = finished.todo {
+            self.todo = todo;
+        }
+        if let Some(whole) = finished.whole {
+            self.outputs.insert(finished.call, whole);
+        }
+        let Some(call) = self.call_mut(finished.call).filter(|call| call.result.is_none()) else { return };
+        let called = (call.name.clone(), call.arguments.clone());
+        call.result = Some(Arc::new(Item::ToolResult {
+            call: finished.call,
+            content: finished.content.clone(),
+            images: finished.images,
+            is_error: finished.is_error,
+        }));
+        if let Some(turn) = &mut self.turn {
+            turn.repeats.push(&called.0, &called.1, &finished.content);
+            if turn.calls.iter().all(|call| call.result.is_some()) {
+                self.settle_calls();
+            }
+        }
+    }
+
+    /// Puts the results of the newest answer into the context, in the order of its calls. Each call gets there once.
+    fn settle_calls(&mut self) {
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.settled) else { return };
+        turn.settled = true;
+        self.items.extend(turn.calls.iter().filter_map(|call| call.result.clone()));
+    }
+
+    /// A body that was erased, or lost to damage. What it said is unknown; what it did must not be done again.
+    fn fold_gone(&mut self, record: &Record, reason: &str) {
+        let erased = format!("[erased: {reason}]");
+        match record.kind.as_str() {
+            "block" => {
+                if let Some(attempt) = self.turn.as_mut().and_then(|turn| turn.attempt.as_mut()) {
+                    attempt.blocks.push(Arc::new(Item::Text { role: Role::Assistant, text: erased }));
+                }
+            }
+            // Which call it was is unknown too; but only one that had started can have finished.
+            "tool_finished" => {
+                let calls = self.turn.iter().flat_map(|turn| &turn.calls).filter(|call| call.is_open());
+                let results = calls.map(|call| ToolFinished::new(call.id, &call.name, erased.clone()));
+                for result in results.collect::<Vec<_>>() {
+                    self.fold_result(result);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn call_of(block: &Item) -> Option<CallState> {
+    match block {
+        Item::ToolCall { call, name, arguments, .. } => Some(CallState {
+            id: *call,
+            name: name.clone(),
+            arguments: arguments.clone(),
+            started: None,
+            result: None,
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "apply_tests.rs"]
+mod tests;

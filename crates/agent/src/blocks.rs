@@ -1,0 +1,85 @@
+//! From the parts of an answer to its blocks.
+
+use longhaul_model::{Part, Tokens};
+use longhaul_protocol::{CallId, Item, Role};
+
+/// The block that is coming, and what the answer cost so far.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    open: Option<Open>,
+    pub(crate) tokens: Option<Tokens>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Text(String),
+    Reasoning(String),
+    Call { wire_id: Option<String>, name: String, arguments: String },
+}
+
+/// What a part comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing that anybody needs to know.
+    Nothing,
+    /// More text.
+    Text(String),
+    /// More of a thought.
+    Reasoning(String),
+    /// A block is complete.
+    Block(Item),
+    /// The answer is complete.
+    End(String),
+    /// A part that can't come here.
+    Odd(&'static str),
+}
+
+impl Blocks {
+    /// Takes the next part.
+    pub(crate) fn push(&mut self, part: Part) -> Progress {
+        match (part, self.open.take()) {
+            (Part::TextStart, None) => self.begin(Open::Text(String::new())),
+            (Part::ReasoningStart, None) => self.begin(Open::Reasoning(String::new())),
+            (Part::CallStart { wire_id, name }, None) => {
+                self.begin(Open::Call { wire_id, name, arguments: String::new() })
+            }
+            (Part::TextDelta(delta), Some(Open::Text(text))) => {
+                self.open = Some(Open::Text(text + &delta));
+                Progress::Text(delta)
+            }
+            (Part::ReasoningDelta(delta), Some(Open::Reasoning(text))) => {
+                self.open = Some(Open::Reasoning(text + &delta));
+                Progress::Reasoning(delta)
+            }
+            (Part::ArgumentsDelta(delta), Some(Open::Call { wire_id, name, arguments })) => {
+                self.begin(Open::Call { wire_id, name, arguments: arguments + &delta })
+            }
+            (Part::TextStop, Some(Open::Text(text))) => {
+                Progress::Block(Item::Text { role: Role::Assistant, text })
+            }
+            (Part::ReasoningStop { signature }, Some(Open::Reasoning(text))) => {
+                Progress::Block(Item::Reasoning { text, signature })
+            }
+            (Part::CallStop, Some(Open::Call { wire_id, name, arguments })) => {
+                Progress::Block(Item::ToolCall { call: CallId::generate(), wire_id, name, arguments })
+            }
+            (Part::Usage(tokens), open) => {
+                self.open = open;
+                self.tokens = Some(tokens);
+                Progress::Nothing
+            }
+            (Part::End(stop), None) => Progress::End(stop),
+            (Part::End(_), Some(_)) => Progress::Odd("it ended in the middle of a block"),
+            _ => Progress::Odd("a part came that does not belong there"),
+        }
+    }
+
+    fn begin(&mut self, open: Open) -> Progress {
+        self.open = Some(open);
+        Progress::Nothing
+    }
+}
+
+#[cfg(test)]
+#[path = "blocks_tests.rs"]
+mod tests;

@@ -1,0 +1,55 @@
+use super::*;
+
+#[test]
+fn parts_become_blocks() {
+    let mut blocks = Blocks::default();
+    let parts = [
+        Part::ReasoningStart,
+        Part::ReasoningDelta("hm".into()),
+        Part::ReasoningStop { signature: Some("s".into()) },
+        Part::TextStart,
+        Part::TextDelta("a".into()),
+        Part::TextDelta("b".into()),
+        Part::TextStop,
+        Part::End("stop".into()),
+    ];
+
+    let progress: Vec<Progress> = parts.into_iter().map(|part| blocks.push(part)).collect();
+
+    let expected = [
+        Progress::Nothing,
+        Progress::Reasoning("hm".into()),
+        Progress::Block(Item::Reasoning { text: "hm".into(), signature: Some("s".into()) }),
+        Progress::Nothing,
+        Progress::Text("a".into()),
+        Progress::Text("b".into()),
+        Progress::Block(Item::Text { role: Role::Assistant, text: "ab".into() }),
+        Progress::End("stop".into()),
+    ];
+    assert_eq!(progress, expected);
+}
+
+#[test]
+fn a_call_keeps_its_arguments_as_they_came() {
+    let mut blocks = Blocks::default();
+    blocks.push(Part::CallStart { wire_id: Some("w".into()), name: "exec".into() });
+    blocks.push(Part::ArgumentsDelta("{\"a\": ".into()));
+    blocks.push(Part::ArgumentsDelta("oops".into()));
+
+    let call = blocks.push(Part::CallStop);
+
+    let Progress::Block(Item::ToolCall { wire_id, name, arguments, .. }) = call else { panic!("{call:?}") };
+    assert_eq!((wire_id.as_deref(), &*name, &*arguments), (Some("w"), "exec", "{\"a\": oops"));
+}
+
+#[test]
+fn what_does_not_belong_there_is_told() {
+    let after = |parts: Vec<Part>| {
+        let mut blocks = Blocks::default();
+        parts.into_iter().map(|part| blocks.push(part)).last()
+    };
+
+    assert!(matches!(after(vec![Part::TextDelta("x".into())]), Some(Progress::Odd(_))));
+    assert!(matches!(after(vec![Part::TextStart, Part::CallStop]), Some(Progress::Odd(_))));
+    assert!(matches!(after(vec![Part::TextStart, Part::End("stop".into())]), Some(Progress::Odd(_))));
+}

@@ -1,0 +1,150 @@
+//! `decide(state, policy)`: what to do next. No clock, no disk, no network.
+//!
+//! Whoever acts carries an action to its end before asking again. So an attempt or a call that is open *here* was left open by
+//! a runtime that is gone.
+
+use longhaul_protocol::{CallId, Effect, Hash, Limit, Outcome};
+
+use crate::state::{CallState, State, Turn};
+
+/// What the decisions depend on besides the records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// The system prompt that a new turn would have.
+    pub system: Hash,
+    /// The tools' schemas that a new turn would have.
+    pub tools: Hash,
+    /// How many steps a turn may take.
+    pub steps: u64,
+    /// The tools that only look, which may run side by side.
+    pub reads: Vec<String>,
+    /// Why nothing more can be done, if the journal refused to take what happened.
+    pub not_saved: Option<String>,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing, until something comes.
+    Rest,
+    /// Begin an epoch, because there is none or what a context begins with has changed.
+    StartEpoch,
+    /// Ask the model, after beginning what has to begin.
+    CallModel {
+        /// The turn to begin.
+        turn: Option<u64>,
+        /// The step to begin.
+        step: Option<u64>,
+    },
+    /// Close a model call that a crash left open.
+    CloseAttempt {
+        /// How many of its blocks count.
+        kept: usize,
+    },
+    /// Run these calls side by side, or find out what became of them.
+    RunTools(Vec<CallId>),
+    /// End the turn.
+    EndTurn(Ending),
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The limit that was reached.
+    pub limit: Option<Limit>,
+    /// What went wrong, or which limit it was and how to go on.
+    pub error: Option<String>,
+}
+
+impl Ending {
+    pub(crate) fn failed(error: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Failed, limit: None, error: Some(error.into()) }
+    }
+
+    fn limit(limit: Limit, error: String) -> Self {
+        Self { outcome: Outcome::Limit, limit: Some(limit), error: Some(error) }
+    }
+
+    fn plain(outcome: Outcome) -> Self {
+        Self { outcome, limit: None, error: None }
+    }
+}
+
+/// What to do next.
+pub fn decide(state: &State, policy: &Policy) -> Action {
+    match &state.turn {
+        None if state.waiting.is_empty() => Action::Rest,
+        None if begins_anew(state, policy) => Action::StartEpoch,
+        None => Action::CallModel { turn: Some(state.turns + 1), step: Some(1) },
+        Some(turn) => decide_in_turn(state, turn, policy),
+    }
+}
+
+fn begins_anew(state: &State, policy: &Policy) -> bool {
+    state
+        .epoch
+        .as_ref()
+        .is_none_or(|epoch| epoch.system.hash != policy.system || epoch.tools.hash != policy.tools)
+}
+
+fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
+    if let Some(attempt) = &turn.attempt {
+        let kept = if turn.cancelled { attempt.kept_when_cancelled() } else { attempt.kept_when_broken() };
+        return Action::CloseAttempt { kept };
+    }
+    // What started is brought to its end first: what it did must be known before anything else is done.
+    let open: Vec<CallId> = turn.calls.iter().filter(|call| call.is_open()).map(|call| call.id).collect();
+    if !open.is_empty() {
+        return Action::RunTools(open);
+    }
+    if turn.cancelled {
+        return Action::EndTurn(Ending::plain(Outcome::Cancelled));
+    }
+    if let Some(reason) = &policy.not_saved {
+        return Action::EndTurn(Ending::failed(reason.clone()));
+    }
+    if let Some(reason) = turn.repeats.stuck() {
+        let error = format!("{reason}; say what should be done differently to go on");
+        return Action::EndTurn(Ending::limit(Limit::Loop, error));
+    }
+    let next = next_calls(&turn.calls, policy);
+    if !next.is_empty() {
+        return Action::RunTools(next);
+    }
+    if turn.steps > 0 && !turn.answered {
+        return Action::CallModel { turn: None, step: None };
+    }
+    if turn.answered && turn.calls.is_empty() && !state.joins() {
+        return Action::EndTurn(Ending::plain(Outcome::Completed));
+    }
+    if turn.steps >= policy.steps {
+        let error = format!("the turn reached its limit of {} steps; send anything to go on", policy.steps);
+        return Action::EndTurn(Ending::limit(Limit::Steps, error));
+    }
+    Action::CallModel { turn: None, step: Some(turn.steps + 1) }
+}
+
+/// Calls that only look run side by side, up to the first that does more; the rest run one by one, in order.
+fn next_calls(calls: &[CallState], policy: &Policy) -> Vec<CallId> {
+    let mut waiting = calls.iter().filter(|call| call.result.is_none());
+    let reads = |call: &&CallState| policy.reads.contains(&call.name);
+    let Some(first) = waiting.next() else { return vec![] };
+    let mut next = vec![first.id];
+    if reads(&first) {
+        next.extend(waiting.take_while(reads).map(|call| call.id));
+    }
+    next
+}
+
+impl Policy {
+    /// Whether running a tool twice, or cutting it short, is like not running it.
+    pub(crate) fn only_looks(effect: Option<Effect>) -> bool {
+        matches!(effect, Some(Effect::Read))
+    }
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

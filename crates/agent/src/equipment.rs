@@ -1,0 +1,155 @@
+//! What a turn of a session works with: its folder, its tools, its system prompt.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longhaul_context::{Prompt, system_prompt};
+use longhaul_journal::Blob;
+use longhaul_protocol::{At, BlobRef, Effect, ToolSchema};
+use longhaul_tools::{Cap, ExecSettings, ExecTool, Scope, Tool, command_environment, file_tools};
+
+use crate::decide::Policy;
+use crate::runtime::Inner;
+use crate::state::State;
+use crate::{Config, Result};
+
+/// The largest AGENTS.md that is read.
+const LONGEST_RULES: u64 = 256 << 10;
+/// The share of the context that the output of one tool may take.
+const OUTPUT_SHARE: u64 = 20;
+/// How many bytes of text a token is, roughly.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// What a turn of a session works with.
+pub(crate) struct Equipment {
+    pub(crate) work_dir: PathBuf,
+    pub(crate) system: Content,
+    pub(crate) tools: Content,
+    pub(crate) schemas: Arc<[ToolSchema]>,
+    pub(crate) cap: Cap,
+    by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
+}
+
+/// Text that is kept as a blob.
+pub(crate) struct Content {
+    pub(crate) text: Arc<str>,
+    media: &'static str,
+}
+
+impl Content {
+    pub(crate) fn reference(&self) -> BlobRef {
+        BlobRef::to(self.text.as_bytes(), self.media)
+    }
+
+    pub(crate) fn blob(&self) -> Blob {
+        Blob::new(self.text.as_bytes())
+    }
+}
+
+impl Equipment {
+    pub(crate) fn new(runtime: &Inner, state: &State) -> Result<Self> {
+        let config = &runtime.config;
+        let created = state.created.as_ref();
+        let work_dir = match created.and_then(|created| created.work_dir.as_deref()) {
+            Some(folder) => PathBuf::from(folder),
+            // A folder that is gone is named by every tool that would need it.
+            None => config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone()),
+        };
+        let tools = all_tools(runtime, &work_dir);
+        let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
+        let started_at = created.map_or_else(today, |created| created.at);
+        let rules = project_rules(&work_dir);
+        let system = system_prompt(&Prompt {
+            name: &config.settings.agent.name,
+            instructions: &runtime.instructions,
+            work_dir: work_dir.to_str(),
+            project_rules: rules.as_deref(),
+            started_at,
+        });
+        let form = "a list of schemas is always JSON";
+        Ok(Self {
+            system: Content { text: system.into(), media: "text/plain" },
+            tools: Content {
+                text: serde_json::to_string(&*schemas).expect(form).into(),
+                media: "application/json",
+            },
+            schemas,
+            cap: cap_for(config.settings.model.context_window),
+            by_name: tools.into_iter().map(|tool| (tool.about().name, tool)).collect(),
+            work_dir,
+        })
+    }
+
+    pub(crate) fn policy(&self, runtime: &Inner) -> Policy {
+        let looks = |tool: &&Arc<dyn Tool>| tool.about().effect == Effect::Read;
+        Policy {
+            system: self.system.reference().hash,
+            tools: self.tools.reference().hash,
+            steps: runtime.config.settings.limits.steps,
+            reads: self.by_name.values().filter(looks).map(|tool| tool.about().name.to_owned()).collect(),
+            not_saved: None,
+        }
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.by_name.get(name)
+    }
+
+    pub(crate) fn names(&self) -> String {
+        self.by_name.keys().copied().collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
+    let Config { home, settings, .. } = &runtime.config;
+    let scope = Arc::new(Scope::new(work_dir, &settings.scope, home));
+    let hidden: Vec<String> =
+        [&settings.model.api_key_env, &settings.server.token_env].into_iter().flatten().cloned().collect();
+    let exec = ExecTool::new(ExecSettings {
+        tasks: runtime.tasks.clone(),
+        scope: scope.clone(),
+        environment: command_environment(&hidden),
+        output_cap: settings.exec.output_cap_bytes,
+        token_file: "../../run/token".to_owned(),
+    });
+    let mut tools = file_tools(scope);
+    tools.push(Arc::new(exec));
+    tools.extend(runtime.tools.iter().cloned());
+    tools
+}
+
+fn schema_of(tool: &dyn Tool) -> ToolSchema {
+    let about = tool.about();
+    ToolSchema {
+        name: about.name.to_owned(),
+        description: about.description.to_owned(),
+        parameters: about.schema.clone(),
+    }
+}
+
+/// The rules of the project that a folder belongs to. What can't be read is not there, and what would block is not read.
+fn project_rules(work_dir: &Path) -> Option<String> {
+    let path = work_dir.join("AGENTS.md");
+    let is_file = std::fs::metadata(&path).ok()?.is_file();
+    let file = is_file.then(|| std::fs::File::open(&path).ok())??;
+    let mut rules = Vec::new();
+    file.take(LONGEST_RULES).read_to_end(&mut rules).ok()?;
+    Some(String::from_utf8_lossy(&rules).into_owned())
+}
+
+/// 2,000 lines and 32 KiB, or a twentieth of the context, whatever is less.
+fn cap_for(window: Option<u64>) -> Cap {
+    let usual = Cap::default();
+    let share = window.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / OUTPUT_SHARE);
+    let bytes = share
+        .and_then(|share| usize::try_from(share).ok())
+        .map_or(usual.bytes, |share| share.min(usual.bytes));
+    Cap { bytes, ..usual }
+}
+
+fn today() -> At {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    At(i64::try_from(since.as_millis()).unwrap_or_default())
+}

@@ -1,0 +1,67 @@
+use std::path::PathBuf;
+
+use longhaul_journal::Holder;
+use longhaul_protocol::DecodeError;
+
+/// What can go wrong, by what the caller can do about it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The journal refused.
+    #[error(transparent)]
+    Journal(#[from] longhaul_journal::Error),
+    /// There is no such model.
+    #[error(transparent)]
+    Model(#[from] longhaul_model::Error),
+    /// The config can't be used.
+    #[error("{origin}: {reason}")]
+    Config {
+        /// Where it came from.
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A folder can't be used.
+    #[error("{}: {reason}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// What happened could not be written down. It is kept in memory and tried again.
+    #[error("not saved: {reason}; it is kept in memory and tried again")]
+    NotSaved {
+        /// Why.
+        reason: String,
+    },
+    /// Another process runs this session.
+    #[error("{key} is run by {holder}; nothing was sent: put the input into its inbox, and it is run there")]
+    RunsElsewhere {
+        /// The session.
+        key: String,
+        /// The process.
+        holder: Box<Holder>,
+    },
+    /// A record says something that this version doesn't understand.
+    #[error("{key} can't be opened: {reason}; a newer version may read it")]
+    Unreadable {
+        /// The session.
+        key: String,
+        /// What can't be read.
+        reason: DecodeError,
+    },
+    /// The runtime is about to end; the turn is open and the next one goes on with it.
+    #[error("the runtime is ending: the turn stays open, and the next runtime goes on with it")]
+    Suspended,
+    /// The session's worker came to an end that it should not have come to.
+    #[error("the worker of {key} failed: {reason}; send anything to start it again")]
+    Worker {
+        /// The session.
+        key: String,
+        /// How.
+        reason: String,
+    },
+}
+
+/// What calls of this crate come to.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,73 @@
+//! The turn: an input comes, the agent works with tools, and whatever happens to the process in between, the work is finished
+//! or explained. This is also the library that other programs embed.
+//!
+//! # What this crate promises
+//!
+//! - **An input is on disk before it is acknowledged**, and before any model is asked. None is ever dropped.
+//! - **After `kill -9` at any point of a turn** the session opens, shows what was open, and goes on: nothing that finished is
+//!   done again, nothing that may have happened is done again blindly, and nothing is silently dropped.
+//! - **One loop for everything.** [`decide`] looks at the [`State`] and says what to do; the worker does it and appends what
+//!   happened. Streaming is how it is shown, not a second path.
+//! - **Watchers hold up nobody**, and what they see is what is on disk.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `state`, `apply` | what a session is: what folding its records gives. Pure |
+//! | `decide`, `repeats` | what to do next. Pure |
+//! | `blocks`, `events` | from parts of an answer to blocks; from records to events. Pure |
+//! | `worker` | one task a session: inbox, decision, action, append |
+//! | `attempt`, `calls`, `outputs` | the two things that a worker does that take long, with their crash tables |
+//! | `load`, `equipment` | what a worker begins with |
+//! | `runtime`, `session`, `host`, `watch` | many sessions; one of them as a program holds it; those that nobody holds; watchers |
+//! | `config` | what a runtime is told |
+//!
+//! # Example
+//!
+//! ```no_run
+//! use longhaul_agent::{Config, Runtime};
+//!
+//! # async fn example() -> longhaul_agent::Result<()> {
+//! let runtime = Runtime::open(Config::of_home("/home/me/.longhaul")?).await?;
+//! let session = runtime.session("app:alice").await?;
+//! let ended = session.send("hello").await?;
+//! println!("{}", ended.text);
+//! runtime.shutdown().await?;
+//! # Ok(()) }
+//! ```
+
+mod apply;
+mod attempt;
+mod blocks;
+mod calls;
+mod config;
+mod decide;
+mod equipment;
+mod error;
+mod events;
+#[cfg(test)]
+mod facts;
+mod host;
+mod load;
+mod outputs;
+mod repeats;
+mod runtime;
+mod session;
+mod state;
+mod watch;
+mod worker;
+
+pub use config::{
+    AgentSettings, Config, ExecSettings, LimitSettings, ModelSettings, ServerSettings, Settings,
+};
+pub use decide::{Action, Ending, Policy, decide};
+pub use error::{Error, Result};
+pub use events::event_of;
+pub use load::load;
+pub use longhaul_keeper as keeper;
+pub use repeats::Repeats;
+pub use runtime::{Parts, Runtime};
+pub use session::{Accepted, Session};
+pub use state::{Attempt, CallState, Created, Epoch, State, Turn, Waiting};
+pub use watch::{Watched, Watcher};

@@ -1,0 +1,47 @@
+//! From records to a state. It costs what the newest epoch costs, however long the session's past is.
+
+use longhaul_journal::{Journal, Page};
+use longhaul_protocol::{EpochStarted, Record, Seq, SessionId, StreamName};
+
+use crate::state::State;
+use crate::{Error, Result};
+
+/// What a session is, by its records; an empty state if it has none.
+pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<State> {
+    let stream = StreamName::session(id);
+    let mut state = State::default();
+    let from = match journal.newest_epoch(&stream).await? {
+        Some(epoch) => begin(journal, &stream, epoch).await?,
+        None => 1,
+    };
+    // The first record says where the session works.
+    if from > 1 {
+        apply(&mut state, key, &one(journal, &stream, 1).await?)?;
+    }
+    let mut next = from;
+    loop {
+        let page = journal.read(&stream, next, Page::default()).await?;
+        let Some(last) = page.last() else { return Ok(state) };
+        next = last.seq + 1;
+        apply(&mut state, key, &page)?;
+    }
+}
+
+/// Where to begin reading: with the epoch, or with the one whose context it goes on with.
+async fn begin(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
+    let record = one(journal, stream, epoch).await?.pop();
+    let started = record.and_then(|record| record.decode::<EpochStarted>().ok());
+    Ok(started.and_then(|started| started.folds_from).unwrap_or(epoch))
+}
+
+async fn one(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Vec<Record>> {
+    Ok(journal.read(stream, seq, Page { records: 1, bytes: 0 }).await?)
+}
+
+fn apply(state: &mut State, key: &str, records: &[Record]) -> Result<()> {
+    for record in records {
+        let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
+        state.apply(record).map_err(unreadable)?;
+    }
+    Ok(())
+}

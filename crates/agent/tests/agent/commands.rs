@@ -1,0 +1,225 @@
+//! Commands of a turn: they outlive the runtime, end when the turn is cancelled, and show the model what it can read.
+
+use std::time::{Duration, Instant};
+
+use longhaul_agent::Session;
+use longhaul_protocol::{Outcome, SessionRecord};
+use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
+use serde_json::{Value, json};
+
+use crate::{heard, open, results, script, sound_records};
+
+fn exec(command: &str) -> Value {
+    json!({"calls": [{"name": "exec", "arguments": {"command": command}}]})
+}
+
+fn object(content: &str) -> Value {
+    serde_json::from_str(content).unwrap_or_else(|error| panic!("{error}: {content}"))
+}
+
+/// Waits until a file of the work folder holds something.
+async fn wait_for_file(place: &Place, name: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while place.file(name).is_empty() {
+        assert!(Instant::now() < deadline, "{name} was never written");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn sends(
+    session: &Session,
+    text: &'static str,
+) -> tokio::task::JoinHandle<longhaul_agent::Result<longhaul_protocol::TurnEnded>> {
+    let session = session.clone();
+    tokio::spawn(async move { session.send(text).await })
+}
+
+/// K1: one JSON object; an exit code is a result, not an error.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_fails_is_a_result_with_its_output_and_exit_code() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!([exec("echo out; echo err >&2; exit 3"), "Done."])));
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+
+    session.send("go").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let (_, is_error, content) = results(&sound_records(&place, &session).await).remove(0);
+    let result = object(&content);
+    assert!(!is_error);
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(3)));
+    assert_eq!(result["output"], json!("out\nerr\n"));
+    assert!(result["duration_ms"].is_u64());
+}
+
+/// T10, K8, K14: the command is killed, and the turn ends when that is confirmed.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_kills_the_foreground_command_and_everything_it_started() {
+    let place = Place::new();
+    let command = "(sleep 300; echo late > late.txt) & echo $$ > pid.txt; echo so far; sleep 300";
+    let model = Recording::new(script(&json!([exec(command), "Never."])));
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    wait_for_file(&place, "pid.txt").await;
+
+    let ended = session.cancel().await.unwrap().unwrap();
+
+    assert_eq!(
+        (ended.outcome, sending.await.unwrap().unwrap().outcome),
+        (Outcome::Cancelled, Outcome::Cancelled)
+    );
+    let pid = place.file("pid.txt").trim().to_owned();
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it is still running");
+    runtime.shutdown().await.unwrap();
+    let (_, _, content) = results(&sound_records(&place, &session).await).remove(0);
+    let result = object(&content);
+    assert_eq!((&result["status"], &result["output"]), (&json!("killed"), &json!("so far\n")));
+}
+
+/// K9, T12, DESIGN §6: a runtime that ends on purpose leaves the turn and its command open; the next one attaches to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_goes_on_while_no_runtime_lives_and_the_next_one_waits_for_it() {
+    let place = Place::new();
+    let command = "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end";
+    let answers = json!([exec(command), "It ended."]);
+    let first = open(&place, Recording::new(script(&answers))).await;
+    let session = first.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    wait_for_file(&place, "log.txt").await;
+
+    first.shutdown().await.unwrap();
+    let told = sending.await.unwrap();
+    let left_open = {
+        let journal = place.journal().await;
+        let state = longhaul_agent::load(&*journal, "a", session.id().unwrap()).await.unwrap();
+        state.turn.unwrap().calls[0].is_open()
+    };
+    let second = open(&place, Recording::new(script(&answers))).await;
+    let session = second.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    second.start().await.unwrap();
+    std::fs::write(place.work().join("go.txt"), "").unwrap();
+    collect_until(&mut watcher, ended_turn).await;
+
+    assert!(matches!(told, Err(longhaul_agent::Error::Suspended)), "{told:?}");
+    assert!(left_open);
+    assert_eq!(place.file("log.txt"), "once\n");
+    second.shutdown().await.unwrap();
+    let (_, is_error, content) = results(&sound_records(&place, &session).await).remove(0);
+    assert_eq!((is_error, &object(&content)["output"]), (false, &json!("the end\n")));
+}
+
+/// An end that was asked for is not waited for: an idle runtime is gone at once, one with a command nearly so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_waits_in_the_inbox_ends_what_a_runtime_left_open() {
+    let place = Place::new();
+    let answers = json!([exec("echo x > started.txt; sleep 300"), "Never."]);
+    let first = open(&place, Recording::new(script(&answers))).await;
+    let session = first.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    wait_for_file(&place, "started.txt").await;
+    first.shutdown().await.unwrap();
+    let _ = sending.await.unwrap();
+    let journal = place.journal().await;
+    let order = longhaul_protocol::Order {
+        id: longhaul_protocol::OrderId::generate(),
+        kind: longhaul_protocol::OrderKind::Cancel,
+    };
+    let order = longhaul_protocol::InboxRecord::Order(order).encode();
+    longhaul_journal::put(&*journal, session.id().unwrap(), order).await.unwrap();
+
+    let second = open(&place, Recording::new(script(&answers))).await;
+    let session = second.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    second.start().await.unwrap();
+    collect_until(&mut watcher, ended_turn).await;
+
+    second.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let last = SessionRecord::decode(records.last().unwrap()).unwrap();
+    assert!(matches!(last, SessionRecord::TurnEnded(ended) if ended.outcome == Outcome::Cancelled));
+    assert_eq!(object(&results(&records)[0].2)["status"], json!("killed"));
+}
+
+/// C8, K10: the model gets head and tail, and can read the rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_output_is_cut_and_the_whole_can_be_read() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!([exec("seq 1 9000"), "Done."])));
+    let runtime = open(&place, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("go").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let (_, _, content) = results(&records).remove(0);
+    let output = object(&content)["output"].as_str().unwrap().to_owned();
+    assert!(content.len() <= 34 << 10, "{}", content.len());
+    assert!(output.starts_with("1\n2\n") && output.ends_with("8999\n9000\n"), "{output}");
+    let path = output
+        .split(|c: char| c.is_whitespace() || "`\"'.,;)]".contains(c))
+        .find(|word| word.starts_with("output:"));
+
+    let answers = json!([
+        exec("seq 1 9000"), "Done.",
+        {"calls": [{"name": "read_file", "arguments": {"path": path.expect("it says how to read the whole"), "offset": 4500, "limit": 2}}]},
+        "Read.",
+    ]);
+    let model = Recording::new(script(&answers));
+    let again = open(&place, model.clone()).await;
+    again.session("a").await.unwrap().send("read it").await.unwrap();
+    again.shutdown().await.unwrap();
+
+    let heard = heard(&model.requests().pop().unwrap().items);
+    assert!(heard.last().unwrap().starts_with("4500\n4501\n"), "{heard:?}");
+}
+
+/// K13: no colours, no control codes, whole characters, no input.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_reads_plain_text_and_commands_read_nothing() {
+    let place = Place::new();
+    let command = r"printf '\033[31mred\033[0m \377 caf\303\251\n'; cat; echo end";
+    let model = Recording::new(script(&json!([exec(command), "Done."])));
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+
+    session.send("go").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let (_, _, content) = results(&sound_records(&place, &session).await).remove(0);
+    assert_eq!(object(&content)["output"], json!("red \u{fffd} café\nend\n"));
+}
+
+/// K17. The variable is set for the commands of this test's process alone: nextest gives each test its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_do_not_inherit_keys() {
+    let place = Place::new();
+    let mut config = place.config();
+    config.settings.model.api_key_env = Some("CARGO_PKG_NAME".to_owned());
+    let model = Recording::new(script(&json!([exec("echo \"[$CARGO_PKG_NAME][$HOME]\""), "Done."])));
+    let runtime = longhaul_agent::Runtime::with_model(config, model).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    assert!(std::env::var("CARGO_PKG_NAME").is_ok(), "cargo sets it for tests");
+
+    session.send("go").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let (_, _, content) = results(&sound_records(&place, &session).await).remove(0);
+    let home = std::env::var("HOME").unwrap_or_default();
+    assert_eq!(object(&content)["output"], json!(format!("[][{home}]\n")));
+}
+
+/// S1's part: an idle runtime is gone at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_runtime_ends_at_once() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&json!(["Hello."])))).await;
+    runtime.start().await.unwrap();
+    runtime.session("a").await.unwrap().send("hello").await.unwrap();
+
+    let began = Instant::now();
+    runtime.shutdown().await.unwrap();
+
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}

@@ -1,0 +1,311 @@
+//! What is sent to a session: durable, never dropped, in the turn that it asked for.
+
+use std::time::Duration;
+
+use longhaul_journal::Journal;
+use longhaul_protocol::{EventKind, Input, InputId, JoinMode, Outcome, SessionRecord};
+use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn, records_of};
+use serde_json::json;
+
+use crate::{heard, open, script, sound_records};
+
+fn input(text: &str, mode: JoinMode) -> Input {
+    Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_runs_from_an_input_to_its_answer() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&json!(["Hello."])))).await;
+    let session = runtime.session("app:alice").await.unwrap();
+
+    let ended = session.send("hello").await.unwrap();
+
+    assert_eq!((ended.turn, ended.outcome, ended.text.as_str()), (1, Outcome::Completed, "Hello."));
+    let state = session.state().await.unwrap();
+    assert_eq!((state.turns, state.inbox_through, state.turn), (1, 1, None));
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// T1: the input is on disk when `put` returns, before any model is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_is_durable_before_it_is_acknowledged_and_before_any_model_call() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!([{"text": "Done.", "wait_ms": 0}])));
+    let runtime = open(&place, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    let accepted = session.put(input("hello", JoinMode::Join), None).await.unwrap();
+    let events = collect_until(&mut watcher, ended_turn).await;
+
+    assert_eq!(accepted.seq, 1);
+    let position =
+        |wanted: &dyn Fn(&EventKind) -> bool| events.iter().position(|event| wanted(&event.kind)).unwrap();
+    let accepted_at = position(&|kind| matches!(kind, EventKind::InputAccepted { input_seq: 1, .. }));
+    assert!(accepted_at < position(&|kind| matches!(kind, EventKind::TurnEnded { .. })));
+    let taken = position(&|kind| matches!(kind, EventKind::InputTaken { .. }));
+    assert!(taken < position(&|kind| matches!(kind, EventKind::TextDelta { .. })));
+    runtime.shutdown().await.unwrap();
+}
+
+/// T1
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_key_twice_is_one_input() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!(["One.", "Two."])));
+    let runtime = open(&place, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    let first = session.put(input("hello", JoinMode::Join), Some("k")).await.unwrap();
+    collect_until(&mut watcher, ended_turn).await;
+    let second = session.put(input("hello again", JoinMode::Join), Some("k")).await.unwrap();
+    let third = session.send("and now?").await.unwrap();
+
+    assert_eq!(second, first);
+    assert_eq!((third.turn, model.requests().len()), (2, 2));
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// DESIGN §6: inputs that arrived together make one turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_that_wait_when_a_turn_begins_are_one_turn() {
+    let place = Place::new();
+    let journal = place.journal().await;
+    let id = longhaul_journal::name_session(&*journal, "a").await.unwrap();
+    for text in ["one", "two"] {
+        let record = longhaul_protocol::InboxRecord::Input(input(text, JoinMode::Join)).encode();
+        longhaul_journal::put(&*journal, id, record).await.unwrap();
+    }
+    let model = Recording::new(script(&json!(["Both."])));
+    let runtime = open(&place, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    runtime.start().await.unwrap();
+    collect_until(&mut watcher, ended_turn).await;
+
+    assert_eq!(heard(&model.requests()[0].items), ["one", "two"]);
+    runtime.shutdown().await.unwrap();
+}
+
+/// T3
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_joins_is_seen_at_the_next_step_of_the_same_turn() {
+    let place = Place::new();
+    let recording = Recording::new(script(&json!([
+        {"text": "I look.", "calls": [{"name": "list_files", "arguments": {}}]}, "Also done.",
+    ])));
+    let (model, gate) = Gated::new(recording.clone());
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = tokio::spawn({
+        let session = session.clone();
+        async move { session.send("first").await }
+    });
+    gate.reached().await;
+
+    let joins = tokio::spawn({
+        let session = session.clone();
+        async move { session.send("and this").await }
+    });
+    wait_for_inbox(&session, 2).await;
+    gate.open();
+    gate.reached().await;
+    gate.open();
+    let (first, second) = (sending.await.unwrap().unwrap(), joins.await.unwrap().unwrap());
+
+    assert_eq!((first.turn, second.turn), (1, 1));
+    let requests = recording.requests();
+    assert_eq!(heard(&requests[1].items).last().unwrap(), "and this");
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// T3: the last answer of a turn is not its end if somebody has said something meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_joins_during_the_last_step_gets_a_step_of_its_own() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&json!(["First.", "Second."])));
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = tokio::spawn({
+        let session = session.clone();
+        async move { session.send("one").await }
+    });
+    gate.reached().await;
+
+    session.put(input("two", JoinMode::Join), None).await.unwrap();
+    wait_for_inbox(&session, 2).await;
+    gate.open();
+    gate.open();
+
+    let ended = sending.await.unwrap().unwrap();
+    assert_eq!((ended.turn, ended.text.as_str()), (1, "Second."));
+    runtime.shutdown().await.unwrap();
+}
+
+/// T3
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_for_after_waits_for_the_next_turn_even_if_this_one_fails() {
+    let place = Place::new();
+    let script = script(&json!([{"text": "No.", "error": "overloaded"}, "never asked for"]));
+    let (model, gate) = Gated::new(script);
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    session.put(input("one", JoinMode::Join), None).await.unwrap();
+    gate.reached().await;
+
+    session.put(input("two", JoinMode::After), None).await.unwrap();
+    wait_for_inbox(&session, 2).await;
+    gate.open();
+    let first = collect_until(&mut watcher, ended_turn).await;
+    // Nothing of the first turn was kept, so its answer is played again.
+    gate.open();
+    let second = collect_until(&mut watcher, ended_turn).await;
+
+    let outcome = |events: &[longhaul_protocol::Event]| match &events.last().unwrap().kind {
+        EventKind::TurnEnded { outcome, .. } => *outcome,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((outcome(&first), outcome(&second)), (Outcome::Failed, Outcome::Failed));
+    assert_eq!(second.last().unwrap().turn, Some(2));
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// T3
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_interrupts_cancels_the_turn_and_then_runs() {
+    let place = Place::new();
+    let recording = Recording::new(script(&json!(["A long story.", "Something else."])));
+    let (model, gate) = Gated::new(recording.clone());
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let first = tokio::spawn({
+        let session = session.clone();
+        async move { session.send("tell").await }
+    });
+    gate.reached().await;
+    let mut watcher = session.watch();
+
+    session.put(input("stop, do that", JoinMode::Interrupt), None).await.unwrap();
+
+    assert_eq!(first.await.unwrap().unwrap().outcome, Outcome::Cancelled);
+    gate.reached().await;
+    gate.open();
+    collect_until(&mut watcher, ended_turn).await;
+    let second = collect_until(&mut watcher, ended_turn).await;
+    let EventKind::TurnEnded { outcome, text, .. } = &second.last().unwrap().kind else { panic!() };
+    assert_eq!((*outcome, text.as_str()), (Outcome::Completed, "Something else."));
+    assert_eq!(heard(&recording.requests()[1].items), ["tell", "stop, do that"]);
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// T10, T11: what was finished stays; a call that was complete is not run later; the outcome is on record when it is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_ends_a_model_call_and_keeps_what_was_finished() {
+    let place = Place::new();
+    let recording = Recording::new(script(&json!([
+        {"text": "I write.", "calls": [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}]},
+        "Next.",
+    ])));
+    let (model, gate) = Gated::new(recording.clone());
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = tokio::spawn({
+        let session = session.clone();
+        async move { session.send("write it").await }
+    });
+    gate.reached().await;
+
+    let asked_at = std::time::Instant::now();
+    let cancelled = session.cancel().await.unwrap().expect("a turn was running");
+    let took = asked_at.elapsed();
+
+    assert_eq!((cancelled.outcome, cancelled.text.as_str()), (Outcome::Cancelled, "I write."));
+    assert_eq!(sending.await.unwrap().unwrap(), cancelled);
+    assert!(took < Duration::from_secs(5), "it waited for the model: {took:?}");
+    let ended = |record: &longhaul_protocol::Record| record.kind == "turn_ended";
+    let journal = place.journal().await;
+    assert!(records_of(&*journal, session.id().unwrap()).await.iter().any(ended));
+    let next = tokio::spawn({
+        let session = session.clone();
+        async move { session.send("go on").await }
+    });
+    gate.reached().await;
+    gate.open();
+    assert_eq!(next.await.unwrap().unwrap().text, "Next.");
+    assert!(!place.work().join("a").exists(), "it was run after all");
+    let request = recording.requests().pop().unwrap();
+    assert_eq!(heard(&request.items), ["write it", "not run: the turn had ended before", "go on"]);
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_without_a_turn_does_nothing_to_the_next_one() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&json!(["Hello.", "Again."])))).await;
+    let session = runtime.session("a").await.unwrap();
+    assert_eq!(session.cancel().await.unwrap(), None);
+    session.send("hello").await.unwrap();
+
+    let cancelled = session.cancel().await.unwrap();
+    let next = session.send("again").await.unwrap();
+
+    assert_eq!((cancelled, next.outcome), (None, Outcome::Completed));
+    runtime.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_at_a_key_stores_nothing() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+
+    let session = runtime.session("never:used").await.unwrap();
+    let _watcher = session.watch();
+    session.cancel().await.unwrap();
+
+    assert_eq!(place.journal().await.sessions(None, 9).await.unwrap(), []);
+    runtime.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_system_prompt_begins_an_epoch_and_keeps_the_conversation() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!(["One.", "Two.", "Three."])));
+    let first = open(&place, model.clone()).await;
+    first.session("a").await.unwrap().send("one").await.unwrap();
+    first.shutdown().await.unwrap();
+    std::fs::write(place.work().join("AGENTS.md"), "Use tabs.").unwrap();
+
+    let second = open(&place, model.clone()).await;
+    let session = second.session("a").await.unwrap();
+    session.send("two").await.unwrap();
+    second.shutdown().await.unwrap();
+    let third = open(&place, model.clone()).await;
+    third.session("a").await.unwrap().send("three").await.unwrap();
+    third.shutdown().await.unwrap();
+
+    let requests = model.requests();
+    assert!(!requests[0].system.contains("Use tabs.") && requests[1].system.contains("Use tabs."));
+    assert_eq!(heard(&requests[2].items), ["one", "two", "three"]);
+    let records = sound_records(&place, &session).await;
+    let epochs = records.iter().filter(|record| record.kind == "epoch_started").count();
+    assert_eq!(epochs, 2);
+    let last = SessionRecord::decode(records.last().unwrap()).unwrap();
+    assert!(matches!(last, SessionRecord::TurnEnded(ended) if ended.turn == 3));
+}
+
+/// Waits until so much of the inbox is taken.
+async fn wait_for_inbox(session: &longhaul_agent::Session, through: u64) {
+    while session.state().await.unwrap().inbox_through < through {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

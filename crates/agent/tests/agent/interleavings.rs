@@ -1,0 +1,296 @@
+//! Random interleavings of inputs, orders, answers, tool ends and crashes, against the pure core: a thousand sessions a second.
+//!
+//! A driver without a journal carries out what `decide` says, one append at a time. Between any two appends the process may
+//! die: what it knew is gone, and the state is folded again from the records.
+
+use std::collections::HashMap;
+
+use longhaul_agent::{Action, Policy, State, decide};
+use longhaul_protocol::{
+    At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, Body, CallId, Effect, EpochReason,
+    EpochStarted, Hash, InputId, InputTaken, Item, JoinMode, Order, OrderId, OrderKind, OrderTaken, Record,
+    Role, SessionCreated, SessionId, SessionRecord, StepStarted, StreamName, ToolFinished, ToolStarted,
+    TurnEnded, TurnStarted,
+};
+use longhaul_testkit::broken_rules;
+use proptest::prelude::*;
+
+/// What happens besides what the driver does.
+#[derive(Debug, Clone)]
+enum Happens {
+    Input(JoinMode),
+    Cancel,
+    /// The driver makes so many appends.
+    Work(usize),
+    Crash,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        2 => prop_oneof![Just(JoinMode::Join), Just(JoinMode::After), Just(JoinMode::Interrupt)].prop_map(Happens::Input),
+        1 => Just(Happens::Cancel),
+        6 => (1usize..9).prop_map(Happens::Work),
+        2 => Just(Happens::Crash),
+    ]
+}
+
+/// A session, its inbox, and what was done to the world.
+struct World {
+    id: SessionId,
+    records: Vec<Record>,
+    state: State,
+    inbox: Vec<SessionRecord>,
+    inputs: Vec<InputId>,
+    /// How often each call had its effect.
+    effects: HashMap<CallId, usize>,
+    /// Appends that the driver has decided on and not made.
+    pending: std::collections::VecDeque<Step>,
+    /// What the model answers: how many calls in each answer, over and over.
+    calls: Vec<usize>,
+    answers: usize,
+}
+
+enum Step {
+    Append(Vec<SessionRecord>),
+    Effect(CallId),
+}
+
+impl World {
+    fn new(calls: Vec<usize>) -> Self {
+        let id = SessionId::generate();
+        let blob = BlobRef::to(b"x", "text/plain");
+        let created =
+            SessionCreated { id, key: "a".into(), work_dir: None, origin: None, version: "1".into() };
+        let epoch = EpochStarted::new(1, EpochReason::Created, blob.clone(), blob);
+        let mut world = Self {
+            id,
+            records: vec![],
+            state: State::default(),
+            inbox: vec![],
+            inputs: vec![],
+            effects: HashMap::new(),
+            pending: std::collections::VecDeque::new(),
+            calls,
+            answers: 0,
+        };
+        world.append(vec![SessionRecord::SessionCreated(created), SessionRecord::EpochStarted(epoch)]);
+        world
+    }
+
+    fn append(&mut self, facts: Vec<SessionRecord>) {
+        for fact in facts {
+            let new = fact.encode();
+            let record = Record {
+                stream: StreamName::session(self.id),
+                seq: self.records.len() as u64 + 1,
+                at: At(0),
+                kind: new.kind,
+                key: None,
+                body: Body::Here(new.body),
+                prev: Hash::ZERO,
+                hash: Hash::ZERO,
+            };
+            self.state.apply(&record).unwrap();
+            self.records.push(record);
+        }
+    }
+
+    fn crash(&mut self) {
+        self.pending.clear();
+        self.state = State::default();
+        for record in &self.records {
+            self.state.apply(record).unwrap();
+        }
+    }
+
+    fn take_inbox(&mut self) {
+        let taken = usize::try_from(self.state.inbox_through).unwrap();
+        self.append(self.inbox[taken..].to_vec());
+    }
+
+    fn policy() -> Policy {
+        let hash = Hash::of(b"x");
+        Policy { system: hash, tools: hash, steps: 40, reads: vec!["look".into()], not_saved: None }
+    }
+
+    /// One append of the driver; false if it rests.
+    fn work(&mut self) -> bool {
+        loop {
+            match self.pending.pop_front() {
+                Some(Step::Append(facts)) => {
+                    self.append(facts);
+                    return true;
+                }
+                Some(Step::Effect(call)) => {
+                    *self.effects.entry(call).or_default() += 1;
+                    return true;
+                }
+                None => {}
+            }
+            self.take_inbox();
+            match decide(&self.state, &Self::policy()) {
+                Action::Rest => return false,
+                Action::StartEpoch => panic!("nothing of an epoch has changed"),
+                action => self.plan(action),
+            }
+        }
+    }
+
+    fn plan(&mut self, action: Action) {
+        let mut steps = Vec::new();
+        match action {
+            Action::CallModel { turn, step } => {
+                let attempt = AttemptId::generate();
+                let mut facts = Vec::new();
+                facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
+                facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
+                let model = "m".to_owned();
+                facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
+                steps.push(Step::Append(facts));
+                let blocks = self.answer();
+                let kept = u32::try_from(blocks.len()).unwrap();
+                steps.extend((0..).zip(blocks).map(|(index, item)| {
+                    Step::Append(vec![SessionRecord::Block(Block { attempt, index, item })])
+                }));
+                let ended = AttemptEnded { attempt, kept, stop: Some("stop".into()), error: None };
+                steps.push(Step::Append(vec![SessionRecord::AttemptEnded(ended)]));
+            }
+            Action::CloseAttempt { kept } => {
+                let attempt = self.state.turn.as_ref().unwrap().attempt.as_ref().unwrap().id;
+                let kept = u32::try_from(kept).unwrap();
+                let ended = AttemptEnded { attempt, kept, stop: None, error: Some("interrupted".into()) };
+                steps.push(Step::Append(vec![SessionRecord::AttemptEnded(ended)]));
+            }
+            Action::RunTools(calls) => steps = self.run(&calls),
+            Action::EndTurn(ending) => {
+                let turn = self.state.turn.as_ref().unwrap();
+                let waiting = turn.calls.iter().filter(|call| call.result.is_none());
+                let mut facts: Vec<_> = waiting
+                    .map(|call| {
+                        SessionRecord::ToolFinished(ToolFinished::new(call.id, &call.name, "not run"))
+                    })
+                    .collect();
+                let (number, text) = (turn.number, turn.text.clone());
+                let (outcome, limit, error) = (ending.outcome, ending.limit, ending.error);
+                facts.push(SessionRecord::TurnEnded(TurnEnded { turn: number, outcome, limit, text, error }));
+                steps.push(Step::Append(facts));
+            }
+            Action::Rest | Action::StartEpoch => {}
+        }
+        self.pending.extend(steps);
+    }
+
+    fn answer(&mut self) -> Vec<Item> {
+        self.answers += 1;
+        let calls = self.calls[self.answers % self.calls.len()];
+        let mut blocks = vec![Item::Text { role: Role::Assistant, text: format!("answer {}", self.answers) }];
+        blocks.extend((0..calls).map(|number| Item::ToolCall {
+            call: CallId::generate(),
+            wire_id: None,
+            name: if number % 2 == 0 { "look" } else { "launch" }.to_owned(),
+            arguments: String::new(),
+        }));
+        blocks
+    }
+
+    fn run(&self, calls: &[CallId]) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for id in calls {
+            let call = self.state.call(*id).unwrap();
+            let name = call.name.clone();
+            let finished = |content: String| {
+                Step::Append(vec![SessionRecord::ToolFinished(ToolFinished::new(*id, &name, content))])
+            };
+            if call.is_open() && name == "launch" {
+                steps.push(finished("unknown".to_owned()));
+                continue;
+            }
+            if !call.is_open() {
+                let effect = if name == "look" { Effect::Read } else { Effect::Unknown };
+                let (name, arguments) = (name.clone(), String::new());
+                let started = ToolStarted { call: *id, name, arguments, effect, write: None };
+                steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
+            }
+            steps.push(Step::Effect(*id));
+            steps.push(finished(format!("result of {id}")));
+        }
+        steps
+    }
+
+    fn happens(&mut self, what: &Happens) {
+        let inbox_through = self.inbox.len() as u64 + 1;
+        match what {
+            Happens::Input(mode) => {
+                let id = InputId::generate();
+                self.inputs.push(id);
+                let text = format!("input {id}");
+                self.inbox.push(SessionRecord::InputTaken(InputTaken {
+                    id,
+                    inbox_through,
+                    text,
+                    images: vec![],
+                    mode: *mode,
+                }));
+            }
+            Happens::Cancel => {
+                let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
+                self.inbox.push(SessionRecord::OrderTaken(OrderTaken { inbox_through, order }));
+            }
+            Happens::Work(appends) => {
+                for _ in 0..*appends {
+                    // A worker takes what came whenever it is rung, also in the middle of what it does.
+                    self.take_inbox();
+                    self.work();
+                }
+            }
+            Happens::Crash => self.crash(),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// T1, T3, T5, T13
+    #[test]
+    fn nothing_is_lost_and_nothing_is_done_twice(
+        calls in proptest::collection::vec(0usize..4, 1..6),
+        history in proptest::collection::vec(happens(), 1..40),
+    ) {
+        let mut world = World::new(calls);
+
+        for what in &history {
+            world.happens(what);
+        }
+        let mut appends = 0;
+        while world.work() {
+            appends += 1;
+            prop_assert!(appends < 100_000, "it does not come to an end");
+        }
+
+        prop_assert_eq!(broken_rules(&world.records), Vec::<String>::new());
+        prop_assert!(world.state.turn.is_none() && world.state.waiting.is_empty());
+        let texts = || world.state.items.iter().filter_map(|item| match &**item {
+            Item::Text { role: Role::User, text } => Some(text.clone()),
+            _ => None,
+        });
+        // T3: every input is in the context, once, in its order.
+        let sent: Vec<String> = world.inputs.iter().map(|id| format!("input {id}")).collect();
+        let mut seen: Vec<String> = texts().collect();
+        prop_assert_eq!(seen.len(), sent.len());
+        seen.sort();
+        let mut sorted = sent.clone();
+        sorted.sort();
+        prop_assert_eq!(seen, sorted);
+        // T13: what may not happen twice did not.
+        for (call, times) in &world.effects {
+            let launched = world.state.items.iter().any(|item| {
+                matches!(&**item, Item::ToolCall { call: id, name, .. } if id == call && name == "launch")
+            });
+            prop_assert!(!launched || *times == 1);
+        }
+        // T5: and each call has its result right where a provider wants it.
+        let normal = longhaul_context::normalise(&world.state.items);
+        prop_assert_eq!(&normal, &world.state.items);
+    }
+}

@@ -1,0 +1,78 @@
+//! The agent against the real journal, real files and real commands. Only the model is scripted.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
+mod bad_input;
+mod commands;
+mod crash_table;
+mod growth;
+mod inputs;
+mod interleavings;
+mod many_sessions;
+mod saving;
+mod tool_calls;
+mod watchers;
+
+use std::sync::Arc;
+
+use longhaul_agent::{Parts, Runtime, Session};
+use longhaul_journal::Journal;
+use longhaul_model::{Model, Scripted};
+use longhaul_protocol::{Event, EventKind, Item, Record, SessionRecord};
+use longhaul_testkit::{Place, broken_rules, records_of};
+use longhaul_tools::Tool;
+
+#[test]
+#[ignore = "a part that keepers play in other processes"]
+fn keeper_process() {
+    longhaul_agent::keeper::keep_here()
+}
+
+/// A scripted model.
+fn script(answers: &serde_json::Value) -> Scripted {
+    Scripted::from_json(&answers.to_string()).unwrap()
+}
+
+/// A runtime in this place.
+async fn open(place: &Place, model: Arc<dyn Model>) -> Runtime {
+    Runtime::with_model(place.config(), model).await.unwrap()
+}
+
+/// A runtime in this place, with one more tool.
+async fn open_with_tool(place: &Place, model: Arc<dyn Model>, tool: Arc<dyn Tool>) -> Runtime {
+    let parts = Parts { model: Some(model), tools: vec![tool], ..Parts::default() };
+    Runtime::with_parts(place.config(), parts).await.unwrap()
+}
+
+/// The records of a session, which break no rule.
+async fn sound_records(place: &Place, session: &Session) -> Vec<Record> {
+    let journal = place.journal().await;
+    let records = records_of(&*journal, session.id().unwrap()).await;
+    journal.close().await;
+    assert_eq!(broken_rules(&records), Vec::<String>::new());
+    records
+}
+
+/// The results of tools, as the records hold them: name, whether it failed, content.
+fn results(records: &[Record]) -> Vec<(String, bool, String)> {
+    let result = |record: &Record| match SessionRecord::decode(record).unwrap() {
+        SessionRecord::ToolFinished(finished) => Some((finished.name, finished.is_error, finished.content)),
+        _ => None,
+    };
+    records.iter().filter_map(result).collect()
+}
+
+/// What was said to the model, as it stands in a request: user texts and results.
+fn heard(items: &[Arc<Item>]) -> Vec<String> {
+    let text = |item: &Arc<Item>| match &**item {
+        Item::Text { role: longhaul_protocol::Role::User, text } => Some(text.clone()),
+        Item::ToolResult { content, .. } => Some(content.clone()),
+        _ => None,
+    };
+    items.iter().filter_map(text).collect()
+}
+
+/// The kinds of events, without those that are only shown.
+fn of_record(events: &[Event]) -> Vec<&EventKind> {
+    events.iter().filter(|event| event.seq.is_some()).map(|event| &event.kind).collect()
+}

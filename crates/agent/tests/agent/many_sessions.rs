@@ -1,0 +1,99 @@
+//! Many sessions side by side, in one process and in two runtimes of it.
+
+use std::time::Duration;
+
+use longhaul_agent::Error;
+use longhaul_protocol::Outcome;
+use longhaul_testkit::{Gated, Place, Recording};
+use serde_json::json;
+
+use crate::{open, script, sound_records};
+
+/// T2: a slow session never delays another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_waits_for_its_model_delays_no_other() {
+    let place = Place::in_memory();
+    let script = script(&json!([{"text": "Hello.", "wait_ms": 0}]));
+    let runtime = open(&place, Recording::new(script)).await;
+    let (slow_model, gate) = Gated::new(crate::script(&json!(["Slow."])));
+    let slow_runtime_place = Place::in_memory();
+    let slow = open(&slow_runtime_place, slow_model).await;
+    let slow_session = slow.session("slow").await.unwrap();
+    let waiting = tokio::spawn({
+        let session = slow_session.clone();
+        async move { session.send("hello").await }
+    });
+    gate.reached().await;
+
+    let mut turns = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let session = runtime.session(&format!("many:{number}")).await.unwrap();
+        turns.spawn(async move { session.send("hello").await.unwrap().outcome });
+    }
+    while let Some(outcome) = turns.join_next().await {
+        assert_eq!(outcome.unwrap(), Outcome::Completed);
+    }
+
+    assert!(!waiting.is_finished());
+    gate.open();
+    assert_eq!(waiting.await.unwrap().unwrap().text, "Slow.");
+    runtime.shutdown().await.unwrap();
+    slow.shutdown().await.unwrap();
+}
+
+/// T2: within a session, one turn at a time.
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_from_everywhere_make_one_turn_after_the_other() {
+    let place = Place::in_memory();
+    let answers: Vec<String> = (0..60).map(|number| format!("Answer {number}.")).collect();
+    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let mut sends = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let session = session.clone();
+        sends.spawn(async move { session.send(format!("input {number}")).await.unwrap().outcome });
+    }
+    while let Some(outcome) = sends.join_next().await {
+        assert_eq!(outcome.unwrap(), Outcome::Completed);
+    }
+
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// Whoever sends waits for the turn, so the process that has the session must be the one that is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_another_runtime_has_is_not_sent_to_but_its_inbox_takes_inputs() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&json!(["One.", "Both."])));
+    let holder = open(&place, model).await;
+    let visitor = open(&place, Recording::new(script(&json!([])))).await;
+    let held = holder.session("a").await.unwrap();
+    let sending = tokio::spawn({
+        let session = held.clone();
+        async move { session.send("one").await }
+    });
+    gate.reached().await;
+    let visited = visitor.session("a").await.unwrap();
+
+    let refused = visited.send("two").await;
+    let input = longhaul_protocol::Input {
+        id: longhaul_protocol::InputId::generate(),
+        text: "three".into(),
+        images: vec![],
+        mode: longhaul_protocol::JoinMode::Join,
+    };
+    visited.put(input, None).await.unwrap();
+    while held.state().await.unwrap().inbox_through < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    gate.open();
+    gate.open();
+
+    assert!(matches!(refused, Err(Error::RunsElsewhere { .. })), "{refused:?}");
+    assert_eq!(sending.await.unwrap().unwrap().text, "Both.");
+    visitor.shutdown().await.unwrap();
+    holder.shutdown().await.unwrap();
+    sound_records(&place, &held).await;
+}

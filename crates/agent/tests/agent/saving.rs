@@ -1,0 +1,57 @@
+//! A disk that is full.
+
+use std::path::PathBuf;
+
+use longhaul_agent::{Error, Parts, Runtime};
+use longhaul_journal::Error as JournalError;
+use longhaul_protocol::{EventKind, Outcome, SessionRecord};
+use longhaul_testkit::{FaultyJournal, Gated, Place, Recording, collect_until, ended_turn};
+use serde_json::json;
+
+use crate::{script, sound_records};
+
+/// J5: the turn stops with that reason, the unsaved tail stays in memory and is saved later, whoever waits is told "not
+/// saved", and nothing that was acknowledged is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_stops_the_turn_and_what_happened_is_saved_when_there_is_room() {
+    let place = Place::new();
+    let journal = FaultyJournal::new(place.journal().await, None);
+    let recording = Recording::new(script(&json!([
+        {"text": "I write.", "calls": [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}]},
+        "Next.",
+    ])));
+    let (model, gate) = Gated::new(recording.clone());
+    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
+    let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    let sending = tokio::spawn({
+        let session = session.clone();
+        async move { session.send("go").await }
+    });
+    gate.reached().await;
+
+    journal.refuse(Some(JournalError::DiskFull { path: PathBuf::from("journal.db") }));
+    gate.open();
+    let told = sending.await.unwrap();
+    let not_acknowledged = session.send("one more").await;
+    let not_saved = |kind: &EventKind| matches!(kind, EventKind::Warning { code, text } if code == "not_saved" && text.starts_with("not saved"));
+    collect_until(&mut watcher, not_saved).await;
+    journal.refuse(None);
+    let ended = collect_until(&mut watcher, ended_turn).await;
+
+    assert!(matches!(told, Err(Error::NotSaved { .. })), "{told:?}");
+    assert!(not_acknowledged.is_err(), "an input that is not on disk is not accepted");
+    let EventKind::TurnEnded { outcome, text, error } = &ended.last().unwrap().kind else { panic!() };
+    assert_eq!((*outcome, text.as_str()), (Outcome::Failed, "I write."));
+    assert!(error.as_ref().unwrap().contains("could not be saved"), "{error:?}");
+    gate.open();
+    assert_eq!(session.send("go on").await.unwrap().text, "Next.");
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let answer = records.iter().any(|record| {
+        matches!(SessionRecord::decode(record).unwrap(), SessionRecord::AttemptEnded(ended) if ended.kept == 2)
+    });
+    assert!(answer, "what the model had said was saved");
+    assert!(!place.work().join("a").exists(), "nothing was done that could not be written down first");
+}

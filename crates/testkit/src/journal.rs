@@ -1,0 +1,230 @@
+//! A real journal with a fault in front of it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use longhaul_journal::{
+    Append, Blob, Error, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search, SessionEntry,
+};
+use longhaul_protocol::{Hash, NewRecord, Record, Seq, SessionId, StreamName};
+use tokio::sync::watch;
+
+/// A moment at which the runtime ends as if by `kill -9`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crash {
+    /// At which append to a session's stream, from 1.
+    pub append: usize,
+    /// Before or after it is on disk.
+    pub when: When,
+}
+
+/// Before or after an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// What was appended is lost.
+    Before,
+    /// What was appended is on disk, and nobody was told.
+    After,
+}
+
+/// A journal that stops answering at a given append, as if the process had died, or that refuses appends for a while.
+pub struct FaultyJournal {
+    journal: Arc<dyn Journal>,
+    crash: Option<Crash>,
+    crashed: watch::Sender<bool>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    appends: Vec<Vec<String>>,
+    leases: Vec<Lease>,
+    refusal: Option<Error>,
+}
+
+impl FaultyJournal {
+    /// A journal with this fault.
+    pub fn new(journal: Arc<dyn Journal>, crash: Option<Crash>) -> Arc<Self> {
+        Arc::new(Self { journal, crash, crashed: watch::Sender::new(false), inner: Mutex::default() })
+    }
+
+    /// Waits for the crash.
+    pub async fn crashed(&self) {
+        self.crashed.subscribe().wait_for(|crashed| *crashed).await.unwrap();
+    }
+
+    /// Whether it has crashed.
+    pub fn has_crashed(&self) -> bool {
+        *self.crashed.borrow()
+    }
+
+    /// Every append to a session's stream so far: the kinds of its records, with the tool's name where there is one. The last
+    /// may be the one that crashed.
+    pub fn appends(&self) -> Vec<Vec<String>> {
+        self.inner.lock().unwrap().appends.clone()
+    }
+
+    /// Refuses every append with this from now on, or takes them again.
+    pub fn refuse(&self, error: Option<Error>) {
+        self.inner.lock().unwrap().refusal = error;
+    }
+
+    /// Gives back what a process that died would have lost.
+    pub async fn release_leases(&self) {
+        let leases = std::mem::take(&mut self.inner.lock().unwrap().leases);
+        for lease in leases {
+            self.journal.release(&lease).await.unwrap();
+        }
+    }
+
+    /// A dead process does nothing any more.
+    async fn lives(&self) {
+        if self.has_crashed() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    async fn die(&self) -> ! {
+        self.crashed.send_replace(true);
+        std::future::pending().await
+    }
+
+    /// Notes an append; says whether this is the one to crash at.
+    fn note(&self, append: &Append) -> Option<When> {
+        if !append.stream().as_str().starts_with("session/") {
+            return None;
+        }
+        let mut inner = self.inner.lock().unwrap();
+        inner.appends.push(append.records().iter().map(described).collect());
+        let number = inner.appends.len();
+        self.crash.filter(|crash| crash.append == number).map(|crash| crash.when)
+    }
+}
+
+#[async_trait]
+impl Journal for FaultyJournal {
+    async fn append(&self, append: Append) -> Result<Vec<Record>> {
+        self.lives().await;
+        let refusal = self.inner.lock().unwrap().refusal.clone();
+        if let Some(error) = refusal {
+            return Err(error);
+        }
+        let crash = self.note(&append);
+        if crash == Some(When::Before) {
+            self.die().await;
+        }
+        let records = self.journal.append(append).await;
+        if crash == Some(When::After) {
+            records.expect("the append that is the last one of a process that dies must work");
+            self.die().await;
+        }
+        records
+    }
+
+    async fn acquire(&self, stream: &StreamName) -> Result<Lease> {
+        self.lives().await;
+        let lease = self.journal.acquire(stream).await?;
+        self.inner.lock().unwrap().leases.push(lease.clone());
+        Ok(lease)
+    }
+
+    async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
+        self.lives().await;
+        self.journal.read(stream, from, page).await
+    }
+
+    async fn head(&self, stream: &StreamName) -> Result<Head> {
+        self.journal.head(stream).await
+    }
+
+    async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>> {
+        self.journal.newest_epoch(stream).await
+    }
+
+    async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>> {
+        self.journal.find(stream, key).await
+    }
+
+    async fn streams(&self) -> Result<Vec<StreamName>> {
+        self.journal.streams().await
+    }
+
+    async fn session(&self, key: &str) -> Result<Option<SessionEntry>> {
+        self.journal.session(key).await
+    }
+
+    async fn session_with_id(&self, id: SessionId) -> Result<Option<SessionEntry>> {
+        self.journal.session_with_id(id).await
+    }
+
+    async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>> {
+        self.lives().await;
+        self.journal.sessions(after, limit).await
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<()> {
+        self.lives().await;
+        self.journal.renew(lease).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<()> {
+        self.lives().await;
+        self.journal.release(lease).await
+    }
+
+    async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>> {
+        self.journal.holder(stream).await
+    }
+
+    async fn ring(&self, stream: &StreamName) -> Result<()> {
+        self.journal.ring(stream).await
+    }
+
+    async fn rings(&self) -> Result<Rings> {
+        self.journal.rings().await
+    }
+
+    async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
+        self.journal.blob(hash).await
+    }
+
+    async fn erase(&self, places: &[(StreamName, Seq)], reason: &str) -> Result<()> {
+        self.journal.erase(places, reason).await
+    }
+
+    async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
+        self.journal.remove(stream, lease).await
+    }
+
+    async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
+        self.journal.adopt(lease, records, blobs).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
+        self.journal.search(search).await
+    }
+
+    async fn verify(&self) -> Result<Report> {
+        self.journal.verify().await
+    }
+
+    async fn backup(&self, file: &Path) -> Result<Report> {
+        self.journal.backup(file).await
+    }
+
+    async fn close(&self) {
+        self.journal.close().await;
+    }
+}
+
+/// The kind of a record, with the tool's name where there is one.
+fn described(record: &NewRecord) -> String {
+    let body: serde_json::Value = serde_json::from_str(record.body.get()).unwrap();
+    let name = match record.kind.as_str() {
+        "tool_started" | "tool_finished" => body["name"].as_str(),
+        "block" => body["item"]["name"].as_str(),
+        _ => None,
+    };
+    name.map_or_else(|| record.kind.clone(), |name| format!("{} {name}", record.kind))
+}

@@ -1,0 +1,26 @@
+//! For tests only: homes, a journal that can be made to crash and to refuse, models that wait, and checks that hold for every
+//! session whatever happened to it.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `place` | a home and a work folder that clean up after themselves |
+//! | `journal` | a real journal with a fault in front of it |
+//! | `model` | models that wait at a gate, and that remember what they were asked |
+//! | `watching` | a watcher that collects events |
+//! | `invariants` | what must hold for the records of any session |
+
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that can't go on should stop")]
+
+mod invariants;
+mod journal;
+mod model;
+mod place;
+mod watching;
+
+pub use invariants::{broken_rules, records_of};
+pub use journal::{Crash, FaultyJournal, When};
+pub use model::{Gate, Gated, Recording};
+pub use place::Place;
+pub use watching::{collect_until, ended_turn};

@@ -1,0 +1,103 @@
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use longhaul_model::{Answer, Model, Part, Request, Result};
+use tokio::sync::Semaphore;
+
+/// A model that remembers what it was asked.
+pub struct Recording<M> {
+    model: M,
+    requests: Mutex<Vec<Request>>,
+}
+
+impl<M> Recording<M> {
+    /// This model, with a memory.
+    pub fn new(model: M) -> Arc<Self> {
+        Arc::new(Self { model, requests: Mutex::default() })
+    }
+
+    /// What it was asked so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl<M: Model> Model for Recording<M> {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>> {
+        self.requests.lock().unwrap().push(request.clone());
+        self.model.ask(request).await
+    }
+}
+
+/// Holds up the answers of a model until a test lets them pass.
+#[derive(Clone)]
+pub struct Gate {
+    asked: Arc<Semaphore>,
+    open: Arc<Semaphore>,
+}
+
+impl Gate {
+    /// Waits until the model was asked once more and has said everything but the end.
+    pub async fn reached(&self) {
+        self.asked.acquire().await.unwrap().forget();
+    }
+
+    /// Lets one answer come to its end.
+    pub fn open(&self) {
+        self.open.add_permits(1);
+    }
+}
+
+/// A model whose answers come up to their end, and there wait at a gate.
+pub struct Gated<M> {
+    model: M,
+    gate: Gate,
+}
+
+impl<M> Gated<M> {
+    /// This model behind a gate.
+    pub fn new(model: M) -> (Arc<Self>, Gate) {
+        let closed = || Arc::new(Semaphore::new(0));
+        let gate = Gate { asked: closed(), open: closed() };
+        (Arc::new(Self { model, gate: gate.clone() }), gate)
+    }
+}
+
+#[async_trait]
+impl<M: Model> Model for Gated<M> {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>> {
+        let answer = self.model.ask(request).await?;
+        Ok(Box::new(Waiting { answer, gate: self.gate.clone(), held: None }))
+    }
+}
+
+struct Waiting {
+    answer: Box<dyn Answer>,
+    gate: Gate,
+    held: Option<Result<Part>>,
+}
+
+#[async_trait]
+impl Answer for Waiting {
+    async fn next(&mut self) -> Result<Part> {
+        if self.held.is_none() {
+            let part = self.answer.next().await;
+            if !matches!(part, Ok(Part::End(_)) | Err(_)) {
+                return part;
+            }
+            self.held = Some(part);
+            self.gate.asked.add_permits(1);
+        }
+        self.gate.open.acquire().await.unwrap().forget();
+        self.held.take().expect("it was put there above")
+    }
+}

@@ -1,0 +1,64 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longhaul_agent::Config;
+use longhaul_journal::{Home, SqliteJournal};
+use longhaul_keeper::Launcher;
+use tempfile::TempDir;
+
+/// A home and a work folder that clean up after themselves.
+pub struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    /// On disk.
+    pub fn new() -> Self {
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// In memory, where the machine has such a place: for tables that begin anew a thousand times.
+    pub fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::within(memory) } else { Self::new() }
+    }
+
+    fn within(folder: &Path) -> Self {
+        let folder = tempfile::Builder::new().prefix("longhaul-test-").tempdir_in(folder).unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        Self { folder }
+    }
+
+    /// Where everything is kept.
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Where the agent works.
+    pub fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// What a file of the work folder holds; empty if there is none.
+    pub fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.work().join(name)).unwrap_or_default()
+    }
+
+    /// A config for both, with keepers that this test binary plays in its ignored test `keeper_process`.
+    pub fn config(&self) -> Config {
+        let program = std::env::current_exe().unwrap();
+        let launcher = Launcher::new(program, ["--exact", "--ignored", "--nocapture", "keeper_process"]);
+        Config { launcher: Some(launcher), ..Config::at(self.home()).with_work_dir(&self.work()) }
+    }
+
+    /// The journal of the home.
+    pub async fn journal(&self) -> Arc<SqliteJournal> {
+        Arc::new(SqliteJournal::open(&Home::create(&self.home()).unwrap()).await.unwrap())
+    }
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::new()
+    }
+}
