@@ -203,7 +203,7 @@ impl Worker {
         let items = normalise(&self.state.items);
         let ours = self.policy.system == epoch.system.hash && self.policy.tools == epoch.tools.hash;
         if ours {
-            let (system, tools) = (self.equipment.system.text.clone(), self.equipment.schemas.clone());
+            let (system, tools) = (self.equipment.system.text.clone(), self.equipment.tools.schemas.clone());
             return Ok(Request { system, tools, items });
         }
         // A turn that an older version began goes on with what it began with.

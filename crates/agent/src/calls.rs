@@ -124,8 +124,9 @@ impl Worker {
 
     /// Checks a call. What will happen is known after this, and nothing has happened.
     async fn prepare(&mut self, call: &CallState) -> (Option<ToolStarted>, Ready) {
-        let Some(tool) = self.equipment.tool(&call.name).cloned() else {
-            let content = format!("there is no tool {:?}; there are: {}", call.name, self.equipment.names());
+        let Some(tool) = self.equipment.tools.get(&call.name).cloned() else {
+            let content =
+                format!("there is no tool {:?}; there are: {}", call.name, self.equipment.tools.names());
             return (None, Ready::Done(Finished::error(content)));
         };
         let effect = tool.about().effect;
@@ -156,7 +157,7 @@ impl Worker {
         if started.name == "read_file" && outputs::is_output(&call.arguments) {
             return self.again(call).await;
         }
-        let Some(tool) = self.equipment.tool(&call.name).cloned() else {
+        let Some(tool) = self.equipment.tools.get(&call.name).cloned() else {
             return unknown("the runtime ended while this was running, and the tool is not there any more");
         };
         let (asked, started) = (self.asked(call), started.clone());
@@ -184,7 +185,7 @@ impl Worker {
             id: call.id,
             arguments: call.arguments.clone(),
             seen: self.state.seen.clone(),
-            cap: self.equipment.cap,
+            cap: self.equipment.tools.cap,
         }
     }
 
@@ -193,7 +194,7 @@ impl Worker {
         let Some(call) = self.state.call(id).cloned() else { return Ok(()) };
         let Finished { mut content, is_error, images, mut whole, seen, todo } = finished;
         if whole.is_none()
-            && let Some(short) = cap(&content, self.equipment.cap, id)
+            && let Some(short) = cap(&content, self.equipment.tools.cap, id)
         {
             content.truncate(content.floor_char_boundary(LONGEST_WHOLE));
             whole = Some(std::mem::replace(&mut content, short).into_bytes());

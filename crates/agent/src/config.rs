@@ -24,6 +24,34 @@ pub struct Config {
     pub tool_time: Duration,
 }
 
+/// Keys that are settled, and that this version does not use yet: they are no mistake. Without keys, the whole section.
+const LATER: &[(&str, &[&str])] = &[
+    ("retry", &[]),
+    ("context", &[]),
+    ("memory", &[]),
+    ("approval", &[]),
+    ("sandbox", &[]),
+    ("secrets", &[]),
+    ("sessions", &[]),
+    ("journal", &[]),
+    ("exec", &["timeout_s", "max_tasks", "wake"]),
+    ("limits", &["tokens_per_turn", "cost_per_turn", "seconds_per_turn", "cost_per_day"]),
+    ("server", &["listen"]),
+    (
+        "model",
+        &[
+            "base_url",
+            "protocol",
+            "tools",
+            "connect_timeout_s",
+            "first_byte_timeout_s",
+            "silence_timeout_s",
+            "max_output_tokens",
+            "fallback",
+        ],
+    ),
+];
+
 /// How long a tool other than a command may take, if nobody says otherwise.
 const TOOL_TIME: Duration = Duration::from_secs(120);
 
@@ -146,8 +174,9 @@ impl Config {
     }
 
     fn with_toml(self, text: &str, origin: &str) -> Result<Self> {
-        let settings = toml::from_str(text).map_err(|error| bad(origin, error.to_string().trim_end()))?;
-        Ok(Self { settings, ..self })
+        let said = |error: toml::de::Error| bad(origin, error.to_string().trim_end());
+        let table = without_later_keys(text.parse().map_err(said)?);
+        Ok(Self { settings: table.try_into().map_err(said)?, ..self })
     }
 
     /// The same, with another folder for new sessions.
@@ -165,6 +194,21 @@ impl Config {
     }
 }
 
+fn without_later_keys(mut table: toml::Table) -> toml::Table {
+    for (section, keys) in LATER {
+        match table.get_mut(*section).and_then(toml::Value::as_table_mut) {
+            Some(_) if keys.is_empty() => drop(table.remove(*section)),
+            Some(known) => known.retain(|key, _| !keys.contains(&key)),
+            None => {}
+        }
+    }
+    table
+}
+
 fn bad(origin: &str, reason: &(impl ToString + ?Sized)) -> Error {
     Error::Config { origin: origin.to_owned(), reason: reason.to_string() }
 }
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

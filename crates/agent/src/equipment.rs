@@ -1,19 +1,19 @@
 //! What a turn of a session works with: its folder, its tools, its system prompt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use longhaul_context::{Prompt, system_prompt};
 use longhaul_journal::Blob;
 use longhaul_protocol::{At, BlobRef, Effect, ToolSchema};
 use longhaul_tools::{Cap, ExecSettings, ExecTool, Scope, Tool, command_environment, file_tools};
 
+use crate::Config;
 use crate::decide::Policy;
 use crate::runtime::Inner;
 use crate::state::State;
-use crate::{Config, Result};
 
 /// The largest AGENTS.md that is read.
 const LONGEST_RULES: u64 = 256 << 10;
@@ -26,21 +26,44 @@ const BYTES_PER_TOKEN: u64 = 4;
 pub(crate) struct Equipment {
     pub(crate) work_dir: PathBuf,
     pub(crate) system: Content,
-    pub(crate) tools: Content,
+    pub(crate) tools: Arc<Toolbox>,
+}
+
+/// The tools for one work folder. All sessions that work there share them.
+pub(crate) struct Toolbox {
+    pub(crate) content: Content,
     pub(crate) schemas: Arc<[ToolSchema]>,
     pub(crate) cap: Cap,
     by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
 }
 
+/// The toolboxes that some session uses.
+#[derive(Default)]
+pub(crate) struct Toolboxes(Mutex<HashMap<PathBuf, Weak<Toolbox>>>);
+
+impl Toolboxes {
+    fn of(&self, runtime: &Inner, work_dir: &Path) -> Arc<Toolbox> {
+        // What is behind the lock is whole at every moment, also after a panic elsewhere.
+        let mut boxes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = boxes.get(work_dir).and_then(Weak::upgrade) {
+            return known;
+        }
+        boxes.retain(|_, toolbox| toolbox.strong_count() > 0);
+        let made = Arc::new(Toolbox::new(runtime, work_dir));
+        boxes.insert(work_dir.to_owned(), Arc::downgrade(&made));
+        made
+    }
+}
+
 /// Text that is kept as a blob.
 pub(crate) struct Content {
     pub(crate) text: Arc<str>,
-    media: &'static str,
+    pub(crate) reference: BlobRef,
 }
 
 impl Content {
-    pub(crate) fn reference(&self) -> BlobRef {
-        BlobRef::to(self.text.as_bytes(), self.media)
+    fn new(text: String, media: &str) -> Self {
+        Self { reference: BlobRef::to(text.as_bytes(), media), text: text.into() }
     }
 
     pub(crate) fn blob(&self) -> Blob {
@@ -49,7 +72,7 @@ impl Content {
 }
 
 impl Equipment {
-    pub(crate) fn new(runtime: &Inner, state: &State) -> Result<Self> {
+    pub(crate) fn new(runtime: &Inner, state: &State) -> Self {
         let config = &runtime.config;
         let created = state.created.as_ref();
         let work_dir = match created.and_then(|created| created.work_dir.as_deref()) {
@@ -57,43 +80,45 @@ impl Equipment {
             // A folder that is gone is named by every tool that would need it.
             None => config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone()),
         };
-        let tools = all_tools(runtime, &work_dir);
-        let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
-        let started_at = created.map_or_else(today, |created| created.at);
         let rules = project_rules(&work_dir);
         let system = system_prompt(&Prompt {
             name: &config.settings.agent.name,
             instructions: &runtime.instructions,
             work_dir: work_dir.to_str(),
             project_rules: rules.as_deref(),
-            started_at,
+            started_at: created.map_or_else(today, |created| created.at),
         });
-        let form = "a list of schemas is always JSON";
-        Ok(Self {
-            system: Content { text: system.into(), media: "text/plain" },
-            tools: Content {
-                text: serde_json::to_string(&*schemas).expect(form).into(),
-                media: "application/json",
-            },
-            schemas,
-            cap: cap_for(config.settings.model.context_window),
-            by_name: tools.into_iter().map(|tool| (tool.about().name, tool)).collect(),
-            work_dir,
-        })
+        let tools = runtime.toolboxes.of(runtime, &work_dir);
+        Self { work_dir, system: Content::new(system, "text/plain"), tools }
     }
 
     pub(crate) fn policy(&self, runtime: &Inner) -> Policy {
         let looks = |tool: &&Arc<dyn Tool>| tool.about().effect == Effect::Read;
+        let reads = self.tools.by_name.values().filter(looks).map(|tool| tool.about().name.to_owned());
         Policy {
-            system: self.system.reference().hash,
-            tools: self.tools.reference().hash,
+            system: self.system.reference.hash,
+            tools: self.tools.content.reference.hash,
             steps: runtime.config.settings.limits.steps,
-            reads: self.by_name.values().filter(looks).map(|tool| tool.about().name.to_owned()).collect(),
+            reads: reads.collect(),
             not_saved: None,
         }
     }
+}
 
-    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+impl Toolbox {
+    fn new(runtime: &Inner, work_dir: &Path) -> Self {
+        let tools = all_tools(runtime, work_dir);
+        let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
+        let text = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
+        Self {
+            content: Content::new(text, "application/json"),
+            schemas,
+            cap: cap_for(runtime.config.settings.model.context_window),
+            by_name: tools.into_iter().map(|tool| (tool.about().name, tool)).collect(),
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.by_name.get(name)
     }
 

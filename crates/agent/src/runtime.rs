@@ -13,6 +13,7 @@ use longhaul_tools::Tool;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::equipment::Toolboxes;
 use crate::session::{Session, Shared};
 use crate::watch::{Hub, Watcher};
 use crate::{Config, Error, Result, host};
@@ -39,6 +40,7 @@ pub(crate) struct Inner {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) tasks: Arc<Tasks>,
+    pub(crate) toolboxes: Toolboxes,
     everybody: Arc<Hub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
@@ -85,6 +87,7 @@ impl Runtime {
             model,
             tools: parts.tools,
             tasks: Arc::new(tasks),
+            toolboxes: Toolboxes::default(),
             everybody: Arc::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),

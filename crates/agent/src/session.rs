@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhaul_journal::{Page, name_session, put};
+use longhaul_journal::{Page, accept, name_session};
 use longhaul_protocol::{
-    At, Event, EventKind, InboxRecord, Input, InputId, JoinMode, NewRecord, Order, OrderId, OrderKind, Seq,
-    SessionId, StreamName, TurnEnded,
+    At, Event, EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
+    StreamName, TurnEnded,
 };
 use tokio::sync::{Notify, OnceCell, oneshot};
 
@@ -69,11 +69,12 @@ impl Session {
         if let Some(key) = key {
             record = record.with_key(key);
         }
-        let seq = self.put_record(id, record).await?;
-        let id = if key.is_some() { self.input_at(id, seq).await?.unwrap_or(known) } else { known };
-        self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id }));
-        self.shared.wake(&self.runtime);
-        Ok(Accepted { seq, id })
+        let seq = accept(&*self.runtime.journal, id, record).await?;
+        let input = if key.is_some() { self.input_at(id, seq).await?.unwrap_or(known) } else { known };
+        // Before anybody is rung: what is taken was accepted first.
+        self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id: input }));
+        self.ring(id).await;
+        Ok(Accepted { seq, id: input })
     }
 
     /// Ends the running turn, and returns when its end is on record. Nothing, if no turn was running.
@@ -82,8 +83,8 @@ impl Session {
         self.shared.awake(&self.runtime).await?;
         let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
         let outcome = self.shared.wait_for(Awaited::Order(order.id));
-        self.put_record(id, InboxRecord::Order(order).encode()).await?;
-        self.shared.wake(&self.runtime);
+        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
+        self.ring(id).await;
         outcome.await.unwrap_or(Err(Error::Suspended))
     }
 
@@ -95,8 +96,11 @@ impl Session {
         }
     }
 
-    async fn put_record(&self, id: SessionId, record: NewRecord) -> Result<Seq> {
-        Ok(put(&*self.runtime.journal, id, record).await?)
+    /// Tells whoever holds the session; if nobody does, it is held here from now on.
+    async fn ring(&self, id: SessionId) {
+        self.shared.wake(&self.runtime);
+        // What is on disk is found without a ring, too.
+        let _ = self.runtime.journal.ring(&StreamName::session(id)).await;
     }
 
     /// The id of what stands in the inbox: with a key that was used before it is not what was just sent.

@@ -141,7 +141,7 @@ impl Worker {
         lease: Lease,
     ) -> Result<Self> {
         let state = load(&*runtime.journal, &shared.key, id).await?;
-        let equipment = Equipment::new(runtime, &state)?;
+        let equipment = Equipment::new(runtime, &state);
         let mut pulse = tokio::time::interval(PULSE);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
@@ -177,7 +177,7 @@ impl Worker {
             return Err(Stopped::Suspended);
         }
         if self.state.turn.is_none() && !self.state.waiting.is_empty() {
-            self.equipment = Equipment::new(&self.runtime, &self.state).map_err(Stopped::Failed)?;
+            self.equipment = Equipment::new(&self.runtime, &self.state);
             self.policy = self.equipment.policy(&self.runtime);
         }
         match decide(&self.state, &self.policy) {
@@ -281,7 +281,7 @@ impl Worker {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             }));
         }
-        let (system, tools) = (self.equipment.system.reference(), self.equipment.tools.reference());
+        let (system, tools) = (&self.equipment.system, &self.equipment.tools.content);
         let before = self.state.epoch.as_ref();
         let number = before.map_or(1, |epoch| epoch.number + 1);
         let reason = if before.is_none() { EpochReason::Created } else { EpochReason::Changed };
@@ -293,9 +293,9 @@ impl Worker {
             folds_from: before.map(|epoch| epoch.folds_from),
             tasks: self.state.tasks.clone(),
             questions: self.state.questions.clone(),
-            ..EpochStarted::new(number, reason, system, tools)
+            ..EpochStarted::new(number, reason, system.reference.clone(), tools.reference.clone())
         }));
-        (facts, vec![self.equipment.system.blob(), self.equipment.tools.blob()])
+        (facts, vec![system.blob(), tools.blob()])
     }
 
     /// Ends the turn. Calls that nobody ran get a result that says so.

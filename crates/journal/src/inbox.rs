@@ -6,15 +6,20 @@ use crate::{Append, Error, Journal, Page, Result};
 /// which is that of the first one if the same key was put before. When this returns it is on disk: only now may
 /// it be acknowledged.
 pub async fn put(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
-    let inbox = StreamName::inbox(session);
-    let seq = match journal.append(Append::to(&inbox).record(record)).await {
-        Ok(records) => records[0].seq,
-        Err(Error::Duplicate { seq, .. }) => seq,
-        Err(error) => return Err(error),
-    };
+    let seq = accept(journal, session, record).await?;
     // The input is accepted, whether or not anybody could be told of it.
     let _ = journal.ring(&StreamName::session(session)).await;
     Ok(seq)
+}
+
+/// The same without the ring, for whoever has something to say before the session begins to act on it.
+pub async fn accept(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
+    let inbox = StreamName::inbox(session);
+    match journal.append(Append::to(&inbox).record(record)).await {
+        Ok(records) => Ok(records[0].seq),
+        Err(Error::Duplicate { seq, .. }) => Ok(seq),
+        Err(error) => Err(error),
+    }
 }
 
 /// Erases a record of a session for good, and where it is an input that was taken, the same words in the inbox too.

@@ -1,6 +1,6 @@
 //! Bad input: an error result that says which and what is allowed, and the turn goes on.
 
-use longhaul_agent::{Config, Error, Runtime};
+use longhaul_agent::{Error, Runtime};
 use longhaul_protocol::{Item, Outcome};
 use longhaul_testkit::{Place, Recording};
 use serde_json::json;
@@ -92,13 +92,6 @@ async fn a_work_folder_that_is_gone_is_told_by_every_tool() {
     for (name, is_error, content) in results(&sound_records(&place, &session).await) {
         assert!(is_error && content.contains(folder.to_str().unwrap()), "{name}: {content}");
     }
-}
-
-#[test]
-fn a_config_that_does_not_fit_is_refused_with_its_place() {
-    let error = Config::from_toml("[agent]\nnaem = \"x\"\n").unwrap_err().to_string();
-
-    assert!(error.contains("naem") && error.contains("line 2"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

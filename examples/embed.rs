@@ -1,0 +1,35 @@
+//! An agent inside a program of your own, in thirty lines: `cargo run -p longhaul-agent --example embed`.
+
+use std::sync::Arc;
+
+use longhaul_agent::{Config, Runtime, Watched, keeper};
+use longhaul_model::Scripted;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Commands run under keepers, and a keeper is this program again: this must come before anything else.
+    keeper::main_if_asked();
+    tokio::runtime::Runtime::new()?.block_on(talk())
+}
+
+async fn talk() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::temp_dir().join("longhaul-embed");
+    std::fs::create_dir_all(&folder)?;
+    let script = r#"[
+        {"text": "I look at the clock.", "calls": [{"name": "exec", "arguments": {"command": "date"}}]},
+        "That was the time."
+    ]"#;
+    let config = Config::at(folder.join("home")).with_work_dir(&folder);
+    let runtime = Runtime::with_model(config, Arc::new(Scripted::from_json(script)?)).await?;
+    let session = runtime.session(&format!("app:{}", std::process::id())).await?;
+    let mut events = session.watch();
+
+    let ended = session.send("What time is it?").await?;
+
+    // Everything that led to the outcome was shown before `send` returned.
+    while let Some(Watched::Event(event)) = events.try_next() {
+        println!("{}", serde_json::to_string(&event)?);
+    }
+    println!("{}", ended.text);
+    runtime.shutdown().await?;
+    Ok(())
+}
