@@ -1,8 +1,9 @@
 //! Stopping on purpose is never worse than a crash.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::{Desk, eventually};
@@ -71,4 +72,28 @@ fn an_idle_server_ends_quickly_and_leaves_nothing_behind() {
     let sockets = std::fs::read_dir(desk.home().join("run")).unwrap().flatten();
     let left: Vec<_> = sockets.map(|entry| entry.file_name()).filter(|name| name != "token").collect();
     assert!(left.len() <= 1, "{left:?}");
+}
+
+/// A reader that doesn't read holds up neither a turn nor the end.
+#[test]
+fn a_server_whose_output_nobody_reads_works_and_ends() {
+    let words = "word ".repeat(60_000);
+    let desk = Desk::new(&json!([words, "Second."]));
+    let mut command = desk.command(&["serve", "--no-http", "--json"]);
+    let mut serving = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+
+    for text in ["one", "two"] {
+        desk.send(text);
+    }
+    eventually("everything that was sent is answered", || {
+        let records = desk.records();
+        let taken = records.iter().filter(|record| record.kind == "input_taken").count();
+        taken == 2 && records.last().unwrap().kind == "turn_ended"
+    });
+    kill_process(Pid::from_child(&serving), Signal::TERM).unwrap();
+    let asked = Instant::now();
+    let status = serving.wait().unwrap();
+
+    assert_eq!(status.code(), Some(143));
+    assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
 }

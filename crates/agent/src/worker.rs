@@ -83,7 +83,7 @@ pub(crate) enum Heed {
 
 /// Holds a session for as long as it has something to do.
 pub(crate) async fn run(runtime: Arc<Inner>, shared: Arc<Shared>) {
-    let guard = Guard(&shared);
+    let guard = Guard(Some(&shared));
     let why = match Worker::begin(&runtime, &shared).await {
         Ok(mut worker) => {
             shared.arrived();
@@ -98,20 +98,33 @@ pub(crate) async fn run(runtime: Arc<Inner>, shared: Arc<Shared>) {
         }
         Err(error) => Some(error),
     };
-    std::mem::forget(guard);
     if let Some(why) = why {
+        // Whoever watches should know, also where nobody waits for an outcome.
+        if !matches!(why, Error::Suspended | Error::RunsElsewhere { .. }) {
+            let warning = EventKind::Warning { code: "session_stopped".to_owned(), text: why.to_string() };
+            shared.show(&shared.live(None, warning));
+        }
         shared.left(&why);
     }
     runtime.forget(&shared);
+    guard.disarm();
 }
 
 /// A worker that panics leaves like any other: whoever waits is told, and the session can be woken again.
-struct Guard<'a>(&'a Shared);
+struct Guard<'a>(Option<&'a Shared>);
+
+impl Guard<'_> {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        let reason = "it panicked".to_owned();
-        self.0.left(&Error::Worker { key: self.0.key.clone(), reason });
+        if let Some(shared) = self.0 {
+            let reason = "it was cut short".to_owned();
+            shared.left(&Error::Worker { key: shared.key.clone(), reason });
+        }
     }
 }
 

@@ -1,12 +1,18 @@
 //! `longhaul serve`: holds the sessions of a home until it is told to end.
 
-use longhaul_agent::{Config, Runtime, Watched};
+use std::time::Duration;
+
+use longhaul_agent::{Config, Runtime, Watched, Watcher};
 use longhaul_protocol::{Event, EventKind, Outcome};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::{Choice, Place, ServeOptions};
-use crate::output::{json, line, shortened};
+use crate::output::shortened;
 use crate::{BadUsage, exit};
+
+/// How long what is still to be shown may take when everything else has ended.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) -> anyhow::Result<u8> {
     if !options.no_http {
@@ -30,7 +36,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     let home = config.home.display().to_string();
     let model = config.settings.model.name.clone();
     let runtime = Runtime::open(config).await?;
-    let watching = tokio::spawn(show(runtime.watch(), options.json));
+    let watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
     runtime.start().await?;
     eprintln!("longhaul: serving {home} with {model}; Ctrl-C suspends");
     let number = ends.next().await;
@@ -40,7 +46,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
         // Whoever asks twice means it. What is on disk is on disk.
         _ = ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
     }
-    watching.await??;
+    // A reader that has gone or is slow is no reason to stay.
+    let _ = tokio::time::timeout(LAST_WORDS, watching).await;
     Ok(exit::SIGNAL + number)
 }
 
@@ -70,17 +77,24 @@ impl Ends {
     }
 }
 
-/// Prints what happens until the runtime has ended.
-async fn show(mut watcher: longhaul_agent::Watcher, as_json: bool) -> anyhow::Result<()> {
+/// Prints what happens until the runtime has ended, or nobody reads it any more. Nothing else waits for the reader.
+async fn show(
+    mut watcher: Watcher,
+    mut output: impl AsyncWrite + Unpin,
+    as_json: bool,
+) -> anyhow::Result<()> {
     while let Some(watched) = watcher.next().await {
-        match (watched, as_json) {
-            (Watched::Event(event), true) => json(&event)?,
-            (Watched::Event(event), false) => {
-                if let Some(text) = told(&event) {
-                    line(text)?;
-                }
+        let text = match watched {
+            Watched::Event(event) if as_json => Some(serde_json::to_string(&event)?),
+            Watched::Event(event) => told(&event),
+            Watched::Missed { events, .. } => {
+                eprintln!("longhaul: {events} events were not shown");
+                None
             }
-            (Watched::Missed { events, .. }, _) => eprintln!("longhaul: {events} events were not shown"),
+        };
+        if let Some(text) = text {
+            output.write_all(format!("{text}\n").as_bytes()).await?;
+            output.flush().await?;
         }
     }
     Ok(())
