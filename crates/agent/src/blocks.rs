@@ -3,10 +3,14 @@
 use longhaul_model::{Part, Tokens};
 use longhaul_protocol::{CallId, Item, Role};
 
+/// An answer that is longer than this is none: no model is asked for so much, and every record of it must fit the journal.
+const LONGEST_ANSWER: usize = 2 << 20;
+
 /// The block that is coming, and what the answer cost so far.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     open: Option<Open>,
+    bytes: usize,
     pub(crate) tokens: Option<Tokens>,
 }
 
@@ -37,6 +41,12 @@ pub(crate) enum Progress {
 impl Blocks {
     /// Takes the next part.
     pub(crate) fn push(&mut self, part: Part) -> Progress {
+        if let Part::TextDelta(delta) | Part::ReasoningDelta(delta) | Part::ArgumentsDelta(delta) = &part {
+            self.bytes += delta.len();
+        }
+        if self.bytes > LONGEST_ANSWER {
+            return Progress::Odd("it is longer than any answer may be");
+        }
         match (part, self.open.take()) {
             (Part::TextStart, None) => self.begin(Open::Text(String::new())),
             (Part::ReasoningStart, None) => self.begin(Open::Reasoning(String::new())),

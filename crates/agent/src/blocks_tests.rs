@@ -53,3 +53,14 @@ fn what_does_not_belong_there_is_told() {
     assert!(matches!(after(vec![Part::TextStart, Part::CallStop]), Some(Progress::Odd(_))));
     assert!(matches!(after(vec![Part::TextStart, Part::End("stop".into())]), Some(Progress::Odd(_))));
 }
+
+#[test]
+fn an_answer_without_end_is_cut_off() {
+    let mut blocks = Blocks::default();
+    blocks.push(Part::TextStart);
+    let delta = || Part::TextDelta("x".repeat(1 << 20));
+
+    assert!(matches!(blocks.push(delta()), Progress::Text(_)));
+    assert!(matches!(blocks.push(delta()), Progress::Text(_)));
+    assert!(matches!(blocks.push(delta()), Progress::Odd(_)));
+}

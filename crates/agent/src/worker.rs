@@ -178,9 +178,34 @@ impl Worker {
             match self.act().await {
                 Ok(true) => {}
                 Ok(false) => return None,
+                Err(Stopped::Failed(error)) if self.may_end_turn(&error) => {
+                    if let Err(stopped) = self.give_up(&error).await {
+                        return Some(stopped);
+                    }
+                }
                 Err(stopped) => return Some(stopped),
             }
         }
+    }
+
+    /// Ends a turn of which something can't be recorded: it would be tried again for ever, at the cost of a model call each
+    /// time.
+    async fn give_up(&mut self, error: &Error) -> std::result::Result<(), Stopped> {
+        self.close_attempt(0).await?;
+        self.end_turn(vec![], Ending::failed(error.to_string())).await
+    }
+
+    /// Whether a failure concerns only what was to be recorded, so that the end of the turn can be.
+    fn may_end_turn(&self, error: &Error) -> bool {
+        let only_that = matches!(
+            error,
+            Error::Journal(
+                JournalError::TooLarge { .. }
+                    | JournalError::BadRecord { .. }
+                    | JournalError::MissingBlob { .. }
+            )
+        );
+        only_that && self.state.turn.is_some()
     }
 
     /// Does the next thing; false if there is none and the session may leave memory.
@@ -320,7 +345,11 @@ impl Worker {
         let Some(turn) = &self.state.turn else { return Ok(()) };
         let waiting = turn.calls.iter().filter(|call| call.result.is_none());
         facts.extend(waiting.map(|call| {
-            let result = ToolFinished::new(call.id, &call.name, "not run: the turn had ended before");
+            let content = match call.started {
+                None => "not run: the turn had ended before",
+                Some(_) => "unknown: the turn ended before its result could be recorded",
+            };
+            let result = ToolFinished::new(call.id, &call.name, content);
             SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
         }));
         let Ending { outcome, limit, error } = ending;

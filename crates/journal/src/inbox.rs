@@ -2,6 +2,9 @@ use longhaul_protocol::{NewRecord, Seq, SessionId, SessionRecord, StreamName};
 
 use crate::{Append, Error, Journal, Page, Result};
 
+/// What is larger than this is not accepted: taking it into a session must always be possible.
+const LARGEST_INPUT: usize = 8 << 20;
+
 /// Puts an input or an order into a session's inbox and rings whoever holds the session. Returns its place there,
 /// which is that of the first one if the same key was put before. When this returns it is on disk: only now may
 /// it be acknowledged.
@@ -14,6 +17,10 @@ pub async fn put(journal: &dyn Journal, session: SessionId, record: NewRecord) -
 
 /// The same without the ring, for whoever has something to say before the session begins to act on it.
 pub async fn accept(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
+    let (what, bytes, limit) = ("an input", record.body.get().len(), LARGEST_INPUT);
+    if bytes > limit {
+        return Err(Error::TooLarge { what, bytes, limit });
+    }
     let inbox = StreamName::inbox(session);
     match journal.append(Append::to(&inbox).record(record)).await {
         Ok(records) => Ok(records[0].seq),

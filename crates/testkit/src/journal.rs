@@ -41,6 +41,7 @@ struct Inner {
     appends: Vec<Vec<String>>,
     leases: Vec<Lease>,
     refusal: Option<Error>,
+    refusal_once: Option<Error>,
 }
 
 impl FaultyJournal {
@@ -68,6 +69,11 @@ impl FaultyJournal {
     /// Refuses every append with this from now on, or takes them again.
     pub fn refuse(&self, error: Option<Error>) {
         self.inner.lock().unwrap().refusal = error;
+    }
+
+    /// Refuses the next append with this.
+    pub fn refuse_once(&self, error: Error) {
+        self.inner.lock().unwrap().refusal_once = Some(error);
     }
 
     /// Gives back what a process that died would have lost.
@@ -106,7 +112,10 @@ impl FaultyJournal {
 impl Journal for FaultyJournal {
     async fn append(&self, append: Append) -> Result<Vec<Record>> {
         self.lives().await;
-        let refusal = self.inner.lock().unwrap().refusal.clone();
+        let refusal = {
+            let mut inner = self.inner.lock().unwrap();
+            inner.refusal_once.take().or_else(|| inner.refusal.clone())
+        };
         if let Some(error) = refusal {
             return Err(error);
         }

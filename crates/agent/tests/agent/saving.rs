@@ -55,3 +55,30 @@ async fn a_full_disk_stops_the_turn_and_what_happened_is_saved_when_there_is_roo
     assert!(answer, "what the model had said was saved");
     assert!(!place.work().join("a").exists(), "nothing was done that could not be written down first");
 }
+
+/// What can never be recorded ends the turn, with that reason; tried again it would cost a model call each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_the_journal_ends_the_turn_and_is_not_tried_again() {
+    let place = Place::new();
+    let journal = FaultyJournal::new(place.journal().await, None);
+    let recording = Recording::new(script(&json!(["One.", "Two."])));
+    let (model, gate) = Gated::new(recording.clone());
+    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
+    let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    let sending = tokio::spawn({
+        let session = session.clone();
+        async move { session.send("go").await }
+    });
+    gate.reached().await;
+
+    journal.refuse_once(JournalError::TooLarge { what: "a record", bytes: 9, limit: 8 });
+    gate.open();
+    let ended = sending.await.unwrap().unwrap();
+
+    assert_eq!(ended.outcome, Outcome::Failed);
+    assert!(ended.error.unwrap().contains("a record"));
+    assert_eq!(recording.requests().len(), 1);
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}

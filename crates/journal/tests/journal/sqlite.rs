@@ -65,6 +65,7 @@ conformance::conformance! { SqliteHome::new();
     an_erased_body_takes_its_search_entries_and_unshared_blobs_along
     erasing_what_is_not_there_says_so
     what_is_too_large_is_refused
+    an_input_that_could_not_be_taken_is_not_accepted
     words_are_found_in_any_order_case_and_accent
     scripts_without_spaces_are_found
     odd_searches_are_no_error

@@ -1,5 +1,5 @@
-use longhaul_journal::{Append, Blob, Error, Search};
-use longhaul_protocol::{BlobRef, Body, CallId, NewRecord, SessionRecord, ToolFinished};
+use longhaul_journal::{Append, Blob, Error, Search, put};
+use longhaul_protocol::{BlobRef, Body, CallId, NewRecord, SessionId, SessionRecord, ToolFinished};
 
 use super::{Place, a_stream, append_notes, note, read_all};
 
@@ -136,4 +136,16 @@ pub(crate) async fn what_is_too_large_is_refused(place: &impl Place) {
 
     assert!(matches!(refused, Error::TooLarge { .. }), "{refused:?}");
     assert_eq!(journal.head(&stream).await.unwrap().seq, 0);
+}
+
+/// An input that is accepted can be taken: the record of that is a little larger than the input.
+pub(crate) async fn an_input_that_could_not_be_taken_is_not_accepted(place: &impl Place) {
+    let session = SessionId::generate();
+    let journal = place.open().await;
+
+    let refused = put(&*journal, session, note(&"x".repeat(9 << 20))).await.unwrap_err();
+    let accepted = put(&*journal, session, note(&"x".repeat(7 << 20))).await;
+
+    assert!(matches!(refused, Error::TooLarge { .. }), "{refused:?}");
+    assert_eq!(accepted, Ok(1));
 }
