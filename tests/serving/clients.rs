@@ -46,7 +46,7 @@ fn cancel_from_another_process_ends_the_turn_and_its_command() {
 
     let cancelled = desk.run(&["cancel", "-s", "a", "--json"]);
 
-    assert_eq!(said(&cancelled).trim(), r#"{"outcome":"cancelled","session":"a","turn":1}"#);
+    assert_eq!(said(&cancelled).trim(), r#"{"outcome":"cancelled","session":"a","taken":true,"turn":1}"#);
     let pid = desk.file("pid.txt").trim().to_owned();
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     let ended = desk.sound_records().into_iter().any(|record| record.kind == "turn_ended");

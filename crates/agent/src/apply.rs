@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AttemptEnded, AttemptId, CallId, DecodeError, EpochStarted, InputTaken, Item, JoinMode, OrderKind,
-    OrderTaken, Record, Role, SessionRecord, ToolFinished, TurnStarted,
+    AttemptEnded, AttemptId, CallId, DecodeError, Effect, EpochStarted, InputTaken, Item, JoinMode,
+    OrderKind, OrderTaken, Record, Role, SessionRecord, ToolFinished, ToolStarted, TurnStarted,
 };
 
 use crate::state::{Attempt, CallState, Created, Epoch, State, Turn, Waiting, text_of};
@@ -29,14 +29,7 @@ impl State {
             SessionRecord::EpochStarted(epoch) => self.fold_epoch(record, epoch),
             SessionRecord::InputTaken(input) => self.fold_input(input),
             SessionRecord::OrderTaken(order) => self.fold_order(&order),
-            SessionRecord::TurnStarted(TurnStarted { turn }) => {
-                self.turns = turn;
-                self.turn = Some(Turn { number: turn, ..Turn::default() });
-                // A new turn is what they waited for.
-                for input in &mut self.waiting {
-                    input.mode = JoinMode::Join;
-                }
-            }
+            SessionRecord::TurnStarted(TurnStarted { turn }) => self.fold_turn(turn),
             SessionRecord::StepStarted(step) => self.fold_step(step.step),
             SessionRecord::AttemptStarted(started) => {
                 if let Some(turn) = &mut self.turn {
@@ -55,10 +48,7 @@ impl State {
                 }
             }
             SessionRecord::ToolFinished(finished) => self.fold_result(finished),
-            SessionRecord::TurnEnded(_) => {
-                self.settle_calls();
-                self.turn = None;
-            }
+            SessionRecord::TurnEnded(_) => self.fold_turn_end(),
             SessionRecord::TaskStarted(task) => self.tasks.push(task),
             SessionRecord::TaskEnded(ended) => self.tasks.retain(|task| task.task_id != ended.task_id),
             SessionRecord::Notification(notification) => {
@@ -104,19 +94,39 @@ impl State {
         self.questions = epoch.questions;
     }
 
+    fn fold_turn(&mut self, number: u64) {
+        self.turns = number;
+        let cancelled = !self.waiting.is_empty() && self.waiting.iter().all(|input| input.cancelled);
+        self.turn = Some(Turn { number, cancelled, ..Turn::default() });
+        // A new turn is what they waited for.
+        for input in &mut self.waiting {
+            input.mode = JoinMode::Join;
+        }
+    }
+
+    fn fold_turn_end(&mut self) {
+        self.settle_calls();
+        self.turn = None;
+    }
+
     fn fold_input(&mut self, input: InputTaken) {
         self.inbox_through = input.inbox_through;
         let InputTaken { id, text, images, mode, .. } = input;
         if let (JoinMode::Interrupt, Some(turn)) = (mode, &mut self.turn) {
             turn.cancelled = true;
         }
-        self.waiting.push(Waiting { id, mode, text, images });
+        self.waiting.push(Waiting { id, mode, text, images, cancelled: false });
     }
 
     fn fold_order(&mut self, taken: &OrderTaken) {
         self.inbox_through = taken.inbox_through;
-        if let (OrderKind::Cancel, Some(turn)) = (&taken.order.kind, &mut self.turn) {
-            turn.cancelled = true;
+        if taken.order.kind != OrderKind::Cancel {
+            return;
+        }
+        match &mut self.turn {
+            Some(turn) => turn.cancelled = true,
+            // Their turn has not begun; it will begin, and end as cancelled.
+            None => self.waiting.iter_mut().for_each(|input| input.cancelled = true),
         }
     }
 
@@ -195,24 +205,49 @@ impl State {
         self.items.extend(turn.calls.iter().filter_map(|call| call.result.clone()));
     }
 
-    /// A body that was erased, or lost to damage. What it said is unknown; what it did must not be done again.
+    /// A body that was erased, or a record that was lost to damage. What it said is unknown; what it did must not be done
+    /// again.
     fn fold_gone(&mut self, record: &Record, reason: &str) {
         let erased = format!("[erased: {reason}]");
-        match record.kind.as_str() {
-            "block" => {
-                if let Some(attempt) = self.turn.as_mut().and_then(|turn| turn.attempt.as_mut()) {
-                    attempt.blocks.push(Arc::new(Item::Text { role: Role::Assistant, text: erased }));
-                }
+        let attempt = self.turn.as_ref().and_then(|turn| turn.attempt.as_ref()).map(|attempt| attempt.id);
+        match (record.kind.as_str(), attempt) {
+            ("turn_ended", _) => self.fold_turn_end(),
+            ("turn_started", _) => self.fold_turn(self.turns + 1),
+            ("block", Some(attempt)) => {
+                let text = Arc::new(Item::Text { role: Role::Assistant, text: erased });
+                self.attempt(attempt).into_iter().for_each(|open| open.blocks.push(text.clone()));
             }
+            // Everything that was complete counts: calls of it may have run.
+            ("attempt_ended", Some(attempt)) => {
+                self.fold_answer(&AttemptEnded { attempt, kept: u32::MAX, stop: None, error: Some(erased) });
+            }
+            ("tool_started", _) => self.fold_gone_start(),
             // Which call it was is unknown too; but only one that had started can have finished.
-            "tool_finished" => {
+            ("tool_finished", _) => {
                 let calls = self.turn.iter().flat_map(|turn| &turn.calls).filter(|call| call.is_open());
                 let results = calls.map(|call| ToolFinished::new(call.id, &call.name, erased.clone()));
                 for result in results.collect::<Vec<_>>() {
                     self.fold_result(result);
                 }
             }
+            ("step_started" | "attempt_started" | "lost", _) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.broken =
+                        Some(format!("a record of this turn is gone ({reason}); say what should be done"));
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// The next call that had not started may have: nobody can tell what it did.
+    fn fold_gone_start(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        let next = turn.calls.iter_mut().find(|call| call.started.is_none() && call.result.is_none());
+        if let Some(call) = next {
+            let (name, arguments) = (call.name.clone(), call.arguments.clone());
+            let effect = Effect::Unknown;
+            call.started = Some(ToolStarted { call: call.id, name, arguments, effect, write: None });
         }
     }
 }

@@ -51,6 +51,7 @@ fn results_are_in_the_context_once() {
         limit: None,
         text: String::new(),
         error: None,
+        inbox_through: None,
     });
     let state = after(&[
         input(JoinMode::Join),
@@ -86,6 +87,58 @@ fn a_call_whose_result_was_erased_is_not_run_again() {
 
     assert_eq!(texts(&state).last().unwrap(), "result [erased: a secret]");
     assert!(!state.turn.unwrap().calls[0].is_open());
+}
+
+fn gone(seq: u64, fact: &SessionRecord) -> Record {
+    let gone = Gone { at: longhaul_protocol::At(0), reason: "a secret".to_owned(), body_hash: None };
+    Record { body: Body::Gone(gone), ..record(seq, fact) }
+}
+
+fn asked() -> Vec<SessionRecord> {
+    vec![input(JoinMode::Join), turn(), step(1), attempt(), text(), asks(1, "write")]
+}
+
+/// The state after these facts, of which the last is gone, and then these.
+fn after_gone(before: &[SessionRecord], lost: &SessionRecord, then: &[SessionRecord]) -> State {
+    let mut state = after(before);
+    state.apply(&gone(90, lost)).unwrap();
+    for (seq, fact) in (91..).zip(then) {
+        state.apply(&record(seq, fact)).unwrap();
+    }
+    state
+}
+
+/// T13: whatever was erased, nothing that may have happened is done again.
+#[test]
+fn what_is_erased_is_not_done_again() {
+    // The end of an answer: its call had finished.
+    let finished = [starts(1, "write", Effect::Unknown), finishes(1, "write", "done")];
+    let state = after_gone(&asked(), &answered(2), &finished);
+    assert_eq!(texts(&state), ["hello", "so", "call write", "result done"]);
+
+    // The start of a call: it may be running.
+    let state =
+        after_gone(&[&asked()[..], &[answered(2)]].concat(), &starts(1, "write", Effect::Unknown), &[]);
+    assert!(state.turn.unwrap().calls[0].is_open());
+
+    // The end of a turn.
+    let ended = SessionRecord::TurnEnded(TurnEnded {
+        turn: 1,
+        outcome: longhaul_protocol::Outcome::Failed,
+        limit: None,
+        text: String::new(),
+        error: None,
+        inbox_through: None,
+    });
+    let state = after_gone(&[&asked()[..4], &[broke(0)]].concat(), &ended, &[]);
+    assert_eq!(state.turn, None);
+
+    // A record of which nobody knows what it was.
+    let mut lost = gone(90, &text());
+    lost.kind = "lost".to_owned();
+    let mut state = after(&asked());
+    state.apply(&lost).unwrap();
+    assert!(state.turn.unwrap().broken.is_some());
 }
 
 /// P2: what the model has seen of a file is the latest that a call has shown it.

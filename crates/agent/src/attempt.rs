@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::blocks::{Blocks, Progress};
 use crate::decide::Ending;
-use crate::worker::{Attended, Heed, Stopped, Worker};
+use crate::worker::{Attended, Heed, Step, Stopped, Worker};
 use crate::{Error, state};
 
 /// Unfinished text is saved after so much of it, or so much time.
@@ -31,12 +31,16 @@ const CHECKPOINT_TIME: Duration = Duration::from_secs(1);
 /// What an attempt is closed with that a crash left open.
 const INTERRUPTED: &str = "interrupted";
 const CANCELLED: &str = "cancelled";
+const NOT_SAVED: &str = "what came could not be saved";
 
 /// How an attempt came to its end.
 enum Ended {
-    Complete { stop: String },
+    Complete {
+        stop: String,
+    },
     Failed(ModelError),
-    Cancelled,
+    /// Nobody wants the rest of it.
+    Stopped(&'static str),
 }
 
 /// Text that is shown and not yet on disk.
@@ -59,7 +63,7 @@ impl Unsaved {
 
 impl Worker {
     /// Asks the model once, after beginning the turn and the step if they have not begun.
-    pub(crate) async fn call_model(&mut self, turn: Option<u64>, step: Option<u64>) -> Result<(), Stopped> {
+    pub(crate) async fn call_model(&mut self, turn: Option<u64>, step: Option<u64>) -> Step<()> {
         let attempt = AttemptId::generate();
         let model = self.runtime.model.name().to_owned();
         let mut facts = Vec::new();
@@ -67,91 +71,88 @@ impl Worker {
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
         facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
         self.commit(facts, vec![]).await?;
-        let request = self.request().await?;
         let mut blocks = Blocks::default();
-        let ended = self.hear(request, attempt, &mut blocks).await?;
+        let ended = match self.policy.must_end {
+            Some(_) => Ended::Stopped(NOT_SAVED),
+            None => self.hear(attempt, &mut blocks).await?,
+        };
         self.end_attempt(attempt, ended, &blocks).await
     }
 
-    /// Listens until the answer is over.
-    async fn hear(
-        &mut self,
-        request: Request,
-        attempt: AttemptId,
-        blocks: &mut Blocks,
-    ) -> Result<Ended, Stopped> {
+    /// Asks, and listens until the answer is over.
+    async fn hear(&mut self, attempt: AttemptId, blocks: &mut Blocks) -> Step<Ended> {
+        let request = self.request().await?;
         let model = self.runtime.model.clone();
         let mut asking = model.ask(request);
         let mut answer = match self.attend(&mut asking, Heed::Cancel, None).await? {
             Attended::Done(Ok(answer)) => answer,
             Attended::Done(Err(error)) => return Ok(Ended::Failed(error)),
-            Attended::Called => return Ok(Ended::Cancelled),
+            Attended::Called => return Ok(Ended::Stopped(CANCELLED)),
             Attended::Suspended | Attended::Due => return Err(Stopped::Suspended),
         };
         let mut unsaved = Unsaved::default();
-        loop {
+        let ended = loop {
+            if self.policy.must_end.is_some() {
+                break Ended::Stopped(NOT_SAVED);
+            }
             let mut next = answer.next();
-            let part = loop {
+            let attended = loop {
                 match self.attend(&mut next, Heed::Cancel, unsaved.due()).await? {
-                    Attended::Done(part) => break part,
                     Attended::Due => self.checkpoint(attempt, &mut unsaved).await?,
-                    Attended::Called => {
-                        self.checkpoint(attempt, &mut unsaved).await?;
-                        return Ok(Ended::Cancelled);
-                    }
-                    Attended::Suspended => {
-                        self.checkpoint(attempt, &mut unsaved).await?;
-                        return Err(Stopped::Suspended);
-                    }
+                    attended => break attended,
                 }
             };
-            let progress = match part {
-                Ok(part) => blocks.push(part),
-                Err(error) => {
+            match attended {
+                Attended::Done(Ok(part)) => match blocks.push(part) {
+                    Progress::End(stop) => break Ended::Complete { stop },
+                    Progress::Odd(reason) => {
+                        break Ended::Failed(ModelError::Broken { reason: reason.to_owned() });
+                    }
+                    progress => self.progress(attempt, progress, &mut unsaved).await?,
+                },
+                Attended::Done(Err(error)) => break Ended::Failed(error),
+                Attended::Called => break Ended::Stopped(CANCELLED),
+                Attended::Suspended | Attended::Due => {
                     self.checkpoint(attempt, &mut unsaved).await?;
-                    return Ok(Ended::Failed(error));
-                }
-            };
-            match progress {
-                Progress::Nothing => {}
-                Progress::Text(delta) => {
-                    unsaved.push(&delta);
-                    self.show(EventKind::TextDelta { text: delta });
-                    if unsaved.text.len() >= CHECKPOINT_BYTES {
-                        self.checkpoint(attempt, &mut unsaved).await?;
-                    }
-                }
-                Progress::Reasoning(delta) => self.show(EventKind::ReasoningDelta { text: delta }),
-                Progress::Block(item) => {
-                    unsaved = Unsaved::default();
-                    let index = self.open_blocks();
-                    let block = SessionRecord::Block(Block { attempt, index, item });
-                    self.commit(vec![block], vec![]).await?;
-                }
-                Progress::End(stop) => return Ok(Ended::Complete { stop }),
-                Progress::Odd(reason) => {
-                    return Ok(Ended::Failed(ModelError::Broken { reason: reason.to_owned() }));
+                    return Err(Stopped::Suspended);
                 }
             }
+        };
+        self.checkpoint(attempt, &mut unsaved).await?;
+        Ok(ended)
+    }
+
+    /// Shows and records what came.
+    async fn progress(&mut self, attempt: AttemptId, progress: Progress, unsaved: &mut Unsaved) -> Step<()> {
+        match progress {
+            Progress::Text(delta) => {
+                unsaved.push(&delta);
+                self.show(EventKind::TextDelta { text: delta });
+                if unsaved.text.len() >= CHECKPOINT_BYTES {
+                    self.checkpoint(attempt, unsaved).await?;
+                }
+            }
+            Progress::Reasoning(delta) => self.show(EventKind::ReasoningDelta { text: delta }),
+            Progress::Block(item) => {
+                *unsaved = Unsaved::default();
+                let index = self.open_blocks();
+                self.commit(vec![SessionRecord::Block(Block { attempt, index, item })], vec![]).await?;
+            }
+            Progress::Nothing | Progress::End(_) | Progress::Odd(_) => {}
         }
+        Ok(())
     }
 
     /// Closes the attempt: what counts of it, what it cost, and the turn's end where it failed for good.
-    async fn end_attempt(
-        &mut self,
-        attempt: AttemptId,
-        ended: Ended,
-        blocks: &Blocks,
-    ) -> Result<(), Stopped> {
+    async fn end_attempt(&mut self, attempt: AttemptId, ended: Ended, blocks: &Blocks) -> Step<()> {
         let open = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
         let (kept, stop, error) = match &ended {
             Ended::Complete { stop } => (open.map_or(0, |open| open.blocks.len()), Some(stop.clone()), None),
             Ended::Failed(error) => {
                 (open.map_or(0, state::Attempt::kept_when_broken), None, Some(error.to_string()))
             }
-            Ended::Cancelled => {
-                let kept = open.map_or(0, state::Attempt::kept_when_cancelled);
-                (kept, None, Some(CANCELLED.to_owned()))
+            Ended::Stopped(why) => {
+                (open.map_or(0, state::Attempt::kept_when_cancelled), None, Some((*why).to_owned()))
             }
         };
         let failed = match (&ended, kept) {
@@ -171,7 +172,7 @@ impl Worker {
     }
 
     /// Closes an attempt that a crash left open.
-    pub(crate) async fn close_attempt(&mut self, kept: usize) -> Result<(), Stopped> {
+    pub(crate) async fn close_attempt(&mut self, kept: usize) -> Step<()> {
         let Some(attempt) = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref()) else {
             return Ok(());
         };
@@ -179,7 +180,7 @@ impl Worker {
         self.commit(vec![ended], vec![]).await
     }
 
-    async fn checkpoint(&mut self, attempt: AttemptId, unsaved: &mut Unsaved) -> Result<(), Stopped> {
+    async fn checkpoint(&mut self, attempt: AttemptId, unsaved: &mut Unsaved) -> Step<()> {
         let text = std::mem::take(unsaved).text;
         if text.is_empty() {
             return Ok(());
@@ -192,14 +193,12 @@ impl Worker {
         attempt.map_or(0, |attempt| u32::try_from(attempt.blocks.len()).unwrap_or(u32::MAX))
     }
 
-    fn show(&self, kind: EventKind) {
-        let turn = self.state.turn.as_ref().map(|turn| turn.number);
-        self.shared.show(&self.shared.live(turn, kind));
-    }
-
     /// What the model is asked: the epoch's beginning, then everything since.
-    async fn request(&self) -> Result<Request, Stopped> {
-        let Some(epoch) = &self.state.epoch else { return Ok(Request::default()) };
+    async fn request(&self) -> Step<Request> {
+        let Some(epoch) = &self.state.epoch else {
+            let (key, reason) = (self.shared.key.clone(), "it has no epoch".to_owned());
+            return Err(Stopped::Failed(Error::Worker { key, reason }));
+        };
         let items = normalise(&self.state.items);
         let ours = self.policy.system == epoch.system.hash && self.policy.tools == epoch.tools.hash;
         if ours {

@@ -8,25 +8,35 @@
 //! | `tool_finished` | the result | nothing: it is never run again |
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{
     BlobRef, CallId, Effect, FileWrite, Image, SessionRecord, ToolFinished, ToolStarted,
 };
-use longhaul_tools::{Call, Finished, Resumed, Run, Stop, cap};
+use longhaul_tools::{Call, Finished, Resumed, Run, Stop, Stopper, cap};
 use tokio::task::{self, JoinSet};
+use tokio::time::Instant;
 
-use crate::decide::Policy;
 use crate::outputs;
 use crate::state::CallState;
-use crate::worker::{Attended, Heed, Stopped, Worker};
+use crate::worker::{Attended, Heed, Step, Stopped, Worker};
 
-/// How long what must not be cut short may take when the runtime ends.
+/// How long what must not be cut short may take when the runtime ends or the turn is cancelled.
 const GRACE: Duration = Duration::from_secs(3);
 /// How much of an output is kept whole.
 const LONGEST_WHOLE: usize = 16 << 20;
 const CANCELLED: &str = "stopped: the turn was cancelled";
+const NOT_RUN: &str = "not run: the turn ends, because what happened could not be saved";
+
+/// What became of something that a tool was asked.
+enum Aside<T> {
+    Done(T),
+    /// The turn should end.
+    Called,
+    Failed(&'static str),
+}
 
 /// A call that is about to run, or that came to its result before it ran.
 enum Ready {
@@ -34,150 +44,225 @@ enum Ready {
     Done(Finished),
 }
 
-/// Calls that are running, each with its effect.
-type Running = HashMap<task::Id, (CallId, Effect, task::AbortHandle)>;
+/// The calls of a step that are running.
+struct Running {
+    tasks: JoinSet<Finished>,
+    calls: HashMap<task::Id, (CallId, Effect, task::AbortHandle)>,
+    stop: Stop,
+    stopper: Stopper,
+}
+
+/// How a task of [`Running`] ended.
+type Joined = Result<(task::Id, Finished), task::JoinError>;
+
+impl Running {
+    fn new() -> Self {
+        let (stopper, stop) = Stop::pair();
+        Self { tasks: JoinSet::new(), calls: HashMap::new(), stop, stopper }
+    }
+
+    /// Runs in a task of its own, from its first line on, so that a panic is only its own.
+    fn spawn(&mut self, call: CallId, effect: Effect, run: Run, limit: Duration) {
+        let limit = (effect != Effect::Command).then_some(limit);
+        let stop = self.stop.clone();
+        let handle = self.tasks.spawn(async move { within(limit, run(stop)).await });
+        self.calls.insert(handle.id(), (call, effect, handle));
+    }
+
+    /// Cuts short what may be.
+    fn abort(&self, which: impl Fn(Effect) -> bool) {
+        for (_, _, handle) in self.calls.values().filter(|(_, effect, _)| which(*effect)) {
+            handle.abort();
+        }
+    }
+
+    /// The call that has ended, with its result.
+    fn ended(&mut self, joined: Joined) -> Option<(CallId, Finished)> {
+        let id = match &joined {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let (call, effect, _) = self.calls.remove(&id)?;
+        let finished = match joined {
+            Ok((_, finished)) => finished,
+            Err(error) if !error.is_cancelled() => {
+                Finished::error("the tool panicked; what it did until then may stand")
+            }
+            Err(_) if matches!(effect, Effect::Read | Effect::Idempotent) => Finished::error(CANCELLED),
+            Err(_) => unknown("it was cut short, because the turn was cancelled"),
+        };
+        Some((call, finished))
+    }
+}
 
 impl Worker {
     /// Brings these calls to their results, side by side. Each is on record before it runs, and each result as it comes.
-    pub(crate) async fn run_tools(&mut self, ids: Vec<CallId>) -> Result<(), Stopped> {
+    pub(crate) async fn run_tools(&mut self, ids: &[CallId]) -> Step<()> {
+        let calls: Vec<CallState> = ids.iter().filter_map(|id| self.state.call(*id)).cloned().collect();
         let (mut starts, mut ready) = (Vec::new(), Vec::new());
-        for call in ids.iter().filter_map(|id| self.state.call(*id)).cloned().collect::<Vec<_>>() {
+        for call in &calls {
             let (start, next) = match &call.started {
-                Some(started) => (None, self.resume(&call, started).await),
-                None => self.prepare(&call).await,
+                Some(started) => (None, self.resume(call, started).await?),
+                None => self.prepare(call).await?,
             };
             starts.extend(start.map(SessionRecord::ToolStarted));
-            ready.push((call.id, next));
+            ready.push((call, next));
         }
         self.commit(starts, vec![]).await?;
-
-        let (stopper, stop) = Stop::pair();
-        let mut tasks = JoinSet::new();
         let mut running = Running::new();
-        for (id, next) in ready {
+        for (call, next) in ready {
             match next {
-                Ready::Done(finished) => self.finish(id, finished).await?,
+                Ready::Done(finished) => self.finish(call.id, finished).await?,
+                // It was recorded late, and the turn must end: what has not begun does not begin.
+                Ready::Run { .. } if call.started.is_none() && self.policy.must_end.is_some() => {
+                    self.finish(call.id, Finished::error(NOT_RUN)).await?;
+                }
                 Ready::Run { effect, run } => {
-                    let limit = (effect != Effect::Command).then_some(self.runtime.config.tool_time);
-                    let handle = tasks.spawn(within(limit, run(stop.clone())));
-                    running.insert(handle.id(), (id, effect, handle));
+                    running.spawn(call.id, effect, run, self.runtime.config.tool_time);
                 }
             }
         }
-        let mut heed = Heed::Cancel;
-        while !running.is_empty() {
+        self.wait_for(running).await
+    }
+
+    /// Waits for what is running, and records each result as it comes.
+    async fn wait_for(&mut self, mut running: Running) -> Step<()> {
+        let (mut heed, mut due) = (Heed::Cancel, None);
+        if self.policy.must_end.is_some() {
+            running.stopper.stop();
+        }
+        while !running.calls.is_empty() {
             let attended = {
-                let next = std::pin::pin!(tasks.join_next_with_id());
-                self.attend(&mut { next }, heed, None).await?
+                let next = pin!(running.tasks.join_next_with_id());
+                self.attend(&mut { next }, heed, due).await?
             };
             match attended {
-                Attended::Done(Some(ended)) => self.ended(&mut running, ended).await?,
+                Attended::Done(Some(joined)) => {
+                    if let Some((call, finished)) = running.ended(joined) {
+                        self.finish(call, finished).await?;
+                    }
+                }
                 Attended::Done(None) => break,
                 Attended::Called => {
-                    heed = Heed::Nothing;
-                    stopper.stop();
-                    abort(&running, |effect| Policy::only_looks(Some(effect)));
+                    (heed, due) = (Heed::Nothing, Some(Instant::now() + GRACE));
+                    running.stopper.stop();
+                    running.abort(|effect| effect == Effect::Read);
                 }
-                Attended::Suspended => return self.suspend_tools(tasks, running).await,
-                Attended::Due => {}
+                // A command ends when its keeper confirms it; everything else has had its time.
+                Attended::Due => {
+                    due = None;
+                    running.abort(|effect| effect != Effect::Command);
+                }
+                Attended::Suspended => return self.suspend_tools(running).await,
             }
         }
         Ok(())
     }
 
     /// Commands stay with their keepers and reads are done again; what must not be cut short gets a moment.
-    async fn suspend_tools(
-        &mut self,
-        mut tasks: JoinSet<Finished>,
-        mut running: Running,
-    ) -> Result<(), Stopped> {
+    async fn suspend_tools(&mut self, mut running: Running) -> Step<()> {
         let can_wait = |effect| matches!(effect, Effect::Command | Effect::Read | Effect::Idempotent);
-        abort(&running, can_wait);
-        running.retain(|_, (_, effect, _)| !can_wait(*effect));
-        let deadline = tokio::time::Instant::now() + GRACE;
-        while !running.is_empty() {
-            match tokio::time::timeout_at(deadline, tasks.join_next_with_id()).await {
-                Ok(Some(ended)) => self.ended(&mut running, ended).await?,
+        running.abort(can_wait);
+        running.calls.retain(|_, (_, effect, _)| !can_wait(*effect));
+        let deadline = Instant::now() + GRACE;
+        while !running.calls.is_empty() {
+            match tokio::time::timeout_at(deadline, running.tasks.join_next_with_id()).await {
+                Ok(Some(joined)) => {
+                    if let Some((call, finished)) = running.ended(joined) {
+                        self.finish(call, finished).await?;
+                    }
+                }
                 Ok(None) | Err(_) => break,
             }
         }
         Err(Stopped::Suspended)
     }
 
-    async fn ended(
-        &mut self,
-        running: &mut Running,
-        ended: Result<(task::Id, Finished), task::JoinError>,
-    ) -> Result<(), Stopped> {
-        let (id, finished) = match ended {
-            Ok((id, finished)) => (id, finished),
-            Err(error) if error.is_cancelled() => (error.id(), Finished::error(CANCELLED)),
-            Err(error) => {
-                (error.id(), Finished::error("the tool failed in a way that it should not: it panicked"))
-            }
-        };
-        match running.remove(&id) {
-            Some((call, _, _)) => self.finish(call, finished).await,
-            None => Ok(()),
-        }
-    }
-
     /// Checks a call. What will happen is known after this, and nothing has happened.
-    async fn prepare(&mut self, call: &CallState) -> (Option<ToolStarted>, Ready) {
+    async fn prepare(&mut self, call: &CallState) -> Step<(Option<ToolStarted>, Ready)> {
+        let done = |finished| Ok((None, Ready::Done(finished)));
         let Some(tool) = self.equipment.tools.get(&call.name).cloned() else {
-            let content =
-                format!("there is no tool {:?}; there are: {}", call.name, self.equipment.tools.names());
-            return (None, Ready::Done(Finished::error(content)));
+            let names = self.equipment.tools.names();
+            return done(Finished::error(format!("there is no tool {:?}; there are: {names}", call.name)));
         };
         let effect = tool.about().effect;
         let asked = self.asked(call);
         let journal = &self.runtime.journal;
         if let Some(run) = outputs::read(&call.name, &asked, &self.state.outputs, journal) {
-            return (Some(started(call, Effect::Read, None)), Ready::Run { effect: Effect::Read, run });
+            let effect = Effect::Read;
+            return Ok((Some(started(call, effect, None)), Ready::Run { effect, run }));
         }
-        // In a task of its own, so that a panic is only its own.
-        let prepared = tokio::spawn(async move { tool.prepare(&asked).await }).await;
-        match prepared {
-            Ok(Ok(prepared)) => {
+        let preparing = async move { tool.prepare(&asked).await };
+        match self.aside(preparing, Heed::Cancel).await? {
+            Aside::Done(Ok(prepared)) => {
                 let started = started(call, effect, prepared.write);
-                (Some(started), Ready::Run { effect, run: prepared.run })
+                Ok((Some(started), Ready::Run { effect, run: prepared.run }))
             }
-            Ok(Err(refused)) => (None, Ready::Done(refused)),
-            Err(_) => (None, Ready::Done(Finished::error("the tool panicked; it was not run"))),
+            Aside::Done(Err(refused)) => done(refused),
+            Aside::Called => done(Finished::error(CANCELLED)),
+            Aside::Failed(why) => done(Finished::error(format!("not run: the tool {why}"))),
         }
     }
 
     /// Finds out what became of a call that started before a crash.
-    async fn resume(&mut self, call: &CallState, started: &ToolStarted) -> Ready {
-        let unknown = |known: &str| {
-            Ready::Done(Finished::error(format!(
-                "unknown: {known}. Find out what happened before doing it again."
-            )))
-        };
+    async fn resume(&mut self, call: &CallState, started: &ToolStarted) -> Step<Ready> {
         if started.name == "read_file" && outputs::is_output(&call.arguments) {
             return self.again(call).await;
         }
+        let ended = "the runtime ended while this was running";
         let Some(tool) = self.equipment.tools.get(&call.name).cloned() else {
-            return unknown("the runtime ended while this was running, and the tool is not there any more");
+            return Ok(Ready::Done(unknown(&format!("{ended}, and the tool is not there any more"))));
         };
         let (asked, started) = (self.asked(call), started.clone());
         let effect = started.effect;
-        let resumed = tokio::spawn(async move { tool.resume(&asked, &started).await }).await;
-        match resumed {
-            Ok(Resumed::Finished(finished)) => Ready::Done(finished),
-            Ok(Resumed::Running(run)) => Ready::Run { effect, run },
-            Ok(Resumed::RunAgain) => self.again(call).await,
-            Ok(Resumed::Unknown(known)) => unknown(&known),
-            Err(_) => unknown("the runtime ended while this was running, and asking for it panicked"),
+        if effect == Effect::Unknown && tool.about().effect != Effect::Unknown {
+            return Ok(Ready::Done(unknown("its record is gone")));
         }
+        // Also for a turn that is cancelled: what can't be found can't be ended.
+        let resuming = async move { tool.resume(&asked, &started).await };
+        Ok(match self.aside(resuming, Heed::Nothing).await? {
+            Aside::Done(Resumed::Finished(finished)) => Ready::Done(finished),
+            Aside::Done(Resumed::Running(run)) => Ready::Run { effect, run },
+            Aside::Done(Resumed::RunAgain) => return self.again(call).await,
+            Aside::Done(Resumed::Unknown(known)) => Ready::Done(unknown(&known)),
+            Aside::Called => Ready::Done(Finished::error(CANCELLED)),
+            Aside::Failed(why) => {
+                Ready::Done(unknown(&format!("{ended}, and the tool {why} when it was asked")))
+            }
+        })
     }
 
     /// Runs a call that did not happen, or that does no harm twice; its start is on record.
-    async fn again(&mut self, call: &CallState) -> Ready {
+    async fn again(&mut self, call: &CallState) -> Step<Ready> {
         if self.state.cancelled() {
-            return Ready::Done(Finished::error(CANCELLED));
+            return Ok(Ready::Done(Finished::error(CANCELLED)));
         }
-        self.prepare(call).await.1
+        if self.policy.must_end.is_some() {
+            return Ok(Ready::Done(Finished::error(NOT_RUN)));
+        }
+        Ok(self.prepare(call).await?.1)
+    }
+
+    /// What a tool is asked before anything happens: in a task of its own, so that a panic is only its own, within the time
+    /// that tools have, while the inbox and the lease are attended to.
+    async fn aside<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = T> + Send + 'static,
+        heed: Heed,
+    ) -> Step<Aside<T>> {
+        let mut task = tokio::spawn(work);
+        let due = Instant::now() + self.runtime.config.tool_time;
+        let attended = self.attend(&mut task, heed, Some(due)).await;
+        if !matches!(attended, Ok(Attended::Done(_))) {
+            task.abort();
+        }
+        match attended? {
+            Attended::Done(Ok(done)) => Ok(Aside::Done(done)),
+            Attended::Done(Err(_)) => Ok(Aside::Failed("panicked")),
+            Attended::Called => Ok(Aside::Called),
+            Attended::Due => Ok(Aside::Failed("took too long")),
+            Attended::Suspended => Err(Stopped::Suspended),
+        }
     }
 
     fn asked(&self, call: &CallState) -> Call {
@@ -190,7 +275,7 @@ impl Worker {
     }
 
     /// Records a result.
-    async fn finish(&mut self, id: CallId, finished: Finished) -> Result<(), Stopped> {
+    async fn finish(&mut self, id: CallId, finished: Finished) -> Step<()> {
         let Some(call) = self.state.call(id).cloned() else { return Ok(()) };
         let Finished { mut content, is_error, images, mut whole, seen, todo } = finished;
         if whole.is_none()
@@ -222,10 +307,8 @@ fn started(call: &CallState, effect: Effect, write: Option<FileWrite>) -> ToolSt
     ToolStarted { call: call.id, name, arguments, effect, write }
 }
 
-fn abort(running: &Running, which: impl Fn(Effect) -> bool) {
-    for (_, _, handle) in running.values().filter(|(_, effect, _)| which(*effect)) {
-        handle.abort();
-    }
+fn unknown(known: &str) -> Finished {
+    Finished::error(format!("unknown: {known}. Find out what happened before doing it again."))
 }
 
 async fn within(limit: Option<Duration>, run: impl Future<Output = Finished>) -> Finished {

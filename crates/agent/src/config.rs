@@ -22,6 +22,8 @@ pub struct Config {
     pub launcher: Option<Launcher>,
     /// How long a tool other than a command may take.
     pub tool_time: Duration,
+    /// How long a session that has nothing to do stays in memory.
+    pub rest_time: Duration,
 }
 
 /// Keys that are settled, and that this version does not use yet: they are no mistake. Without keys, the whole section.
@@ -54,6 +56,8 @@ const LATER: &[(&str, &[&str])] = &[
 
 /// How long a tool other than a command may take, if nobody says otherwise.
 const TOOL_TIME: Duration = Duration::from_secs(120);
+/// How long a session that has nothing to do stays in memory, if nobody says otherwise.
+const REST_TIME: Duration = Duration::from_secs(10);
 
 /// What `config.toml` says.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -81,7 +85,7 @@ pub struct AgentSettings {
     pub name: String,
     /// What it is told to be.
     pub instructions: String,
-    /// A file with more of that.
+    /// A file with that, in its place.
     pub instructions_file: Option<PathBuf>,
 }
 
@@ -151,6 +155,7 @@ impl Config {
             settings: Settings::default(),
             launcher: None,
             tool_time: TOOL_TIME,
+            rest_time: REST_TIME,
         }
     }
 
@@ -185,7 +190,7 @@ impl Config {
         Self { work_dir: folder.to_owned(), ..self }
     }
 
-    /// What the agent is told to be, with what its file says.
+    /// What the agent is told to be: what its file says, if it has one.
     pub(crate) fn instructions(&self) -> Result<String> {
         let AgentSettings { instructions, instructions_file, .. } = &self.settings.agent;
         let Some(file) = instructions_file else { return Ok(instructions.clone()) };

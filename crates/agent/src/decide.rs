@@ -3,7 +3,7 @@
 //! Whoever acts carries an action to its end before asking again. So an attempt or a call that is open *here* was left open by
 //! a runtime that is gone.
 
-use longhaul_protocol::{CallId, Effect, Hash, Limit, Outcome};
+use longhaul_protocol::{CallId, Hash, Limit, Outcome};
 
 use crate::state::{CallState, State, Turn};
 
@@ -18,8 +18,8 @@ pub struct Policy {
     pub steps: u64,
     /// The tools that only look, which may run side by side.
     pub reads: Vec<String>,
-    /// Why nothing more can be done, if the journal refused to take what happened.
-    pub not_saved: Option<String>,
+    /// Why nothing more may be done in this turn: the journal refused to take what happened.
+    pub must_end: Option<String>,
 }
 
 /// What to do next.
@@ -102,7 +102,7 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if turn.cancelled {
         return Action::EndTurn(Ending::plain(Outcome::Cancelled));
     }
-    if let Some(reason) = &policy.not_saved {
+    if let Some(reason) = policy.must_end.as_ref().or(turn.broken.as_ref()) {
         return Action::EndTurn(Ending::failed(reason.clone()));
     }
     if let Some(reason) = turn.repeats.stuck() {
@@ -112,6 +112,9 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     let next = next_calls(&turn.calls, policy);
     if !next.is_empty() {
         return Action::RunTools(next);
+    }
+    if state.epoch.is_none() {
+        return Action::StartEpoch;
     }
     if turn.steps > 0 && !turn.answered {
         return Action::CallModel { turn: None, step: None };
@@ -136,13 +139,6 @@ fn next_calls(calls: &[CallState], policy: &Policy) -> Vec<CallId> {
         next.extend(waiting.take_while(reads).map(|call| call.id));
     }
     next
-}
-
-impl Policy {
-    /// Whether running a tool twice, or cutting it short, is like not running it.
-    pub(crate) fn only_looks(effect: Option<Effect>) -> bool {
-        matches!(effect, Some(Effect::Read))
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use longhaul_protocol::{JoinMode, SessionRecord};
+use longhaul_protocol::{Effect, JoinMode, SessionRecord};
 
 use super::*;
 use crate::facts::*;
@@ -105,7 +105,7 @@ fn a_turn_has_a_limit_of_steps() {
 /// J5
 #[test]
 fn what_could_not_be_saved_ends_the_turn_once_what_started_is_known() {
-    let refused = Policy { not_saved: Some("disk full".to_owned()), ..policy() };
+    let refused = Policy { must_end: Some("disk full".to_owned()), ..policy() };
     let asked = with(begun(), vec![asks(1, "write"), answered(1)]);
 
     let ending = decide(&after(&asked), &refused);

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use longhaul_context::{Prompt, system_prompt};
 use longhaul_journal::Blob;
-use longhaul_protocol::{At, BlobRef, Effect, ToolSchema};
+use longhaul_protocol::{BlobRef, Effect, ToolSchema};
 use longhaul_tools::{Cap, ExecSettings, ExecTool, Scope, Tool, command_environment, file_tools};
 
 use crate::Config;
+use crate::clock::now;
 use crate::decide::Policy;
-use crate::runtime::Inner;
+use crate::runtime::{Inner, lock};
 use crate::state::State;
 
 /// The largest AGENTS.md that is read.
@@ -43,8 +44,7 @@ pub(crate) struct Toolboxes(Mutex<HashMap<PathBuf, Weak<Toolbox>>>);
 
 impl Toolboxes {
     fn of(&self, runtime: &Inner, work_dir: &Path) -> Arc<Toolbox> {
-        // What is behind the lock is whole at every moment, also after a panic elsewhere.
-        let mut boxes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut boxes = lock(&self.0);
         if let Some(known) = boxes.get(work_dir).and_then(Weak::upgrade) {
             return known;
         }
@@ -86,7 +86,7 @@ impl Equipment {
             instructions: &runtime.instructions,
             work_dir: work_dir.to_str(),
             project_rules: rules.as_deref(),
-            started_at: created.map_or_else(today, |created| created.at),
+            started_at: created.map_or_else(now, |created| created.at),
         });
         let tools = runtime.toolboxes.of(runtime, &work_dir);
         Self { work_dir, system: Content::new(system, "text/plain"), tools }
@@ -100,7 +100,7 @@ impl Equipment {
             tools: self.tools.content.reference.hash,
             steps: runtime.config.settings.limits.steps,
             reads: reads.collect(),
-            not_saved: None,
+            must_end: None,
         }
     }
 }
@@ -172,9 +172,4 @@ fn cap_for(window: Option<u64>) -> Cap {
         .and_then(|share| usize::try_from(share).ok())
         .map_or(usual.bytes, |share| share.min(usual.bytes));
     Cap { bytes, ..usual }
-}
-
-fn today() -> At {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    At(i64::try_from(since.as_millis()).unwrap_or_default())
 }

@@ -44,7 +44,7 @@ pub(crate) fn after(facts: &[SessionRecord]) -> State {
 
 pub(crate) fn policy() -> Policy {
     let hash = Hash::of(b"x");
-    Policy { system: hash, tools: hash, steps: 3, reads: vec!["look".to_owned()], not_saved: None }
+    Policy { system: hash, tools: hash, steps: 3, reads: vec!["look".to_owned()], must_end: None }
 }
 
 pub(crate) fn input(mode: JoinMode) -> SessionRecord {

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Lease, Result as JournalResult, SessionEntry};
-use longhaul_protocol::{Seq, SessionId, StreamName};
+use longhaul_journal::{Lease, Page, Result as JournalResult, SessionEntry};
+use longhaul_protocol::{Seq, SessionId, SessionRecord, StreamName};
 use tokio::time::Instant;
 
 use crate::load::load;
@@ -24,6 +24,7 @@ const PAGE: usize = 500;
 /// What is known of the sessions from the look before.
 #[derive(Default)]
 struct Known {
+    /// How long their streams were, of those that nobody here was at.
     ends: HashMap<SessionId, (Seq, Seq)>,
     /// They have something to do, and another process has them.
     elsewhere: HashSet<SessionId>,
@@ -36,13 +37,19 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     let mut lease = None;
     loop {
         let began = Instant::now();
-        lease = keep(&runtime, lease).await;
-        // What can't be listed now is listed later.
-        let _ = sweep(&runtime, &mut known).await;
-        let wait = SWEEP.max(began.elapsed() * SHARE);
+        let look = async {
+            lease = keep(&runtime, lease.take()).await;
+            // What can't be listed now is listed later.
+            sweep(&runtime, &known).await.ok()
+        };
+        tokio::select! {
+            biased;
+            _ = suspension.wait_for(|suspended| *suspended) => break,
+            seen = look => known = seen.unwrap_or(known),
+        }
         tokio::select! {
             _ = suspension.wait_for(|suspended| *suspended) => break,
-            () = tokio::time::sleep(wait) => {}
+            () = tokio::time::sleep(SWEEP.max(began.elapsed() * SHARE)) => {}
         }
     }
     if let Some(lease) = lease {
@@ -52,33 +59,36 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
 
 /// Stays the host, or becomes it when there is none.
 async fn keep(runtime: &Inner, lease: Option<Lease>) -> Option<Lease> {
-    if let Some(lease) = lease
-        && runtime.journal.renew(&lease).await.is_ok()
-    {
-        return Some(lease);
+    if let Some(lease) = lease {
+        match runtime.journal.renew(&lease).await {
+            Ok(()) => return Some(lease),
+            Err(error) if error.may_pass() => return Some(lease),
+            Err(_) => {}
+        }
     }
     runtime.journal.acquire(&StreamName::host()).await.ok()
 }
 
 /// Looks at every session that has changed since the last look, and at those that another process had then.
-async fn sweep(runtime: &Arc<Inner>, known: &mut Known) -> JournalResult<()> {
+async fn sweep(runtime: &Arc<Inner>, known: &Known) -> JournalResult<Known> {
+    let mut seen = Known::default();
     let mut after: Option<String> = None;
     loop {
         let page = runtime.journal.sessions(after.as_deref(), PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else { return Ok(seen) };
         after = Some(last.key.clone());
         for entry in page.iter().filter(|entry| !entry.trashed) {
+            // What it comes to is looked at when nobody is at it any more.
+            if runtime.works_at(entry.id) {
+                continue;
+            }
             let ends = (entry.head.seq, entry.inbox_head);
-            let changed = known.ends.insert(entry.id, ends) != Some(ends);
-            if !changed && !known.elsewhere.contains(&entry.id) {
-                continue;
+            let changed = known.ends.get(&entry.id) != Some(&ends);
+            seen.ends.insert(entry.id, ends);
+            if (changed || known.elsewhere.contains(&entry.id)) && has_something_to_do(runtime, entry).await {
+                seen.elsewhere.insert(entry.id);
+                runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
             }
-            known.elsewhere.remove(&entry.id);
-            if runtime.works_at(entry.id) || !has_something_to_do(runtime, entry).await {
-                continue;
-            }
-            known.elsewhere.insert(entry.id);
-            runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
         }
     }
 }
@@ -88,8 +98,24 @@ async fn has_something_to_do(runtime: &Inner, entry: &SessionEntry) -> bool {
     if entry.inbox_head > 0 && entry.head.seq == 0 {
         return true;
     }
-    let Ok(state) = load(&*runtime.journal, &entry.key, entry.id).await else { return false };
-    state.turn.is_some() || !state.waiting.is_empty() || state.inbox_through < entry.inbox_head
+    match rests_through(runtime, entry).await {
+        Some(through) => through < entry.inbox_head,
+        None => {
+            let Ok(state) = load(&*runtime.journal, &entry.key, entry.id).await else { return false };
+            state.turn.is_some() || !state.waiting.is_empty() || state.inbox_through < entry.inbox_head
+        }
+    }
+}
+
+/// Most sessions rest, and their last record says so: then nothing else of them needs to be read.
+async fn rests_through(runtime: &Inner, entry: &SessionEntry) -> Option<Seq> {
+    let page = Page { records: 1, bytes: 0 };
+    let stream = StreamName::session(entry.id);
+    let last = runtime.journal.read(&stream, entry.head.seq, page).await.ok()?.pop()?;
+    match SessionRecord::decode(&last) {
+        Ok(SessionRecord::TurnEnded(ended)) => ended.inbox_through,
+        _ => None,
+    }
 }
 
 /// Takes in a session that this process was rung for and does not have.

@@ -17,10 +17,11 @@
 //! | `state`, `apply` | what a session is: what folding its records gives. Pure |
 //! | `decide`, `repeats` | what to do next. Pure |
 //! | `blocks`, `events` | from parts of an answer to blocks; from records to events. Pure |
-//! | `worker` | one task a session: inbox, decision, action, append |
+//! | `worker`, `inbox`, `recording` | one task a session: what it takes, decides and does; how it appends what happened |
 //! | `attempt`, `calls`, `outputs` | the two things that a worker does that take long, with their crash tables |
 //! | `load`, `equipment` | what a worker begins with |
-//! | `runtime`, `session`, `host`, `watch` | many sessions; one of them as a program holds it; those that nobody holds; watchers |
+//! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
+//! | `watch`, `cancel` | watchers; ending a turn that somebody else runs |
 //! | `config` | what a runtime is told |
 //!
 //! # Example
@@ -41,6 +42,8 @@ mod apply;
 mod attempt;
 mod blocks;
 mod calls;
+mod cancel;
+mod clock;
 mod config;
 mod decide;
 mod equipment;
@@ -49,15 +52,19 @@ mod events;
 #[cfg(test)]
 mod facts;
 mod host;
+mod inbox;
 mod load;
 mod outputs;
+mod recording;
 mod repeats;
 mod runtime;
 mod session;
+mod shared;
 mod state;
 mod watch;
 mod worker;
 
+pub use cancel::{Cancelled, cancel_turn};
 pub use config::{
     AgentSettings, Config, ExecSettings, LimitSettings, ModelSettings, ServerSettings, Settings,
 };
@@ -68,6 +75,6 @@ pub use load::load;
 pub use longhaul_keeper as keeper;
 pub use repeats::Repeats;
 pub use runtime::{Parts, Runtime};
-pub use session::{Accepted, Session};
+pub use session::{Accepted, Session, input_at};
 pub use state::{Attempt, CallState, Created, Epoch, State, Turn, Waiting};
 pub use watch::{Watched, Watcher};

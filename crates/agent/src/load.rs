@@ -30,8 +30,11 @@ pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<Sta
 /// Where to begin reading: with the epoch, or with the one whose context it goes on with.
 async fn begin(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
     let record = one(journal, stream, epoch).await?.pop();
-    let started = record.and_then(|record| record.decode::<EpochStarted>().ok());
-    Ok(started.and_then(|started| started.folds_from).unwrap_or(epoch))
+    // Where the record of an epoch is gone, so is what it carried: only the whole past can tell.
+    Ok(match record.and_then(|record| record.decode::<EpochStarted>().ok()) {
+        Some(started) => started.folds_from.unwrap_or(epoch),
+        None => 1,
+    })
 }
 
 async fn one(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Vec<Record>> {

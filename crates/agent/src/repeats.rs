@@ -13,6 +13,8 @@ const ENDED_AT: usize = 5;
 const ALTERNATING: usize = 8;
 /// What begins the warning in a result.
 const MARK: &str = "\n\n[runtime note] ";
+/// The tools whose results are one JSON object, and stay one.
+const OBJECTS: [&str; 5] = ["exec", "task_list", "task_output", "task_wait", "task_kill"];
 /// What differs from run to run without a difference in what happened.
 const PASSING: [&str; 3] = ["duration_ms", "task_id", "message"];
 
@@ -55,7 +57,7 @@ impl Repeats {
             "This call has had the same result {times} times in a row; after {ENDED_AT} times the turn ends. \
              Try something else, or say what is in the way."
         );
-        with_warning(content, &warning)
+        with_warning(name, content, &warning)
     }
 
     fn in_a_row(&self) -> usize {
@@ -64,11 +66,17 @@ impl Repeats {
     }
 }
 
-/// A result that is one JSON object stays one.
-fn with_warning(content: String, warning: &str) -> String {
-    let Ok(Value::Object(mut fields)) = serde_json::from_str(&content) else {
-        return content + MARK + warning;
-    };
+/// What a tool answers as one JSON object.
+fn fields_of(name: &str, content: &str) -> Option<serde_json::Map<String, Value>> {
+    let object = OBJECTS.contains(&name).then(|| serde_json::from_str(content).ok())??;
+    match object {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    }
+}
+
+fn with_warning(name: &str, content: String, warning: &str) -> String {
+    let Some(mut fields) = fields_of(name, &content) else { return content + MARK + warning };
     let said = fields.get("message").and_then(Value::as_str).map(|said| format!("{said} {warning}"));
     fields.insert("message".to_owned(), Value::String(said.unwrap_or_else(|| warning.to_owned())));
     Value::Object(fields).to_string()
@@ -76,12 +84,12 @@ fn with_warning(content: String, warning: &str) -> String {
 
 /// The same for the same call with the same result, durations, task ids and our own warnings aside.
 fn fingerprint(name: &str, arguments: &str, content: &str) -> Hash {
-    let result = match serde_json::from_str(content) {
-        Ok(Value::Object(mut fields)) => {
+    let result = match fields_of(name, content) {
+        Some(mut fields) => {
             fields.retain(|field, _| !PASSING.contains(&field.as_str()));
             Value::Object(fields).to_string()
         }
-        _ => content.rsplit_once(MARK).map_or(content, |(result, _)| result).to_owned(),
+        None => content.rsplit_once(MARK).map_or(content, |(result, _)| result).to_owned(),
     };
     Hash::of(serde_json::json!([name, arguments, result]).to_string())
 }

@@ -55,3 +55,17 @@ fn a_result_that_is_one_object_stays_one_with_its_warning() {
     let fields: Value = serde_json::from_str(&told).unwrap();
     assert!(fields["message"].as_str().unwrap().starts_with("Clamped. This call has had"), "{told}");
 }
+
+/// What a file holds is not ours to change, whatever it looks like.
+#[test]
+fn a_file_that_looks_like_a_result_stays_as_it_is() {
+    let file = r#"{"z":1,"message":"mine","a":2}"#;
+    let mut repeats = Repeats::default();
+    for _ in 0..2 {
+        repeats.push("read_file", "{}", file);
+    }
+
+    let told = repeats.told("read_file", "{}", file.to_owned());
+
+    assert!(told.starts_with(file) && told.contains("[runtime note]"), "{told}");
+}

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use longhaul_journal::{Home, Journal, Ring, SqliteJournal};
 use longhaul_keeper::{Launcher, Tasks};
@@ -14,9 +16,17 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::equipment::Toolboxes;
-use crate::session::{Session, Shared};
+use crate::session::Session;
+use crate::shared::Shared;
 use crate::watch::{Hub, Watcher};
 use crate::{Config, Error, Result, host};
+
+/// How many entries of sessions may be there before it is looked which of them nobody needs.
+const CROWDED: usize = 64;
+/// How long everything together may take to end; what is not done by then is done by whoever comes next.
+const ENDS_WITHIN: Duration = Duration::from_secs(4);
+/// How long the journal may take after that.
+const CLOSES_WITHIN: Duration = Duration::from_millis(500);
 
 /// Many sessions in one process. It begins nothing by itself until it is started.
 #[derive(Clone)]
@@ -44,16 +54,33 @@ pub(crate) struct Inner {
     everybody: Arc<Hub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
+    /// Whether it looks after sessions that nobody holds.
+    hosting: AtomicBool,
     /// Says that everybody should stop at the next record.
     suspend: watch::Sender<bool>,
+    /// Held by whoever ends the runtime, so that it is ended once.
+    ending: tokio::sync::Mutex<()>,
     listening: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Those that somebody holds, or that a worker is at. The others cost nothing.
 #[derive(Default)]
 struct Sessions {
-    by_key: HashMap<String, Arc<Shared>>,
-    by_id: HashMap<SessionId, Arc<Shared>>,
+    by_key: HashMap<String, Weak<Shared>>,
+    by_id: HashMap<SessionId, Weak<Shared>>,
+    /// When there are so many entries, those that nobody holds any more are dropped.
+    crowded_at: usize,
+}
+
+impl Sessions {
+    fn clear_out(&mut self) {
+        if self.by_key.len().max(self.by_id.len()) < self.crowded_at {
+            return;
+        }
+        self.by_key.retain(|_, shared| shared.strong_count() > 0);
+        self.by_id.retain(|_, shared| shared.strong_count() > 0);
+        self.crowded_at = CROWDED.max(2 * self.by_key.len());
+    }
 }
 
 impl Runtime {
@@ -74,6 +101,10 @@ impl Runtime {
             None => longhaul_model::open(&config.settings.model.name)?,
         };
         let instructions = config.instructions()?;
+        if config.work_dir.to_str().is_none() {
+            let reason = "a work folder needs a name that is UTF-8".to_owned();
+            return Err(Error::Folder { path: config.work_dir, reason });
+        }
         let home = Home::create(&config.home)?;
         let journal = match parts.journal {
             Some(journal) => journal,
@@ -91,17 +122,22 @@ impl Runtime {
             everybody: Arc::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
+            hosting: AtomicBool::new(false),
             suspend: watch::Sender::new(false),
+            ending: tokio::sync::Mutex::default(),
             listening: Mutex::default(),
         });
         inner.listen().await?;
         Ok(Self(inner))
     }
 
-    /// Begins to look after the sessions that nobody holds: resumes what was open, takes what is put into their inboxes.
+    /// Begins to look after the sessions that nobody holds: resumes what was open, takes what is put into their inboxes. Once
+    /// is enough.
     pub async fn start(&self) -> Result<()> {
-        self.0.spawn(host::run(self.0.clone()));
-        Ok(())
+        if self.0.hosting.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        if self.0.spawn(host::run(self.0.clone())) { Ok(()) } else { Err(Error::Suspended) }
     }
 
     /// The session with this key. Looking at it stores nothing; it begins with its first input.
@@ -112,23 +148,28 @@ impl Runtime {
 
     /// Sees what happens in all sessions from now on.
     pub fn watch(&self) -> Watcher {
-        self.0.everybody.watch()
+        self.0.everybody.watch(self.0.everybody.clone())
     }
 
-    /// Stops at the next record, leaves open turns and their commands open, and lets go of everything.
+    /// Stops at the next record, leaves open turns and their commands open, and lets go of everything; within five seconds,
+    /// whatever hangs. A runtime must be ended by this: what it has begun keeps it alive.
     pub async fn shutdown(&self) -> Result<()> {
         self.0.suspend.send_replace(true);
+        let _ending = self.0.ending.lock().await;
         let mut workers = std::mem::take(&mut *lock(&self.0.workers));
-        while workers.join_next().await.is_some() {}
+        let all = async { while workers.join_next().await.is_some() {} };
+        if tokio::time::timeout(ENDS_WITHIN, all).await.is_err() {
+            workers.shutdown().await;
+        }
         if let Some(listening) = lock(&self.0.listening).take() {
             listening.abort();
         }
-        for shared in lock(&self.0.sessions).by_key.drain().map(|(_, shared)| shared) {
+        for shared in self.0.all_sessions() {
             shared.hub.close();
         }
-        lock(&self.0.sessions).by_id.clear();
         self.0.everybody.close();
-        self.0.journal.close().await;
+        // A journal that another process has locked can't be tidied up now; the next one to open it does.
+        let _ = tokio::time::timeout(CLOSES_WITHIN, self.0.journal.close()).await;
         Ok(())
     }
 }
@@ -165,52 +206,52 @@ impl Inner {
 
     fn rung(self: &Arc<Self>, id: Option<SessionId>) {
         let Some(id) = id else { return };
-        let shared = lock(&self.sessions).by_id.get(&id).cloned();
-        match shared {
+        match self.session_in_memory(id) {
             Some(shared) => shared.wake(self),
-            // Only a host is rung for a session that it does not have.
-            None => drop(self.spawn(host::take_in(self.clone(), id))),
+            None if self.hosting.load(Ordering::SeqCst) => drop(self.spawn(host::take_in(self.clone(), id))),
+            None => {}
         }
     }
 
     fn wake_all(self: &Arc<Self>) {
-        let all: Vec<_> = lock(&self.sessions).by_id.values().cloned().collect();
-        for shared in all {
+        for shared in self.all_sessions() {
             shared.wake(self);
         }
+    }
+
+    fn all_sessions(&self) -> Vec<Arc<Shared>> {
+        lock(&self.sessions).by_key.values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn session_in_memory(&self, id: SessionId) -> Option<Arc<Shared>> {
+        lock(&self.sessions).by_id.get(&id).and_then(Weak::upgrade)
     }
 
     /// The one thing that all holders of a session share.
     pub(crate) fn shared(self: &Arc<Self>, key: &str, id: Option<SessionId>) -> Arc<Shared> {
         let mut sessions = lock(&self.sessions);
-        let made = || Arc::new(Shared::new(key, id, self.everybody.clone()));
-        let shared = sessions.by_key.entry(key.to_owned()).or_insert_with(made).clone();
+        sessions.clear_out();
+        let shared = match sessions.by_key.get(key).and_then(Weak::upgrade) {
+            Some(shared) => shared,
+            None => {
+                let made = Arc::new(Shared::new(key, id, self.everybody.clone()));
+                sessions.by_key.insert(key.to_owned(), Arc::downgrade(&made));
+                made
+            }
+        };
         if let Some(id) = id {
-            sessions.by_id.insert(id, shared.clone());
+            sessions.by_id.insert(id, Arc::downgrade(&shared));
         }
         shared
     }
 
     pub(crate) fn remember(&self, id: SessionId, shared: &Arc<Shared>) {
-        lock(&self.sessions).by_id.insert(id, shared.clone());
+        lock(&self.sessions).by_id.insert(id, Arc::downgrade(shared));
     }
 
     /// Whether a worker is at a session.
     pub(crate) fn works_at(&self, id: SessionId) -> bool {
-        lock(&self.sessions).by_id.get(&id).is_some_and(|shared| shared.has_worker())
-    }
-
-    /// Forgets a session that nobody holds and no worker is at.
-    pub(crate) fn forget(&self, shared: &Arc<Shared>) {
-        // Ours, the two in the tables, and the caller's.
-        const UNUSED: usize = 3;
-        let mut sessions = lock(&self.sessions);
-        if Arc::strong_count(shared) <= UNUSED {
-            sessions.by_key.remove(&shared.key);
-            if let Some(id) = shared.id.get() {
-                sessions.by_id.remove(id);
-            }
-        }
+        self.session_in_memory(id).is_some_and(|shared| shared.has_worker())
     }
 
     /// Starts a task that is waited for at the end; not any more, once the end has begun.
@@ -230,7 +271,7 @@ impl Inner {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole at every moment, also after a panic elsewhere.
+/// What is behind the locks of this crate is whole at every moment, also after a panic elsewhere.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,20 +1,20 @@
 //! A session as a program holds it: send, cancel, watch. What it does is done by its worker.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
-use longhaul_journal::{Page, accept, name_session};
+use longhaul_journal::{Journal, Page, accept, check_size};
 use longhaul_protocol::{
-    At, Event, EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
-    StreamName, TurnEnded,
+    EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId, StreamName,
+    TurnEnded,
 };
-use tokio::sync::{Notify, OnceCell, oneshot};
 
+use crate::cancel::{Cancelled, PATIENCE, cancel_turn};
 use crate::load::load;
 use crate::runtime::Inner;
+use crate::shared::{Awaited, Shared};
 use crate::state::State;
-use crate::watch::{Hub, Watcher};
-use crate::{Error, Result, worker};
+use crate::watch::Watcher;
+use crate::{Error, Result};
 
 /// One conversation.
 #[derive(Clone)]
@@ -45,15 +45,16 @@ impl Session {
 
     /// Sees what happens from now on.
     pub fn watch(&self) -> Watcher {
-        self.shared.hub.watch()
+        self.shared.hub.watch(self.shared.clone())
     }
 
     /// Says something and waits for the end of the turn that has seen it.
     pub async fn send(&self, text: impl Into<String>) -> Result<TurnEnded> {
-        // Whoever waits for the outcome must be the one who runs the turn.
-        self.shared.awake(&self.runtime).await?;
         let input =
             Input { id: InputId::generate(), text: text.into(), images: vec![], mode: JoinMode::Join };
+        check_size(&InboxRecord::Input(input.clone()).encode())?;
+        // Whoever waits for the outcome must be the one who runs the turn.
+        self.shared.awake(&self.runtime).await?;
         let outcome = self.shared.wait_for(Awaited::Input(input.id));
         self.put(input, None).await?;
         let ended = outcome.await.unwrap_or(Err(Error::Suspended))?;
@@ -63,24 +64,43 @@ impl Session {
     /// Puts an input into the inbox. When this returns it is on disk; whoever holds the session, in whatever process, runs it.
     /// The same idempotency key twice is one input.
     pub async fn put(&self, input: Input, key: Option<&str>) -> Result<Accepted> {
-        let id = self.named().await?;
         let known = input.id;
         let mut record = InboxRecord::Input(input).encode();
+        check_size(&record)?;
         if let Some(key) = key {
             record = record.with_key(key);
         }
-        let seq = accept(&*self.runtime.journal, id, record).await?;
-        let input = if key.is_some() { self.input_at(id, seq).await?.unwrap_or(known) } else { known };
-        // Before anybody is rung: what is taken was accepted first.
-        self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id: input }));
+        let id = self.shared.named(&self.runtime).await?;
+        let journal = &*self.runtime.journal;
+        let accepted = {
+            // Nobody takes it before it was shown as accepted.
+            let _accepting = self.shared.accepting.lock().await;
+            let seq = accept(journal, id, record).await?;
+            let id = match key {
+                Some(_) => input_at(journal, id, seq).await?.unwrap_or(known),
+                None => known,
+            };
+            self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id }));
+            Accepted { seq, id }
+        };
         self.ring(id).await;
-        Ok(Accepted { seq, id: input })
+        Ok(accepted)
     }
 
     /// Ends the running turn, and returns when its end is on record. Nothing, if no turn was running.
     pub async fn cancel(&self) -> Result<Option<TurnEnded>> {
         let Some(id) = self.known().await? else { return Ok(None) };
-        self.shared.awake(&self.runtime).await?;
+        match self.shared.awake(&self.runtime).await {
+            Ok(()) => {}
+            Err(error @ Error::RunsElsewhere { .. }) => {
+                return match cancel_turn(&*self.runtime.journal, id, PATIENCE).await? {
+                    Cancelled::Ended(ended) => Ok(Some(ended)),
+                    Cancelled::NoTurn => Ok(None),
+                    Cancelled::NotYet => Err(error),
+                };
+            }
+            Err(error) => return Err(error),
+        }
         let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
         let outcome = self.shared.wait_for(Awaited::Order(order.id));
         accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
@@ -103,219 +123,24 @@ impl Session {
         let _ = self.runtime.journal.ring(&StreamName::session(id)).await;
     }
 
-    /// The id of what stands in the inbox: with a key that was used before it is not what was just sent.
-    async fn input_at(&self, id: SessionId, seq: Seq) -> Result<Option<InputId>> {
-        let page = Page { records: 1, bytes: 0 };
-        let inbox = StreamName::inbox(id);
-        let records = self.runtime.journal.read(&inbox, seq, page).await?;
-        Ok(records.first().and_then(|record| match InboxRecord::decode(record) {
-            Ok(InboxRecord::Input(input)) => Some(input.id),
-            _ => None,
-        }))
-    }
-
     /// The session's id, if it has one.
     async fn known(&self) -> Result<Option<SessionId>> {
         if let Some(id) = self.shared.id.get() {
             return Ok(Some(*id));
         }
         match self.runtime.journal.session(self.key()).await? {
-            Some(_) => Ok(Some(self.named().await?)),
+            Some(_) => Ok(Some(self.shared.named(&self.runtime).await?)),
             None => Ok(None),
         }
     }
-
-    /// The session's id; from here on the key leads to it.
-    async fn named(&self) -> Result<SessionId> {
-        self.shared.named(&self.runtime).await
-    }
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.runtime.forget(&self.shared);
-    }
-}
-
-/// What the handles of a session, its worker and the runtime share.
-pub(crate) struct Shared {
-    pub(crate) key: String,
-    /// Known once the session was first used: looking at a key stores nothing.
-    pub(crate) id: OnceCell<SessionId>,
-    pub(crate) hub: Hub,
-    /// Those who watch all sessions.
-    everybody: Arc<Hub>,
-    /// Something may be in the inbox.
-    pub(crate) came: Notify,
-    slot: Mutex<Slot>,
-}
-
-#[derive(Default)]
-struct Slot {
-    worker: Presence,
-    /// Something came that the worker has not looked for yet.
-    news: bool,
-    awaiting_worker: Vec<oneshot::Sender<Result<()>>>,
-    waiters: Vec<Waiter>,
-}
-
-#[derive(Default, PartialEq, Eq)]
-enum Presence {
-    #[default]
-    Absent,
-    Coming,
-    Here,
-}
-
-struct Waiter {
-    what: Awaited,
-    taken: bool,
-    tell: oneshot::Sender<Result<Option<TurnEnded>>>,
-}
-
-/// What somebody waits for the outcome of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
-    Input(InputId),
-    Order(OrderId),
-}
-
-impl Shared {
-    pub(crate) fn new(key: &str, id: Option<SessionId>, everybody: Arc<Hub>) -> Self {
-        let (hub, came, slot) = (Hub::default(), Notify::new(), Mutex::default());
-        Self { key: key.to_owned(), id: OnceCell::new_with(id), hub, everybody, came, slot }
-    }
-
-    /// Shows an event to all who watch this session, and to those who watch all of them.
-    pub(crate) fn show(&self, event: &Event) {
-        self.hub.show(event);
-        self.everybody.show(event);
-    }
-
-    pub(crate) async fn named(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<SessionId> {
-        let id = self.id.get_or_try_init(|| name_session(&*runtime.journal, &self.key)).await?;
-        runtime.remember(*id, self);
-        Ok(*id)
-    }
-
-    /// Sees to it that a worker looks at the inbox.
-    pub(crate) fn wake(self: &Arc<Self>, runtime: &Arc<Inner>) {
-        let mut slot = self.slot();
-        slot.news = true;
-        match slot.worker {
-            Presence::Absent => {
-                slot.worker = Presence::Coming;
-                drop(slot);
-                if !runtime.spawn(worker::run(runtime.clone(), self.clone())) {
-                    self.left(&Error::Suspended);
-                }
-            }
-            Presence::Coming | Presence::Here => self.came.notify_one(),
-        }
-    }
-
-    /// Wakes the worker and waits until it holds the session.
-    async fn awake(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<()> {
-        self.named(runtime).await?;
-        let (tell, told) = oneshot::channel();
-        {
-            let mut slot = self.slot();
-            if slot.worker == Presence::Here {
-                return Ok(());
-            }
-            slot.awaiting_worker.push(tell);
-        }
-        self.wake(runtime);
-        told.await.unwrap_or(Err(Error::Suspended))
-    }
-
-    pub(crate) fn has_worker(&self) -> bool {
-        self.slot().worker != Presence::Absent
-    }
-
-    /// The worker is here.
-    pub(crate) fn arrived(&self) {
-        let mut slot = self.slot();
-        slot.worker = Presence::Here;
-        for tell in slot.awaiting_worker.drain(..) {
-            let _ = tell.send(Ok(()));
-        }
-    }
-
-    /// The worker is about to look at the inbox.
-    pub(crate) fn looking(&self) {
-        self.slot().news = false;
-    }
-
-    /// The worker would leave; it must not, if something came after it last looked.
-    pub(crate) fn may_leave(&self) -> bool {
-        let mut slot = self.slot();
-        if !slot.news {
-            slot.worker = Presence::Absent;
-        }
-        !slot.news
-    }
-
-    /// The worker has left; whoever waits is told why.
-    pub(crate) fn left(&self, why: &Error) {
-        let (sleepers, waiters) = {
-            let mut slot = self.slot();
-            slot.worker = Presence::Absent;
-            (std::mem::take(&mut slot.awaiting_worker), std::mem::take(&mut slot.waiters))
-        };
-        for tell in sleepers {
-            let _ = tell.send(Err(why.clone()));
-        }
-        for waiter in waiters {
-            let _ = waiter.tell.send(Err(why.clone()));
-        }
-    }
-
-    fn wait_for(&self, what: Awaited) -> oneshot::Receiver<Result<Option<TurnEnded>>> {
-        let (tell, told) = oneshot::channel();
-        let mut slot = self.slot();
-        slot.waiters.retain(|waiter| !waiter.tell.is_closed());
-        slot.waiters.push(Waiter { what, taken: false, tell });
-        told
-    }
-
-    /// What somebody waits for was taken from the inbox.
-    pub(crate) fn taken(&self, what: Awaited) {
-        for waiter in self.slot().waiters.iter_mut().filter(|waiter| waiter.what == what) {
-            waiter.taken = true;
-        }
-    }
-
-    /// Tells the outcome to those whose input or order was taken and does not wait for a later turn.
-    pub(crate) fn settled(&self, ended: Option<&TurnEnded>, state: &State) {
-        let later = |what: Awaited| state.waiting.iter().any(|input| what == Awaited::Input(input.id));
-        self.tell(|waiter| waiter.taken && !later(waiter.what), || Ok(ended.cloned()));
-    }
-
-    /// Tells everybody who waits that something is wrong.
-    pub(crate) fn trouble(&self, error: &Error) {
-        self.tell(|_| true, || Err(error.clone()));
-    }
-
-    fn tell(&self, whom: impl Fn(&Waiter) -> bool, what: impl Fn() -> Result<Option<TurnEnded>>) {
-        let told: Vec<Waiter> = self.slot().waiters.extract_if(.., |waiter| whom(waiter)).collect();
-        for waiter in told {
-            let _ = waiter.tell.send(what());
-        }
-    }
-
-    /// An event that is only shown.
-    pub(crate) fn live(&self, turn: Option<u64>, kind: EventKind) -> Event {
-        Event { seq: None, at: now(), session: self.key.clone(), turn, kind }
-    }
-
-    fn slot(&self) -> MutexGuard<'_, Slot> {
-        // What is behind the lock is whole at every moment, also after a panic elsewhere.
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn now() -> At {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+/// The id of the input that stands at a place of an inbox: with a key that was used before, that is not what was just sent.
+pub async fn input_at(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InputId>> {
+    let page = Page { records: 1, bytes: 0 };
+    let records = journal.read(&StreamName::inbox(session), seq, page).await?;
+    Ok(records.first().and_then(|record| match InboxRecord::decode(record) {
+        Ok(InboxRecord::Input(input)) => Some(input.id),
+        _ => None,
+    }))
 }

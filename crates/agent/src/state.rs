@@ -76,6 +76,8 @@ pub struct Waiting {
     pub text: String,
     /// Pictures that came with them.
     pub images: Vec<Image>,
+    /// Somebody does not want it to be worked on any more.
+    pub cancelled: bool,
 }
 
 /// The turn that is open.
@@ -87,6 +89,8 @@ pub struct Turn {
     pub steps: u64,
     /// Somebody wants it to end.
     pub cancelled: bool,
+    /// A record of it is lost, so nobody can tell what would be done twice; this is what is known.
+    pub broken: Option<String>,
     /// The model call that is open.
     pub attempt: Option<Attempt>,
     /// Whether the newest step has its answer.

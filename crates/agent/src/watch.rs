@@ -4,10 +4,12 @@
 //! how many events it missed, and from which record to read.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use longhaul_protocol::{AttemptId, Event, EventKind, Seq};
 use tokio::sync::Notify;
+
+use crate::runtime::lock;
 
 /// How many events may wait for a watcher.
 const WAITING: usize = 1024;
@@ -26,10 +28,11 @@ pub enum Watched {
     },
 }
 
-/// Sees what happens in a session from now on.
-#[derive(Debug)]
+/// Sees what happens from now on, for as long as it lives.
 pub struct Watcher {
     queue: Arc<Queue>,
+    /// What is watched stays the same as long as somebody watches it.
+    _watched: Arc<dyn Send + Sync>,
 }
 
 #[derive(Debug, Default)]
@@ -116,15 +119,17 @@ struct Inner {
 }
 
 impl Hub {
-    pub(crate) fn watch(&self) -> Watcher {
+    /// A new watcher, which keeps what it watches.
+    pub(crate) fn watch(&self, watched: Arc<dyn Send + Sync>) -> Watcher {
         let queue = Arc::new(Queue::default());
         let mut inner = lock(&self.inner);
         if let Some(partial) = &inner.partial {
             queue.push(partial);
         }
         lock(&queue.waiting).closed = inner.closed;
+        inner.watchers.retain(|watcher| watcher.strong_count() > 0);
         inner.watchers.push(Arc::downgrade(&queue));
-        Watcher { queue }
+        Watcher { queue, _watched: watched }
     }
 
     /// Shows an event to everybody.
@@ -163,11 +168,6 @@ impl Hub {
             queue.came.notify_one();
         }
     }
-}
-
-/// What is behind these locks is whole at every moment, also after a panic elsewhere.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ fn event(seq: Option<u64>) -> Event {
 /// T14
 #[test]
 fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
-    let hub = Hub::default();
-    let mut slow = hub.watch();
+    let hub = Arc::new(Hub::default());
+    let mut slow = hub.watch(hub.clone());
     for seq in 1..=WAITING as u64 + 3 {
         hub.show(&event(Some(seq)));
     }
@@ -29,13 +29,13 @@ fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
 
 #[tokio::test]
 async fn a_watcher_of_a_runtime_that_has_ended_sees_what_was_left_and_then_the_end() {
-    let hub = Hub::default();
-    let mut early = hub.watch();
+    let hub = Arc::new(Hub::default());
+    let mut early = hub.watch(hub.clone());
     hub.show(&event(Some(1)));
 
     hub.close();
 
     assert_eq!(early.next().await, Some(Watched::Event(event(Some(1)))));
     assert_eq!(early.next().await, None);
-    assert_eq!(hub.watch().next().await, None);
+    assert_eq!(hub.watch(hub.clone()).next().await, None);
 }

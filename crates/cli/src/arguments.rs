@@ -53,6 +53,10 @@ impl Choice {
     pub(crate) fn work_dir(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(folder) = &self.work_dir else { return Ok(None) };
         match folder.canonicalize() {
+            Ok(found) if found.to_str().is_none() => {
+                Err(BadUsage(format!("{} can't be a work folder: its name is not UTF-8", folder.display()))
+                    .into())
+            }
             Ok(found) if found.is_dir() => Ok(Some(found)),
             Ok(_) => Err(BadUsage(format!("{} is not a folder", folder.display())).into()),
             Err(error) => Err(BadUsage(format!("--work-dir {}: {error}", folder.display())).into()),

@@ -2,45 +2,41 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::Context;
-use longhaul_journal::{Append, Error, Journal, Page, SqliteJournal, name_session, put, resolve};
+use longhaul_agent::{Cancelled, cancel_turn, input_at};
+use longhaul_journal::{Append, Error, Journal, SqliteJournal, check_size, name_session, put, resolve};
 use longhaul_protocol::{
-    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionCreated, SessionId,
-    SessionRecord, StreamName, TurnEnded,
+    InboxRecord, Input, InputId, JoinMode, Outcome, SessionCreated, SessionId, SessionRecord, StreamName,
 };
 use serde_json::json;
 
 use crate::arguments::{CancelOptions, Choice, Mode, Place, SendOptions};
-use crate::output::{json, line};
+use crate::output::{in_words, json, line, note};
 use crate::{BadUsage, exit};
 
 /// How long `cancel` waits for the end of the turn: a command is given two seconds before it is forced.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it looks. It holds no lease, so nobody rings it.
-const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) async fn send(place: &Place, choice: &Choice, options: SendOptions) -> anyhow::Result<u8> {
     let text = words(options.text)?;
     let work_dir = choice.work_dir()?;
-    let journal = place.journal_or_new().await?;
-    if journal.session(&options.session).await?.is_some_and(|entry| entry.trashed) {
-        let refusal = format!("the session {:?} was put into the trash", options.session);
-        return Err(BadUsage(refusal).into());
-    }
-    let session = name_session(&journal, &options.session).await?;
-    if let Some(folder) = &work_dir {
-        begin_in(&journal, session, &options.session, folder).await?;
-    }
     let id = InputId::generate();
     let mut record =
         InboxRecord::Input(Input { id, text, images: vec![], mode: options.mode.into() }).encode();
     if let Some(key) = &options.idempotency {
         record = record.with_key(key);
     }
+    // What can't be accepted makes no session.
+    check_size(&record)?;
+    let journal = place.journal_or_new().await?;
+    refuse_trashed(&journal, &options.session).await?;
+    let session = name_session(&journal, &options.session).await?;
+    if let Some(folder) = &work_dir {
+        begin_in(&journal, session, &options.session, folder).await?;
+    }
     let seq = put(&journal, session, record).await?;
-    let id = accepted_at(&journal, session, seq).await?.unwrap_or(id);
+    let id = input_at(&journal, session, seq).await?.unwrap_or(id);
     if options.json {
         let accepted =
             json!({"type": "input_accepted", "session": options.session, "input_seq": seq, "id": id});
@@ -49,7 +45,7 @@ pub(crate) async fn send(place: &Place, choice: &Choice, options: SendOptions) -
         line(format!("accepted as {id}"))?;
     }
     if !somebody_runs_it(&journal, session).await? {
-        eprintln!("longhaul: no runtime is running; it is run when `longhaul serve --no-http` next is");
+        note("no runtime is running; it is run when `longhaul serve --no-http` next is");
     }
     journal.close().await;
     Ok(exit::DONE)
@@ -58,7 +54,9 @@ pub(crate) async fn send(place: &Place, choice: &Choice, options: SendOptions) -
 fn words(text: String) -> anyhow::Result<String> {
     let text = if text == "-" {
         let mut read = String::new();
-        std::io::stdin().read_to_string(&mut read).context("standard input can't be read")?;
+        std::io::stdin()
+            .read_to_string(&mut read)
+            .map_err(|error| BadUsage(format!("standard input can't be read: {error}")))?;
         read
     } else {
         text
@@ -73,7 +71,7 @@ fn words(text: String) -> anyhow::Result<String> {
 async fn begin_in(journal: &SqliteJournal, id: SessionId, key: &str, folder: &Path) -> anyhow::Result<()> {
     let stream = StreamName::session(id);
     if journal.head(&stream).await?.seq > 0 {
-        eprintln!("longhaul: {key} has its work folder already; --work-dir is for new sessions");
+        note(format!("{key} has its work folder already; --work-dir is for new sessions"));
         return Ok(());
     }
     let lease = match journal.acquire(&stream).await {
@@ -97,20 +95,6 @@ async fn begin_in(journal: &SqliteJournal, id: SessionId, key: &str, folder: &Pa
     }
 }
 
-/// The id of what stands in the inbox: with a key that was used before it is that of the first.
-async fn accepted_at(
-    journal: &SqliteJournal,
-    session: SessionId,
-    seq: Seq,
-) -> anyhow::Result<Option<InputId>> {
-    let page = Page { records: 1, bytes: 0 };
-    let records = journal.read(&StreamName::inbox(session), seq, page).await?;
-    Ok(records.first().and_then(|record| match InboxRecord::decode(record) {
-        Ok(InboxRecord::Input(input)) => Some(input.id),
-        _ => None,
-    }))
-}
-
 async fn somebody_runs_it(journal: &SqliteJournal, session: SessionId) -> anyhow::Result<bool> {
     for stream in [StreamName::session(session), StreamName::host()] {
         if journal.holder(&stream).await?.is_some_and(|holder| !holder.is_gone()) {
@@ -120,74 +104,53 @@ async fn somebody_runs_it(journal: &SqliteJournal, session: SessionId) -> anyhow
     Ok(false)
 }
 
+async fn refuse_trashed(journal: &SqliteJournal, key: &str) -> anyhow::Result<()> {
+    match journal.session(key).await? {
+        Some(entry) if entry.trashed => {
+            Err(BadUsage(format!("the session {key:?} was put into the trash")).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) async fn cancel(place: &Place, options: &CancelOptions) -> anyhow::Result<u8> {
     let key = &options.session;
     let Some(journal) = place.journal().await? else {
         return Err(Error::NoSuchSession { key: key.clone() }.into());
     };
     let session = resolve(&journal, key).await?.id;
-    let order = OrderId::generate();
-    let head = journal.head(&StreamName::session(session)).await?.seq;
-    let record = InboxRecord::Order(Order { id: order, kind: OrderKind::Cancel }).encode();
-    put(&journal, session, record).await?;
-    let outcome = if somebody_runs_it(&journal, session).await? {
-        settled(&journal, session, head, order).await?
-    } else {
-        Settled::NotYet
-    };
-    match (&outcome, options.json) {
-        (Settled::Ended(ended), true) => {
-            json(&json!({"session": key, "turn": ended.turn, "outcome": ended.outcome}))?;
-        }
-        (Settled::NoTurn, true) => json(&json!({"session": key, "turn": null, "outcome": null}))?,
-        (Settled::Ended(ended), false) => line(format!("turn {} of {key} is cancelled", ended.turn))?,
-        (Settled::NoTurn, false) => line(format!("no turn of {key} was running"))?,
-        (Settled::NotYet, _) => {
-            eprintln!("longhaul: the order is in the inbox; no runtime has taken it yet, the next one does");
-        }
-    }
+    refuse_trashed(&journal, key).await?;
+    let served = somebody_runs_it(&journal, session).await?;
+    let cancelled = cancel_turn(&journal, session, if served { PATIENCE } else { Duration::ZERO }).await?;
     journal.close().await;
-    Ok(exit::DONE)
-}
-
-/// What became of an order.
-enum Settled {
-    Ended(TurnEnded),
-    NoTurn,
-    NotYet,
-}
-
-/// Waits until the order is taken and the turn that it met has ended.
-async fn settled(
-    journal: &SqliteJournal,
-    session: SessionId,
-    mut head: Seq,
-    order: OrderId,
-) -> anyhow::Result<Settled> {
-    let stream = StreamName::session(session);
-    let deadline = Instant::now() + PATIENCE;
-    let mut taken = false;
-    loop {
-        for record in journal.read(&stream, head + 1, Page::default()).await? {
-            head = record.seq;
-            match SessionRecord::decode(&record) {
-                Ok(SessionRecord::OrderTaken(found)) if found.order.id == order => taken = true,
-                Ok(SessionRecord::TurnEnded(ended)) if taken => return Ok(Settled::Ended(ended)),
-                _ => {}
-            }
-        }
-        if taken {
-            let state = longhaul_agent::load(journal, "", session).await?;
-            // Nothing came since the records above, so no end of a turn did.
-            if state.turn.is_none() && state.head == head {
-                return Ok(Settled::NoTurn);
-            }
-        }
-        if Instant::now() > deadline {
-            return Ok(Settled::NotYet);
-        }
-        tokio::time::sleep(LOOK).await;
+    let (turn, outcome) = match &cancelled {
+        Cancelled::Ended(ended) => (Some(ended.turn), Some(ended.outcome)),
+        Cancelled::NoTurn | Cancelled::NotYet => (None, None),
+    };
+    if options.json {
+        let taken = cancelled != Cancelled::NotYet;
+        json(&json!({"session": key, "turn": turn, "outcome": outcome, "taken": taken}))?;
     }
+    match (cancelled, served) {
+        (Cancelled::NotYet, true) => {
+            note(format!(
+                "the order is in the inbox of {key}, but the turn has not ended after {PATIENCE:?}"
+            ));
+            return Ok(exit::FAILED);
+        }
+        (Cancelled::NotYet, false) => {
+            note("the order is in the inbox; no runtime is running, and the next one begins with it");
+        }
+        _ if options.json => {}
+        (Cancelled::NoTurn, _) => line(format!("no turn of {key} was running"))?,
+        (Cancelled::Ended(ended), _) if ended.outcome == Outcome::Cancelled => {
+            line(format!("turn {} of {key} is cancelled", ended.turn))?;
+        }
+        (Cancelled::Ended(ended), _) => {
+            line(format!("turn {} of {key} had ended by itself: {}", ended.turn, in_words(ended.outcome)))?;
+        }
+    }
+    Ok(exit::DONE)
 }
 
 impl From<Mode> for JoinMode {

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         // Whoever read the output has seen enough of it.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::from(exit::DONE),
         Err(error) => {
-            eprintln!("longhaul: {error:#}");
+            output::note(format!("{error:#}"));
             ExitCode::from(code_of(&error))
         }
     }
@@ -99,7 +99,8 @@ fn code_of(error: &anyhow::Error) -> u8 {
             | Error::NoFolder { .. }
             | Error::NoSuchSession { .. }
             | Error::SessionExists { .. }
-            | Error::NoSuchRecord { .. },
+            | Error::NoSuchRecord { .. }
+            | Error::TooLarge { .. },
         ) => exit::BAD_USAGE,
         _ => exit::FAILED,
     }

@@ -2,13 +2,19 @@
 
 use std::io::Write;
 
-use longhaul_protocol::{Body, Record};
+use longhaul_protocol::{Body, Outcome, Record};
 use serde::Serialize;
 
 /// Prints a line to standard output. Unlike `println!` it does not panic when nobody reads any more.
 pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())
+}
+
+/// Prints a line for people to standard error. Unlike `eprintln!` it does not panic when the terminal is gone, which is just
+/// when something has to be brought to its end.
+pub(crate) fn note(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr().lock(), "longhaul: {text}");
 }
 
 /// Prints a value as one line of JSON.
@@ -57,4 +63,14 @@ pub(crate) fn shortened(text: &str, longest: usize) -> String {
         short.push('…');
     }
     short
+}
+
+/// How a turn ended.
+pub(crate) fn in_words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Failed => "failed",
+        Outcome::Limit => "limit reached",
+    }
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::{Choice, Place, ServeOptions};
-use crate::output::shortened;
+use crate::output::{in_words, note, shortened};
 use crate::{BadUsage, exit};
 
 /// How long what is still to be shown may take when everything else has ended.
@@ -38,9 +38,9 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     let runtime = Runtime::open(config).await?;
     let watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
     runtime.start().await?;
-    eprintln!("longhaul: serving {home} with {model}; Ctrl-C suspends");
+    note(format!("serving {home} with {model}; Ctrl-C suspends"));
     let number = ends.next().await;
-    eprintln!("longhaul: suspending; what is open is resumed by the next `longhaul serve`");
+    note("suspending; what is open is resumed by the next `longhaul serve`");
     tokio::select! {
         ended = runtime.shutdown() => ended?,
         // Whoever asks twice means it. What is on disk is on disk.
@@ -88,7 +88,7 @@ async fn show(
             Watched::Event(event) if as_json => Some(serde_json::to_string(&event)?),
             Watched::Event(event) => told(&event),
             Watched::Missed { events, .. } => {
-                eprintln!("longhaul: {events} events were not shown");
+                note(format!("{events} events were not shown"));
                 None
             }
         };
@@ -113,14 +113,8 @@ fn told(event: &Event) -> Option<String> {
             format!("completed: {}", shortened(text, 90))
         }
         EventKind::TurnEnded { outcome, error, .. } => {
-            let outcome = match outcome {
-                Outcome::Completed => "completed",
-                Outcome::Cancelled => "cancelled",
-                Outcome::Failed => "failed",
-                Outcome::Limit => "limit reached",
-            };
             let error = error.as_deref().map(|error| format!(": {}", shortened(error, 200)));
-            format!("{outcome}{}", error.unwrap_or_default())
+            format!("{}{}", in_words(*outcome), error.unwrap_or_default())
         }
         _ => return None,
     };

@@ -15,12 +15,15 @@ pub async fn put(journal: &dyn Journal, session: SessionId, record: NewRecord) -
     Ok(seq)
 }
 
+/// Whether an input or an order can be accepted. Whoever would make a session for it asks this first.
+pub fn check_size(record: &NewRecord) -> Result<()> {
+    let (what, bytes, limit) = ("an input", record.body.get().len(), LARGEST_INPUT);
+    if bytes > limit { Err(Error::TooLarge { what, bytes, limit }) } else { Ok(()) }
+}
+
 /// The same without the ring, for whoever has something to say before the session begins to act on it.
 pub async fn accept(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
-    let (what, bytes, limit) = ("an input", record.body.get().len(), LARGEST_INPUT);
-    if bytes > limit {
-        return Err(Error::TooLarge { what, bytes, limit });
-    }
+    check_size(&record)?;
     let inbox = StreamName::inbox(session);
     match journal.append(Append::to(&inbox).record(record)).await {
         Ok(records) => Ok(records[0].seq),

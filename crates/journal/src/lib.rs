@@ -62,7 +62,7 @@ pub use append::{Append, Blob, Expected, Head};
 pub use error::{Error, Result};
 pub use export::{Exported, Imported, export_session, import_session, verify_export};
 pub use home::{Home, ReplacingFile};
-pub use inbox::{accept, erase_record, put};
+pub use inbox::{accept, check_size, erase_record, put};
 pub use journal::{Journal, Page, Ring, Rings, SessionEntry};
 pub use lease::{Holder, Lease};
 pub use names::{name_session, resolve};

@@ -546,6 +546,9 @@ pub struct TurnEnded {
     /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// How far the inbox is taken, if nothing that was taken still waits: the session has nothing to do until more is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inbox_through: Option<Seq>,
 }
 
 /// How a turn ended.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{
@@ -42,6 +43,9 @@ struct Inner {
     leases: Vec<Lease>,
     refusal: Option<Error>,
     refusal_once: Option<Error>,
+    refusal_from: Option<(String, Error)>,
+    renewal_refusal: Option<Error>,
+    release_takes: Duration,
 }
 
 impl FaultyJournal {
@@ -71,9 +75,38 @@ impl FaultyJournal {
         self.inner.lock().unwrap().refusal = error;
     }
 
+    /// Refuses every append with this, from the first on that has a record of this description (see [`Self::appends`]).
+    pub fn refuse_from(&self, described: &str, error: Error) {
+        self.inner.lock().unwrap().refusal_from = Some((described.to_owned(), error));
+    }
+
     /// Refuses the next append with this.
     pub fn refuse_once(&self, error: Error) {
         self.inner.lock().unwrap().refusal_once = Some(error);
+    }
+
+    /// Refuses every renewal of a lease with this from now on, or renews again.
+    pub fn refuse_renewals(&self, error: Option<Error>) {
+        self.inner.lock().unwrap().renewal_refusal = error;
+    }
+
+    /// Giving back a lease takes so long from now on.
+    pub fn release_slowly(&self, time: Duration) {
+        self.inner.lock().unwrap().release_takes = time;
+    }
+
+    /// Never answers again, as a disk that hangs.
+    pub fn hang(&self) {
+        self.crashed.send_replace(true);
+    }
+
+    /// Lets another process take over what is held here.
+    pub async fn take_over(&self) {
+        let leases = self.inner.lock().unwrap().leases.clone();
+        for lease in leases {
+            self.journal.release(&lease).await.unwrap();
+            self.journal.acquire(&lease.stream).await.unwrap();
+        }
     }
 
     /// Gives back what a process that died would have lost.
@@ -114,6 +147,12 @@ impl Journal for FaultyJournal {
         self.lives().await;
         let refusal = {
             let mut inner = self.inner.lock().unwrap();
+            let awaited = |record: &NewRecord| {
+                inner.refusal_from.as_ref().is_some_and(|(description, _)| *description == described(record))
+            };
+            if append.records().iter().any(awaited) {
+                inner.refusal = inner.refusal_from.take().map(|(_, error)| error);
+            }
             inner.refusal_once.take().or_else(|| inner.refusal.clone())
         };
         if let Some(error) = refusal {
@@ -174,11 +213,17 @@ impl Journal for FaultyJournal {
 
     async fn renew(&self, lease: &Lease) -> Result<()> {
         self.lives().await;
+        let refusal = self.inner.lock().unwrap().renewal_refusal.clone();
+        if let Some(error) = refusal {
+            return Err(error);
+        }
         self.journal.renew(lease).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<()> {
         self.lives().await;
+        let time = self.inner.lock().unwrap().release_takes;
+        tokio::time::sleep(time).await;
         self.journal.release(lease).await
     }
 
@@ -223,6 +268,7 @@ impl Journal for FaultyJournal {
     }
 
     async fn close(&self) {
+        self.lives().await;
         self.journal.close().await;
     }
 }

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use longhaul_agent::Session;
 use longhaul_protocol::{Outcome, SessionRecord};
 use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
 use serde_json::{Value, json};
 
-use crate::{heard, open, results, script, sound_records};
+use crate::{heard, open, results, script, sends, sound_records};
 
 fn exec(command: &str) -> Value {
     json!({"calls": [{"name": "exec", "arguments": {"command": command}}]})
@@ -24,14 +23,6 @@ async fn wait_for_file(place: &Place, name: &str) {
         assert!(Instant::now() < deadline, "{name} was never written");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-fn sends(
-    session: &Session,
-    text: &'static str,
-) -> tokio::task::JoinHandle<longhaul_agent::Result<longhaul_protocol::TurnEnded>> {
-    let session = session.clone();
-    tokio::spawn(async move { session.send(text).await })
 }
 
 /// K1: one JSON object; an exit code is a result, not an error.
@@ -111,7 +102,7 @@ async fn a_command_goes_on_while_no_runtime_lives_and_the_next_one_waits_for_it(
     assert_eq!((is_error, &object(&content)["output"]), (false, &json!("the end\n")));
 }
 
-/// An end that was asked for is not waited for: an idle runtime is gone at once, one with a command nearly so.
+/// T3, T12: orders work without anybody alive to take them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_that_waits_in_the_inbox_ends_what_a_runtime_left_open() {
     let place = Place::new();

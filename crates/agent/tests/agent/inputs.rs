@@ -1,9 +1,14 @@
 //! What is sent to a session: durable, never dropped, in the turn that it asked for.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longhaul_journal::Journal;
-use longhaul_protocol::{EventKind, Input, InputId, JoinMode, Outcome, SessionRecord};
+use async_trait::async_trait;
+use longhaul_journal::{Journal, SqliteJournal, resolve};
+use longhaul_model::{Answer, Model, Request};
+use longhaul_protocol::{
+    EventKind, Input, InputId, JoinMode, Outcome, SessionCreated, SessionRecord, StreamName,
+};
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn, records_of};
 use serde_json::json;
 
@@ -28,27 +33,105 @@ async fn a_turn_runs_from_an_input_to_its_answer() {
     sound_records(&place, &session).await;
 }
 
-/// T1: the input is on disk when `put` returns, before any model is asked.
+/// A model that looks at the disk when it is asked.
+struct Looking {
+    journal: Arc<SqliteJournal>,
+    seen: Mutex<Vec<Vec<String>>>,
+}
+
+#[async_trait]
+impl Model for Looking {
+    fn name(&self) -> &'static str {
+        "scripted/looking"
+    }
+
+    async fn ask(&self, request: Request) -> longhaul_model::Result<Box<dyn Answer>> {
+        let id = resolve(&*self.journal, "a").await.unwrap().id;
+        let records = records_of(&*self.journal, id).await;
+        self.seen.lock().unwrap().push(records.into_iter().map(|record| record.kind).collect());
+        script(&json!(["Done."])).ask(request).await
+    }
+}
+
+/// T1: the input is on disk when `put` returns, and taken on disk before any model is asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_is_durable_before_it_is_acknowledged_and_before_any_model_call() {
     let place = Place::new();
-    let model = Recording::new(script(&json!([{"text": "Done.", "wait_ms": 0}])));
+    let journal = place.journal().await;
+    let model = Arc::new(Looking { journal: journal.clone(), seen: Mutex::default() });
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
 
     let accepted = session.put(input("hello", JoinMode::Join), None).await.unwrap();
-    let events = collect_until(&mut watcher, ended_turn).await;
+    let on_disk = journal.head(&StreamName::inbox(session.id().unwrap())).await.unwrap().seq;
+    collect_until(&mut watcher, ended_turn).await;
 
-    assert_eq!(accepted.seq, 1);
-    let position =
-        |wanted: &dyn Fn(&EventKind) -> bool| events.iter().position(|event| wanted(&event.kind)).unwrap();
-    let accepted_at = position(&|kind| matches!(kind, EventKind::InputAccepted { input_seq: 1, .. }));
-
-    let taken = position(&|kind| matches!(kind, EventKind::InputTaken { .. }));
-    assert!(accepted_at < taken);
-    assert!(taken < position(&|kind| matches!(kind, EventKind::TextDelta { .. })));
+    assert_eq!((accepted.seq, on_disk), (1, 1));
+    let seen = model.seen.lock().unwrap().clone();
+    let expected = [
+        "session_created",
+        "epoch_started",
+        "input_taken",
+        "turn_started",
+        "step_started",
+        "attempt_started",
+    ];
+    assert_eq!(seen, [expected.map(str::to_owned).to_vec()]);
     runtime.shutdown().await.unwrap();
+}
+
+/// A session that another process has begun, with the folder that it works in, is a session like any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_was_begun_without_an_epoch_forgets_nothing() {
+    let place = Place::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let journal = place.journal().await;
+    let id = longhaul_journal::name_session(&*journal, "a").await.unwrap();
+    let created = SessionCreated {
+        id,
+        key: "a".to_owned(),
+        work_dir: Some(elsewhere.path().to_str().unwrap().to_owned()),
+        origin: None,
+        version: "1".to_owned(),
+    };
+    let created = SessionRecord::SessionCreated(created).encode();
+    journal.append(longhaul_journal::Append::to(&StreamName::session(id)).record(created)).await.unwrap();
+    let model = Recording::new(script(&json!(["One.", "Two."])));
+
+    for text in ["first", "second"] {
+        let runtime = open(&place, model.clone()).await;
+        runtime.session("a").await.unwrap().send(text).await.unwrap();
+        runtime.shutdown().await.unwrap();
+    }
+
+    let requests = model.requests();
+    assert_eq!(heard(&requests[1].items), ["first", "second"]);
+    assert!(requests[0].system.contains(elsewhere.path().to_str().unwrap()));
+}
+
+/// What was erased from an inbox before it was taken is passed over, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_was_erased_holds_up_nothing() {
+    let place = Place::new();
+    let journal = place.journal().await;
+    let id = longhaul_journal::name_session(&*journal, "a").await.unwrap();
+    for text in ["secret", "open"] {
+        let record = longhaul_protocol::InboxRecord::Input(input(text, JoinMode::Join)).encode();
+        longhaul_journal::put(&*journal, id, record).await.unwrap();
+    }
+    journal.erase(&[(StreamName::inbox(id), 1), (StreamName::inbox(id), 2)], "a secret").await.unwrap();
+    let model = Recording::new(script(&json!(["Never."])));
+    let runtime = open(&place, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+
+    runtime.start().await.unwrap();
+    while session.state().await.unwrap().inbox_through < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+
+    runtime.shutdown().await.unwrap();
+    assert_eq!(model.requests().len(), 0);
 }
 
 /// T1

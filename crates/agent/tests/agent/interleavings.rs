@@ -110,7 +110,7 @@ impl World {
 
     fn policy() -> Policy {
         let hash = Hash::of(b"x");
-        Policy { system: hash, tools: hash, steps: 40, reads: vec!["look".into()], not_saved: None }
+        Policy { system: hash, tools: hash, steps: 40, reads: vec!["look".into()], must_end: None }
     }
 
     /// One append of the driver; false if it rests.
@@ -172,7 +172,14 @@ impl World {
                     .collect();
                 let (number, text) = (turn.number, turn.text.clone());
                 let (outcome, limit, error) = (ending.outcome, ending.limit, ending.error);
-                facts.push(SessionRecord::TurnEnded(TurnEnded { turn: number, outcome, limit, text, error }));
+                facts.push(SessionRecord::TurnEnded(TurnEnded {
+                    turn: number,
+                    outcome,
+                    limit,
+                    text,
+                    error,
+                    inbox_through: None,
+                }));
                 steps.push(Step::Append(facts));
             }
             Action::Rest | Action::StartEpoch => {}

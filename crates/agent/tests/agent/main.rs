@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod bad_input;
+mod cancelling;
 mod commands;
 mod crash_table;
+mod endings;
 mod growth;
+mod handles;
 mod inputs;
 mod interleavings;
 mod many_sessions;
@@ -13,13 +16,15 @@ mod saving;
 mod tool_calls;
 mod watchers;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use longhaul_agent::{Parts, Runtime, Session};
-use longhaul_journal::Journal;
+use longhaul_journal::{Error, Journal};
 use longhaul_model::{Model, Scripted};
-use longhaul_protocol::{Event, EventKind, Item, Record, SessionRecord};
-use longhaul_testkit::{Place, broken_rules, records_of};
+use longhaul_protocol::{Event, EventKind, Item, Record, SessionRecord, TurnEnded};
+use longhaul_testkit::{FaultyJournal, Place, broken_rules, records_of};
 use longhaul_tools::Tool;
 
 #[test]
@@ -75,4 +80,33 @@ fn heard(items: &[Arc<Item>]) -> Vec<String> {
 /// The kinds of events, without those that are only shown.
 fn of_record(events: &[Event]) -> Vec<&EventKind> {
     events.iter().filter(|event| event.seq.is_some()).map(|event| &event.kind).collect()
+}
+
+/// Somebody sends something and waits for its outcome.
+fn sends(
+    session: &Session,
+    text: &'static str,
+) -> tokio::task::JoinHandle<longhaul_agent::Result<TurnEnded>> {
+    let session = session.clone();
+    tokio::spawn(async move { session.send(text).await })
+}
+
+/// A runtime with a journal that can be made to fail.
+async fn open_faulty(place: &Place, model: Arc<dyn Model>) -> (Runtime, Arc<FaultyJournal>) {
+    let journal = FaultyJournal::new(place.journal().await, None);
+    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
+    (Runtime::with_parts(place.config(), parts).await.unwrap(), journal)
+}
+
+/// Waits until something is so.
+async fn eventually<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn disk_full() -> Error {
+    Error::DiskFull { path: PathBuf::from("journal.db") }
 }

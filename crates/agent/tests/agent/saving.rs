@@ -1,37 +1,30 @@
 //! A disk that is full.
 
-use std::path::PathBuf;
-
-use longhaul_agent::{Error, Parts, Runtime};
+use longhaul_agent::Error;
 use longhaul_journal::Error as JournalError;
 use longhaul_protocol::{EventKind, Outcome, SessionRecord};
-use longhaul_testkit::{FaultyJournal, Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use serde_json::json;
 
-use crate::{script, sound_records};
+use crate::{disk_full, open_faulty, script, sends, sound_records};
 
 /// J5: the turn stops with that reason, the unsaved tail stays in memory and is saved later, whoever waits is told "not
 /// saved", and nothing that was acknowledged is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_stops_the_turn_and_what_happened_is_saved_when_there_is_room() {
     let place = Place::new();
-    let journal = FaultyJournal::new(place.journal().await, None);
     let recording = Recording::new(script(&json!([
         {"text": "I write.", "calls": [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}]},
         "Next.",
     ])));
     let (model, gate) = Gated::new(recording.clone());
-    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
-    let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+    let (runtime, journal) = open_faulty(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
-    let sending = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("go").await }
-    });
+    let sending = sends(&session, "go");
     gate.reached().await;
 
-    journal.refuse(Some(JournalError::DiskFull { path: PathBuf::from("journal.db") }));
+    journal.refuse(Some(disk_full()));
     gate.open();
     let told = sending.await.unwrap();
     let not_acknowledged = session.send("one more").await;
@@ -60,16 +53,11 @@ async fn a_full_disk_stops_the_turn_and_what_happened_is_saved_when_there_is_roo
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_the_journal_ends_the_turn_and_is_not_tried_again() {
     let place = Place::new();
-    let journal = FaultyJournal::new(place.journal().await, None);
     let recording = Recording::new(script(&json!(["One.", "Two."])));
     let (model, gate) = Gated::new(recording.clone());
-    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
-    let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+    let (runtime, journal) = open_faulty(&place, model).await;
     let session = runtime.session("a").await.unwrap();
-    let sending = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("go").await }
-    });
+    let sending = sends(&session, "go");
     gate.reached().await;
 
     journal.refuse_once(JournalError::TooLarge { what: "a record", bytes: 9, limit: 8 });
@@ -79,6 +67,65 @@ async fn what_does_not_fit_the_journal_ends_the_turn_and_is_not_tried_again() {
     assert_eq!(ended.outcome, Outcome::Failed);
     assert!(ended.error.unwrap().contains("a record"));
     assert_eq!(recording.requests().len(), 1);
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// J5: what was only announced when the disk was full is not done when there is room again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_could_not_be_recorded_in_time_is_not_run() {
+    let place = Place::new();
+    let recording = Recording::new(script(&json!([
+        {"calls": [{"name": "read_file", "arguments": {"path": "a"}}]},
+        {"calls": [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}]},
+        "Never.",
+    ])));
+    let (model, gate) = Gated::new(recording.clone());
+    let (runtime, journal) = open_faulty(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    let sending = sends(&session, "go");
+    gate.reached().await;
+    gate.open();
+    gate.reached().await;
+    journal.refuse_from("tool_started write_file", disk_full());
+    gate.open();
+    assert!(matches!(sending.await.unwrap(), Err(Error::NotSaved { .. })));
+
+    journal.refuse(None);
+    collect_until(&mut watcher, ended_turn).await;
+
+    assert!(!place.work().join("a").exists());
+    assert_eq!(recording.requests().len(), 2, "nobody is asked for what would not be used");
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// J5: neither a lease that can't be renewed for a moment nor an inbox that can't be taken from stops anything for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_full_for_a_while_stops_no_session_for_good() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&json!(["One.", "Two."])));
+    let (runtime, journal) = open_faulty(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    gate.reached().await;
+
+    journal.refuse_renewals(Some(disk_full()));
+    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+    journal.refuse_renewals(None);
+    gate.open();
+
+    assert_eq!(sending.await.unwrap().unwrap().text, "One.");
+    let mut watcher = session.watch();
+    journal.refuse_from("input_taken", disk_full());
+    let told = sends(&session, "again").await.unwrap();
+    assert!(matches!(told, Err(Error::NotSaved { .. })), "{told:?}");
+    journal.refuse(None);
+    gate.open();
+    let ended = collect_until(&mut watcher, ended_turn).await;
+    let EventKind::TurnEnded { text, .. } = &ended.last().unwrap().kind else { panic!() };
+    assert_eq!(text, "Two.", "an input that was accepted is run");
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
 }

@@ -25,8 +25,10 @@ pub(crate) enum Does {
     /// Waits until so many calls of it run at once.
     Meet(Arc<Barrier>),
     Panic,
+    PanicSynchronously,
     PanicAtOnce,
     Hang,
+    HangAtOnce,
     Count(Arc<AtomicUsize>),
     Say(String),
 }
@@ -47,21 +49,30 @@ impl Tool for Odd {
 
     async fn prepare(&self, _call: &Call) -> Result<Prepared, Finished> {
         let does = self.does.clone();
-        if matches!(does, Does::PanicAtOnce) {
-            panic!("as it should");
+        match does {
+            Does::PanicAtOnce => panic!("as it should"),
+            Does::HangAtOnce => std::future::pending().await,
+            _ => {}
         }
-        Ok(Prepared::new(move |_stop| async move {
-            match does {
-                Does::Meet(barrier) => {
-                    barrier.wait().await;
-                    Finished::ok("met")
-                }
-                Does::Panic | Does::PanicAtOnce => panic!("as it should"),
-                Does::Hang => std::future::pending().await,
-                Does::Count(count) => Finished::ok(count.fetch_add(1, Ordering::SeqCst).to_string()),
-                Does::Say(text) => Finished::ok(text),
-            }
+        Ok(Prepared::new(move |_stop| {
+            assert!(!matches!(does, Does::PanicSynchronously), "as it should");
+            run(does)
         }))
+    }
+}
+
+async fn run(does: Does) -> Finished {
+    match does {
+        Does::Meet(barrier) => {
+            barrier.wait().await;
+            Finished::ok("met")
+        }
+        Does::Count(count) => Finished::ok(count.fetch_add(1, Ordering::SeqCst).to_string()),
+        Does::Say(text) => Finished::ok(text),
+        Does::Hang => std::future::pending().await,
+        Does::Panic | Does::PanicSynchronously | Does::PanicAtOnce | Does::HangAtOnce => {
+            panic!("as it should")
+        }
     }
 }
 

@@ -1,0 +1,127 @@
+//! How a worker records what happened. Everything that it does passes through [`Worker::commit`], so what watchers see, what
+//! the state says and what is on disk are always the same.
+
+use std::time::Duration;
+
+use longhaul_journal::{Append, Blob, Error as JournalError, Page};
+use longhaul_protocol::{EventKind, Record, SessionRecord, StreamName, ToolFinished, TurnEnded};
+
+use crate::Error;
+use crate::decide::Ending;
+use crate::events::event_of;
+use crate::shared::Awaited;
+use crate::worker::{Step, Stopped, Worker};
+
+/// The first wait before what could not be saved is tried again; it doubles.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
+
+impl Worker {
+    /// Appends what happened. When this returns it is on disk, in the state, and shown to every watcher. Where that took
+    /// more than one try, the turn must end (`policy.must_end`): nothing new may be done before it has.
+    pub(crate) async fn commit(&mut self, facts: Vec<SessionRecord>, blobs: Vec<Blob>) -> Step<()> {
+        if facts.is_empty() {
+            return Ok(());
+        }
+        let mut append = Append::under(&self.lease).expecting(self.state.head);
+        append = facts.iter().fold(append, |append, fact| append.record(fact.encode()));
+        append = blobs.into_iter().fold(append, Append::blob);
+        let records = match self.runtime.journal.append(append.clone()).await {
+            Ok(records) => records,
+            Err(error) if error.may_pass() => self.save_later(append, facts.len(), &error).await?,
+            Err(error) => return Err(error.into()),
+        };
+        for record in &records {
+            self.fold(record)?;
+        }
+        Ok(())
+    }
+
+    /// The journal refuses: everybody is told, what happened is kept here and tried again, and the turn will end.
+    async fn save_later(&mut self, append: Append, count: usize, error: &JournalError) -> Step<Vec<Record>> {
+        let said = error.to_string();
+        let reason = said.strip_prefix("not saved: ").unwrap_or(&said).to_owned();
+        self.policy.must_end = Some(format!("what happened could not be saved for a while: {reason}"));
+        let warning =
+            EventKind::Warning { code: "not_saved".to_owned(), text: format!("not saved: {reason}") };
+        self.show(warning);
+        self.shared.trouble(&Error::NotSaved { reason });
+        let mut wait = FIRST_RETRY;
+        loop {
+            tokio::select! {
+                _ = self.suspend.wait_for(|suspended| *suspended) => return Err(Stopped::Suspended),
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_RETRY),
+            }
+            match self.runtime.journal.append(append.clone()).await {
+                Ok(records) => return Ok(records),
+                Err(error) if error.may_pass() => {}
+                // It was there after all: the refusal came after the commit.
+                Err(JournalError::Conflict { .. }) => {
+                    let page = Page { records: count, ..Page::default() };
+                    let stream = StreamName::session(self.id);
+                    return Ok(self.runtime.journal.read(&stream, self.state.head + 1, page).await?);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn fold(&mut self, record: &Record) -> Step<()> {
+        let event = event_of(&self.state, &self.shared.key, record);
+        let unreadable = |reason| Stopped::Failed(Error::Unreadable { key: self.shared.key.clone(), reason });
+        let fact = SessionRecord::decode(record).map_err(unreadable)?;
+        // Whoever joins from here on gets the message and not the text so far.
+        if matches!(fact, SessionRecord::AttemptEnded(_)) {
+            self.shared.hub.end();
+        }
+        self.state.apply(record).map_err(unreadable)?;
+        if let Some(event) = &event {
+            self.shared.show(event);
+        }
+        match &fact {
+            SessionRecord::AttemptStarted(started) => {
+                let turn = self.state.turn.as_ref().map(|turn| turn.number);
+                self.shared.hub.begin(started.attempt, &self.shared.live(turn, EventKind::StepStarted));
+            }
+            SessionRecord::InputTaken(input) => self.shared.taken(Awaited::Input(input.id)),
+            SessionRecord::OrderTaken(order) => {
+                self.shared.taken(Awaited::Order(order.order.id));
+                if self.state.turn.is_none() && self.state.waiting.is_empty() {
+                    self.shared.settled(None, &self.state);
+                }
+            }
+            SessionRecord::TurnEnded(ended) => self.shared.settled(Some(ended), &self.state),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the turn, after what else has to be recorded. Calls that have no result get one that says so.
+    pub(crate) async fn end_turn(&mut self, mut facts: Vec<SessionRecord>, ending: Ending) -> Step<()> {
+        let Some(turn) = &self.state.turn else { return Ok(()) };
+        let waiting = turn.calls.iter().filter(|call| call.result.is_none());
+        facts.extend(waiting.map(|call| {
+            let content = match call.started {
+                None => "not run: the turn had ended before",
+                Some(_) => "unknown: the turn ended before its result could be recorded",
+            };
+            let result = ToolFinished::new(call.id, &call.name, content);
+            SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
+        }));
+        let Ending { outcome, limit, error } = ending;
+        let (turn, text) = (turn.number, turn.text.clone());
+        // With this a later look at the session's last record shows that there is nothing to do.
+        let inbox_through = self.state.waiting.is_empty().then_some(self.state.inbox_through);
+        let ended = TurnEnded { turn, outcome, limit, text, error, inbox_through };
+        facts.push(SessionRecord::TurnEnded(ended));
+        self.commit(facts, vec![]).await?;
+        self.policy.must_end = None;
+        Ok(())
+    }
+
+    /// Shows something that is not recorded.
+    pub(crate) fn show(&self, kind: EventKind) {
+        let turn = self.state.turn.as_ref().map(|turn| turn.number);
+        self.shared.show(&self.shared.live(turn, kind));
+    }
+}

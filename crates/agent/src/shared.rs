@@ -1,0 +1,198 @@
+//! What the handles of a session, its worker and the runtime share: who waits for what, and whether a worker is there.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use longhaul_journal::name_session;
+use longhaul_protocol::{Event, EventKind, InputId, OrderId, SessionId, TurnEnded};
+use tokio::sync::{Notify, OnceCell, oneshot};
+
+use crate::clock::now;
+use crate::runtime::{Inner, lock};
+use crate::state::State;
+use crate::watch::Hub;
+use crate::{Error, Result, worker};
+
+pub(crate) struct Shared {
+    pub(crate) key: String,
+    /// Known once the session was first used: looking at a key stores nothing.
+    pub(crate) id: OnceCell<SessionId>,
+    pub(crate) hub: Hub,
+    /// Those who watch all sessions.
+    everybody: Arc<Hub>,
+    /// Something may be in the inbox.
+    pub(crate) came: Notify,
+    /// Held while something is put into the inbox, and while it is looked at.
+    pub(crate) accepting: tokio::sync::Mutex<()>,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Default)]
+struct Slot {
+    worker: Presence,
+    /// Something came that the worker has not looked for yet.
+    news: bool,
+    awaiting_worker: Vec<oneshot::Sender<Result<()>>>,
+    waiters: Vec<Waiter>,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum Presence {
+    #[default]
+    Absent,
+    Coming,
+    Here,
+}
+
+struct Waiter {
+    what: Awaited,
+    taken: bool,
+    tell: oneshot::Sender<Result<Option<TurnEnded>>>,
+}
+
+/// What somebody waits for the outcome of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    Input(InputId),
+    Order(OrderId),
+}
+
+impl Shared {
+    pub(crate) fn new(key: &str, id: Option<SessionId>, everybody: Arc<Hub>) -> Self {
+        Self {
+            key: key.to_owned(),
+            id: OnceCell::new_with(id),
+            hub: Hub::default(),
+            everybody,
+            came: Notify::new(),
+            accepting: tokio::sync::Mutex::default(),
+            slot: Mutex::default(),
+        }
+    }
+
+    /// Shows an event to all who watch this session, and to those who watch all of them.
+    pub(crate) fn show(&self, event: &Event) {
+        self.hub.show(event);
+        self.everybody.show(event);
+    }
+
+    /// An event that is only shown.
+    pub(crate) fn live(&self, turn: Option<u64>, kind: EventKind) -> Event {
+        Event { seq: None, at: now(), session: self.key.clone(), turn, kind }
+    }
+
+    /// The session's id; from here on the key leads to it.
+    pub(crate) async fn named(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<SessionId> {
+        let id = self.id.get_or_try_init(|| name_session(&*runtime.journal, &self.key)).await?;
+        runtime.remember(*id, self);
+        Ok(*id)
+    }
+
+    /// Sees to it that a worker looks at the inbox.
+    pub(crate) fn wake(self: &Arc<Self>, runtime: &Arc<Inner>) {
+        let mut slot = self.slot();
+        slot.news = true;
+        match slot.worker {
+            Presence::Absent => {
+                slot.worker = Presence::Coming;
+                drop(slot);
+                if !runtime.spawn(worker::run(runtime.clone(), self.clone())) {
+                    self.left(&Error::Suspended);
+                }
+            }
+            Presence::Coming | Presence::Here => self.came.notify_one(),
+        }
+    }
+
+    /// Wakes the worker and waits until it holds the session.
+    pub(crate) async fn awake(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<()> {
+        self.named(runtime).await?;
+        let (tell, told) = oneshot::channel();
+        {
+            let mut slot = self.slot();
+            if slot.worker == Presence::Here {
+                return Ok(());
+            }
+            slot.awaiting_worker.push(tell);
+        }
+        self.wake(runtime);
+        told.await.unwrap_or(Err(Error::Suspended))
+    }
+
+    pub(crate) fn has_worker(&self) -> bool {
+        self.slot().worker != Presence::Absent
+    }
+
+    /// The worker is here.
+    pub(crate) fn arrived(&self) {
+        let mut slot = self.slot();
+        slot.worker = Presence::Here;
+        for tell in slot.awaiting_worker.drain(..) {
+            let _ = tell.send(Ok(()));
+        }
+    }
+
+    /// The worker is about to look at the inbox.
+    pub(crate) fn looking(&self) {
+        self.slot().news = false;
+    }
+
+    /// The worker would leave; it must not, if something came after it last looked.
+    pub(crate) fn may_leave(&self) -> bool {
+        let mut slot = self.slot();
+        slot.worker = if slot.news { Presence::Coming } else { Presence::Absent };
+        !slot.news
+    }
+
+    /// The worker has left; whoever waits is told why.
+    pub(crate) fn left(&self, why: &Error) {
+        let (sleepers, waiters) = {
+            let mut slot = self.slot();
+            slot.worker = Presence::Absent;
+            (std::mem::take(&mut slot.awaiting_worker), std::mem::take(&mut slot.waiters))
+        };
+        for tell in sleepers {
+            let _ = tell.send(Err(why.clone()));
+        }
+        for waiter in waiters {
+            let _ = waiter.tell.send(Err(why.clone()));
+        }
+    }
+
+    /// The outcome of what will be put into the inbox.
+    pub(crate) fn wait_for(&self, what: Awaited) -> oneshot::Receiver<Result<Option<TurnEnded>>> {
+        let (tell, told) = oneshot::channel();
+        let mut slot = self.slot();
+        slot.waiters.retain(|waiter| !waiter.tell.is_closed());
+        slot.waiters.push(Waiter { what, taken: false, tell });
+        told
+    }
+
+    /// What somebody waits for was taken from the inbox.
+    pub(crate) fn taken(&self, what: Awaited) {
+        for waiter in self.slot().waiters.iter_mut().filter(|waiter| waiter.what == what) {
+            waiter.taken = true;
+        }
+    }
+
+    /// Tells the outcome to those whose input or order was taken and does not wait for a later turn.
+    pub(crate) fn settled(&self, ended: Option<&TurnEnded>, state: &State) {
+        let later = |what: Awaited| state.waiting.iter().any(|input| what == Awaited::Input(input.id));
+        self.tell(|waiter| waiter.taken && !later(waiter.what), || Ok(ended.cloned()));
+    }
+
+    /// Tells everybody who waits that something is wrong.
+    pub(crate) fn trouble(&self, error: &Error) {
+        self.tell(|_| true, || Err(error.clone()));
+    }
+
+    fn tell(&self, whom: impl Fn(&Waiter) -> bool, what: impl Fn() -> Result<Option<TurnEnded>>) {
+        let told: Vec<Waiter> = self.slot().waiters.extract_if(.., |waiter| whom(waiter)).collect();
+        for waiter in told {
+            let _ = waiter.tell.send(what());
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        lock(&self.slot)
+    }
+}

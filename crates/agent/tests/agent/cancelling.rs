@@ -1,0 +1,152 @@
+//! Cancel at odd moments: it is quick whatever is going on, and it means what was sent before it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longhaul_agent::{Config, Parts, Runtime};
+use longhaul_journal::{name_session, put};
+use longhaul_protocol::{
+    Effect, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Outcome, SessionRecord,
+};
+use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_tools::Tool;
+use serde_json::json;
+
+use crate::tool_calls::{Does, Odd};
+use crate::{eventually, open, results, script, sends, sound_records};
+
+async fn with_tools(place: &Place, answers: &serde_json::Value, tools: Vec<Arc<dyn Tool>>) -> Runtime {
+    let parts = Parts { model: Some(Recording::new(script(answers))), tools, ..Parts::default() };
+    Runtime::with_parts(place.config(), parts).await.unwrap()
+}
+
+/// T10: while a tool is asked what it would do, while several run side by side, and while one runs that heeds nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_does_not_wait_for_a_tool_that_hangs() {
+    let cases = [
+        (Effect::Read, Does::HangAtOnce, "stopped"),
+        (Effect::Unknown, Does::HangAtOnce, "stopped"),
+        (Effect::Read, Does::Hang, "stopped"),
+        (Effect::Unknown, Does::Hang, "unknown"),
+    ];
+    for (effect, does, word) in cases {
+        let place = Place::new();
+        let call = json!({"name": "odd", "arguments": {}});
+        let answers = json!([{"calls": [call, call, call]}, "Never."]);
+        let runtime = with_tools(&place, &answers, vec![Odd::new("odd", effect, does)]).await;
+        let session = runtime.session("a").await.unwrap();
+        let sending = sends(&session, "go");
+        eventually("the answer has come", || async {
+            session.state().await.unwrap().turn.is_some_and(|turn| !turn.calls.is_empty())
+        })
+        .await;
+
+        let asked = Instant::now();
+        let ended = session.cancel().await.unwrap().unwrap();
+
+        assert!(asked.elapsed() < Duration::from_secs(20), "{word}: {:?}", asked.elapsed());
+        assert_eq!(
+            (ended.outcome, sending.await.unwrap().unwrap().outcome),
+            (Outcome::Cancelled, Outcome::Cancelled)
+        );
+        runtime.shutdown().await.unwrap();
+        let results = results(&sound_records(&place, &session).await);
+        assert!(results[0].2.starts_with(word), "{results:?}");
+        assert_eq!(results.len(), 3, "every call has its result");
+    }
+}
+
+/// T3, T10: a cancel means what was sent before it and nothing that is sent after it, also when all of it is taken at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
+    let place = Place::new();
+    let journal = place.journal().await;
+    for (key, texts) in [("cancelled", vec!["one"]), ("both", vec!["one", "two"])] {
+        let id = name_session(&*journal, key).await.unwrap();
+        for (place, text) in texts.into_iter().enumerate() {
+            let input =
+                Input { id: InputId::generate(), text: text.into(), images: vec![], mode: JoinMode::Join };
+            put(&*journal, id, InboxRecord::Input(input).encode()).await.unwrap();
+            if place == 0 {
+                let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
+                put(&*journal, id, InboxRecord::Order(order).encode()).await.unwrap();
+            }
+        }
+    }
+    let model = Recording::new(script(&json!(["Answered."])));
+    let runtime = open(&place, model.clone()).await;
+    let mut watcher = runtime.watch();
+
+    runtime.start().await.unwrap();
+    let mut events = collect_until(&mut watcher, ended_turn).await;
+    events.extend(collect_until(&mut watcher, ended_turn).await);
+
+    let outcome = |key: &str| {
+        let ends = events.iter().filter(|event| event.session == key);
+        ends.filter_map(|event| match &event.kind {
+            longhaul_protocol::EventKind::TurnEnded { outcome, .. } => Some(*outcome),
+            _ => None,
+        })
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(outcome("cancelled"), [Outcome::Cancelled]);
+    assert_eq!(outcome("both"), [Outcome::Completed], "what came after the cancel is answered");
+    assert_eq!(model.requests().len(), 1, "nobody was asked about what is cancelled");
+    runtime.shutdown().await.unwrap();
+}
+
+/// T3: orders work from any process, or runtime.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_another_runtime_runs_can_be_cancelled() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&json!(["Never."])));
+    let holder = open(&place, model).await;
+    let visitor = open(&place, Recording::new(script(&json!([])))).await;
+    let sending = sends(&holder.session("a").await.unwrap(), "go");
+    gate.reached().await;
+
+    let cancelled = visitor.session("a").await.unwrap().cancel().await.unwrap();
+
+    assert_eq!(cancelled, Some(sending.await.unwrap().unwrap()));
+    assert_eq!(cancelled.unwrap().outcome, Outcome::Cancelled);
+    visitor.shutdown().await.unwrap();
+    holder.shutdown().await.unwrap();
+}
+
+/// T7: whatever a tool does before its first await is its own business, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_panics_before_it_waits_for_anything_is_an_error_result() {
+    let place = Place::new();
+    let answers = json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Done."]);
+    let runtime =
+        with_tools(&place, &answers, vec![Odd::new("odd", Effect::Read, Does::PanicSynchronously)]).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("go").await.unwrap();
+
+    assert_eq!(ended.text, "Done.");
+    runtime.shutdown().await.unwrap();
+    assert!(results(&sound_records(&place, &session).await)[0].2.contains("panicked"));
+}
+
+/// T7: a tool that is asked has its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_does_not_say_what_it_would_do_is_given_up() {
+    let place = Place::new();
+    let config = Config { tool_time: Duration::from_millis(50), ..place.config() };
+    let model = Recording::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Done."])));
+    let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, Does::HangAtOnce)];
+    let parts = Parts { model: Some(model), tools, ..Parts::default() };
+    let runtime = Runtime::with_parts(config, parts).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+
+    session.send("go").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    assert_eq!(results(&records)[0].2, "not run: the tool took too long");
+    let started = records
+        .iter()
+        .any(|record| matches!(SessionRecord::decode(record), Ok(SessionRecord::ToolStarted(_))));
+    assert!(!started);
+}

@@ -1,0 +1,149 @@
+//! Sessions as programs hold them: handles and watchers may come and go, and a session may leave memory, and nobody notices.
+
+use std::time::Duration;
+
+use longhaul_agent::{Config, Error, Runtime};
+use longhaul_journal::Journal;
+use longhaul_protocol::{EventKind, Input, InputId, JoinMode, Outcome, StreamName};
+use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
+use serde_json::json;
+
+use crate::{eventually, open, open_faulty, script, sends, sound_records};
+
+fn answers(count: usize) -> serde_json::Value {
+    json!((0..count).map(|number| format!("Answer {number}.")).collect::<Vec<_>>())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handles_that_go_leave_the_others_as_they_are() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&answers(3)))).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    drop(session.clone());
+    drop(runtime.session("a").await.unwrap());
+
+    let again = runtime.session("a").await.unwrap();
+    again.send("one").await.unwrap();
+    session.send("two").await.unwrap();
+
+    let mut ended = 0;
+    while let Some(longhaul_agent::Watched::Event(event)) = watcher.try_next() {
+        ended += usize::from(ended_turn(&event.kind));
+    }
+    assert_eq!(ended, 2, "there is one session, whoever holds it");
+    runtime.shutdown().await.unwrap();
+}
+
+/// T14: whoever watches needs no handle.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_without_a_handle_sees_everything_up_to_the_end() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&answers(1)))).await;
+    let mut watcher = runtime.session("a").await.unwrap().watch();
+
+    runtime.session("a").await.unwrap().send("one").await.unwrap();
+    collect_until(&mut watcher, ended_turn).await;
+    runtime.shutdown().await.unwrap();
+
+    assert_eq!(watcher.next().await, None);
+}
+
+/// A session that rests gives everything back, and comes again as if it had never gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_rests_leaves_memory_and_comes_back() {
+    let place = Place::new();
+    let config = Config { rest_time: Duration::from_millis(20), ..place.config() };
+    let model = Recording::new(script(&answers(8)));
+    let runtime = Runtime::with_model(config, model.clone()).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    let journal = place.journal().await;
+
+    for number in 0..4 {
+        session.send(format!("input {number}")).await.unwrap();
+        let stream = StreamName::session(session.id().unwrap());
+        eventually("the lease is given back", || async { journal.holder(&stream).await.unwrap().is_none() })
+            .await;
+    }
+
+    assert_eq!(crate::heard(&model.requests()[3].items).len(), 4, "nothing is forgotten");
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// Whatever comes at the moment of leaving is run.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_while_a_session_leaves_is_not_lost() {
+    let place = Place::new();
+    let (runtime, journal) = {
+        let journal = longhaul_testkit::FaultyJournal::new(place.journal().await, None);
+        let config = Config { rest_time: Duration::from_millis(20), ..place.config() };
+        let parts = longhaul_agent::Parts {
+            model: Some(Recording::new(script(&answers(40)))),
+            journal: Some(journal.clone()),
+            ..Default::default()
+        };
+        (Runtime::with_parts(config, parts).await.unwrap(), journal)
+    };
+    journal.release_slowly(Duration::from_millis(60));
+    let session = runtime.session("a").await.unwrap();
+
+    for pause in 0..20 {
+        let ended = session.send("hello").await.unwrap();
+        assert_eq!(ended.outcome, Outcome::Completed);
+        tokio::time::sleep(Duration::from_millis(5 * pause)).await;
+    }
+
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// T14: what is taken was accepted first, however busy the session is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_is_shown_as_accepted_before_it_is_shown_as_taken() {
+    let place = Place::in_memory();
+    let runtime = open(&place, Recording::new(script(&answers(200)))).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    for _ in 0..60 {
+        let (id, text) = (InputId::generate(), "x".to_owned());
+        let input = Input { id, text, images: vec![], mode: JoinMode::After };
+        session.put(input, None).await.unwrap();
+    }
+    eventually("all is taken", || async { session.state().await.unwrap().inbox_through == 60 }).await;
+    runtime.shutdown().await.unwrap();
+
+    let mut accepted = std::collections::HashSet::new();
+    while let Some(longhaul_agent::Watched::Event(event)) = watcher.try_next() {
+        match event.kind {
+            EventKind::InputAccepted { id, .. } => drop(accepted.insert(id)),
+            EventKind::InputTaken { id } => assert!(accepted.contains(&id), "taken before it was accepted"),
+            _ => {}
+        }
+    }
+    assert_eq!(accepted.len(), 60);
+}
+
+/// J2, J7: a session that another process took over is let go of, and whoever waits or watches is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_was_taken_over_is_let_go_of() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&answers(2)));
+    let (runtime, journal) = open_faulty(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    let sending = sends(&session, "go");
+    gate.reached().await;
+
+    journal.take_over().await;
+    gate.open();
+    let told = sending.await.unwrap();
+    let stopped =
+        |kind: &EventKind| matches!(kind, EventKind::Warning { code, .. } if code == "session_stopped");
+    collect_until(&mut watcher, stopped).await;
+
+    assert!(matches!(told, Err(Error::Journal(longhaul_journal::Error::Fenced { .. }))), "{told:?}");
+    assert_eq!(session.watch().try_next(), None, "no text of an answer that is not ours");
+    runtime.shutdown().await.unwrap();
+}
