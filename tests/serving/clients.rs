@@ -62,7 +62,12 @@ fn what_is_sent_while_nobody_serves_is_run_later_and_the_same_key_is_one_input()
     let desk = Desk::new(&json!(["Hello.", "Never."]));
     let first = desk.run(&["send", "-s", "a", "--key", "k", "--json", "hello"]);
     let second = desk.run(&["send", "-s", "a", "--key", "k", "--json", "hello"]);
-    assert_eq!(first.stdout, second.stdout);
+    let accepted = |output: &std::process::Output| {
+        let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (object["id"].clone(), object["input_seq"].clone(), object["new"] == true)
+    };
+    let (one, other) = (accepted(&first), accepted(&second));
+    assert_eq!((&one.0, &one.1, one.2, other.2), (&other.0, &other.1, true, false));
     assert!(said(&first).contains("no runtime is running"), "{}", said(&first));
 
     let serving = desk.serve();
@@ -144,6 +149,8 @@ fn bad_usage_is_told_with_the_next_step() {
     refused(&["--model", "scripted/none.json", "serve", "--no-http"], "none.json");
     refused(&["--work-dir", "/nowhere", "serve", "--no-http"], "/nowhere");
     refused(&["send", "-s", "a", " "], "empty");
+    refused(&["send", "-s", "a\u{1b}[2J", "hello"], "control");
+    refused(&["send", "-s", " ", "hello"], "empty");
     refused(&["send", "hello"], "--session");
     refused(&["cancel", "-s", "nobody"], "nobody");
     std::fs::create_dir_all(desk.home()).unwrap();

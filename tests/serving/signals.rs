@@ -97,3 +97,24 @@ fn a_server_whose_output_nobody_reads_works_and_ends() {
     assert_eq!(status.code(), Some(143));
     assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
 }
+
+/// S1: a terminal that is gone, for words to people as well, is no reason not to save what was on its way.
+#[test]
+fn a_lost_terminal_suspends() {
+    let desk = Desk::new(&json!([{"text": "one two three four", "piece_ms": 100}]));
+    desk.send("go");
+    let mut command = desk.command(&["serve", "--no-http"]);
+    let mut serving = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop((serving.stdout.take(), serving.stderr.take()));
+    eventually("the answer has begun", || {
+        desk.home().exists() && desk.records().iter().any(|record| record.kind == "attempt_started")
+    });
+    std::thread::sleep(Duration::from_millis(150));
+
+    kill_process(Pid::from_child(&serving), Signal::HUP).unwrap();
+    let status = serving.wait().unwrap();
+
+    assert_eq!(status.code(), Some(129));
+    let last = desk.sound_records().pop().unwrap().kind;
+    assert_eq!(last, "checkpoint", "the text so far is saved");
+}

@@ -127,7 +127,7 @@ impl Default for ExecSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitSettings {
-    /// Steps.
+    /// Steps; 0 for no limit.
     pub steps: u64,
 }
 
@@ -181,7 +181,17 @@ impl Config {
     fn with_toml(self, text: &str, origin: &str) -> Result<Self> {
         let said = |error: toml::de::Error| bad(origin, error.to_string().trim_end());
         let table = without_later_keys(text.parse().map_err(said)?);
-        Ok(Self { settings: table.try_into().map_err(said)?, ..self })
+        let settings: Settings = table.try_into().map_err(said)?;
+        let ScopeConfig { allow, deny } = &settings.scope;
+        let targets = allow.iter().map(|rule| &rule.target).chain(deny.iter().map(|rule| &rule.target));
+        // One that matched nothing would leave open what it was meant to close.
+        if let Some(pattern) = targets.into_iter().find(|target| target.contains(['*', '?', '['])) {
+            return Err(bad(
+                origin,
+                &format!("scope: {pattern:?} is a pattern; a target is a folder or a file"),
+            ));
+        }
+        Ok(Self { settings, ..self })
     }
 
     /// The same, with another folder for new sessions.

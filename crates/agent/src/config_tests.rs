@@ -31,3 +31,15 @@ fn scopes_are_read_as_they_are_written() {
         (1, "secret")
     );
 }
+
+/// P1: a rule that can't be kept is refused, not passed over.
+#[test]
+fn a_pattern_is_no_target() {
+    let error =
+        Config::at("/home").with_toml("[[scope.deny]]\ntarget = \"**/.env\"\n", "config.toml").unwrap_err();
+
+    assert_eq!(
+        error.to_string(),
+        "config.toml: scope: \"**/.env\" is a pattern; a target is a folder or a file"
+    );
+}

@@ -98,7 +98,10 @@ impl Equipment {
         Policy {
             system: self.system.reference.hash,
             tools: self.tools.content.reference.hash,
-            steps: runtime.config.settings.limits.steps,
+            steps: match runtime.config.settings.limits.steps {
+                0 => u64::MAX,
+                steps => steps,
+            },
             reads: reads.collect(),
             must_end: None,
         }

@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use longhaul_journal::Holder;
 use longhaul_protocol::DecodeError;
@@ -42,6 +43,17 @@ pub enum Error {
         /// The process.
         holder: Box<Holder>,
     },
+    /// Another process took the session over while this one was at it.
+    #[error("{key} was taken over{by}; it goes on there")]
+    TakenOver {
+        /// The session.
+        key: String,
+        /// By whom, if that is known, as ` by …`.
+        by: String,
+    },
+    /// Commands can't be kept in this home.
+    #[error(transparent)]
+    Keeper(Arc<longhaul_keeper::Error>),
     /// A record says something that this version doesn't understand.
     #[error("{key} can't be opened: {reason}; a newer version may read it")]
     Unreadable {

@@ -58,15 +58,17 @@ pub(crate) fn read(
 fn lines(text: &str, asked: &Asked) -> String {
     let from = asked.offset.unwrap_or(1).max(1);
     let limit = asked.limit.unwrap_or(USUAL_LINES).max(1);
+    let all = text.lines().count();
+    if from > all {
+        return format!("[there is no line {from}: it has {all} lines]");
+    }
     let shown: Vec<&str> = text.lines().skip(from - 1).take(limit).collect();
     let through = from - 1 + shown.len();
-    let all = text.lines().count();
-    let more = if through < all {
-        format!("\n[lines {from} to {through} of {all}; go on with offset {}]", through + 1)
-    } else {
-        String::new()
-    };
-    shown.join("\n") + &more
+    let mut part = shown.join("\n");
+    if through < all {
+        part += &format!("\n[lines {from} to {through} of {all}; go on with offset {}]", through + 1);
+    }
+    part
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use longhaul_journal::{Home, Journal, Ring, SqliteJournal};
+use longhaul_journal::{Holder, Home, Journal, Ring, SqliteJournal};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_model::Model;
-use longhaul_protocol::SessionId;
+use longhaul_protocol::{SessionId, StreamName};
 use longhaul_tools::Tool;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -146,6 +146,13 @@ impl Runtime {
         Ok(Session { runtime: self.0.clone(), shared: self.0.shared(key, known) })
     }
 
+    /// The other process that looks after the sessions of this home, if there is one: a runtime that is started stands by
+    /// until that one has gone.
+    pub async fn other_host(&self) -> Result<Option<Holder>> {
+        let holder = self.0.journal.holder(&StreamName::host()).await?;
+        Ok(holder.filter(|holder| *holder != Holder::this_process() && !holder.is_gone()))
+    }
+
     /// Sees what happens in all sessions from now on.
     pub fn watch(&self) -> Watcher {
         self.0.everybody.watch(self.0.everybody.clone())
@@ -181,7 +188,7 @@ fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
         Some(launcher) => launcher.clone(),
         None => Launcher::this_program().map_err(|error| said(error.to_string()))?,
     };
-    Tasks::at(&folder, launcher).map_err(|error| said(error.to_string()))
+    Tasks::at(&folder, launcher).map_err(|error| Error::Keeper(Arc::new(error)))
 }
 
 impl Inner {

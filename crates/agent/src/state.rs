@@ -146,6 +146,20 @@ impl State {
     }
 }
 
+impl Turn {
+    /// What was open when the runtime before this one ended, for people.
+    pub(crate) fn was_open(&self) -> String {
+        let open: Vec<&str> =
+            self.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
+        let what = match (&self.attempt, &open[..]) {
+            (Some(_), _) => "an answer was on its way".to_owned(),
+            (None, []) => "it was between two records".to_owned(),
+            (None, open) => format!("{} had started", open.join(", ")),
+        };
+        format!("turn {} was open, and goes on: {what}", self.number)
+    }
+}
+
 impl CallState {
     /// It may or may not be running: whoever recorded its start is gone, or is at it.
     pub fn is_open(&self) -> bool {

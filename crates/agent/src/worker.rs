@@ -86,6 +86,10 @@ pub(crate) async fn run(runtime: Arc<Inner>, shared: Arc<Shared>) {
             Ok(()) if shared.may_leave() => return,
             Ok(()) => continue,
             Err(Stopped::Suspended) => Error::Suspended,
+            Err(Stopped::Failed(Error::Journal(JournalError::Fenced { holder, .. }))) => {
+                let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
+                Error::TakenOver { key: shared.key.clone(), by }
+            }
             Err(Stopped::Failed(error)) => error,
         };
         // Whoever watches should know, also where nobody waits for an outcome.
@@ -111,6 +115,9 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>) -> Step<()> {
     let working = whole(&shared.key, async {
         let mut worker = Worker::new(runtime, shared, id, lease.clone()).await.map_err(Stopped::Failed)?;
         shared.arrived();
+        if let Some(turn) = &worker.state.turn {
+            worker.show(EventKind::Warning { code: "resumed".to_owned(), text: turn.was_open() });
+        }
         worker.work().await
     });
     let ended = working.await;

@@ -38,7 +38,7 @@ pub(crate) struct Choice {
     /// The model, as provider/model; scripted/FILE.json plays a file [default: $LONGHAUL_MODEL, else the config's].
     #[arg(long, value_name = "NAME", global = true)]
     model: Option<String>,
-    /// The folder that new sessions work in [default: this one].
+    /// The folder that new sessions work in [default: the one in which `longhaul serve` was started].
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) work_dir: Option<PathBuf>,
 }

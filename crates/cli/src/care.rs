@@ -194,6 +194,11 @@ pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Resul
         ))?;
     }
     line("Backups and exports that were made before still hold it.")?;
+    if let Some(tasks) =
+        place.existing()?.map(|home| home.folder().join("tasks")).filter(|tasks| tasks.exists())
+    {
+        line(format!("If it was a command or its output, so does its folder under {}.", tasks.display()))?;
+    }
     for kept in place.existing()?.map(|home| home.replaced_journals()).unwrap_or_default() {
         line(format!(
             "So may {}, which a restore has replaced: delete it if you don't need it.",

@@ -29,7 +29,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
     let folder = std::env::temp_dir().join(format!("longhaul-demo-{}", SessionId::generate()));
-    let outcome = play(&folder).await;
+    let outcome = tokio::select! {
+        outcome = play(&folder) => outcome,
+        // What it has started is ended with it, and its folder goes too.
+        _ = tokio::signal::ctrl_c() => Ok(exit::SIGNAL + 2),
+    };
     let home = folder.join("home").display().to_string();
     if options.keep {
         line(format!(
@@ -63,12 +67,12 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
 
     let mut first = stage.start().await?;
     let call = first.show_until_command().await?;
-    let output = stage.output_of(call)?;
-    output.wait_for(KILLED_AT, "         ").await?;
+    let mut output = stage.output_of(call)?;
+    output.wait_for(KILLED_AT).await?;
     let pid = first.kill().await?;
     line(format!("\n>>>      kill -9 {pid}. The runtime is dead, in the middle of the turn."))?;
     line(">>>      Its keeper holds the command, which goes on with nobody watching:\n")?;
-    output.wait_for(RESUMED_AT, "         ").await?;
+    output.wait_for(RESUMED_AT).await?;
 
     let mut second = stage.start().await?;
     line(format!(
@@ -133,7 +137,7 @@ impl Stage {
 
     fn output_of(&self, call: CallId) -> anyhow::Result<CommandOutput> {
         let tasks = Tasks::at(&self.home.join("tasks"), Launcher::this_program()?)?;
-        Ok(CommandOutput { tasks, id: call.into() })
+        Ok(CommandOutput { tasks, id: call.into(), shown: 0 })
     }
 }
 
@@ -157,6 +161,8 @@ fn script() -> Value {
 struct CommandOutput {
     tasks: Tasks,
     id: TaskId,
+    /// How many lines were shown.
+    shown: usize,
 }
 
 impl CommandOutput {
@@ -168,13 +174,12 @@ impl CommandOutput {
     }
 
     /// Shows what is printed until there are so many lines.
-    async fn wait_for(&self, enough: usize, indent: &str) -> anyhow::Result<()> {
+    async fn wait_for(&mut self, enough: usize) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        let mut shown = if enough == KILLED_AT { 0 } else { KILLED_AT };
-        while shown < enough {
-            for text in self.lines()?.iter().take(enough).skip(shown) {
-                line(format!("{indent}  │ {text}"))?;
-                shown += 1;
+        while self.shown < enough {
+            for text in self.lines()?.iter().take(enough).skip(self.shown) {
+                line(format!("           │ {text}"))?;
+                self.shown += 1;
             }
             anyhow::ensure!(Instant::now() < deadline, "the command prints nothing");
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -12,7 +12,7 @@ use longhaul_protocol::{
 use serde_json::json;
 
 use crate::arguments::{CancelOptions, Choice, Mode, Place, SendOptions};
-use crate::output::{in_words, json, line, note};
+use crate::output::{in_words, json, line, note, shortened};
 use crate::{BadUsage, exit};
 
 /// How long `cancel` waits for the end of the turn: a command is given two seconds before it is forced.
@@ -36,13 +36,14 @@ pub(crate) async fn send(place: &Place, choice: &Choice, options: SendOptions) -
         begin_in(&journal, session, &options.session, folder).await?;
     }
     let seq = put(&journal, session, record).await?;
-    let id = input_at(&journal, session, seq).await?.unwrap_or(id);
+    let accepted = input_at(&journal, session, seq).await?.unwrap_or(id);
+    let is_new = accepted == id;
     if options.json {
-        let accepted =
-            json!({"type": "input_accepted", "session": options.session, "input_seq": seq, "id": id});
+        let accepted = json!({"type": "input_accepted", "session": options.session, "input_seq": seq, "id": accepted, "new": is_new});
         json(&accepted)?;
     } else {
-        line(format!("accepted as {id}"))?;
+        let before = if is_new { "accepted" } else { "this key was accepted before," };
+        line(format!("{before} as {accepted}"))?;
     }
     if !somebody_runs_it(&journal, session).await? {
         note("no runtime is running; it is run when `longhaul serve --no-http` next is");
@@ -121,6 +122,7 @@ pub(crate) async fn cancel(place: &Place, options: &CancelOptions) -> anyhow::Re
     let session = resolve(&journal, key).await?.id;
     refuse_trashed(&journal, key).await?;
     let served = somebody_runs_it(&journal, session).await?;
+    let shown = shortened(key, 80);
     let cancelled = cancel_turn(&journal, session, if served { PATIENCE } else { Duration::ZERO }).await?;
     journal.close().await;
     let (turn, outcome) = match &cancelled {
@@ -134,20 +136,22 @@ pub(crate) async fn cancel(place: &Place, options: &CancelOptions) -> anyhow::Re
     match (cancelled, served) {
         (Cancelled::NotYet, true) => {
             note(format!(
-                "the order is in the inbox of {key}, but the turn has not ended after {PATIENCE:?}"
+                "the order is in the inbox of {shown}, but the turn has not ended after {PATIENCE:?}"
             ));
             return Ok(exit::FAILED);
         }
         (Cancelled::NotYet, false) => {
-            note("the order is in the inbox; no runtime is running, and the next one begins with it");
+            note(
+                "no runtime is running; the turn and its command are ended when `longhaul serve --no-http` next runs",
+            );
         }
         _ if options.json => {}
-        (Cancelled::NoTurn, _) => line(format!("no turn of {key} was running"))?,
+        (Cancelled::NoTurn, _) => line(format!("no turn of {shown} was running"))?,
         (Cancelled::Ended(ended), _) if ended.outcome == Outcome::Cancelled => {
-            line(format!("turn {} of {key} is cancelled", ended.turn))?;
+            line(format!("turn {} of {shown} is cancelled", ended.turn))?;
         }
         (Cancelled::Ended(ended), _) => {
-            line(format!("turn {} of {key} had ended by itself: {}", ended.turn, in_words(ended.outcome)))?;
+            line(format!("turn {} of {shown} had ended by itself: {}", ended.turn, in_words(ended.outcome)))?;
         }
     }
     Ok(exit::DONE)

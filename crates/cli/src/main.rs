@@ -100,7 +100,8 @@ fn code_of(error: &anyhow::Error) -> u8 {
             | Error::NoSuchSession { .. }
             | Error::SessionExists { .. }
             | Error::NoSuchRecord { .. }
-            | Error::TooLarge { .. },
+            | Error::TooLarge { .. }
+            | Error::BadKey { .. },
         ) => exit::BAD_USAGE,
         _ => exit::FAILED,
     }

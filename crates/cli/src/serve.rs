@@ -1,9 +1,10 @@
 //! `longhaul serve`: holds the sessions of a home until it is told to end.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use longhaul_agent::{Config, Runtime, Watched, Watcher};
-use longhaul_protocol::{Event, EventKind, Outcome};
+use longhaul_protocol::{Effect, Event, EventKind, Outcome};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -37,17 +38,25 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     let model = config.settings.model.name.clone();
     let runtime = Runtime::open(config).await?;
     let watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
+    let other = runtime.other_host().await?;
     runtime.start().await?;
     note(format!("serving {home} with {model}; Ctrl-C suspends"));
+    if let Some(other) = other {
+        note(format!("{other} serves this home already; this one stands by, and goes on when that one ends"));
+    }
     let number = ends.next().await;
-    note("suspending; what is open is resumed by the next `longhaul serve`");
+    note("suspending");
     tokio::select! {
         ended = runtime.shutdown() => ended?,
         // Whoever asks twice means it. What is on disk is on disk.
         _ = ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
     }
     // A reader that has gone or is slow is no reason to stay.
-    let _ = tokio::time::timeout(LAST_WORDS, watching).await;
+    if let Ok(Ok(Ok(open))) = tokio::time::timeout(LAST_WORDS, watching).await {
+        for (session, what) in open.0 {
+            note(format!("{session} goes on with the next `longhaul serve`{what}"));
+        }
+    }
     Ok(exit::SIGNAL + number)
 }
 
@@ -77,27 +86,58 @@ impl Ends {
     }
 }
 
-/// Prints what happens until the runtime has ended, or nobody reads it any more. Nothing else waits for the reader.
+/// The sessions of which a turn is open, and what of it goes on by itself.
+#[derive(Default)]
+struct Open(BTreeMap<String, String>);
+
+impl Open {
+    fn see(&mut self, event: &Event) {
+        let session = shortened(&event.session, 60);
+        match &event.kind {
+            EventKind::TurnEnded { .. } => drop(self.0.remove(&session)),
+            EventKind::ToolStarted { effect: Effect::Command, arguments, .. } => {
+                let command = format!("; meanwhile its command goes on: {}", shortened(arguments, 60));
+                self.0.insert(session, command);
+            }
+            EventKind::ToolFinished { .. } => drop(self.0.insert(session, String::new())),
+            _ if event.turn.is_some() => drop(self.0.entry(session).or_default()),
+            _ => {}
+        }
+    }
+}
+
+/// Prints what happens until the runtime has ended. A reader that has gone is told of once, and nothing waits for one.
 async fn show(
     mut watcher: Watcher,
     mut output: impl AsyncWrite + Unpin,
     as_json: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Open> {
+    let mut open = Open::default();
+    let mut is_read = true;
     while let Some(watched) = watcher.next().await {
         let text = match watched {
-            Watched::Event(event) if as_json => Some(serde_json::to_string(&event)?),
-            Watched::Event(event) => told(&event),
+            Watched::Event(event) => {
+                open.see(&event);
+                if as_json { Some(serde_json::to_string(&event)?) } else { told(&event) }
+            }
             Watched::Missed { events, .. } => {
                 note(format!("{events} events were not shown"));
                 None
             }
         };
-        if let Some(text) = text {
-            output.write_all(format!("{text}\n").as_bytes()).await?;
-            output.flush().await?;
+        if let Some(text) = text.filter(|_| is_read) {
+            let line = format!("{text}\n");
+            let written = async {
+                output.write_all(line.as_bytes()).await?;
+                output.flush().await
+            };
+            if written.await.is_err() {
+                is_read = false;
+                note("nobody reads what is printed any more; serving goes on, and a signal ends it");
+            }
         }
     }
-    Ok(())
+    Ok(open)
 }
 
 /// What people want to know while it runs.
@@ -108,6 +148,9 @@ fn told(event: &Event) -> Option<String> {
         EventKind::ToolFinished { name, is_error: true, content, .. } => {
             format!("{name} failed: {}", shortened(content, 90))
         }
+        EventKind::ToolFinished { name, content, .. } if name == "exec" => ended(content)?,
+        EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),
+        EventKind::Warning { code, text } if code == "resumed" => return Some(said(event, text)),
         EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, 200)),
         EventKind::TurnEnded { outcome: Outcome::Completed, text, .. } => {
             format!("completed: {}", shortened(text, 90))
@@ -118,6 +161,18 @@ fn told(event: &Event) -> Option<String> {
         }
         _ => return None,
     };
-    let turn = event.turn.map(|turn| format!(" turn {turn}")).unwrap_or_default();
-    Some(format!("{}{turn} {what}", shortened(&event.session, 60)))
+    let turn = event.turn.map(|turn| format!("turn {turn} ")).unwrap_or_default();
+    Some(said(event, &format!("{turn}{what}")))
+}
+
+fn said(event: &Event, what: &str) -> String {
+    format!("{} {what}", shortened(&event.session, 60))
+}
+
+/// How a command ended, if not as it should.
+fn ended(content: &str) -> Option<String> {
+    let result: serde_json::Value = serde_json::from_str(content).ok()?;
+    let status = result["status"].as_str().filter(|status| *status != "completed")?;
+    let code = result["exit_code"].as_i64().map(|code| format!(", exit code {code}")).unwrap_or_default();
+    Some(format!("exec {status}{code}"))
 }

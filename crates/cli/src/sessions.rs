@@ -13,7 +13,7 @@ use longhaul_protocol::{Record, Seq, SessionId, StreamName};
 use serde::Serialize;
 
 use crate::arguments::{Family, Place, SessionsCommand, ShowOptions};
-use crate::output::{count, grouped, json, line, record, shortened};
+use crate::output::{count, grouped, json, line, note, record, shortened};
 use crate::{BadUsage, exit};
 
 impl Family {
@@ -185,7 +185,7 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
         (Some(_), true) => json(&exported)?,
         (Some(path), false) => line(format!("Exported {} to {}", brought(&exported), path.display()))?,
         // Standard output is the export itself.
-        (None, _) => eprintln!("Exported {}", brought(&exported)),
+        (None, _) => note(format!("exported {}", brought(&exported))),
     }
     Ok(exit::DONE)
 }

@@ -211,6 +211,14 @@ pub enum Error {
         /// What is wrong, and where.
         reason: String,
     },
+    /// A text that can't be the key of a session.
+    #[error("{key:?} can't be the key of a session: {reason}")]
+    BadKey {
+        /// The text.
+        key: String,
+        /// Why not.
+        reason: &'static str,
+    },
     /// No session has this key.
     #[error("there is no session {key:?}; `longhaul sessions list` shows those that there are")]
     NoSuchSession {

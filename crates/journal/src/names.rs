@@ -80,8 +80,21 @@ pub async fn resolve(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
     journal.session(key).await?.ok_or_else(|| Error::NoSuchSession { key: key.to_owned() })
 }
 
+/// The longest key.
+const LONGEST_KEY: usize = 512;
+
 /// The session that a key leads to; a new one if it leads nowhere.
 pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId> {
+    let bad = |reason| Err(Error::BadKey { key: key.to_owned(), reason });
+    if key.trim().is_empty() {
+        return bad("it is empty");
+    }
+    if key.chars().any(char::is_control) {
+        return bad("it has control characters, which nobody can type");
+    }
+    if key.len() > LONGEST_KEY {
+        return bad("it is longer than 512 bytes");
+    }
     bind(journal, key, SessionId::generate()).await
 }
 

@@ -16,7 +16,9 @@ pub enum Error {
         reason: String,
     },
     /// A script has no answer left.
-    #[error("{model} has {answers} answers, and was asked for number {asked}: add one to the script")]
+    #[error(
+        "{model} has {answers} answers, and was asked for number {asked}: add one to the script and start again"
+    )]
     UsedUp {
         /// The model.
         model: String,

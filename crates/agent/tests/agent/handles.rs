@@ -143,7 +143,7 @@ async fn a_session_that_was_taken_over_is_let_go_of() {
         |kind: &EventKind| matches!(kind, EventKind::Warning { code, .. } if code == "session_stopped");
     collect_until(&mut watcher, stopped).await;
 
-    assert!(matches!(told, Err(Error::Journal(longhaul_journal::Error::Fenced { .. }))), "{told:?}");
+    assert!(matches!(told, Err(Error::TakenOver { .. })), "{told:?}");
     assert_eq!(session.watch().try_next(), None, "no text of an answer that is not ours");
     runtime.shutdown().await.unwrap();
 }
