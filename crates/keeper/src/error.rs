@@ -46,7 +46,9 @@ pub enum Error {
         id: TaskId,
     },
     /// A file of a task is not what a keeper writes.
-    #[error("{file} is damaged: {reason}; remove the task's folder to forget it")]
+    #[error(
+        "{file} is damaged: {reason}; nothing is started again because of it, so look at what the command changed"
+    )]
     Damaged {
         /// The file, by the folder of its task.
         file: String,

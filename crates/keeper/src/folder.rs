@@ -3,14 +3,15 @@
 //! Both sides reach everything through an open directory, so a home that is moved meanwhile keeps working, and a path can be of
 //! any length. Each file is private to the user.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, fsync, openat, renameat,
-    renameat_with, statat, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, chmodat, flock, fstat, fsync,
+    openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -26,12 +27,15 @@ pub(crate) mod name {
     pub(crate) const HEAD: &str = "output.head";
     pub(crate) const TAIL: &str = "output.tail";
     pub(crate) const STATUS: &str = "status.json";
+    pub(crate) const LOST: &str = "lost";
     pub(crate) const SOCKET: &str = "socket";
 }
 
 /// A spec holds a whole environment and a command; more than this nobody wrote.
 const LARGEST_FILE: u64 = 16 << 20;
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
+/// What is set apart for a file that must be written later, which is as much as a file takes at least on most disks.
+const ROOM: usize = 4096;
 
 /// An open folder.
 #[derive(Debug)]
@@ -44,7 +48,30 @@ pub(crate) struct Folder {
 /// While this lives, nobody else acts in the folder. It goes when the process does, however that ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: OwnedFd,
+    file: File,
+}
+
+impl Lock {
+    /// Says who has it, to those who find it locked. Nobody relies on that being there.
+    pub(crate) fn note(&self, bytes: &[u8]) {
+        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(bytes, 0));
+    }
+}
+
+/// What comes of trying to get the lock.
+#[derive(Debug)]
+pub(crate) enum Locked {
+    Ours(Lock),
+    /// Somebody has it: a keeper, or for a moment somebody else who wants to know.
+    Theirs,
+    /// There is none any more, and there was one: nobody can tell by it whether a keeper lives.
+    Missing,
+}
+
+/// Room on the disk for a file that must be written later, also when the disk is full by then.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    file: File,
 }
 
 impl Folder {
@@ -93,12 +120,34 @@ impl Folder {
         }
     }
 
-    /// Opens a file; `None` if there is none.
+    /// Whether these are the particulars of this folder.
+    pub(crate) fn has_identity(&self, other: &Metadata) -> bool {
+        fstat(&self.handle).is_ok_and(|ours| (ours.st_dev, ours.st_ino) == (other.dev(), other.ino()))
+    }
+
+    /// Whether it was removed since it was opened.
+    pub(crate) fn is_gone(&self) -> bool {
+        fstat(&self.handle).is_ok_and(|status| status.st_nlink == 0)
+    }
+
+    /// Opens a file; `None` if there is none. What is no file can't have been made by a keeper; a pipe could be waited for
+    /// without end.
     pub(crate) fn open(&self, name: &str) -> Result<Option<File>> {
-        match openat(&self.handle, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(file) => Ok(Some(file.into())),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(self.said("opening", name, error)),
+        self.open_file(name, OFlags::RDONLY | OFlags::NOFOLLOW)
+    }
+
+    fn open_file(&self, name: &str, flags: OFlags) -> Result<Option<File>> {
+        let damaged = || Error::Damaged { file: self.title(name), reason: "it is no file".to_owned() };
+        let file = match openat(&self.handle, name, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, PRIVATE) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => return Err(damaged()),
+            Err(error) => return Err(self.said("opening", name, error)),
+        };
+        let status = fstat(&file).map_err(|error| self.said("opening", name, error))?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile => Ok(Some(file.into())),
+            _ => Err(damaged()),
         }
     }
 
@@ -138,6 +187,40 @@ impl Folder {
         self.sync()
     }
 
+    /// Sets room apart for a file that is put in place later.
+    pub(crate) fn reserve(&self, name: &str) -> Result<Reserved> {
+        let partial = format!("{name}.partial");
+        let made = self.make(&partial).and_then(|file| {
+            file.write_all_at(&[b' '; ROOM], 0)?;
+            Ok(Reserved { file })
+        });
+        made.map_err(|error| self.said("making room for", name, error))
+    }
+
+    /// Puts a file in place for which room was set apart, whole or not at all, on disk when this returns. It may be tried
+    /// again.
+    pub(crate) fn fill(&self, reserved: &Reserved, name: &str, bytes: &[u8]) -> Result<()> {
+        let Reserved { file } = reserved;
+        let written = file
+            .write_all_at(bytes, 0)
+            .and_then(|()| file.set_len(bytes.len() as u64))
+            .and_then(|()| file.sync_all());
+        written.map_err(|error| self.said("writing", name, error))?;
+        match renameat(&self.handle, format!("{name}.partial"), &self.handle, name) {
+            Ok(()) => self.sync(),
+            // The last try got this far.
+            Err(Errno::NOENT) if self.has(name)? => self.sync(),
+            Err(Errno::NOENT) => self.replace(name, bytes),
+            Err(error) => Err(self.said("putting in place", name, error)),
+        }
+    }
+
+    /// Lets nobody but the user reach what has this name.
+    pub(crate) fn make_private(&self, name: &str) -> Result<()> {
+        chmodat(&self.handle, name, PRIVATE, AtFlags::empty())
+            .map_err(|error| self.said("making private", name, error))
+    }
+
     /// Writes the names in this folder to disk.
     pub(crate) fn sync(&self) -> Result<()> {
         fsync(&self.handle).map_err(Error::io(format!("writing {} to disk", self.name)))
@@ -145,30 +228,48 @@ impl Folder {
 
     /// Waits until the folder is ours.
     pub(crate) fn lock(&self) -> Result<Lock> {
-        let file = self.lock_file(OFlags::CREATE)?;
+        let file = self.make_lock()?;
         loop {
             match flock(&file, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(Lock { _file: file }),
+                Ok(()) => return Ok(Lock { file }),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(self.said("locking", name::LOCK, error)),
             }
         }
     }
 
-    /// Makes the folder ours if nobody has it now.
-    pub(crate) fn try_lock(&self) -> Result<Option<Lock>> {
-        let file = self.lock_file(OFlags::CREATE)?;
+    /// Makes the folder ours if nobody has it now. Where a command may have been started, a lock that is not there any more
+    /// is not made again: whoever had it may still have it, and nobody could tell.
+    pub(crate) fn try_lock(&self) -> Result<Locked> {
+        let file = match self.open_lock() {
+            Ok(Some(file)) => file,
+            Ok(None) | Err(Error::Damaged { .. }) if self.has_begun()? => match self.open_lock() {
+                // It was made since we looked first.
+                Ok(Some(file)) => file,
+                _ => return Ok(Locked::Missing),
+            },
+            Ok(None) => self.make_lock()?,
+            Err(error) => return Err(error),
+        };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(Errno::WOULDBLOCK) => Ok(None),
+            Ok(()) => Ok(Locked::Ours(Lock { file })),
+            Err(Errno::WOULDBLOCK) => Ok(Locked::Theirs),
             Err(error) => Err(self.said("locking", name::LOCK, error)),
         }
     }
 
-    fn lock_file(&self, more: OFlags) -> Result<OwnedFd> {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
-        openat(&self.handle, name::LOCK, flags, PRIVATE)
-            .map_err(|error| self.said("opening", name::LOCK, error))
+    /// Whether anything says that a command was started here, or was about to be.
+    pub(crate) fn has_begun(&self) -> Result<bool> {
+        Ok(self.has(name::SPAWNING)? || self.has(name::PID)? || self.has(name::STATUS)?)
+    }
+
+    fn open_lock(&self) -> Result<Option<File>> {
+        self.open_file(name::LOCK, OFlags::RDWR | OFlags::NOFOLLOW)
+    }
+
+    fn make_lock(&self) -> Result<File> {
+        let made = self.open_file(name::LOCK, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CREATE)?;
+        made.ok_or_else(|| self.said("making", name::LOCK, Errno::NOENT))
     }
 
     /// Moves this folder, which is `name` in `parent`, out of the way under a name that is free.
@@ -188,12 +289,9 @@ impl Folder {
     pub(crate) fn token(&self, file: &str) -> Result<String> {
         let said =
             |error| Error::Io { what: format!("reading the token {}", self.title(file)), source: error };
-        let open = openat(&self.handle, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let open = self.open_file(file, OFlags::RDONLY)?.ok_or_else(|| said(Errno::NOENT.into()))?;
         let mut token = String::new();
-        File::from(open.map_err(|error| said(error.into()))?)
-            .take(4096)
-            .read_to_string(&mut token)
-            .map_err(said)?;
+        open.take(4096).read_to_string(&mut token).map_err(said)?;
         let token = token.trim();
         if token.is_empty() {
             return Err(said(io::Error::other("it is empty")));

@@ -80,10 +80,32 @@ impl Status {
     }
 }
 
-/// The command's process: `pid`. It says that the command was started, and helps people; nothing is decided by the number.
+/// The command's process: `pid`. It says that the command was started; that it still runs is never decided by the number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessFile {
     pub(crate) format: u32,
+    #[serde(flatten)]
+    pub(crate) command: Process,
+    /// The process that keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) keeper: Option<Process>,
+    /// Where both numbers mean something: see [`KeeperFile`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) system: Option<String>,
+}
+
+/// The process that keeps a task: `lock`, from when it has the lock. Earlier keepers left it empty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeeperFile {
+    pub(crate) format: u32,
+    pub(crate) keeper: Process,
+    /// The boot and the namespace within which a number stands for a process. Elsewhere it stands for another one.
+    pub(crate) system: String,
+}
+
+/// A process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Process {
     pub(crate) pid: i32,
     /// When it started, in the system's ticks since boot, which tells it from a later process with its number.
     pub(crate) start_time: u64,
@@ -179,3 +201,7 @@ pub(crate) fn now() -> At {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
+
+#[cfg(test)]
+#[path = "format_tests.rs"]
+mod tests;

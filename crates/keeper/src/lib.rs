@@ -8,11 +8,16 @@
 //!
 //! - **A command is started exactly once**, whatever dies at whatever moment. Where nobody can tell, that is the answer.
 //! - **It outlives the runtime**, with all its output, and is found again by its keeper's lock, never by a guess from a pid.
-//! - **It does not outlive its keeper.** Who asks after a task whose keeper died also ends what is left of its command.
+//! - **It does not outlive its keeper.** Who asks after a task whose keeper died also ends what is left of its command: all
+//!   that carries its mark in the environment, or is in its keeper's session, or in its group. What has left all three (a
+//!   cleared environment and a session of its own) can escape then; as long as the keeper lives, it can't.
 //! - **Its end is its own process's end**, and 200 ms of draining where something that it left behind holds the pipe. What it
 //!   leaves behind (`server &`) goes on, and can no longer print: writing to the closed pipe ends it, unless it was sent elsewhere.
 //! - **Killing is thorough**: the group is asked, after 2 s everything that descends from the command is forced, also
-//!   what has left the group, and only then is the kill confirmed.
+//!   what has left the group, and only then is the kill confirmed. Something that makes new processes faster than they can be
+//!   ended is given up after 5 s more, and the status says so. A keeper that can't be talked to is ended by signals.
+//! - **How a command ended is known also when the disk is full**: room for it is set apart before the command starts. A disk
+//!   that never writes in the same place twice (btrfs) can still refuse; then the keeper tries again for 10 minutes.
 //! - **Output costs no memory.** The system moves it from pipe to file. The first and the last half of the cap are kept, and
 //!   readable at any moment; offsets count printed bytes, so a dropped middle shifts nothing.
 //!
@@ -27,7 +32,7 @@
 //! | the folder is made | runtime | an empty folder | voids it, `NotStarted` | two folders of one name: making it is exclusive |
 //! | the spec is written | runtime | `spec.json` | voids it, `NotStarted` | |
 //! | the keeper is started | runtime | `spec.json` | voids it, `NotStarted` | a late keeper that runs the command: it finds `void` and ends |
-//! | the lock is taken | keeper | `lock` | voids it, `NotStarted` | voiding under a keeper that lives: it has the lock |
+//! | the lock is taken | keeper | `lock`, with who has it | voids it, `NotStarted` | voiding under a keeper that lives: it has the lock |
 //! | `spawning` is synced | keeper | `spawning` | `Unknown` | a second start: with `spawning` there, nobody starts anything |
 //! | the command is started | keeper | `spawning` | `Unknown`, and what is left of it is ended | as above |
 //! | `pid` is written | keeper | `pid` | `Lost`, and what is left of it is ended | as above |
@@ -35,6 +40,11 @@
 //!
 //! While the keeper lives, the answer is `Running` at every step. A start that fails for a reason (no such work folder) writes
 //! a status, too, so it is `Ended` with [`Status::never_started`].
+//!
+//! Files that are damaged or missing never lead to a second start, and never to the end of a command that runs: a status that
+//! can't be read is none, and where the lock is gone the keeper is looked for by what it wrote down and by its socket. Who
+//! has found a task `Lost` or `Unknown` leaves a file `lost`, so that nobody looks again for processes by numbers that may be
+//! others' by then.
 //!
 //! To *void* a folder is to write `void` into it and to move it aside, so that the task can be started again under its id.
 //!
@@ -44,6 +54,7 @@
 //! | --- | --- |
 //! | `tasks`, `task`, `launcher` | the runtime's side: starting, finding, watching, killing |
 //! | `folder`, `format` | both sides: the files, and what is in them and on the socket |
+//! | `holder` | which process a keeper is, and whether it lives |
 //! | `tail`, `output` | where a printed byte lies, and reading it while more are printed |
 //! | `process` | the keeper's side: its start, its loop, its clients |
 //! | `process_table`, `strays` | the system's processes, and those that a dead keeper left |
@@ -82,6 +93,7 @@
 mod error;
 mod folder;
 mod format;
+mod holder;
 mod launcher;
 mod output;
 mod process;

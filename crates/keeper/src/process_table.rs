@@ -10,9 +10,12 @@ pub(crate) struct Entry {
     pub(crate) pid: Pid,
     pub(crate) parent: i32,
     pub(crate) group: i32,
+    pub(crate) session: i32,
     pub(crate) start_time: u64,
     /// It has ended, and waits to be asked for.
     pub(crate) is_over: bool,
+    /// It was told to stop, and waits to be told to go on.
+    pub(crate) is_stopped: bool,
 }
 
 /// Every process that can be seen now.
@@ -35,8 +38,10 @@ fn parse(pid: Pid, stat: &str) -> Option<Entry> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    let start_time = fields.nth(16)?.parse().ok()?;
-    Some(Entry { pid, parent, group, start_time, is_over: matches!(state, "Z" | "X") })
+    let session = fields.next()?.parse().ok()?;
+    let start_time = fields.nth(15)?.parse().ok()?;
+    let (is_over, is_stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
+    Some(Entry { pid, parent, group, session, start_time, is_over, is_stopped })
 }
 
 /// Everything that descends from this process, itself excluded.

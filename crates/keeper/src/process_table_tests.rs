@@ -10,7 +10,10 @@ fn a_program_may_call_itself_anything() {
 
     let entry = parse(pid(71), line).unwrap();
 
-    assert_eq!(entry, Entry { pid: pid(71), parent: 70, group: 69, start_time: 4711, is_over: false });
+    let (is_over, is_stopped) = (false, false);
+    let expected =
+        Entry { pid: pid(71), parent: 70, group: 69, session: 68, start_time: 4711, is_over, is_stopped };
+    assert_eq!(entry, expected);
 }
 
 #[test]

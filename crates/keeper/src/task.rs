@@ -5,15 +5,19 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use longhaul_protocol::TaskId;
+use rustix::process::Signal;
 
 use crate::folder::{Folder, name};
 use crate::format::{Answer, Greeting, Request, decode, line};
-use crate::{Error, Result, Status};
+use crate::holder::{self, Reached};
+use crate::{Error, Result, Status, process_table, strays};
 
 /// A keeper answers in milliseconds; one that doesn't within this is stopped, or its machine is.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Ending a command takes up to 2 s of asking and 5 s of insisting.
-const PATIENCE_WITH_ENDING: Duration = Duration::from_secs(30);
+const PATIENCE_WITH_ENDING: Duration = Duration::from_secs(10);
+/// Whoever wants a command to end does not wait for a keeper to be reached: there are other ways.
+const IMPATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(2);
 /// No keeper says more than this to one question.
 const LONGEST_ANSWER: u64 = 64 << 10;
@@ -23,11 +27,12 @@ const LONGEST_ANSWER: u64 = 64 << 10;
 pub struct Task {
     id: TaskId,
     folder: Folder,
-    token_file: String,
+    /// Absent where the spec can't be read: then the keeper can't be talked to, and only told to end.
+    token_file: Option<String>,
 }
 
 impl Task {
-    pub(crate) fn new(id: TaskId, folder: Folder, token_file: String) -> Self {
+    pub(crate) fn new(id: TaskId, folder: Folder, token_file: Option<String>) -> Self {
         Self { id, folder, token_file }
     }
 
@@ -38,26 +43,29 @@ impl Task {
 
     /// A connection to the keeper whose closing is the news that the command has ended: its status is readable from then
     /// on. If it has ended already, the connection is closed from the start. Nothing need be read from it but its end.
+    ///
+    /// A keeper with too many connections closes the oldest, so whoever finds no status then connects again.
     pub fn connect(&self) -> Result<UnixStream> {
-        let ended = || {
-            let (ours, _closed) = UnixStream::pair().map_err(Error::io("making a connection"))?;
-            Ok(ours)
-        };
-        let Some(stream) = self.greet()? else { return ended() };
         let request = Request { watch: true, ..Request::default() };
-        match self.ask(&stream, request, PATIENCE)? {
-            Some(_) => Ok(stream),
-            None => ended(),
+        if let Some((stream, _)) = self.talk(request)? {
+            return Ok(stream);
         }
+        let (ours, _closed) = UnixStream::pair().map_err(Error::io("making a connection"))?;
+        Ok(ours)
     }
 
     /// Ends the command and everything that it has started, and returns when that is done. A command that has ended
     /// already is left as it is; [`Task::status`] tells which.
+    ///
+    /// A keeper that was stopped is let go on. One that can't be talked to (its token is gone, it does not answer) is sent
+    /// SIGTERM, on which it ends its command, too; if that doesn't help, it is killed, and what is left of the command then.
     pub fn kill(&self) -> Result<()> {
-        let Some(stream) = self.greet()? else { return Ok(()) };
+        holder::wake(&self.folder);
         let request = Request { kill: true, ..Request::default() };
-        self.ask(&stream, request, PATIENCE_WITH_ENDING)?;
-        Ok(())
+        match self.talk(request) {
+            Ok(_) => Ok(()),
+            Err(trouble) => self.force(trouble),
+        }
     }
 
     /// How it ended, if it has. A keeper that was killed leaves no status: ask [`crate::Tasks::find`] what became of it.
@@ -67,26 +75,100 @@ impl Task {
 
     /// How many bytes it has printed so far.
     pub fn printed(&self) -> Result<u64> {
-        if self.status()?.is_none()
-            && let Some(stream) = self.greet()?
-        {
+        if self.status()?.is_none() {
             let request = Request { watch: true, ..Request::default() };
-            if let Some(Answer::State { printed, .. }) = self.ask(&stream, request, PATIENCE)? {
+            if let Some((_, Answer::State { printed, .. })) = self.talk(request)? {
                 return Ok(printed);
             }
         }
         Ok(self.status()?.map_or(0, |status| status.printed))
     }
 
-    /// A connection on which the token was said. `None` if no keeper lives any more.
-    fn greet(&self) -> Result<Option<UnixStream>> {
-        let Some(stream) = reach(self.id, &self.folder)? else { return Ok(None) };
-        let token = self.folder.token(&self.token_file)?;
-        match (&stream).write_all(&line(&Greeting { token })) {
-            Ok(()) => Ok(Some(stream)),
-            Err(error) if is_gone(&error) => Ok(None),
-            Err(error) => Err(Error::io(format!("talking to the keeper of {}", self.id))(error)),
+    /// Ends the keeper that can't be talked to, and with it the command.
+    fn force(&self, trouble: Error) -> Result<()> {
+        for (signal, patience) in [(Signal::TERM, PATIENCE_WITH_ENDING), (Signal::KILL, PATIENCE)] {
+            let Some(keeper) = holder::living(&self.folder) else { break };
+            process_table::send(&keeper, signal);
+            process_table::send(&keeper, Signal::CONT);
+            let since = Instant::now();
+            while !self.is_over()? && since.elapsed() < patience {
+                std::thread::sleep(PAUSE);
+            }
+            if self.is_over()? {
+                break;
+            }
         }
+        if !self.is_over()? {
+            return Err(trouble);
+        }
+        if known_status(&self.folder)?.is_none() {
+            strays::end(self.id, holder::recorded(&self.folder));
+        }
+        Ok(())
+    }
+
+    /// Whether the command has ended, or its keeper.
+    fn is_over(&self) -> Result<bool> {
+        Ok(known_status(&self.folder)?.is_some() || !holder::lives(&self.folder)?)
+    }
+
+    /// Asks until there is an answer; `None` if the command has ended, or its keeper. A keeper with too many connections may
+    /// drop one that it has not heard yet.
+    fn talk(&self, request: Request) -> Result<Option<(UnixStream, Answer)>> {
+        let (reaching, patience) =
+            if request.kill { (IMPATIENCE, PATIENCE_WITH_ENDING) } else { (PATIENCE, PATIENCE) };
+        let since = Instant::now();
+        loop {
+            let Some(stream) = self.greet(reaching)? else { return Ok(None) };
+            if let Some(answer) = self.ask(&stream, request, patience)? {
+                return Ok(Some((stream, answer)));
+            }
+            if self.is_over()? {
+                return Ok(None);
+            }
+            if since.elapsed() > patience {
+                return Err(Error::NotAnswering { id: self.id });
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// A connection on which the token was said. `None` if no keeper lives any more.
+    fn greet(&self, patience: Duration) -> Result<Option<UnixStream>> {
+        let Some(stream) = self.reach(patience)? else { return Ok(None) };
+        let token = self.folder.token(self.token_file()?)?;
+        match (&stream).write_all(&line(&Greeting { token })) {
+            Err(error) if !is_gone(&error) => {
+                Err(Error::io(format!("talking to the keeper of {}", self.id))(error))
+            }
+            // One that is gone is noticed when it is asked.
+            _ => Ok(Some(stream)),
+        }
+    }
+
+    /// A connection to the keeper that has this folder; `None` if none lives.
+    fn reach(&self, patience: Duration) -> Result<Option<UnixStream>> {
+        let since = Instant::now();
+        loop {
+            match holder::reach(&self.folder)? {
+                Reached::Open(stream) => return Ok(Some(stream)),
+                Reached::Busy => {}
+                // Not bound yet, or closed already. The lock says which.
+                Reached::Nobody if !holder::lives(&self.folder)? => return Ok(None),
+                Reached::Nobody => {}
+            }
+            if since.elapsed() > patience {
+                return Err(Error::NotAnswering { id: self.id });
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn token_file(&self) -> Result<&str> {
+        self.token_file.as_deref().ok_or_else(|| Error::Damaged {
+            file: self.folder.title(name::SPEC),
+            reason: "it does not say where the token is".to_owned(),
+        })
     }
 
     /// The answer to a request; `None` if the keeper ended instead.
@@ -111,7 +193,8 @@ impl Task {
                 // What isn't understood is from a newer keeper, and may be passed over.
                 Ok(_) => match serde_json::from_slice(&answer) {
                     Ok(Answer::Refused { .. }) => {
-                        return Err(Error::Refused { id: self.id, token_file: self.token_file.clone() });
+                        let token_file = self.token_file()?.to_owned();
+                        return Err(Error::Refused { id: self.id, token_file });
                     }
                     Ok(answer @ Answer::Killed { .. }) if request.kill => break Some(answer),
                     Ok(answer @ Answer::State { .. }) if request.watch => break Some(answer),
@@ -124,31 +207,17 @@ impl Task {
     }
 }
 
-/// A connection to the keeper that has this folder; `None` if none lives.
-pub(crate) fn reach(id: TaskId, folder: &Folder) -> Result<Option<UnixStream>> {
-    let socket = folder.short_path().join(name::SOCKET);
-    let since = Instant::now();
-    loop {
-        match UnixStream::connect(&socket) {
-            Ok(stream) => return Ok(Some(stream)),
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {}
-            Err(error) => return Err(Error::io(format!("reaching the keeper of {id}"))(error)),
-        }
-        // Not bound yet, or closed already. The lock says which.
-        if folder.try_lock()?.is_some() {
-            return Ok(None);
-        }
-        if since.elapsed() > PATIENCE {
-            return Err(Error::NotAnswering { id });
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
 pub(crate) fn read_status(folder: &Folder) -> Result<Option<Status>> {
     let bytes = folder.read(name::STATUS)?;
     bytes.map(|bytes| decode(&folder.title(name::STATUS), &bytes)).transpose()
+}
+
+/// The status, if there is one that can be read. One that is damaged says nothing.
+pub(crate) fn known_status(folder: &Folder) -> Result<Option<Status>> {
+    match read_status(folder) {
+        Err(Error::Damaged { .. }) => Ok(None),
+        other => other,
+    }
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -8,19 +8,25 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longhaul_protocol::TaskId;
 use rustix::fs::{CWD, Mode, OFlags, fsync, mkdirat, openat};
 use rustix::io::Errno;
 
-use crate::folder::{Folder, name};
+use crate::folder::{Folder, Locked, name};
 use crate::format::{Spec, StartReport, decode, encode};
-use crate::task::{reach, read_status};
+use crate::holder::{self, Reached};
+use crate::task::known_status;
 use crate::{Error, Launcher, Output, Result, Status, Task, strays};
 
 /// A keeper says within milliseconds that the command started; a disk that is very busy can make that seconds.
 const PATIENCE_WITH_START: Duration = Duration::from_secs(60);
+/// How often it is looked whether the start was given up meanwhile.
+const PAUSE_OF_START: Duration = Duration::from_millis(50);
+/// Somebody who only wants to know has a lock for milliseconds; ending what a dead keeper left can make that seconds.
+const PATIENCE_WITH_LOCK: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(2);
 /// A report is one short line.
 const LONGEST_REPORT: u64 = 64 << 10;
 /// In which nobody but the user may look.
@@ -84,8 +90,9 @@ impl Tasks {
             .launch(&folder.short_path(), theirs.into())
             .map_err(|error| Error::NotStarted { reason: format!("its keeper can't be run ({error})") })?;
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner).push(keeper);
-        hear_report(id, &report)?;
-        Ok(Task::new(id, folder, spec.token_file.clone()))
+        let is_given_up = || !folder.is(self.folder.as_fd(), &name);
+        hear_report(id, &report, is_given_up)?;
+        Ok(Task::new(id, folder, Some(spec.token_file.clone())))
     }
 
     /// Finds out what became of a task. If it did not begin, this also sees to it that it never will by itself.
@@ -97,48 +104,62 @@ impl Tasks {
                 return Ok(Found::NotStarted);
             };
             // Whoever still has the lock is only tidying up then.
-            if let Some(status) = read_status(&folder)? {
+            if let Some(status) = known_status(&folder)? {
                 return Ok(Found::Ended(status));
             }
-            let Some(_lock) = folder.try_lock()? else {
-                // A keeper has it, or somebody else who wants to know has it for a moment.
-                match reach(id, &folder)? {
-                    Some(_) => return Ok(Found::Running(self.adopt(id, folder)?)),
-                    None => continue,
+            let lock = match folder.try_lock()? {
+                Locked::Ours(lock) => lock,
+                Locked::Theirs => match is_kept(id, &folder)? {
+                    true => return Ok(Found::Running(adopt(id, folder))),
+                    false => continue,
+                },
+                Locked::Missing if holder::living(&folder).is_some() => {
+                    return Ok(Found::Running(adopt(id, folder)));
                 }
+                // Without a lock and without a word of the keeper nobody knows whether it lives, so nothing is ended.
+                Locked::Missing if holder::recorded(&folder).keeper.is_none() => {
+                    return lost_or_unknown(&folder);
+                }
+                Locked::Missing => return gone(id, &folder),
             };
             if !folder.is(self.folder.as_fd(), &name) {
                 // Somebody has moved it aside since it was opened.
                 continue;
             }
-            if let Some(status) = read_status(&folder)? {
+            if let Some(status) = known_status(&folder)? {
                 return Ok(Found::Ended(status));
             }
-            if !folder.has(name::VOID)? && (folder.has(name::SPAWNING)? || folder.has(name::PID)?) {
-                strays::end(id);
-                return Ok(if folder.has(name::PID)? { Found::Lost } else { Found::Unknown });
+            if !folder.has(name::VOID)? && folder.has_begun()? {
+                return gone(id, &folder);
             }
             if !folder.has(name::VOID)? {
                 folder.write(name::VOID, b"")?;
                 folder.sync()?;
             }
             folder.move_aside(self.folder.as_fd(), &name)?;
+            drop(lock);
             return Ok(Found::NotStarted);
         }
+    }
+
+    /// Sees to it that nothing of a task runs, nor ever will by itself, and returns when that is so.
+    pub fn kill(&self, id: TaskId) -> Result<()> {
+        match self.find(id)? {
+            Found::Running(task) => task.kill(),
+            Found::NotStarted | Found::Ended(_) | Found::Unknown | Found::Lost => Ok(()),
+        }
+    }
+
+    /// Whether somebody keeps a task now: also where [`Tasks::find`] has trouble, it still runs then.
+    pub fn is_kept(&self, id: TaskId) -> Result<bool> {
+        Folder::within(self.folder.as_fd(), &id.to_string())?
+            .map_or(Ok(false), |folder| holder::lives(&folder))
     }
 
     /// What a task has printed, while it runs or afterwards.
     pub fn output(&self, id: TaskId) -> Result<Output> {
         let folder = Folder::within(self.folder.as_fd(), &id.to_string())?;
         folder.map(Output::of).ok_or(Error::NoSuchTask { id })
-    }
-
-    fn adopt(&self, id: TaskId, folder: Folder) -> Result<Task> {
-        let missing =
-            || Error::Damaged { file: folder.title(name::SPEC), reason: "it is missing".to_owned() };
-        let bytes = folder.read(name::SPEC)?.ok_or_else(missing)?;
-        let spec: Spec = decode(&folder.title(name::SPEC), &bytes)?;
-        Ok(Task::new(id, folder, spec.token_file))
     }
 
     /// Lets the system forget keepers that have ended.
@@ -148,17 +169,70 @@ impl Tasks {
     }
 }
 
-/// Waits for the one line in which the keeper says whether the command started.
-fn hear_report(id: TaskId, report: &UnixStream) -> Result<()> {
-    report.set_read_timeout(Some(PATIENCE_WITH_START)).map_err(Error::io("waiting for the keeper"))?;
-    let mut line = Vec::new();
-    match BufReader::new(report.take(LONGEST_REPORT)).read_until(b'\n', &mut line) {
-        Ok(0) => return Err(Error::Interrupted { id }),
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-            return Err(Error::Interrupted { id });
+/// A task that runs. Where its spec can't be read any more, it can only be ended.
+fn adopt(id: TaskId, folder: Folder) -> Task {
+    let spec = folder.read(name::SPEC).ok().flatten();
+    let spec = spec.and_then(|bytes| decode::<Spec>(&folder.title(name::SPEC), &bytes).ok());
+    Task::new(id, folder, spec.map(|spec| spec.token_file))
+}
+
+/// Whether it is a keeper that has the lock of this folder. False if nobody has it any more: somebody only wanted to know.
+fn is_kept(id: TaskId, folder: &Folder) -> Result<bool> {
+    let since = Instant::now();
+    loop {
+        if holder::by_record(folder).is_some() {
+            return Ok(true);
         }
-        Err(_) => return Err(Error::NotAnswering { id }),
+        match holder::reach(folder)? {
+            Reached::Open(_) | Reached::Busy => return Ok(true),
+            Reached::Nobody if !holder::lives(folder)? => return Ok(false),
+            Reached::Nobody => {}
+        }
+        if since.elapsed() > PATIENCE_WITH_LOCK {
+            // Nobody else has a lock for so long, and only a keeper begins anything.
+            return if folder.has_begun()? { Ok(true) } else { Err(Error::NotAnswering { id }) };
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The keeper is dead and has left no status. What is left of its command is ended, once: later the numbers by which it is
+/// known may be those of others.
+fn gone(id: TaskId, folder: &Folder) -> Result<Found> {
+    if !folder.has(name::LOST)? && strays::end(id, holder::recorded(folder)) {
+        let _ = folder.write(name::LOST, b"");
+    }
+    lost_or_unknown(folder)
+}
+
+fn lost_or_unknown(folder: &Folder) -> Result<Found> {
+    Ok(if folder.has(name::PID)? { Found::Lost } else { Found::Unknown })
+}
+
+/// Waits for the one line in which the keeper says whether the command started, as long as the start is not given up.
+fn hear_report(id: TaskId, report: &UnixStream, is_given_up: impl Fn() -> bool) -> Result<()> {
+    report.set_read_timeout(Some(PAUSE_OF_START)).map_err(Error::io("waiting for the keeper"))?;
+    let since = Instant::now();
+    let mut line = Vec::new();
+    let mut lines = BufReader::new(report.take(LONGEST_REPORT));
+    loop {
+        match lines.read_until(b'\n', &mut line) {
+            Ok(0) => return Err(Error::Interrupted { id }),
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                return Err(Error::Interrupted { id });
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                return Err(Error::io("waiting for the keeper")(error));
+            }
+            Err(_) if is_given_up() => {
+                return Err(Error::NotStarted {
+                    reason: "it was given up before its keeper began".to_owned(),
+                });
+            }
+            Err(_) if since.elapsed() > PATIENCE_WITH_START => return Err(Error::NotAnswering { id }),
+            Err(_) => {}
+        }
     }
     let report: StartReport = decode("the keeper's report", &line)?;
     report.failed.map_or(Ok(()), |reason| Err(Error::NotStarted { reason }))

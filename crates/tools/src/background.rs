@@ -1,7 +1,7 @@
 //! Work that blocks, on a thread of its own.
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -40,18 +40,22 @@ pub(crate) async fn while_wanted(
 ) -> Finished {
     let wanted = Wanted::default();
     let guard = EndOnDrop(wanted.clone());
-    let mut working = spawn_blocking(move || work(&wanted));
-    let mut asked = pin!(stop.asked());
-    let ended = poll_fn(|context| match Pin::new(&mut working).poll(context) {
-        Poll::Ready(ended) => Poll::Ready(Some(ended)),
-        Poll::Pending => asked.as_mut().poll(context).map(|()| None),
-    })
-    .await;
+    let ended = unless(stop.asked(), spawn_blocking(move || work(&wanted))).await;
     drop(guard);
     match ended {
         Some(ended) => ended.unwrap_or_else(broken),
         None => Finished::error("stopped before it was done"),
     }
+}
+
+/// What comes of something, unless something else comes first.
+pub(crate) async fn unless<T>(comes: impl Future<Output = ()>, wanted: impl Future<Output = T>) -> Option<T> {
+    let (mut comes, mut wanted) = (pin!(comes), pin!(wanted));
+    poll_fn(|context| match wanted.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => comes.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
 
 /// Does something to its end, even if nobody waits for it any more.

@@ -1,6 +1,8 @@
 //! C8: what of a long output the model gets to read: its head and its tail, and between them a line that says what is missing
 //! and how to read it.
 
+use std::ops::Range;
+
 use longhaul_protocol::CallId;
 
 use crate::{Cap, shown};
@@ -8,31 +10,46 @@ use crate::{Cap, shown};
 /// Head and tail of an output that is too long, which together with the line between them stay within the cap. `None`: it
 /// fits as it is.
 pub fn cap(text: &str, cap: Cap, call: CallId) -> Option<String> {
-    shorten(text, cap, |missing| {
-        format!("[… {missing} are missing here; read_file with the path \"output:{call}\" reads the whole …]")
-    })
+    shorten(text, cap, |missing| missing.marker(call))
 }
 
 /// What a marker stands for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Missing {
-    pub(crate) lines: usize,
+    /// Where it was in the text.
+    pub(crate) place: Range<usize>,
+    /// Absent if nobody has counted them.
+    pub(crate) lines: Option<usize>,
     pub(crate) bytes: u64,
+}
+
+impl Missing {
+    fn of(text: &str, place: Range<usize>) -> Self {
+        let missing = &text[place.clone()];
+        Self { place, lines: Some(missing.lines().count()), bytes: missing.len() as u64 }
+    }
+
+    /// The line that stands in its place, for the output of this call.
+    pub(crate) fn marker(&self, call: CallId) -> String {
+        format!("[… {self} are missing here; read_file with the path \"output:{call}\" reads the whole …]")
+    }
 }
 
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} lines ({} bytes)", self.lines, self.bytes)
+        match self.lines {
+            Some(lines) => write!(f, "{lines} lines ({} bytes)", self.bytes),
+            None => write!(f, "{} bytes", self.bytes),
+        }
     }
 }
 
 /// The same, with any marker. It must be one line, and not grow when less is missing.
-pub(crate) fn shorten(text: &str, cap: Cap, marker: impl Fn(Missing) -> String) -> Option<String> {
-    let all = Missing { lines: text.lines().count(), bytes: text.len() as u64 };
-    if text.len() <= cap.bytes && all.lines <= cap.lines {
+pub(crate) fn shorten(text: &str, cap: Cap, marker: impl Fn(&Missing) -> String) -> Option<String> {
+    if text.len() <= cap.bytes && text.lines().count() <= cap.lines {
         return None;
     }
-    let longest = marker(all);
+    let longest = marker(&Missing::of(text, 0..text.len()));
     // The marker's own line, and the end of the line before it.
     let Some(room) = cap.bytes.checked_sub(longest.len() + 2) else {
         return Some(shown::cut(&longest, cap.bytes).to_owned());
@@ -40,10 +57,9 @@ pub(crate) fn shorten(text: &str, cap: Cap, marker: impl Fn(Missing) -> String) 
     let lines = cap.lines.saturating_sub(1);
     let head = head(text, lines.div_ceil(2), room.div_ceil(2));
     let tail = tail(text, lines / 2, room / 2);
-    let between = &text[head.len()..text.len() - tail.len()];
-    let missing = Missing { lines: between.lines().count(), bytes: between.len() as u64 };
+    let missing = Missing::of(text, head.len()..text.len() - tail.len());
     let end_of_head = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-    Some(format!("{head}{end_of_head}{}\n{tail}", marker(missing)))
+    Some(format!("{head}{end_of_head}{}\n{tail}", marker(&missing)))
 }
 
 /// The first lines of a text, and only so many bytes of them: cut at the end of a line where one is near.

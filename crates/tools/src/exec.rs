@@ -6,11 +6,10 @@
 mod result;
 
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,7 +19,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 
-use crate::background::to_the_end;
+use result::Over;
+
+use crate::background::{to_the_end, unless};
 use crate::{
     About, Call, Cap, Finished, Permission, Prepared, Resumed, Scope, Stop, Tool, arguments, schema_of,
 };
@@ -28,7 +29,11 @@ use crate::{
 const LONGEST_TIMEOUT: u64 = 600;
 /// A keeper that does not answer is asked again after this. Its command goes on meanwhile.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A name with this ending holds a key, whatever it is called before that.
+/// How often in a row it may not even be possible to look.
+const MOST_TRIES: usize = 60;
+/// How often a start that was given up is looked at until it has come to its end.
+const PAUSE_OF_START: Duration = Duration::from_millis(20);
+/// A name with this ending holds a key, whatever it is called before that, in any case.
 const KEY_ENDING: &str = "_API_KEY";
 const TOKEN: &str = "LONGHAUL_TOKEN";
 
@@ -81,13 +86,26 @@ impl ExecTool {
 }
 
 /// K17: this process's environment without keys: neither the names in `hidden`, nor anything that looks like one.
+///
+/// A variable whose name or value is not Unicode is left out, also if it is `PATH` or `HOME`: a task's spec is JSON, and a value
+/// that was changed to fit would lead elsewhere without anybody noticing.
 pub fn command_environment(hidden: &[String]) -> BTreeMap<String, String> {
-    let visible = |name: &str| {
-        !hidden.iter().any(|hidden| hidden == name) && !name.ends_with(KEY_ENDING) && name != TOKEN
+    visible(std::env::vars_os(), hidden)
+}
+
+fn visible(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+    hidden: &[String],
+) -> BTreeMap<String, String> {
+    let is_hidden = |name: &str| {
+        let is_key = name.len() >= KEY_ENDING.len()
+            && name.as_bytes()[name.len() - KEY_ENDING.len()..].eq_ignore_ascii_case(KEY_ENDING.as_bytes());
+        is_key || name == TOKEN || hidden.iter().any(|hidden| hidden == name)
     };
-    let variables = std::env::vars_os()
+    let unicode = variables
+        .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    variables.filter(|(name, _)| visible(name)).collect()
+    unicode.filter(|(name, _)| !is_hidden(name)).collect()
 }
 
 pub(crate) fn about() -> About {
@@ -102,7 +120,7 @@ pub(crate) fn about() -> About {
             "Standard input is closed: a program that asks gets no answer.",
             "Colours and control codes are taken out; of a line that was overwritten the last state is kept.",
             "A long output is shown with its head and tail; up to 1 MiB of it can be read on with read_file.",
-            "API keys are not in the environment of commands.",
+            "API keys are not in the environment of commands, nor what is not Unicode.",
             "`timeout` is at most 600; more is taken as 600.",
         ],
         example: r#"{"command": "cargo test --quiet", "description": "run the tests", "max_runtime": 600}"#,
@@ -141,12 +159,15 @@ impl Tool for ExecTool {
         };
         let watch = self.watch(call, &arguments);
         match watch.find().await {
-            Ok(Found::NotStarted) => Resumed::RunAgain,
-            Ok(Found::Running(task)) => {
+            Ok(State::NotStarted) => Resumed::RunAgain,
+            Ok(State::Running(task)) => {
                 Resumed::Running(Box::new(move |stop| Box::pin(watch.until_the_end(task, stop))))
             }
-            Ok(Found::Unknown) => Resumed::Unknown(result::UNKNOWN.to_owned()),
-            Ok(found @ (Found::Ended(_) | Found::Lost)) => Resumed::Finished(watch.finished(found).await),
+            Ok(State::Unclear(_)) => {
+                Resumed::Running(Box::new(move |stop| Box::pin(watch.until_the_end(None, stop))))
+            }
+            Ok(State::Over(Over::Unknown)) => Resumed::Unknown(result::UNKNOWN.to_owned()),
+            Ok(State::Over(over)) => Resumed::Finished(watch.finished(over).await),
             Err(trouble) => Resumed::Unknown(trouble.content),
         }
     }
@@ -211,21 +232,46 @@ struct Watch {
     max_runtime: Option<u64>,
 }
 
+/// How a command is.
+enum State {
+    NotStarted,
+    /// Its keeper lives. No task comes along where only that could be found out.
+    Running(Option<Task>),
+    Over(Over),
+    /// It could not be looked at now, which may pass.
+    Unclear(Finished),
+}
+
 impl Watch {
     fn id(&self) -> TaskId {
         TaskId::from(self.call)
     }
 
-    async fn start(self, spec: Spec, stop: Stop) -> Finished {
+    /// Starts the command and waits for it. Who stops it before it has begun does not wait for a keeper that is slow.
+    async fn start(self, spec: Spec, mut stop: Stop) -> Finished {
         let tasks = Arc::clone(&self.tasks);
-        match to_the_end(move || Ok(tasks.start(&spec))).await {
-            Ok(Ok(task)) => self.until_the_end(task, stop).await,
+        let mut starting = pin!(to_the_end(move || Ok(tasks.start(&spec))));
+        let Some(started) = unless(stop.asked(), starting.as_mut()).await else {
+            loop {
+                // As long as the start goes on, something could still begin.
+                let ended = self.end().await;
+                if unless(tokio::time::sleep(PAUSE_OF_START), starting.as_mut()).await.is_some() {
+                    return self.kill().await;
+                }
+                if let Err(trouble) = ended {
+                    return trouble;
+                }
+            }
+        };
+        match started {
+            Ok(Ok(task)) => self.until_the_end(Some(task), stop).await,
             Ok(Err(error @ Error::NotStarted { .. })) => Finished::error(error.to_string()),
             // It may have started all the same.
             Ok(Err(error)) => match self.find().await {
-                Ok(Found::Running(task)) => self.until_the_end(task, stop).await,
-                Ok(Found::NotStarted) => Finished::error(format!("the command did not start: {error}")),
-                Ok(found) => self.finished(found).await,
+                Ok(State::NotStarted) => Finished::error(format!("the command did not start: {error}")),
+                Ok(State::Running(task)) => self.until_the_end(task, stop).await,
+                Ok(State::Unclear(_)) => self.until_the_end(None, stop).await,
+                Ok(State::Over(over)) => self.finished(over).await,
                 Err(trouble) => trouble,
             },
             Err(trouble) => trouble,
@@ -233,54 +279,81 @@ impl Watch {
     }
 
     /// Waits for the command. To be dropped here changes nothing for it.
-    async fn until_the_end(self, task: Task, mut stop: Stop) -> Finished {
-        let mut task = Arc::new(task);
+    async fn until_the_end(self, task: Option<Task>, mut stop: Stop) -> Finished {
+        let (mut task, mut tries) = (task, 0);
         loop {
-            let ended = Box::pin(connection_closed(Arc::clone(&task)));
-            if first(ended, stop.asked()).await.is_none() {
-                return self.kill(&task).await;
+            if unless(stop.asked(), connection_closed(task.take())).await.is_none() {
+                return self.kill().await;
             }
             match self.find().await {
-                Ok(Found::Running(found)) => task = Arc::new(found),
-                Ok(found) => return self.finished(found).await,
-                Err(trouble) => return trouble,
+                // The keeper had too much to do, or was not to be talked to.
+                Ok(State::Running(found)) => (task, tries) = (found, 0),
+                Ok(State::Unclear(_)) if tries < MOST_TRIES => tries += 1,
+                Ok(State::Over(over)) => return self.finished(over).await,
+                Ok(State::NotStarted) => return Finished::error("the command did not start"),
+                Ok(State::Unclear(trouble)) | Err(trouble) => return trouble,
+            }
+            if unless(stop.asked(), tokio::time::sleep(PAUSE)).await.is_none() {
+                return self.kill().await;
             }
         }
     }
 
-    async fn kill(self, task: &Arc<Task>) -> Finished {
-        let task = Arc::clone(task);
-        let killed = to_the_end(move || {
-            let failed = |error| Finished::error(format!("the command could not be ended: {error}"));
-            task.kill().map_err(failed)
-        });
-        match killed.await {
-            Ok(()) => match self.find().await {
-                Ok(found) => self.finished(found).await,
-                Err(trouble) => trouble,
-            },
-            Err(trouble) => trouble,
+    /// Ends the command, and says how that went.
+    async fn kill(self) -> Finished {
+        if let Err(trouble) = self.end().await {
+            return trouble;
+        }
+        match self.find().await {
+            Ok(State::Over(over)) => self.finished(over).await,
+            Ok(State::NotStarted) => Finished::error("stopped before the command began"),
+            Ok(State::Running(_)) => Finished::error("the command could not be ended: it still runs"),
+            Ok(State::Unclear(trouble)) | Err(trouble) => trouble,
         }
     }
 
-    async fn find(&self) -> Result<Found, Finished> {
+    /// Sees to it that nothing runs and nothing begins.
+    async fn end(&self) -> Result<(), Finished> {
         let (tasks, id) = (Arc::clone(&self.tasks), self.id());
         to_the_end(move || {
-            let failed =
-                |error| Finished::error(format!("nobody can tell what became of the command: {error}"));
-            tasks.find(id).map_err(failed)
+            let failed = |error| Finished::error(format!("the command could not be ended: {error}"));
+            tasks.kill(id).map_err(failed)
         })
         .await
     }
 
-    async fn finished(&self, found: Found) -> Finished {
+    /// Finds out how it is. Trouble that may pass is none as long as a keeper has the task.
+    async fn find(&self) -> Result<State, Finished> {
+        let (tasks, id) = (Arc::clone(&self.tasks), self.id());
+        to_the_end(move || {
+            let failed =
+                |error| Finished::error(format!("nobody can tell what became of the command: {error}"));
+            match tasks.find(id) {
+                Ok(Found::NotStarted) => Ok(State::NotStarted),
+                Ok(Found::Running(task)) => Ok(State::Running(Some(task))),
+                Ok(Found::Ended(status)) => Ok(State::Over(Over::Ended(status))),
+                Ok(Found::Lost) => Ok(State::Over(Over::Lost)),
+                Ok(Found::Unknown) => Ok(State::Over(Over::Unknown)),
+                Err(error @ Error::Newer { .. }) => Err(failed(error)),
+                Err(error) => match tasks.is_kept(id) {
+                    Ok(true) => Ok(State::Running(None)),
+                    Ok(false) => Err(failed(error)),
+                    Err(_) => Ok(State::Unclear(failed(error))),
+                },
+            }
+        })
+        .await
+    }
+
+    async fn finished(&self, over: Over) -> Finished {
         let watch = self.clone();
-        to_the_end(move || Ok(result::finished(&watch, &found))).await.unwrap_or_else(|trouble| trouble)
+        to_the_end(move || Ok(result::finished(&watch, &over))).await.unwrap_or_else(|trouble| trouble)
     }
 }
 
-/// Returns when the keeper has closed its connection, or after a while if none could be made: then it is time to look again.
-async fn connection_closed(task: Arc<Task>) {
+/// Returns when the keeper has closed its connection, or at once if none can be made: then it is time to look again.
+async fn connection_closed(task: Option<Task>) {
+    let Some(task) = task else { return };
     let connected = to_the_end(move || {
         let connected = task.connect().and_then(|stream| {
             let nonblocking = stream.set_nonblocking(true).map(|()| stream);
@@ -289,20 +362,11 @@ async fn connection_closed(task: Arc<Task>) {
         connected.map_err(|error| Finished::error(error.to_string()))
     });
     let stream = connected.await.ok().and_then(|stream| tokio::net::UnixStream::from_std(stream).ok());
-    let Some(mut stream) = stream else { return tokio::time::sleep(PAUSE).await };
+    let Some(mut stream) = stream else { return };
     let mut unused = [0; 256];
     while matches!(stream.read(&mut unused).await, Ok(1..)) {}
 }
 
-/// The output of the first, unless the second ends before it.
-async fn first<T>(
-    mut wanted: Pin<Box<impl Future<Output = T>>>,
-    unless: impl Future<Output = ()>,
-) -> Option<T> {
-    let mut unless = pin!(unless);
-    poll_fn(|context| match wanted.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => unless.as_mut().poll(context).map(|()| None),
-    })
-    .await
-}
+#[cfg(test)]
+#[path = "exec_tests.rs"]
+mod tests;

@@ -4,8 +4,8 @@
 //!
 //! - **Nothing outside the scope is read or written**, by any tool, through links, `..`, case or races.
 //! - **What will happen is known before it happens.** A call is prepared, recorded, and only then run ([`Tool`]).
-//! - **A write is whole or did not happen**, keeps mode and owner, and never goes over a change that the model has not
-//!   seen. After a crash the file itself shows which it was.
+//! - **A write is whole or did not happen**, keeps mode and owner, and fails if the file changed since it was read. After a
+//!   crash the file itself shows which it was.
 //! - **Arguments are never guessed at.** A call that does not fit its schema is not run, and its result says what is wrong.
 //! - **Everything is bounded**: what is held in memory, what is answered, how long a search goes on when nobody wants it.
 //!

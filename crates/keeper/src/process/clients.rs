@@ -1,7 +1,7 @@
 //! Those who are connected to the keeper's socket.
 //!
 //! None of them can disturb the command: each has a small buffer in each direction, a silent one is dropped after a while,
-//! one that talks too much at once, and one that is too many before that.
+//! one that talks too much at once, and of too many the one that has watched longest: the newest may want to end the command.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -123,8 +123,12 @@ impl Clients {
             {
                 self.clients.remove(oldest);
             }
-            if self.clients.len() > MOST_KNOWN + MOST_STRANGERS {
-                self.clients.pop();
+            let known = self.clients.iter().filter(|client| client.is_known).count();
+            if known > MOST_KNOWN
+                && let Some(oldest) =
+                    self.clients.iter().position(|client| client.is_known && !client.wants_kill)
+            {
+                self.clients.remove(oldest);
             }
         }
     }

@@ -14,6 +14,9 @@ use rustix::process::{Pid, getpid};
 use super::signals::become_command;
 use crate::format::{MARK, Spec};
 
+/// The only target that a keeper serves.
+const LOCAL: &str = "local";
+
 /// A command that runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
@@ -24,6 +27,12 @@ pub(crate) struct Started {
 
 /// Starts the command, in a process group of its own, or says in words for people why not. It prints to `output`.
 pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
+    if spec.target != LOCAL {
+        return Err(format!(
+            "its target is {:?}, and this version runs commands on {LOCAL:?} only",
+            spec.target
+        ));
+    }
     if !spec.work_dir.is_dir() {
         return Err(format!("the work folder {} is not there", spec.work_dir.display()));
     }

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 use longhaul_protocol::TaskStatus;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
-use crate::folder::{Folder, name};
-use crate::format::{FORMAT, ProcessFile, Spec, StartReport, Status, decode, encode, line, now};
-use crate::{Result, launcher, process_table};
+use crate::folder::{Folder, Reserved, name};
+use crate::format::{FORMAT, KeeperFile, ProcessFile, Spec, StartReport, Status, decode, encode, line, now};
+use crate::{Result, holder, launcher};
 
 use clients::Clients;
 use command::Started;
@@ -28,8 +28,10 @@ use copying::Copying;
 use signals::Signals;
 use watch::Watch;
 
-/// How long a status that can't be written (the disk is full) is tried again.
-const PATIENCE_WITH_DISK: Duration = Duration::from_secs(60);
+/// How long a status that can't be written is tried again, and how often. Room for it was set apart, so it is not that the
+/// disk is full; unless it is one that never writes in the same place twice.
+const PATIENCE_WITH_DISK: Duration = Duration::from_secs(600);
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Call this first thing in `main`: if this process was started to be a keeper, it becomes one and never returns.
 pub fn main_if_asked() {
@@ -52,15 +54,17 @@ fn keep() -> Result<()> {
         // Somebody has tried out the hidden argument: this is no task's folder.
         return Ok(());
     }
-    let _lock = folder.lock()?;
+    let lock = folder.lock()?;
     if folder.has(name::VOID)? || folder.has(name::SPAWNING)? {
         // A runtime has given this folder up and may have run the command elsewhere; or it was run here before.
         return Ok(());
     }
-    match start(&folder) {
-        Ok(Some(watch)) => {
+    let keeper = holder::this_process();
+    lock.note(&encode(&keeper));
+    match start(&folder, keeper) {
+        Ok(Some((watch, room))) => {
             report(None);
-            finish(&folder, watch)
+            finish(&folder, watch, &room)
         }
         Ok(None) => Ok(()),
         Err(error) => {
@@ -80,14 +84,16 @@ fn detach() {
 }
 
 /// Everything up to the running command. `None` if it can't run: that is on record then, and was reported.
-fn start(folder: &Folder) -> Result<Option<Watch>> {
+fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<(Watch, Reserved)>> {
     let file = folder.title(name::SPEC);
     let spec: Spec = decode(&file, &folder.read(name::SPEC)?.unwrap_or_default())?;
     let signals = Signals::catch().map_err(crate::Error::io("catching signals"))?;
     let listener =
         UnixListener::bind(name::SOCKET).map_err(crate::Error::io("binding the keeper's socket"))?;
     listener.set_nonblocking(true).map_err(crate::Error::io("binding the keeper's socket"))?;
+    folder.make_private(name::SOCKET)?;
     let (copying, output) = Copying::begin(folder, &spec)?;
+    let room = folder.reserve(name::STATUS)?;
 
     folder.write(name::SPAWNING, b"")?;
     folder.sync()?;
@@ -95,32 +101,40 @@ fn start(folder: &Folder) -> Result<Option<Watch>> {
     let command = match command::start(&spec, output) {
         Ok(command) => command,
         Err(reason) => {
-            let status = never_started(started_at, reason.clone());
-            folder.replace(name::STATUS, &encode(&status))?;
+            // If it can't be written, the runtime is still told the reason; whoever asks later has to look.
+            let written =
+                folder.fill(&room, name::STATUS, &encode(&never_started(started_at, reason.clone())));
             report(Some(reason));
-            return Ok(None);
+            return written.map(|()| None);
         }
     };
-    let number = command.as_raw_nonzero().get();
-    let start_time = process_table::look_up(number).map_or(0, |entry| entry.start_time);
-    // The command runs now. If its pid can't be written (the disk is full), that only makes a later message vaguer.
-    let _ = folder.write(name::PID, &encode(&ProcessFile { format: FORMAT, pid: number, start_time }));
+    let file = ProcessFile {
+        format: FORMAT,
+        command: holder::process(command.as_raw_nonzero().get()),
+        keeper: Some(keeper.keeper),
+        system: Some(keeper.system),
+    };
+    // The command runs now. If this can't be written (the disk is full), that only makes a later message vaguer.
+    let _ = folder.write(name::PID, &encode(&file));
 
     let started = Started { command, began, started_at };
     let clients = Clients::new(listener, spec.token_file.clone());
-    Ok(Some(Watch::new(started, &spec, signals, copying, clients)))
+    Ok(Some((Watch::new(started, &spec, signals, copying, clients), room)))
 }
 
 /// Sees the command through, records how it ended, and only then tells whoever waits.
-fn finish(folder: &Folder, mut watch: Watch) -> Result<()> {
+fn finish(folder: &Folder, mut watch: Watch, room: &Reserved) -> Result<()> {
     let status = watch.until_the_end(folder);
     let bytes = encode(&status);
     let since = Instant::now();
-    while let Err(error) = folder.replace(name::STATUS, &bytes) {
-        if since.elapsed() > PATIENCE_WITH_DISK {
+    while let Err(error) = folder.fill(room, name::STATUS, &bytes) {
+        // Nobody will look for a status in a folder that is not there any more.
+        if folder.is_gone()
+            || since.elapsed() > PATIENCE_WITH_DISK
+            || watch.serve_until(folder, Instant::now() + PAUSE)
+        {
             return Err(error);
         }
-        std::thread::sleep(Duration::from_secs(1));
     }
     let _ = std::fs::remove_file(name::SOCKET);
     watch.clients.say_ended(status.status == TaskStatus::Killed);

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-/// A child has ended; somebody wants the keeper to end; and two that are meant for a terminal's programs and are ignored.
-const CAUGHT: [libc::c_int; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGHUP, libc::SIGINT];
+/// A child has ended; somebody wants the keeper to end; two that are meant for a terminal's programs; and two that say that a
+/// limit is reached, where a write that fails says all that is needed. Only the first two mean anything to a keeper.
+const CAUGHT: [libc::c_int; 6] =
+    [libc::SIGCHLD, libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGXFSZ, libc::SIGXCPU];
 const LAST_SIGNAL: libc::c_int = 64;
 
 /// The end of the pipe into which the handler writes.

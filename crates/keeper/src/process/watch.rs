@@ -82,7 +82,7 @@ impl Watch {
     /// Returns when the command has ended and all that is to be kept of its output is in its files.
     pub(crate) fn until_the_end(&mut self, folder: &Folder) -> Status {
         while !matches!(self.phase, Phase::Over) {
-            self.wait();
+            self.wait(self.next_deadline());
             if self.signals.asked_to_end() {
                 self.end_as(TaskStatus::Killed, Some("its keeper was told to end (SIGTERM)"));
             }
@@ -90,9 +90,7 @@ impl Watch {
             if !self.copying.has_ended() {
                 self.copying.copy(folder);
             }
-            let state =
-                State { printed: self.copying.printed(), pid: self.started.command.as_raw_nonzero().get() };
-            if self.clients.serve(folder, state) {
+            if self.clients.serve(folder, self.state()) {
                 self.end_as(TaskStatus::Killed, None);
             }
             self.phase = self.next_phase(none_left);
@@ -102,17 +100,34 @@ impl Watch {
         self.status()
     }
 
+    /// Hears clients until then, when all else is over. Says whether somebody told the keeper meanwhile to end.
+    pub(crate) fn serve_until(&mut self, folder: &Folder, until: Instant) -> bool {
+        while Instant::now() < until {
+            self.wait(Some(until));
+            if self.signals.asked_to_end() {
+                return true;
+            }
+            self.reap();
+            self.clients.serve(folder, self.state());
+        }
+        false
+    }
+
+    fn state(&self) -> State {
+        State { printed: self.copying.printed(), pid: self.started.command.as_raw_nonzero().get() }
+    }
+
     /// Sleeps until something happens or is due.
-    fn wait(&self) {
+    fn wait(&self, deadline: Option<Instant>) {
         let mut polled = vec![PollFd::from_borrowed_fd(self.signals.handle(), PollFlags::IN)];
-        if !self.copying.has_ended() {
+        if !self.copying.has_ended() && !matches!(self.phase, Phase::Over) {
             polled.push(PollFd::from_borrowed_fd(self.copying.handle(), PollFlags::IN));
         }
         polled.extend(self.clients.handles().map(|(handle, has_unsent)| {
             let flags = if has_unsent { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             PollFd::from_borrowed_fd(handle, flags)
         }));
-        let timeout = self.next_deadline().map(|at| {
+        let timeout = deadline.map(|at| {
             let left = at.saturating_duration_since(Instant::now());
             // A deadline that no clock reaches is none.
             Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use longhaul_keeper::{Error, Found, Task, Tasks};
-use longhaul_protocol::TaskStatus;
+use longhaul_protocol::{CallId, TaskId, TaskStatus};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::{Home, after_all, ended, is_alive, keeper_of, number_in, output_of, spec_in, until};
@@ -93,6 +94,61 @@ fn a_command_whose_keeper_is_killed_is_lost_and_nothing_of_it_goes_on() {
     assert_eq!(home.output(&task), "begun\n", "what it printed before is kept");
     assert!(matches!(home.tasks.find(task.id()).unwrap(), Found::Lost));
     assert!(task.kill().is_ok(), "there is nothing left to kill");
+}
+
+/// K9: a process without the mark in its environment is known by its session, until it is found lost.
+#[test]
+fn what_cleared_its_environment_does_not_outlive_the_keeper_either() {
+    let home = Home::new();
+    let task = home.start(
+        "env -i sh -c 'echo $$ > bare; exec sleep 600' & \
+         set -m; env -i sh -c 'echo $$ > grouped; exec sleep 600' & wait",
+    );
+    let strays = ["bare", "grouped"].map(|name| number_in(&home.folder.join(name)));
+    let keeper = keeper_of(&home.task_folder(task.id()));
+
+    kill_process(Pid::from_raw(keeper).unwrap(), Signal::KILL).unwrap();
+    let found = after_all(&home.tasks, task.id());
+
+    assert!(matches!(found, Found::Lost), "{found:?}");
+    for stray in strays {
+        until("its end", || (!is_alive(stray)).then_some(()));
+    }
+    assert!(home.task_folder(task.id()).join("lost").exists(), "nobody is looked for by old numbers again");
+}
+
+/// K9: a number that was written down stands for another process after a while, or when the system has started anew.
+#[test]
+fn processes_that_only_have_the_number_of_a_dead_keeper_are_left() {
+    let home = Home::new();
+    let mut leader = Command::new("setsid").args(["sleep", "600"]).spawn().unwrap();
+    let orphan =
+        Command::new("setsid").args(["sh", "-c", "sleep 600 > /dev/null 2>&1 & echo $!"]).output().unwrap();
+    let orphan: i32 = String::from_utf8(orphan.stdout).unwrap().trim().parse().unwrap();
+    let session = rustix::process::getsid(Pid::from_raw(orphan)).unwrap().as_raw_nonzero().get();
+    assert!(session != orphan && !is_alive(session), "nobody has the number of its session any more");
+    let table = [(leader.id().cast_signed(), this_system()), (session, "another boot".to_owned())];
+
+    for (number, system) in table {
+        let id = TaskId::from(CallId::generate());
+        fs::create_dir(home.task_folder(id)).unwrap();
+        fs::write(home.task_folder(id).join("spawning"), "").unwrap();
+        let keeper =
+            format!(r#"{{"format":1,"keeper":{{"pid":{number},"start_time":1}},"system":"{system}"}}"#);
+        fs::write(home.task_folder(id).join("lock"), keeper).unwrap();
+        assert!(matches!(home.tasks.find(id).unwrap(), Found::Unknown));
+    }
+
+    assert_eq!(leader.try_wait().unwrap(), None, "it was not ended");
+    assert!(is_alive(orphan));
+    leader.kill().unwrap();
+    leader.wait().unwrap();
+    kill_process(Pid::from_raw(orphan).unwrap(), Signal::KILL).unwrap();
+}
+
+fn this_system() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    format!("{} {}", boot.trim(), fs::read_link("/proc/self/ns/pid").unwrap().display())
 }
 
 /// K9

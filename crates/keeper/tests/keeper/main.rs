@@ -6,7 +6,10 @@ mod home;
 mod part;
 
 mod adopting;
+mod damage;
+mod disk;
 mod ending;
+mod forcing;
 mod formats;
 mod keeping_output;
 mod running;

@@ -151,15 +151,24 @@ fn files_that_the_command_makes_have_the_usual_mode_and_those_of_the_keeper_are_
         fs::metadata(file).unwrap().permissions().mode() & 0o777
     };
 
-    let task = home.start("touch by-the-command");
-    ended(&task);
+    let task = home.start("touch by-the-command; while [ ! -e go ]; do sleep 0.01; done");
+    let folder = home.task_folder(task.id());
+    crate::home::until("the command's file", || home.folder.join("by-the-command").exists().then_some(()));
 
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(home.folder.join("by-the-command")), usual);
-    assert_eq!(mode(home.task_folder(task.id())), 0o700);
-    for entry in fs::read_dir(home.task_folder(task.id())).unwrap() {
-        assert_eq!(mode(entry.unwrap().path()), 0o600);
-    }
+    let all_are_private = || {
+        assert_eq!(mode(folder.clone()), 0o700);
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(mode(path.clone()), 0o600, "{}", path.display());
+        }
+    };
+    assert!(folder.join("socket").exists());
+    all_are_private();
+    fs::write(home.folder.join("go"), "").unwrap();
+    ended(&task);
+    all_are_private();
 }
 
 /// K1: a start that fails says why, and later nobody has to guess.
@@ -174,6 +183,34 @@ fn a_work_folder_that_is_gone_is_a_failed_start() {
     assert_eq!(reason, "the work folder /nonexistent/folder is not there");
     let Found::Ended(status) = home.tasks.find(spec.task_id).unwrap() else { panic!("its end is known") };
     assert_eq!(status.never_started(), Some(reason.as_str()));
+}
+
+/// K18
+#[test]
+fn a_target_that_is_not_this_machine_is_a_failed_start() {
+    let home = Home::new();
+    let spec = Spec { target: "moon".to_owned(), ..home.spec("touch ran") };
+
+    let error = home.tasks.start(&spec).unwrap_err();
+
+    assert!(matches!(&error, Error::NotStarted { reason } if reason.contains("\"moon\"")), "{error}");
+    assert!(!home.folder.join("ran").exists());
+}
+
+/// K1: why it did not start is told also where it can't be recorded.
+#[test]
+fn a_failed_start_that_can_not_be_recorded_says_why_all_the_same() {
+    let keeper = std::env::current_exe().unwrap();
+    let script = format!(
+        "/bin/mkdir status.json; exec {} part::plays_the_keeper --exact --ignored --nocapture --test-threads=1",
+        keeper.display()
+    );
+    let home = Home::with(longhaul_keeper::Launcher::new("/bin/sh", ["-c".to_owned(), script]));
+    let spec = Spec { work_dir: PathBuf::from("/nonexistent/folder"), ..home.spec("touch ran") };
+
+    let error = home.tasks.start(&spec).unwrap_err();
+
+    assert!(matches!(&error, Error::NotStarted { reason } if reason.contains("is not there")), "{error}");
 }
 
 #[test]

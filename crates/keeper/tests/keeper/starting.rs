@@ -95,34 +95,6 @@ fn a_folder_that_was_voided_and_not_moved_is_moved() {
     assert_eq!(fs::read_to_string(home.folder.join("runs")).unwrap(), "ran\n");
 }
 
-/// Whatever is in a task's files, it is an error that names the file, or an answer; never the end of the program.
-#[test]
-fn damaged_files_are_named() {
-    let home = Home::new();
-    let damaged: [(&[u8], &str); 4] = [
-        (b"", "status.json is damaged"),
-        (b"{\"format\":1,\"sta", "status.json is damaged"),
-        (b"\xff\xfe\x00", "status.json is damaged"),
-        (b"{\"format\":99,\"entirely\":\"new\"}", "has format 99 and this version knows up to 1"),
-    ];
-
-    for (content, expected) in damaged {
-        let id = TaskId::from(CallId::generate());
-        let folder = home.task_folder(id);
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("spawning"), "").unwrap();
-        fs::write(folder.join("pid"), content).unwrap();
-        fs::write(folder.join("status.json"), content).unwrap();
-        fs::write(folder.join("output.tail"), vec![7; 5000]).unwrap();
-
-        let message = home.tasks.find(id).unwrap_err().to_string();
-
-        assert!(message.contains(&format!("{id}/status.json")) && message.contains(expected), "{message}");
-        let message = home.tasks.output(id).unwrap().read(0, 10).unwrap_err().to_string();
-        assert!(message.contains("output.tail is damaged"), "{message}");
-    }
-}
-
 /// A program that becomes a keeper only when the file `gate` is in the home, two folders up.
 fn late_keeper() -> Launcher {
     let script = "touch ../../waiting; while [ ! -e ../../gate ]; do sleep 0.005; done; exec \"$@\"";

@@ -1,6 +1,6 @@
 //! `edit_file`.
 
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,9 +10,11 @@ use serde::Deserialize;
 
 use super::MOST_WRITTEN;
 use super::edits::{Edit, apply};
-use super::plan::{self, Found, Plan};
+use super::plan::{self, Found, Largest, Plan};
 use crate::background::to_the_end;
 use crate::{About, Call, FileError, Finished, Prepared, Resumed, Scope, Tool, arguments, schema_of};
+
+const LARGEST: Largest = Largest { bytes: MOST_WRITTEN as u64, doing: "edit_file edits" };
 
 /// What edit_file takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -84,19 +86,12 @@ impl Tool for EditFile {
 }
 
 fn edited(scope: &Scope, call: &Call, arguments: &Arguments) -> Result<Plan, Finished> {
-    let found = Found::look(scope, call, &arguments.path)?;
+    let found = Found::look(scope, call, &arguments.path, LARGEST)?;
     let shown = found.place.shown().to_owned();
-    let mut open = found.place.open()?;
+    let open = found.place.open()?;
     let failed = |error| FileError::system("read", &shown, error);
     let mut bytes = Vec::new();
-    open.file.rewind().map_err(failed)?;
-    (&mut open.file).take(MOST_WRITTEN as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() > MOST_WRITTEN {
-        let size = open.bytes();
-        return Err(Finished::error(format!(
-            "{shown} has {size} bytes; edit_file edits files up to {MOST_WRITTEN}"
-        )));
-    }
+    open.file.take(LARGEST.bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
     if Some(Hash::of(&bytes)) != found.before {
         return Err(Finished::error(format!("{shown} changed while it was being read; try again")));
     }

@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use super::MOST_WRITTEN;
 
+/// Further occurrences are not counted.
+const MOST_COUNTED: usize = 100;
+
 /// One replacement.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,14 +37,18 @@ fn apply_one(text: &str, edit: &Edit) -> Result<String, String> {
     if old == new {
         return Err("`old` and `new` are the same".to_owned());
     }
-    match (occurrences(text, old), all.unwrap_or(false)) {
-        (0, _) => Err(format!("`old` was not found{}", hint(text, old))),
-        (1, _) | (_, true) => replaced(text, old, new),
-        (count, false) => Err(format!(
-            "`old` was found {count} times, first in the lines {}; give more of the text around the one that is meant, or \
-             set `all`",
-            first_lines(text, old)
-        )),
+    let all = all.unwrap_or(false);
+    match occurrences(text, old) {
+        0 => Err(format!("`old` was not found{}", hint(text, old))),
+        count if count == 1 || all => replaced(text, old, new),
+        count => {
+            let (count, more) = if count > MOST_COUNTED { (MOST_COUNTED, "more than ") } else { (count, "") };
+            Err(format!(
+                "`old` was found {more}{count} times, first in the lines {}; give more of the text around the one that is \
+                 meant, or set `all`",
+                first_lines(text, old)
+            ))
+        }
     }
 }
 
@@ -53,9 +60,10 @@ fn replaced(text: &str, old: &str, new: &str) -> Result<String, String> {
     }
 }
 
-/// How often it occurs, overlapping ones too: `aa` could be meant in two places of `aaa`.
+/// How often it occurs, overlapping ones too: `aa` could be meant in two places of `aaa`. Nobody needs to know exactly how
+/// often it is too often, and each further one costs as much as the first.
 fn occurrences(text: &str, old: &str) -> usize {
-    places(text, old).count()
+    places(text, old).take(MOST_COUNTED + 1).count()
 }
 
 fn places<'a>(text: &'a str, old: &'a str) -> impl Iterator<Item = usize> + 'a {

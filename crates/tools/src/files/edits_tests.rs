@@ -32,6 +32,15 @@ fn a_text_that_occurs_more_than_once_is_refused_unless_all_are_meant() {
     assert!(problem("aaa", &[edit("aa", "b")]).contains("found 2 times"));
 }
 
+/// To count every overlapping place, each half as long as the whole, would take minutes.
+#[test]
+fn a_text_that_overlaps_itself_a_million_times_is_replaced_or_refused_at_once() {
+    let (text, half) = ("a".repeat(1_000_000), "a".repeat(500_000));
+
+    assert_eq!(apply(&text, &[edit_all(&half, "b")]).unwrap(), "bb");
+    assert!(problem(&text, &[edit(&half, "b")]).contains("`old` was found more than 100 times"));
+}
+
 #[test]
 fn an_edit_that_does_not_fit_is_named() {
     let edits = [edit("one", "two"), edit("missing", "x")];

@@ -27,8 +27,11 @@ pub(crate) use write::{WriteFile, about as write_file};
 
 /// The most that a written file may hold.
 const MOST_WRITTEN: usize = 8 << 20;
+/// The most that a file may hold that is written over.
+const MOST_REPLACED: u64 = 64 << 20;
 
-/// The hash of a whole file, without holding it in memory.
+/// The hash of a whole file, without holding it in memory. One that is larger than what may be replaced has none, or hashing
+/// a file that grows would go on for ever.
 fn hash_of(file: &mut File) -> io::Result<Hash> {
     file.rewind()?;
     let mut hasher = blake3::Hasher::new();
@@ -39,6 +42,9 @@ fn hash_of(file: &mut File) -> io::Result<Hash> {
             Ok(length) => drop(hasher.update(&buffer[..length])),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
+        }
+        if hasher.count() > MOST_REPLACED {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
     }
 }

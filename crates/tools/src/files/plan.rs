@@ -10,9 +10,17 @@ use std::path::{Path, PathBuf};
 
 use longhaul_protocol::{CallId, FileSeen, FileWrite, Hash, ToolStarted};
 
-use super::{hash_of, replace, temporary};
-use crate::scope::{Folder, Missing, Permission, Place};
+use super::{MOST_REPLACED, hash_of, replace, temporary};
+use crate::scope::{Folder, Permission, Place};
 use crate::{Call, FileError, Finished, Resumed, Scope};
+
+/// How large a file may be that a tool changes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Largest {
+    pub(super) bytes: u64,
+    /// The tool and what it does, for the message.
+    pub(super) doing: &'static str,
+}
 
 /// A file as it is now, of which a write may start.
 pub(super) struct Found {
@@ -24,14 +32,14 @@ pub(super) struct Found {
 impl Found {
     /// Looks at the file that a call wants to write, and refuses if it is not as the model saw it. A file that the model
     /// has seen and that is gone may be written: nothing is lost by it.
-    pub(super) fn look(scope: &Scope, call: &Call, path: &str) -> Result<Self, FileError> {
+    pub(super) fn look(scope: &Scope, call: &Call, path: &str, largest: Largest) -> Result<Self, FileError> {
         let place = scope.resolve(path, Permission::Write)?;
         let shown = place.shown().to_owned();
         let Some(key) = place.key().map(str::to_owned) else {
             let what = "can't be written: its path is not Unicode, so it can't be recorded".to_owned();
             return Err(FileError::Changed { path: shown, what });
         };
-        let before = hash_at(&place)?;
+        let before = hash_at(&place, largest)?;
         match (call.seen.get(&key), before) {
             (Some(seen), Some(before)) if *seen != before => {
                 let what = "changed since it was read; read it again".to_owned();
@@ -85,7 +93,7 @@ pub(super) fn resume(
         return Resumed::Unknown("nothing was recorded of the file that it should write".to_owned());
     };
     let looked = scope.at(Path::new(&write.path), Permission::Write).and_then(|place| {
-        let now = hash_at(&place)?;
+        let now = hash_at(&place, Largest { bytes: MOST_REPLACED, doing: "a write replaces" })?;
         Ok((place, now))
     });
     let (place, now) = match looked {
@@ -107,7 +115,7 @@ pub(super) fn resume(
         }
     } else if now == write.before {
         // A leftover that can't be removed now is removed by a later write.
-        let _ = place.parent(Missing::Refuse).map(|(folder, _)| temporary::discard(&folder, started.call));
+        let _ = place.parent().map(|(folder, _)| temporary::discard(&folder, started.call));
         Resumed::RunAgain
     } else {
         Resumed::Unknown(format!(
@@ -120,30 +128,46 @@ pub(super) fn resume(
 /// Finishes what the crash may have cut off: the file that came out is removed if it is the one from before, and kept
 /// under a name of its own otherwise; then all of it is made durable.
 fn settle(place: &Place, write: &FileWrite, call: CallId) -> Result<Option<String>, FileError> {
-    let (folder, name) = place.parent(Missing::Refuse)?;
+    let (folder, name) = place.parent()?;
     let failed = |error| FileError::system("make durable", place.shown(), error);
-    let is_foreign = |hash: Hash| Some(hash) != write.before && hash != write.after;
     let kept = match left_by(&folder, call) {
-        Some(hash) if is_foreign(hash) => Some(temporary::keep(&folder, call, &name).map_err(failed)?),
-        Some(_) => {
+        Left::Nothing => None,
+        Left::File(Some(hash)) if Some(hash) == write.before || hash == write.after => {
             temporary::discard(&folder, call);
             None
         }
-        None => None,
+        Left::File(_) => Some(temporary::keep(&folder, call, &name).map_err(failed)?),
     };
     place.open_in(&folder, &name)?.file.sync_all().map_err(failed)?;
     folder.sync().map_err(|error| failed(error.into()))?;
     Ok(kept)
 }
 
-fn left_by(folder: &Folder, call: CallId) -> Option<Hash> {
-    let (mut file, _) = folder.open(&temporary::name(call)).ok()?;
-    hash_of(&mut file).ok()
+/// What has the name of a call's temporary file.
+enum Left {
+    Nothing,
+    /// A file, with its hash if that can be told.
+    File(Option<Hash>),
 }
 
-/// The hash of the file here; none if there is no file.
-fn hash_at(place: &Place) -> Result<Option<Hash>, FileError> {
+fn left_by(folder: &Folder, call: CallId) -> Left {
+    let name = temporary::name(call);
+    match (folder.open(&name), folder.status(&name)) {
+        (Ok((mut file, _)), _) => Left::File(hash_of(&mut file).ok()),
+        (Err(_), Ok(_)) => Left::File(None),
+        (Err(_), Err(_)) => Left::Nothing,
+    }
+}
+
+/// The hash of the file here; none if there is no file. One that is too large is not even read.
+fn hash_at(place: &Place, largest: Largest) -> Result<Option<Hash>, FileError> {
     match place.open() {
+        Ok(open) if open.bytes() > largest.bytes => Err(FileError::TooLarge {
+            path: place.shown().to_owned(),
+            bytes: open.bytes(),
+            doing: largest.doing,
+            most: largest.bytes,
+        }),
         Ok(mut open) => {
             let hash =
                 hash_of(&mut open.file).map_err(|error| FileError::system("read", place.shown(), error))?;

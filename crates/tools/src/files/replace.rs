@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::hash_of;
 use super::temporary::{self, Temporary};
 use crate::FileError;
-use crate::scope::{Folder, Missing, OpenFile, Place};
+use crate::scope::{Folder, OpenFile, Place};
 use crate::shown::shown_name;
 
 const MEANWHILE: &str = "changed while it was being written, and was left as it is; read it again";
@@ -26,8 +26,8 @@ pub(super) fn replace(
     content: &[u8],
     call: CallId,
 ) -> Result<(), FileError> {
-    let (folder, name) = place.parent(Missing::Create)?;
-    temporary::remove_leftovers(&folder);
+    let (folder, name, new_folders) = place.parent_made()?;
+    temporary::remove_leftovers(place, &folder);
     let old = match before {
         Some(before) => Some((open_unchanged(place, &folder, &name, before)?, before)),
         None => None,
@@ -56,6 +56,7 @@ pub(super) fn replace(
     };
     put_in_place?;
     drop(temporary);
+    new_folders.keep();
     folder.sync().map_err(|error| failed(error.into()))
 }
 

@@ -53,7 +53,7 @@ impl Meeting {
 fn someone_elses_file_that_came_out_goes_back() {
     let meeting = Meeting::new();
     meeting.put("a.txt", "theirs");
-    let (folder, name) = meeting.place.parent(Missing::Refuse).unwrap();
+    let (folder, name) = meeting.place.parent().unwrap();
     let mut temporary = meeting.temporary(&folder);
 
     let answer = exchange(&meeting.place, &folder, &name, &mut temporary, Hash::of("old"), meeting.call);
@@ -69,7 +69,7 @@ fn a_link_that_came_out_goes_back() {
     let meeting = Meeting::new();
     meeting.put("elsewhere", "old");
     std::os::unix::fs::symlink("elsewhere", meeting.work.path().join("a.txt")).unwrap();
-    let (folder, name) = meeting.place.parent(Missing::Refuse).unwrap();
+    let (folder, name) = meeting.place.parent().unwrap();
     let mut temporary = meeting.temporary(&folder);
 
     let answer = exchange(&meeting.place, &folder, &name, &mut temporary, Hash::of("old"), meeting.call);
@@ -85,7 +85,7 @@ fn a_link_that_came_out_goes_back() {
 fn if_ours_was_replaced_before_it_could_be_taken_back_the_newest_stays() {
     let meeting = Meeting::new();
     meeting.put("a.txt", "theirs");
-    let (folder, name) = meeting.place.parent(Missing::Refuse).unwrap();
+    let (folder, name) = meeting.place.parent().unwrap();
     let mut temporary = meeting.temporary(&folder);
     swap(&folder, temporary.name(), &name).unwrap();
 
@@ -101,7 +101,7 @@ fn if_ours_was_replaced_before_it_could_be_taken_back_the_newest_stays() {
 fn if_ours_was_removed_before_it_could_be_taken_back_theirs_is_put_there() {
     let meeting = Meeting::new();
     meeting.put("a.txt", "theirs");
-    let (folder, name) = meeting.place.parent(Missing::Refuse).unwrap();
+    let (folder, name) = meeting.place.parent().unwrap();
     let mut temporary = meeting.temporary(&folder);
     swap(&folder, temporary.name(), &name).unwrap();
 
@@ -117,7 +117,7 @@ fn if_ours_was_removed_before_it_could_be_taken_back_theirs_is_put_there() {
 fn a_file_that_looks_changed_is_not_exchanged_at_all() {
     let meeting = Meeting::new();
     meeting.put("a.txt", "old");
-    let (folder, name) = meeting.place.parent(Missing::Refuse).unwrap();
+    let (folder, name) = meeting.place.parent().unwrap();
     let old = meeting.place.open_in(&folder, &name).unwrap();
     assert!(old.is_unchanged_at(&folder, &name));
 

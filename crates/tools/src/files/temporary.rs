@@ -1,7 +1,8 @@
 //! The new file before it is put in place, under a name that tells whose it is.
 //!
 //! A temporary file is locked while someone works with it. One that is not, and that has lain untouched for a while, was
-//! left by a crash; whoever next writes in the folder removes it.
+//! left by a crash; whoever next writes in the folder removes it, if the folder may be written. Only a name that is exactly
+//! what we would have made counts: people have files that begin like ours.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,7 +14,7 @@ use longhaul_protocol::CallId;
 use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use crate::scope::{Folder, Identity};
+use crate::scope::{Folder, Identity, Place};
 use crate::shown::shown_name;
 
 const PREFIX: &str = ".longhaul-";
@@ -109,14 +110,23 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Removes what crashes have left in a folder.
-pub(super) fn remove_leftovers(folder: &Folder) {
-    remove_leftovers_older_than(folder, IN_USE);
+/// Whether a name is one that [`name`] makes, to the letter.
+fn is_ours(found: &OsStr) -> bool {
+    let call = found.to_str().and_then(|found| found.strip_prefix(PREFIX)?.to_uppercase().parse().ok());
+    call.is_some_and(|call| name(call) == found)
 }
 
-fn remove_leftovers_older_than(folder: &Folder, age: Duration) {
+/// Removes what crashes have left in the folder of a file that is about to be written.
+pub(super) fn remove_leftovers(place: &Place, folder: &Folder) {
+    remove_leftovers_older_than(place, folder, IN_USE);
+}
+
+fn remove_leftovers_older_than(place: &Place, folder: &Folder, age: Duration) {
+    if !place.folder_is_open() {
+        return;
+    }
     let Ok(found) = folder.names(MOST_ENTRIES) else { return };
-    for name in found.names.iter().filter(|name| name.as_bytes().starts_with(PREFIX.as_bytes())) {
+    for name in found.names.iter().filter(|name| is_ours(name)) {
         let status = rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW);
         if status.is_ok_and(|status| unchanged_for(&status) >= age) {
             remove_if_unlocked(folder, name);

@@ -7,10 +7,12 @@ use longhaul_protocol::{Effect, FileWrite, ToolStarted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::MOST_WRITTEN;
-use super::plan::{self, Found};
+use super::plan::{self, Found, Largest};
+use super::{MOST_REPLACED, MOST_WRITTEN};
 use crate::background::to_the_end;
 use crate::{About, Call, Finished, Prepared, Resumed, Scope, Tool, arguments, schema_of};
+
+const LARGEST: Largest = Largest { bytes: MOST_REPLACED, doing: "write_file replaces" };
 
 /// What write_file takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,9 +44,12 @@ pub(crate) fn about() -> About {
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[
-            "Content up to 8 MiB.",
+            "Content up to 8 MiB, in place of files up to 64 MiB.",
             "The file is replaced at once and durably; mode and owner stay. Where the owner can't be kept, it fails.",
             "A hard link to the old file keeps the old content.",
+            "While it is written, a temporary file (`.longhaul-` and the call's id) is beside it, also where only the file \
+             itself is allowed and not its folder.",
+            "Folders that were made for a file that then could not be written are removed again.",
         ],
         example: r#"{"path": "src/greeting.rs", "content": "pub const GREETING: &str = \"hello\";\n"}"#,
     }
@@ -66,7 +71,7 @@ impl Tool for WriteFile {
         }
         let (scope, looking) = (Arc::clone(&self.scope), call.clone());
         let plan = to_the_end(move || {
-            Ok(Found::look(&scope, &looking, &path)?.plan(looking.id, content.into_bytes()))
+            Ok(Found::look(&scope, &looking, &path, LARGEST)?.plan(looking.id, content.into_bytes()))
         })
         .await?;
         let (scope, write) = (Arc::clone(&self.scope), plan.write.clone());

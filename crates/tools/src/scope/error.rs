@@ -32,6 +32,12 @@ pub enum FileError {
     /// It is something else, and a folder was wanted.
     #[error("{path} is not a folder")]
     NotFolder { path: String },
+    /// It ends as only the path of a folder does, and there is nothing.
+    #[error("{path} can only be a folder, because of how it ends; a file's path has no / at its end")]
+    OnlyFolder { path: String },
+    /// It is larger than what is done with it allows.
+    #[error("{path} has {bytes} bytes; {doing} files up to {most}")]
+    TooLarge { path: String, bytes: u64, doing: &'static str, most: u64 },
     /// A pipe, a device, a socket: reading it could wait for ever or do something.
     #[error("{path} is {kind}, not a file")]
     Special { path: String, kind: &'static str },

@@ -21,13 +21,6 @@ pub(crate) struct Folder {
     borders: Arc<Borders>,
 }
 
-/// What to do about a folder that is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
-    Refuse,
-    Create,
-}
-
 /// What is known of an entry without opening it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Status {
@@ -92,27 +85,37 @@ impl Folder {
     }
 
     /// The folder of this name, which is no link.
-    pub(crate) fn enter(&self, name: &OsStr, missing: Missing) -> Result<Self, Refused> {
+    pub(crate) fn enter(&self, name: &OsStr) -> Result<Self, Refused> {
         let flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = self.path.join(name);
         if self.borders.deny_path(&path) {
             return Err(Refused::Denied);
         }
-        let open = || rustix::fs::openat(&self.handle, name, flags, Mode::empty());
-        let handle = match open() {
+        let handle = match rustix::fs::openat(&self.handle, name, flags, Mode::empty()) {
             Err(Errno::NOTDIR | Errno::LOOP) => return Err(Refused::Is(self.status(name)?.kind)),
-            Err(Errno::NOENT) if missing == Missing::Create => {
-                match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777)) {
-                    Ok(()) => self.sync()?,
-                    // Someone else made it at the same time.
-                    Err(Errno::EXIST) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                open()?
-            }
             other => other?,
         };
         Self { handle, path, borders: Arc::clone(&self.borders) }.unless_denied()
+    }
+
+    /// Makes a folder of this name, and says whether it did: someone else may have made it at the same time.
+    pub(super) fn make(&self, name: &OsStr) -> Result<bool, Refused> {
+        if self.borders.deny_path(&self.path.join(name)) {
+            return Err(Refused::Denied);
+        }
+        match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => {
+                self.sync()?;
+                Ok(true)
+            }
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes a folder of this name, if nothing is in it.
+    pub(super) fn remove_empty(&self, name: &OsStr) {
+        let _ = rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR);
     }
 
     fn unless_denied(self) -> Result<Self, Refused> {

@@ -5,13 +5,19 @@
 //! 1. **Where does it lead?** The path is resolved through the real file system to one without links (`resolve`).
 //! 2. **May it?** That path must lie under an allowed target and under no denied one. Denied paths are compared without
 //!    regard to case, and denied things by identity (device and inode) too, so that another name of the same folder, a bind
-//!    mount or a file system that ignores case is no way around. A denied thing stays denied when it is moved.
+//!    mount of it or a file system that ignores case is no way around. A denied thing stays denied when it is moved.
 //! 3. **Go there on foot.** From `/` down, each folder is opened through the handle of the one before it and never
 //!    through a link, and its identity is compared with what is denied. What was checked is what is used: whoever swaps a
 //!    folder for a link after the check gets an error. (`openat2` would resolve the path in one call, but would not show
 //!    the folders that it passes.)
 //!
-//! What can't be told: a hard link to a file inside a denied folder is a file like any other.
+//! What can't be told: a hard link to a file inside a denied folder is a file like any other, and so is a folder from inside a
+//! denied one that is mounted elsewhere.
+//!
+//! What is written beside an allowed file: a file is replaced at once by putting another in its place, so a temporary one
+//! (`.longhaul-` and the call's id) lies beside it for a moment, and what someone else saved in that same moment may be kept
+//! beside it (`NAME.kept-` and the call's id). This is so also where only the file is allowed and not its folder. Nothing else
+//! in such a folder is looked at, made or removed.
 
 mod borders;
 mod config;
@@ -31,10 +37,10 @@ pub(crate) use borders::Identity;
 use borders::{Borders, Denial};
 pub use config::{Allowed, Denied, Permission, ScopeConfig};
 pub use error::FileError;
-pub(crate) use folder::{Folder, Kind, Missing, Status};
+pub(crate) use folder::{Folder, Kind, Status};
 pub(crate) use place::{OpenFile, Place};
 
-use crate::shown::shown_path;
+use crate::shown::{shown_name, shown_path};
 
 /// What the tools of a session may read and write.
 #[derive(Debug)]
@@ -100,32 +106,53 @@ impl Scope {
     /// Where a path that the model gave leads, if it may be used so.
     pub(crate) fn resolve(&self, path: &str, permission: Permission) -> Result<Place, FileError> {
         if path.is_empty() || path.len() > resolve::LONGEST_PATH || path.contains('\0') {
-            return Err(FileError::Malformed { path: crate::shown::shown_name(path.as_bytes()) });
+            return Err(FileError::Malformed { path: shown_name(path.as_bytes()) });
         }
         self.work_dir_is_there()?;
         let given = resolve::from(&self.work_dir, path);
-        let canonical = resolve::canonical(&given)
-            .ok_or_else(|| FileError::NotFound { path: crate::shown::shown_name(path.as_bytes()) })?;
-        self.at(&canonical, permission)
+        let written = shown_name(path.as_bytes());
+        let canonical =
+            resolve::canonical(&given).ok_or_else(|| FileError::NotFound { path: written.clone() })?;
+        let only_folder = resolve::is_only_folder(path);
+        Ok(Place { only_folder, ..self.place(&canonical, written, permission)? })
     }
 
     /// The same for a path that is canonical already, or is taken to be: if it goes through a link by now, opening fails.
     pub(crate) fn at(&self, canonical: &Path, permission: Permission) -> Result<Place, FileError> {
         self.work_dir_is_there()?;
+        self.place(canonical, self.show(canonical), permission)
+    }
+
+    fn place(&self, canonical: &Path, written: String, permission: Permission) -> Result<Place, FileError> {
         let borders = Borders::now(&self.deny, permission);
-        let shown = self.show(canonical);
-        if borders.deny_path(canonical) {
-            return Err(FileError::Denied { path: shown, allowed: self.allowed_in_words() });
-        }
-        let under = |ground: &&Ground| canonical.starts_with(&ground.path);
-        if self.allow.iter().filter(under).any(|ground| ground.permission.covers(permission)) {
-            return Ok(Place::new(canonical.to_owned(), shown, Arc::new(borders), self.allowed_in_words()));
-        }
         let allowed = self.allowed_in_words();
-        Err(match self.allow.iter().find(under) {
-            Some(_) => FileError::ReadOnly { path: shown, allowed },
-            None => FileError::Outside { path: shown, allowed },
+        if borders.deny_path(canonical) {
+            return Err(FileError::Denied { path: written, allowed });
+        }
+        if !self.covers(canonical, permission) {
+            return Err(match self.covers(canonical, Permission::Read) {
+                true => FileError::ReadOnly { path: self.show(canonical), allowed },
+                false => FileError::Outside { path: written, allowed },
+            });
+        }
+        let folder_is_open = canonical.parent().is_some_and(|folder| {
+            let denied = Borders::now(&self.deny, Permission::Write);
+            self.covers(folder, Permission::Write) && !denied.deny_path(folder)
+        });
+        Ok(Place {
+            path: canonical.to_owned(),
+            shown: self.show(canonical),
+            written,
+            only_folder: false,
+            folder_is_open,
+            borders: Arc::new(borders),
+            allowed,
         })
+    }
+
+    fn covers(&self, path: &Path, permission: Permission) -> bool {
+        let covers = |ground: &Ground| path.starts_with(&ground.path) && ground.permission.covers(permission);
+        self.allow.iter().any(covers)
     }
 
     /// A path as it is shown to the model: from the work folder on where it lies in it.

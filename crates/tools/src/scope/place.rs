@@ -6,18 +6,45 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Stat};
+use rustix::io::Errno;
 
 use super::borders::{Borders, Identity};
 use super::folder::Refused;
-use super::{FileError, Folder, Kind, Missing};
+use super::{FileError, Folder, Kind};
 
 /// A canonical path that may be used, together with what was denied when that was found out.
 #[derive(Debug)]
 pub(crate) struct Place {
-    path: PathBuf,
-    shown: String,
-    borders: Arc<Borders>,
-    allowed: String,
+    pub(super) path: PathBuf,
+    pub(super) shown: String,
+    /// The path as the model wrote it. What is denied is named so: where its links lead is none of the model's business.
+    pub(super) written: String,
+    /// How it was written, only a folder can be meant.
+    pub(super) only_folder: bool,
+    /// The folder that holds it may be written too, not only this very file.
+    pub(super) folder_is_open: bool,
+    pub(super) borders: Arc<Borders>,
+    pub(super) allowed: String,
+}
+
+/// Folders that were made on the way to a file. They are removed again, unless the file was written.
+#[derive(Debug, Default)]
+pub(crate) struct NewFolders {
+    made: Vec<(Folder, OsString)>,
+}
+
+impl NewFolders {
+    pub(crate) fn keep(mut self) {
+        self.made.clear();
+    }
+}
+
+impl Drop for NewFolders {
+    fn drop(&mut self) {
+        for (folder, name) in self.made.drain(..).rev() {
+            folder.remove_empty(&name);
+        }
+    }
 }
 
 /// A regular file, open for reading.
@@ -44,10 +71,6 @@ impl OpenFile {
 }
 
 impl Place {
-    pub(super) fn new(path: PathBuf, shown: String, borders: Arc<Borders>, allowed: String) -> Self {
-        Self { path, shown, borders, allowed }
-    }
-
     /// The canonical path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -63,22 +86,47 @@ impl Place {
         self.path.to_str()
     }
 
+    /// Whether other files beside this one may be written too.
+    pub(crate) fn folder_is_open(&self) -> bool {
+        self.folder_is_open
+    }
+
     /// Goes to the folder here.
     pub(crate) fn folder(&self) -> Result<Folder, FileError> {
-        self.descend(&self.path, Missing::Refuse)
+        self.descend(&self.path, None)
     }
 
     /// Goes to the folder that holds this, and says under which name.
-    pub(crate) fn parent(&self, missing: Missing) -> Result<(Folder, OsString), FileError> {
+    pub(crate) fn parent(&self) -> Result<(Folder, OsString), FileError> {
+        let (parent, name) = self.split()?;
+        Ok((self.descend(parent, None)?, name))
+    }
+
+    /// The same, and makes the folders that are missing on the way.
+    pub(crate) fn parent_made(&self) -> Result<(Folder, OsString, NewFolders), FileError> {
+        let (parent, name) = self.split()?;
+        let mut new = NewFolders::default();
+        let folder = self.descend(parent, Some(&mut new))?;
+        Ok((folder, name, new))
+    }
+
+    fn split(&self) -> Result<(&Path, OsString), FileError> {
         let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             return Err(FileError::IsFolder { path: self.shown.clone() });
         };
-        Ok((self.descend(parent, missing)?, name.to_owned()))
+        if self.only_folder {
+            return Err(match self.folder() {
+                Ok(_) => FileError::IsFolder { path: self.shown.clone() },
+                Err(FileError::NotFound { .. }) => FileError::OnlyFolder { path: self.written.clone() },
+                Err(error) => error,
+            });
+        }
+        Ok((parent, name.to_owned()))
     }
 
     /// Opens the regular file here for reading.
     pub(crate) fn open(&self) -> Result<OpenFile, FileError> {
-        let (folder, name) = self.parent(Missing::Refuse)?;
+        let (folder, name) = self.parent()?;
         self.open_in(&folder, &name)
     }
 
@@ -92,7 +140,9 @@ impl Place {
     pub(crate) fn refused(&self, doing: &'static str, why: impl Into<Refused>) -> FileError {
         let path = self.shown.clone();
         match why.into() {
-            Refused::Denied => FileError::Denied { path, allowed: self.allowed.clone() },
+            Refused::Denied => {
+                FileError::Denied { path: self.written.clone(), allowed: self.allowed.clone() }
+            }
             Refused::Is(Kind::Folder) => FileError::IsFolder { path },
             Refused::Is(Kind::File) => FileError::NotFolder { path },
             Refused::Is(Kind::Special(kind)) => FileError::Special { path, kind },
@@ -101,14 +151,36 @@ impl Place {
         }
     }
 
-    fn descend(&self, to: &Path, missing: Missing) -> Result<Folder, FileError> {
+    /// Goes down to a folder above this, or here. What is missing is made if there is a list to note it in.
+    fn descend(&self, to: &Path, mut new: Option<&mut NewFolders>) -> Result<Folder, FileError> {
         let refused = |why| self.refused("open", why);
         let mut folder = Folder::root(Arc::clone(&self.borders)).map_err(refused)?;
         for part in to.components() {
-            if let Component::Normal(name) = part {
-                folder = folder.enter(name, missing).map_err(refused)?;
-            }
+            let Component::Normal(name) = part else { continue };
+            let entered = match (folder.enter(name), &mut new) {
+                (Err(Refused::System(Errno::NOENT)), Some(new)) => {
+                    let is_ours = folder.make(name).map_err(refused)?;
+                    let entered = folder.enter(name);
+                    if is_ours {
+                        new.made.push((folder, name.to_owned()));
+                    }
+                    entered.map_err(refused)?
+                }
+                (Ok(entered), _) => entered,
+                (Err(Refused::Is(Kind::File | Kind::Special(_))), _) => {
+                    return Err(FileError::NotFolder { path: self.shown_above(&folder.path().join(name)) });
+                }
+                (Err(why), _) => return Err(refused(why)),
+            };
+            folder = entered;
         }
         Ok(folder)
+    }
+
+    /// How a part of the way to this is shown.
+    fn shown_above(&self, part: &Path) -> String {
+        let below = self.path.components().count().saturating_sub(part.components().count());
+        let shown = Path::new(&self.shown).ancestors().nth(below).and_then(Path::to_str);
+        shown.filter(|shown| !shown.is_empty()).unwrap_or(&self.shown).to_owned()
     }
 }

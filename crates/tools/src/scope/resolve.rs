@@ -17,6 +17,12 @@ pub(super) fn from(folder: &Path, text: &str) -> PathBuf {
     }
 }
 
+/// Whether a path is written as only that of a folder is.
+pub(super) fn is_only_folder(text: &str) -> bool {
+    let last = text.rsplit('/').next().unwrap_or_default();
+    matches!(last, "" | "." | "..")
+}
+
 /// From the process's folder on, if it is relative.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())

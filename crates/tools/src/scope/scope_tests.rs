@@ -37,6 +37,21 @@ fn another_name_of_a_denied_folder_is_denied_by_its_identity() {
     assert!(is_denied(&scope.check_folder("other", Permission::Read)));
 }
 
+/// P1: also where a denied folder is known by what it is and not by its path, it is not told where a link in it leads.
+#[test]
+fn what_is_denied_by_its_identity_is_named_as_it_was_written() {
+    let (_folder, work) = work_folder();
+    fs::create_dir(work.join("secret")).unwrap();
+    fs::write(work.join("secret/hidden"), "key").unwrap();
+    symlink("hidden", work.join("secret/link")).unwrap();
+    let scope = denying(&work, "secret", Permission::Read);
+    fs::rename(work.join("secret"), work.join("other")).unwrap();
+
+    let opened = scope.resolve("other/link", Permission::Read).unwrap().open();
+
+    assert!(matches!(opened, Err(FileError::Denied { path, .. }) if path == "other/link"));
+}
+
 /// P1
 #[test]
 fn a_second_name_of_a_denied_file_is_denied_by_its_identity() {

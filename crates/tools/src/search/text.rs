@@ -32,7 +32,8 @@ struct Arguments {
     pattern: String,
     /// The file, or the folder with all that is in it, from the work folder on or absolute. Default: the work folder.
     path: Option<String>,
-    /// Only files whose path below `path` fits this pattern, such as `*.rs` or `src/**/*.toml`.
+    /// Only files whose path below `path` fits this pattern, such as `*.rs` or `src/**/*.toml`. If `path` is a file, its
+    /// name must fit.
     #[schemars(length(max = 1000))]
     glob: Option<String>,
     /// How many lines to show before and after each match. Default: 0.
@@ -142,7 +143,13 @@ impl<'a> Search<'a> {
                 };
                 note = Walk { depth: ALL_THE_WAY, wanted, visit }.through(scope, &folder).note(scope);
             }
-            Err(FileError::NotFolder { .. }) => self.search(place.path(), place.open()?.file),
+            Err(FileError::NotFolder { .. }) => {
+                let file = place.open()?.file;
+                let name = place.path().file_name().map(Path::new).unwrap_or(place.path());
+                if glob.is_none_or(|glob| glob.fits(name)) {
+                    self.search(place.path(), file);
+                }
+            }
             Err(error) => return Err(error),
         }
         let mut lines = std::mem::take(&mut self.found.lines);

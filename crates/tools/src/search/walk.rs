@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::ignored::Ignored;
 use crate::background::Wanted;
-use crate::scope::{Folder, Kind, Missing, Scope, Status};
+use crate::scope::{Folder, Kind, Scope, Status};
 
 /// Names of one folder that are held in memory at once.
 const MOST_NAMES: usize = 100_000;
@@ -101,7 +101,7 @@ impl<F: FnMut(&Entry<'_>) -> ControlFlow<()>> Walk<'_, F> {
         level: usize,
         walked: &mut Walked,
     ) -> ControlFlow<()> {
-        match folder.enter(name, Missing::Refuse) {
+        match folder.enter(name) {
             Ok(inner) if level <= DEEPEST => self.go(&inner, ignored, level, walked),
             _ => {
                 walked.partly.push(folder.path().join(name));

@@ -127,6 +127,22 @@ async fn deny_wins_over_allow_and_what_is_denied_is_not_even_listed() {
     assert_eq!(content(place.call("search_text", json!({ "pattern": "key" })).await), "sub/open.txt:1:key");
 }
 
+/// P1: where a link leads that lies in a place that may not be looked at is not told.
+#[tokio::test]
+async fn what_is_refused_is_named_as_it_was_written() {
+    let place = Workplace::denying(&["secret"]);
+    place.put("secret/hidden", "key");
+    symlink("hidden", place.path("secret/link")).unwrap();
+    fs::write(place.outside().join("hidden"), "key").unwrap();
+    symlink("hidden", place.outside().join("link")).unwrap();
+    symlink("../outside/link", place.path("chain")).unwrap();
+
+    for path in ["secret/link", "../outside/link", "chain", "secret/./link"] {
+        let said = error(place.read(path).await);
+        assert!(said.starts_with(&format!("{path} is ")) && !said.contains("hidden"), "{said}");
+    }
+}
+
 /// P1
 #[tokio::test]
 async fn what_is_denied_before_it_exists_is_denied_once_it_does() {

@@ -159,6 +159,21 @@ async fn someone_elses_change_that_came_out_is_kept() {
     assert_eq!(crash.place.text("a.txt"), "new");
 }
 
+/// P2: what can't be compared may be someone's.
+#[tokio::test]
+async fn what_came_out_and_is_too_large_to_compare_is_kept() {
+    let crash = crashed_write().await;
+    crash.place.put("a.txt", "new");
+    let large = crash.place.put(&crash.temporary(), "theirs");
+    fs::OpenOptions::new().write(true).open(large).unwrap().set_len((64 << 20) + 1).unwrap();
+
+    let what = crash.says_that_it_can_not_be_told().await;
+
+    let kept = format!("a.txt.kept-{}", crash.call.id.to_string().to_lowercase());
+    assert!(what.contains(&kept), "{what}");
+    assert_eq!(fs::metadata(crash.place.path(&kept)).unwrap().len(), (64 << 20) + 1);
+}
+
 /// P2
 #[tokio::test]
 async fn a_file_that_is_neither_as_before_nor_as_after_is_left_and_told() {

@@ -64,7 +64,7 @@ async fn an_empty_file_a_folder_and_a_missing_file_are_told_apart() {
     assert_eq!(content(place.read("sub/empty.txt").await), "[sub/empty.txt is empty]");
     assert_eq!(error(place.read("sub").await), "sub is a folder, not a file; list_files shows what is in it");
     assert_eq!(error(place.read("missing.txt").await), "missing.txt does not exist");
-    assert_eq!(error(place.read("sub/empty.txt/x").await), "sub/empty.txt/x is not a folder");
+    assert_eq!(error(place.read("sub/empty.txt/x").await), "sub/empty.txt is not a folder");
     assert!(error(place.read("").await).contains("can't be a path"));
     assert!(error(place.read("a\0b").await).contains("can't be a path"));
 }

@@ -244,3 +244,13 @@ fn a_search_stops_when_it_is_asked_to_and_when_it_is_dropped() {
 
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
+
+#[tokio::test]
+async fn a_glob_is_for_the_name_too_where_the_path_is_a_file() {
+    let place = Workplace::new();
+    place.put("src/main.rs", "fn main() {}\n");
+    let within = |glob: &str| json!({ "pattern": "fn", "path": "src/main.rs", "glob": glob });
+
+    assert_eq!(search(&place, within("*.rs")).await, "src/main.rs:1:fn main() {}");
+    assert!(search(&place, within("*.toml")).await.contains("0 files searched"));
+}
