@@ -38,7 +38,8 @@ fn a_signal_suspends_and_the_next_process_goes_on() {
 /// S1, M10: text that was on its way is saved.
 #[test]
 fn a_signal_during_an_answer_saves_its_text_and_the_answer_is_asked_for_again() {
-    let desk = Desk::new(&json!([{"text": "one two three four", "piece_ms": 150}]));
+    let text = "word ".repeat(40);
+    let desk = Desk::new(&json!([{"text": text, "piece_ms": 60}]));
     desk.send("go");
     let first = desk.serve();
     first.wait_for("text_delta");
@@ -49,7 +50,7 @@ fn a_signal_during_an_answer_saves_its_text_and_the_answer_is_asked_for_again() 
     let (_, ended) = second.wait_for("turn_ended");
 
     assert!(saved);
-    assert_eq!(ended["text"], json!("one two three four"), "nothing of it is there twice");
+    assert_eq!(ended["text"], json!(text), "nothing of it is there twice");
     second.end(Signal::TERM);
     desk.sound_records();
 }
@@ -101,7 +102,7 @@ fn a_server_whose_output_nobody_reads_works_and_ends() {
 /// S1: a terminal that is gone, for words to people as well, is no reason not to save what was on its way.
 #[test]
 fn a_lost_terminal_suspends() {
-    let desk = Desk::new(&json!([{"text": "one two three four", "piece_ms": 100}]));
+    let desk = Desk::new(&json!([{"text": "word ".repeat(300), "piece_ms": 100}]));
     desk.send("go");
     let mut command = desk.command(&["serve", "--no-http"]);
     let mut serving = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

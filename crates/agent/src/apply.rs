@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use longhaul_protocol::{
     AttemptEnded, AttemptId, CallId, DecodeError, Effect, EpochStarted, InputTaken, Item, JoinMode,
-    OrderKind, OrderTaken, Record, Role, SessionRecord, ToolFinished, ToolStarted, TurnStarted,
+    OrderKind, OrderTaken, Outcome, Record, Role, Seq, SessionRecord, ToolFinished, ToolStarted, TurnStarted,
 };
 
 use crate::state::{Attempt, CallState, Created, Epoch, State, Turn, Waiting, text_of};
+
+/// What the model reads at the end of a turn that somebody did not want any more.
+const CANCELLED: &str =
+    "The turn was cancelled: what was asked for in it is not wanted any more, unless it is asked for again.";
 
 impl State {
     /// What the session is after this record.
@@ -48,7 +52,7 @@ impl State {
                 }
             }
             SessionRecord::ToolFinished(finished) => self.fold_result(finished),
-            SessionRecord::TurnEnded(_) => self.fold_turn_end(),
+            SessionRecord::TurnEnded(ended) => self.fold_turn_end(Some(ended.outcome), ended.inbox_through),
             SessionRecord::TaskStarted(task) => self.tasks.push(task),
             SessionRecord::TaskEnded(ended) => self.tasks.retain(|task| task.task_id != ended.task_id),
             SessionRecord::Notification(notification) => {
@@ -94,19 +98,28 @@ impl State {
         self.questions = epoch.questions;
     }
 
+    /// A new turn is what inputs waited for. Those that were cancelled before it began make a turn of their own, which ends as
+    /// cancelled; the others wait for the one after it.
     fn fold_turn(&mut self, number: u64) {
         self.turns = number;
-        let cancelled = !self.waiting.is_empty() && self.waiting.iter().all(|input| input.cancelled);
-        self.turn = Some(Turn { number, cancelled, ..Turn::default() });
-        // A new turn is what they waited for.
+        let cancelled = self.waiting.iter().any(|input| input.cancelled);
         for input in &mut self.waiting {
-            input.mode = JoinMode::Join;
+            input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
         }
+        self.turn = Some(Turn { number, cancelled, ..Turn::default() });
     }
 
-    fn fold_turn_end(&mut self) {
+    fn fold_turn_end(&mut self, outcome: Option<Outcome>, inbox_through: Option<Seq>) {
         self.settle_calls();
         self.turn = None;
+        if outcome == Some(Outcome::Cancelled) {
+            self.items.push(Arc::new(Item::Note { text: CANCELLED.to_owned() }));
+        }
+        // It says that nothing waits. If something seems to, the record that took it into the context is gone.
+        if let Some(through) = inbox_through {
+            self.inbox_through = self.inbox_through.max(through);
+            self.waiting.clear();
+        }
     }
 
     fn fold_input(&mut self, input: InputTaken) {
@@ -211,7 +224,7 @@ impl State {
         let erased = format!("[erased: {reason}]");
         let attempt = self.turn.as_ref().and_then(|turn| turn.attempt.as_ref()).map(|attempt| attempt.id);
         match (record.kind.as_str(), attempt) {
-            ("turn_ended", _) => self.fold_turn_end(),
+            ("turn_ended", _) => self.fold_turn_end(None, None),
             ("turn_started", _) => self.fold_turn(self.turns + 1),
             ("block", Some(attempt)) => {
                 let text = Arc::new(Item::Text { role: Role::Assistant, text: erased });

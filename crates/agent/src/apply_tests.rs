@@ -47,7 +47,7 @@ fn blocks_count_only_through_the_end_of_their_attempt() {
 fn results_are_in_the_context_once() {
     let ended = SessionRecord::TurnEnded(TurnEnded {
         turn: 1,
-        outcome: longhaul_protocol::Outcome::Cancelled,
+        outcome: Outcome::Cancelled,
         limit: None,
         text: String::new(),
         error: None,
@@ -64,7 +64,8 @@ fn results_are_in_the_context_once() {
         ended,
     ]);
 
-    assert_eq!(texts(&state), ["hello", "call look", "result a"]);
+    assert_eq!(texts(&state)[..3], ["hello", "call look", "result a"]);
+    assert!(texts(&state)[3].contains("was cancelled"), "and the model is told");
     assert_eq!(state.turn, None);
 }
 
@@ -124,7 +125,7 @@ fn what_is_erased_is_not_done_again() {
     // The end of a turn.
     let ended = SessionRecord::TurnEnded(TurnEnded {
         turn: 1,
-        outcome: longhaul_protocol::Outcome::Failed,
+        outcome: Outcome::Failed,
         limit: None,
         text: String::new(),
         error: None,
@@ -139,6 +140,29 @@ fn what_is_erased_is_not_done_again() {
     let mut state = after(&asked());
     state.apply(&lost).unwrap();
     assert!(state.turn.unwrap().broken.is_some());
+}
+
+/// T1: what took an input into the context is gone, and the turn had ended with nothing waiting: it is not begun again.
+#[test]
+fn an_input_whose_turn_has_ended_does_not_come_back() {
+    let ended = SessionRecord::TurnEnded(TurnEnded {
+        turn: 1,
+        outcome: Outcome::Completed,
+        limit: None,
+        text: String::new(),
+        error: None,
+        inbox_through: Some(7),
+    });
+    let step_gone = after_gone(
+        &[input(JoinMode::Join), turn()],
+        &step(1),
+        &[attempt(), text(), answered(1), ended.clone()],
+    );
+    let taken_gone = after_gone(&[], &input(JoinMode::Join), &[turn(), step(1), ended]);
+
+    for state in [step_gone, taken_gone] {
+        assert_eq!((state.waiting.len(), state.inbox_through, state.turn), (0, 7, None));
+    }
 }
 
 /// P2: what the model has seen of a file is the latest that a call has shown it.

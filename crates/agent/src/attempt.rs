@@ -87,7 +87,7 @@ impl Worker {
         let mut answer = match self.attend(&mut asking, Heed::Cancel, None).await? {
             Attended::Done(Ok(answer)) => answer,
             Attended::Done(Err(error)) => return Ok(Ended::Failed(error)),
-            Attended::Called => return Ok(Ended::Stopped(CANCELLED)),
+            Attended::Called => return Ok(Ended::Stopped(self.stopped_by())),
             Attended::Suspended | Attended::Due => return Err(Stopped::Suspended),
         };
         let mut unsaved = Unsaved::default();
@@ -111,7 +111,7 @@ impl Worker {
                     progress => self.progress(attempt, progress, &mut unsaved).await?,
                 },
                 Attended::Done(Err(error)) => break Ended::Failed(error),
-                Attended::Called => break Ended::Stopped(CANCELLED),
+                Attended::Called => break Ended::Stopped(self.stopped_by()),
                 Attended::Suspended | Attended::Due => {
                     self.checkpoint(attempt, &mut unsaved).await?;
                     return Err(Stopped::Suspended);
@@ -120,6 +120,10 @@ impl Worker {
         };
         self.checkpoint(attempt, &mut unsaved).await?;
         Ok(ended)
+    }
+
+    fn stopped_by(&self) -> &'static str {
+        if self.state.cancelled() { CANCELLED } else { NOT_SAVED }
     }
 
     /// Shows and records what came.

@@ -91,7 +91,12 @@ fn begins_anew(state: &State, policy: &Policy) -> bool {
 
 fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if let Some(attempt) = &turn.attempt {
-        let kept = if turn.cancelled { attempt.kept_when_cancelled() } else { attempt.kept_when_broken() };
+        let kept = match (&turn.broken, turn.cancelled) {
+            // Nobody can tell which of its calls have run.
+            (Some(_), _) => 0,
+            (None, true) => attempt.kept_when_cancelled(),
+            (None, false) => attempt.kept_when_broken(),
+        };
         return Action::CloseAttempt { kept };
     }
     // What started is brought to its end first: what it did must be known before anything else is done.

@@ -43,6 +43,14 @@ pub enum Error {
         /// The process.
         holder: Box<Holder>,
     },
+    /// Another process has the session by now, and runs what was sent.
+    #[error("{key} is run by {holder} by now; what was sent is accepted, and is run there")]
+    AcceptedElsewhere {
+        /// The session.
+        key: String,
+        /// The process.
+        holder: Box<Holder>,
+    },
     /// Another process took the session over while this one was at it.
     #[error("{key} was taken over{by}; it goes on there")]
     TakenOver {

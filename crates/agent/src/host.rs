@@ -11,6 +11,7 @@ use longhaul_journal::{Lease, Page, Result as JournalResult, SessionEntry};
 use longhaul_protocol::{Seq, SessionId, SessionRecord, StreamName};
 use tokio::time::Instant;
 
+use crate::Result;
 use crate::load::load;
 use crate::runtime::Inner;
 
@@ -26,8 +27,8 @@ const PAGE: usize = 500;
 struct Known {
     /// How long their streams were, of those that nobody here was at.
     ends: HashMap<SessionId, (Seq, Seq)>,
-    /// They have something to do, and another process has them.
-    elsewhere: HashSet<SessionId>,
+    /// They had something to do: another process has them, or they failed.
+    unfinished: HashSet<SessionId>,
 }
 
 /// Looks after sessions until the runtime ends.
@@ -84,38 +85,48 @@ async fn sweep(runtime: &Arc<Inner>, known: &Known) -> JournalResult<Known> {
             }
             let ends = (entry.head.seq, entry.inbox_head);
             let changed = known.ends.get(&entry.id) != Some(&ends);
-            seen.ends.insert(entry.id, ends);
-            if (changed || known.elsewhere.contains(&entry.id)) && has_something_to_do(runtime, entry).await {
-                seen.elsewhere.insert(entry.id);
-                runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
+            if !changed && !known.unfinished.contains(&entry.id) {
+                seen.ends.insert(entry.id, ends);
+                continue;
+            }
+            match has_something_to_do(runtime, entry).await {
+                Ok(false) => drop(seen.ends.insert(entry.id, ends)),
+                Ok(true) => {
+                    seen.unfinished.insert(entry.id);
+                    if !runtime.failures.too_early(entry.id) {
+                        runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
+                    }
+                }
+                // It is looked at again the next time.
+                Err(_) => {}
             }
         }
     }
 }
 
-/// Whether a turn is open or something waits. What can't be read is left to whoever opens the session.
-async fn has_something_to_do(runtime: &Inner, entry: &SessionEntry) -> bool {
+/// Whether a turn is open or something waits.
+async fn has_something_to_do(runtime: &Inner, entry: &SessionEntry) -> Result<bool> {
     if entry.inbox_head > 0 && entry.head.seq == 0 {
-        return true;
+        return Ok(true);
     }
-    match rests_through(runtime, entry).await {
+    Ok(match rests_through(runtime, entry).await? {
         Some(through) => through < entry.inbox_head,
         None => {
-            let Ok(state) = load(&*runtime.journal, &entry.key, entry.id).await else { return false };
+            let state = load(&*runtime.journal, &entry.key, entry.id).await?;
             state.turn.is_some() || !state.waiting.is_empty() || state.inbox_through < entry.inbox_head
         }
-    }
+    })
 }
 
 /// Most sessions rest, and their last record says so: then nothing else of them needs to be read.
-async fn rests_through(runtime: &Inner, entry: &SessionEntry) -> Option<Seq> {
+async fn rests_through(runtime: &Inner, entry: &SessionEntry) -> Result<Option<Seq>> {
     let page = Page { records: 1, bytes: 0 };
     let stream = StreamName::session(entry.id);
-    let last = runtime.journal.read(&stream, entry.head.seq, page).await.ok()?.pop()?;
-    match SessionRecord::decode(&last) {
-        Ok(SessionRecord::TurnEnded(ended)) => ended.inbox_through,
+    let last = runtime.journal.read(&stream, entry.head.seq, page).await?.pop();
+    Ok(match last.map(|last| SessionRecord::decode(&last)) {
+        Some(Ok(SessionRecord::TurnEnded(ended))) => ended.inbox_through,
         _ => None,
-    }
+    })
 }
 
 /// Takes in a session that this process was rung for and does not have.

@@ -21,7 +21,7 @@
 //! | `attempt`, `calls`, `outputs` | the two things that a worker does that take long, with their crash tables |
 //! | `load`, `equipment` | what a worker begins with |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
-//! | `watch`, `cancel` | watchers; ending a turn that somebody else runs |
+//! | `watch`, `cancel`, `failures` | watchers; ending a turn that somebody else runs; sessions that fail again and again |
 //! | `config` | what a runtime is told |
 //!
 //! # Example
@@ -51,6 +51,7 @@ mod error;
 mod events;
 #[cfg(test)]
 mod facts;
+mod failures;
 mod host;
 mod inbox;
 mod load;

@@ -1,8 +1,6 @@
 //! How a worker records what happened. Everything that it does passes through [`Worker::commit`], so what watchers see, what
 //! the state says and what is on disk are always the same.
 
-use std::time::Duration;
-
 use longhaul_journal::{Append, Blob, Error as JournalError, Page};
 use longhaul_protocol::{EventKind, Record, SessionRecord, StreamName, ToolFinished, TurnEnded};
 
@@ -10,11 +8,7 @@ use crate::Error;
 use crate::decide::Ending;
 use crate::events::event_of;
 use crate::shared::Awaited;
-use crate::worker::{Step, Stopped, Worker};
-
-/// The first wait before what could not be saved is tried again; it doubles.
-const FIRST_RETRY: Duration = Duration::from_millis(250);
-const LONGEST_RETRY: Duration = Duration::from_secs(5);
+use crate::worker::{FIRST_RETRY, LONGEST_RETRY, Step, Stopped, Worker};
 
 impl Worker {
     /// Appends what happened. When this returns it is on disk, in the state, and shown to every watcher. Where that took
@@ -57,7 +51,7 @@ impl Worker {
                 Err(error) if error.may_pass() => {}
                 // It was there after all: the refusal came after the commit.
                 Err(JournalError::Conflict { .. }) => {
-                    let page = Page { records: count, ..Page::default() };
+                    let page = Page { records: count, bytes: usize::MAX };
                     let stream = StreamName::session(self.id);
                     return Ok(self.runtime.journal.read(&stream, self.state.head + 1, page).await?);
                 }
@@ -102,8 +96,8 @@ impl Worker {
         let waiting = turn.calls.iter().filter(|call| call.result.is_none());
         facts.extend(waiting.map(|call| {
             let content = match call.started {
-                None => "not run: the turn had ended before",
-                Some(_) => "unknown: the turn ended before its result could be recorded",
+                None if turn.broken.is_none() => "not run: the turn had ended before",
+                _ => "unknown: the turn ended before its result could be recorded",
             };
             let result = ToolFinished::new(call.id, &call.name, content);
             SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })

@@ -1,7 +1,7 @@
 //! Many sessions in one process.
 
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::equipment::Toolboxes;
+use crate::failures::Failures;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::watch::{Hub, Watcher};
@@ -24,7 +25,7 @@ use crate::{Config, Error, Result, host};
 /// How many entries of sessions may be there before it is looked which of them nobody needs.
 const CROWDED: usize = 64;
 /// How long everything together may take to end; what is not done by then is done by whoever comes next.
-const ENDS_WITHIN: Duration = Duration::from_secs(4);
+const ENDS_WITHIN: Duration = Duration::from_millis(3_500);
 /// How long the journal may take after that.
 const CLOSES_WITHIN: Duration = Duration::from_millis(500);
 
@@ -51,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) toolboxes: Toolboxes,
+    pub(crate) failures: Failures,
     everybody: Arc<Hub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
@@ -119,6 +121,7 @@ impl Runtime {
             tools: parts.tools,
             tasks: Arc::new(tasks),
             toolboxes: Toolboxes::default(),
+            failures: Failures::default(),
             everybody: Arc::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
@@ -163,15 +166,18 @@ impl Runtime {
     pub async fn shutdown(&self) -> Result<()> {
         self.0.suspend.send_replace(true);
         let _ending = self.0.ending.lock().await;
-        let mut workers = std::mem::take(&mut *lock(&self.0.workers));
-        let all = async { while workers.join_next().await.is_some() {} };
-        if tokio::time::timeout(ENDS_WITHIN, all).await.is_err() {
-            workers.shutdown().await;
+        // They stay where they are until they have ended: whoever gives up on this can ask again.
+        let all_ended = || poll_fn(|context| lock(&self.0.workers).poll_join_next(context));
+        let ended = async { while all_ended().await.is_some() {} };
+        if tokio::time::timeout(ENDS_WITHIN, ended).await.is_err() {
+            lock(&self.0.workers).abort_all();
         }
         if let Some(listening) = lock(&self.0.listening).take() {
             listening.abort();
         }
         for shared in self.0.all_sessions() {
+            // Whoever waits for one that was cut short is told, too.
+            shared.left(&Error::Suspended);
             shared.hub.close();
         }
         self.0.everybody.close();

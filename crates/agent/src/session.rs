@@ -57,8 +57,11 @@ impl Session {
         self.shared.awake(&self.runtime).await?;
         let outcome = self.shared.wait_for(Awaited::Input(input.id));
         self.put(input, None).await?;
-        let ended = outcome.await.unwrap_or(Err(Error::Suspended))?;
-        ended.ok_or(Error::Suspended)
+        match outcome.await.unwrap_or(Err(Error::Suspended)) {
+            Ok(ended) => ended.ok_or(Error::Suspended),
+            Err(Error::RunsElsewhere { key, holder }) => Err(Error::AcceptedElsewhere { key, holder }),
+            Err(error) => Err(error),
+        }
     }
 
     /// Puts an input into the inbox. When this returns it is on disk; whoever holds the session, in whatever process, runs it.

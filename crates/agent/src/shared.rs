@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use longhaul_journal::name_session;
+use longhaul_journal::{Lease, name_session};
 use longhaul_protocol::{Event, EventKind, InputId, OrderId, SessionId, TurnEnded};
 use tokio::sync::{Notify, OnceCell, oneshot};
 
@@ -31,6 +31,8 @@ struct Slot {
     worker: Presence,
     /// Something came that the worker has not looked for yet.
     news: bool,
+    /// A lease that could not be given back.
+    lease: Option<Lease>,
     awaiting_worker: Vec<oneshot::Sender<Result<()>>>,
     waiters: Vec<Waiter>,
 }
@@ -41,6 +43,8 @@ enum Presence {
     Absent,
     Coming,
     Here,
+    /// It gives its lease back; if something came meanwhile, it comes again.
+    Leaving,
 }
 
 struct Waiter {
@@ -99,7 +103,7 @@ impl Shared {
                     self.left(&Error::Suspended);
                 }
             }
-            Presence::Coming | Presence::Here => self.came.notify_one(),
+            Presence::Coming | Presence::Here | Presence::Leaving => self.came.notify_one(),
         }
     }
 
@@ -134,6 +138,20 @@ impl Shared {
     /// The worker is about to look at the inbox.
     pub(crate) fn looking(&self) {
         self.slot().news = false;
+    }
+
+    /// The worker is done, and about to give its lease back.
+    pub(crate) fn leaving(&self) {
+        self.slot().worker = Presence::Leaving;
+    }
+
+    /// A lease that could not be given back, for the next time.
+    pub(crate) fn keep(&self, lease: Lease) {
+        self.slot().lease = Some(lease);
+    }
+
+    pub(crate) fn kept(&self) -> Option<Lease> {
+        self.slot().lease.take()
     }
 
     /// The worker would leave; it must not, if something came after it last looked.

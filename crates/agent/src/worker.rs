@@ -25,6 +25,9 @@ use crate::{Error, Result};
 
 /// How often the inbox is looked at if nobody rings, and the lease is renewed.
 const PULSE: Duration = Duration::from_secs(1);
+/// The first wait before what may pass is tried again; it doubles.
+pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(250);
+pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Worker {
     pub(crate) runtime: Arc<Inner>,
@@ -80,40 +83,65 @@ pub(crate) enum Heed {
 
 /// Holds a session for as long as it has something to do.
 pub(crate) async fn run(runtime: Arc<Inner>, shared: Arc<Shared>) {
+    let mut suspension = runtime.suspension();
+    let mut must_end = None;
+    let mut wait = FIRST_RETRY;
     loop {
-        let why = match hold(&runtime, &shared).await {
+        let why = match hold(&runtime, &shared, must_end.take()).await {
             // Only now is the lease free: whoever sees that nobody is here can take it.
-            Ok(()) if shared.may_leave() => return,
+            Ok(()) if shared.may_leave() => {
+                runtime.failures.forget(&shared);
+                return;
+            }
             Ok(()) => continue,
             Err(Stopped::Suspended) => Error::Suspended,
-            Err(Stopped::Failed(Error::Journal(JournalError::Fenced { holder, .. }))) => {
-                let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
-                Error::TakenOver { key: shared.key.clone(), by }
-            }
-            Err(Stopped::Failed(error)) => error,
+            Err(Stopped::Failed(error)) => named(error, &shared.key),
         };
         // Whoever watches should know, also where nobody waits for an outcome.
         if !matches!(why, Error::Suspended | Error::RunsElsewhere { .. }) {
             let warning = EventKind::Warning { code: "session_stopped".to_owned(), text: why.to_string() };
             shared.show(&shared.live(None, warning));
         }
+        match &why {
+            // It may work in a moment, and what was accepted must not wait for somebody to come by.
+            Error::Journal(error) if error.may_pass() => {
+                tokio::select! {
+                    _ = suspension.wait_for(|suspended| *suspended) => {}
+                    () = tokio::time::sleep(wait) => {
+                        wait = (wait * 2).min(LONGEST_RETRY);
+                        continue;
+                    }
+                }
+            }
+            // Whatever went wrong in this turn would go wrong again: once more, only to end it.
+            Error::Worker { reason, .. } if runtime.failures.note(&shared) == 1 => {
+                must_end = Some(reason.clone());
+                continue;
+            }
+            _ => {}
+        }
         shared.left(&why);
         return;
     }
 }
 
-/// Takes the session, works, and gives it back.
-async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>) -> Step<()> {
-    let id = shared.named(runtime).await.map_err(Stopped::Failed)?;
-    let lease = match runtime.journal.acquire(&StreamName::session(id)).await {
-        Ok(lease) => lease,
-        Err(JournalError::Held { holder, .. }) => {
-            return Err(Stopped::Failed(Error::RunsElsewhere { key: shared.key.clone(), holder }));
+fn named(error: Error, key: &str) -> Error {
+    match error {
+        Error::Journal(JournalError::Fenced { holder, .. }) => {
+            let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
+            Error::TakenOver { key: key.to_owned(), by }
         }
-        Err(error) => return Err(error.into()),
-    };
+        error => error,
+    }
+}
+
+/// Takes the session, works, and gives it back. `must_end`: why the turn that is open may only be ended.
+async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<String>) -> Step<()> {
+    let id = shared.named(runtime).await.map_err(Stopped::Failed)?;
+    let lease = take(runtime, shared, id).await?;
     let working = whole(&shared.key, async {
         let mut worker = Worker::new(runtime, shared, id, lease.clone()).await.map_err(Stopped::Failed)?;
+        worker.policy.must_end = must_end.filter(|_| worker.state.turn.is_some());
         shared.arrived();
         if let Some(turn) = &worker.state.turn {
             worker.show(EventKind::Warning { code: "resumed".to_owned(), text: turn.was_open() });
@@ -122,9 +150,33 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>) -> Step<()> {
     });
     let ended = working.await;
     shared.hub.end();
-    // A lease that was taken over is left alone by this; one that can't be given back expires.
-    let _ = runtime.journal.release(&lease).await;
+    shared.leaving();
+    // A lease that was taken over is left alone by this; one that can't be given back now is kept for the next time.
+    if runtime.journal.release(&lease).await.is_err() {
+        shared.keep(lease);
+    }
     ended
+}
+
+/// Takes the session's lease, or the one that could not be given back the last time.
+async fn take(runtime: &Inner, shared: &Shared, id: SessionId) -> Step<Lease> {
+    if let Some(kept) = shared.kept() {
+        match runtime.journal.renew(&kept).await {
+            Ok(()) => return Ok(kept),
+            Err(error) if error.may_pass() => {
+                shared.keep(kept);
+                return Err(error.into());
+            }
+            Err(_) => {}
+        }
+    }
+    match runtime.journal.acquire(&StreamName::session(id)).await {
+        Ok(lease) => Ok(lease),
+        Err(JournalError::Held { holder, .. }) => {
+            Err(Stopped::Failed(Error::RunsElsewhere { key: shared.key.clone(), holder }))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A worker that panics leaves like any other: its lease is given back, and whoever waits is told.
@@ -242,7 +294,7 @@ impl Worker {
         }
         loop {
             let called = match heed {
-                Heed::Cancel => self.state.cancelled(),
+                Heed::Cancel => self.state.cancelled() || self.policy.must_end.is_some(),
                 Heed::Input => !self.state.waiting.is_empty(),
                 Heed::Nothing => false,
             };

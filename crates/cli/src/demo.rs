@@ -17,6 +17,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::arguments::DemoOptions;
 use crate::exit;
 use crate::output::{line, shortened};
+use crate::signals::Ends;
 
 const KEY: &str = "demo:turn";
 /// The command prints a line every half second.
@@ -29,10 +30,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
     let folder = std::env::temp_dir().join(format!("longhaul-demo-{}", SessionId::generate()));
+    let mut ends = Ends::new()?;
     let outcome = tokio::select! {
         outcome = play(&folder) => outcome,
         // What it has started is ended with it, and its folder goes too.
-        _ = tokio::signal::ctrl_c() => Ok(exit::SIGNAL + 2),
+        number = ends.next() => Ok(exit::SIGNAL + number),
     };
     let home = folder.join("home").display().to_string();
     if options.keep {

@@ -77,8 +77,10 @@ async fn begin_in(journal: &SqliteJournal, id: SessionId, key: &str, folder: &Pa
     }
     let lease = match journal.acquire(&stream).await {
         Ok(lease) => lease,
-        // Somebody begins it just now.
-        Err(Error::Held { .. }) => return Ok(()),
+        Err(Error::Held { holder, .. }) => {
+            note(format!("{holder} begins this session just now, with a work folder of its own"));
+            return Ok(());
+        }
         Err(error) => return Err(error.into()),
     };
     let created = SessionRecord::SessionCreated(SessionCreated {

@@ -7,6 +7,7 @@ mod inbox;
 mod output;
 mod serve;
 mod sessions;
+mod signals;
 
 use std::process::ExitCode;
 

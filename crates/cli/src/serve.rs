@@ -6,10 +6,10 @@ use std::time::Duration;
 use longhaul_agent::{Config, Runtime, Watched, Watcher};
 use longhaul_protocol::{Effect, Event, EventKind, Outcome};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::{Choice, Place, ServeOptions};
 use crate::output::{in_words, note, shortened};
+use crate::signals::Ends;
 use crate::{BadUsage, exit};
 
 /// How long what is still to be shown may take when everything else has ended.
@@ -36,7 +36,10 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     let mut ends = Ends::new()?;
     let home = config.home.display().to_string();
     let model = config.settings.model.name.clone();
-    let runtime = Runtime::open(config).await?;
+    let runtime = tokio::select! {
+        opened = Runtime::open(config) => opened?,
+        number = ends.next() => return Ok(exit::SIGNAL + number),
+    };
     let watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
     let other = runtime.other_host().await?;
     runtime.start().await?;
@@ -54,36 +57,10 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     // A reader that has gone or is slow is no reason to stay.
     if let Ok(Ok(Ok(open))) = tokio::time::timeout(LAST_WORDS, watching).await {
         for (session, what) in open.0 {
-            note(format!("{session} goes on with the next `longhaul serve`{what}"));
+            note(format!("{} goes on with the next `longhaul serve`{what}", shortened(&session, 60)));
         }
     }
     Ok(exit::SIGNAL + number)
-}
-
-/// The signals that suspend.
-struct Ends {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
-}
-
-impl Ends {
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// The number of the next one.
-    async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.terminate.recv() => 15,
-            _ = self.interrupt.recv() => 2,
-            _ = self.hang_up.recv() => 1,
-        }
-    }
 }
 
 /// The sessions of which a turn is open, and what of it goes on by itself.
@@ -92,7 +69,7 @@ struct Open(BTreeMap<String, String>);
 
 impl Open {
     fn see(&mut self, event: &Event) {
-        let session = shortened(&event.session, 60);
+        let session = event.session.clone();
         match &event.kind {
             EventKind::TurnEnded { .. } => drop(self.0.remove(&session)),
             EventKind::ToolStarted { effect: Effect::Command, arguments, .. } => {

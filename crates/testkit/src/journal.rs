@@ -46,6 +46,8 @@ struct Inner {
     refusal_from: Option<(String, Error)>,
     renewal_refusal: Option<Error>,
     release_takes: Duration,
+    release_refusal: Option<Error>,
+    read_refusal: Option<Error>,
 }
 
 impl FaultyJournal {
@@ -93,6 +95,16 @@ impl FaultyJournal {
     /// Giving back a lease takes so long from now on.
     pub fn release_slowly(&self, time: Duration) {
         self.inner.lock().unwrap().release_takes = time;
+    }
+
+    /// Refuses to take back a lease with this from now on, or takes them again.
+    pub fn refuse_releases(&self, error: Option<Error>) {
+        self.inner.lock().unwrap().release_refusal = error;
+    }
+
+    /// Refuses every read of records with this from now on, or reads again.
+    pub fn refuse_reads(&self, error: Option<Error>) {
+        self.inner.lock().unwrap().read_refusal = error;
     }
 
     /// Never answers again, as a disk that hangs.
@@ -179,7 +191,11 @@ impl Journal for FaultyJournal {
 
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
         self.lives().await;
-        self.journal.read(stream, from, page).await
+        let refusal = self.inner.lock().unwrap().read_refusal.clone();
+        match refusal {
+            Some(error) => Err(error),
+            None => self.journal.read(stream, from, page).await,
+        }
     }
 
     async fn head(&self, stream: &StreamName) -> Result<Head> {
@@ -224,7 +240,11 @@ impl Journal for FaultyJournal {
         self.lives().await;
         let time = self.inner.lock().unwrap().release_takes;
         tokio::time::sleep(time).await;
-        self.journal.release(lease).await
+        let refusal = self.inner.lock().unwrap().release_refusal.clone();
+        match refusal {
+            Some(error) => Err(error),
+            None => self.journal.release(lease).await,
+        }
     }
 
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>> {

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{Config, Parts, Runtime};
+use longhaul_agent::{CallState, Config, Parts, Runtime};
 use longhaul_journal::{name_session, put};
 use longhaul_protocol::{
-    Effect, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Outcome, SessionRecord,
+    Effect, InboxRecord, Input, InputId, Item, JoinMode, Order, OrderId, OrderKind, Outcome, SessionRecord,
 };
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use longhaul_tools::Tool;
 use serde_json::json;
 
 use crate::tool_calls::{Does, Odd};
-use crate::{eventually, open, results, script, sends, sound_records};
+use crate::{disk_full, eventually, heard, open, open_faulty, results, script, sends, sound_records};
 
 async fn with_tools(place: &Place, answers: &serde_json::Value, tools: Vec<Arc<dyn Tool>>) -> Runtime {
     let parts = Parts { model: Some(Recording::new(script(answers))), tools, ..Parts::default() };
@@ -24,12 +24,13 @@ async fn with_tools(place: &Place, answers: &serde_json::Value, tools: Vec<Arc<d
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_does_not_wait_for_a_tool_that_hangs() {
     let cases = [
-        (Effect::Read, Does::HangAtOnce, "stopped"),
-        (Effect::Unknown, Does::HangAtOnce, "stopped"),
-        (Effect::Read, Does::Hang, "stopped"),
-        (Effect::Unknown, Does::Hang, "unknown"),
+        (Effect::Read, Does::HangAtOnce, ["stopped", "not run"]),
+        (Effect::Unknown, Does::HangAtOnce, ["stopped", "not run"]),
+        (Effect::Read, Does::Hang, ["stopped", "stopped"]),
+        (Effect::Unknown, Does::Hang, ["unknown", "unknown"]),
     ];
-    for (effect, does, word) in cases {
+    for (effect, does, words) in cases {
+        let starts = matches!(does, Does::Hang);
         let place = Place::new();
         let call = json!({"name": "odd", "arguments": {}});
         let answers = json!([{"calls": [call, call, call]}, "Never."]);
@@ -37,21 +38,22 @@ async fn cancel_does_not_wait_for_a_tool_that_hangs() {
         let session = runtime.session("a").await.unwrap();
         let sending = sends(&session, "go");
         eventually("the answer has come", || async {
-            session.state().await.unwrap().turn.is_some_and(|turn| !turn.calls.is_empty())
+            let calls = session.state().await.unwrap().turn.map(|turn| turn.calls).unwrap_or_default();
+            if starts { calls.iter().any(CallState::is_open) } else { !calls.is_empty() }
         })
         .await;
 
         let asked = Instant::now();
         let ended = session.cancel().await.unwrap().unwrap();
 
-        assert!(asked.elapsed() < Duration::from_secs(20), "{word}: {:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(20), "{words:?}: {:?}", asked.elapsed());
         assert_eq!(
             (ended.outcome, sending.await.unwrap().unwrap().outcome),
             (Outcome::Cancelled, Outcome::Cancelled)
         );
         runtime.shutdown().await.unwrap();
         let results = results(&sound_records(&place, &session).await);
-        assert!(results[0].2.starts_with(word), "{results:?}");
+        assert!(words.iter().any(|word| results[0].2.starts_with(word)), "{results:?}");
         assert_eq!(results.len(), 3, "every call has its result");
     }
 }
@@ -78,8 +80,10 @@ async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
     let mut watcher = runtime.watch();
 
     runtime.start().await.unwrap();
-    let mut events = collect_until(&mut watcher, ended_turn).await;
-    events.extend(collect_until(&mut watcher, ended_turn).await);
+    let mut events = Vec::new();
+    for _ in 0..3 {
+        events.extend(collect_until(&mut watcher, ended_turn).await);
+    }
 
     let outcome = |key: &str| {
         let ends = events.iter().filter(|event| event.session == key);
@@ -90,8 +94,18 @@ async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
         .collect::<Vec<_>>()
     };
     assert_eq!(outcome("cancelled"), [Outcome::Cancelled]);
-    assert_eq!(outcome("both"), [Outcome::Completed], "what came after the cancel is answered");
-    assert_eq!(model.requests().len(), 1, "nobody was asked about what is cancelled");
+    assert_eq!(
+        outcome("both"),
+        [Outcome::Cancelled, Outcome::Completed],
+        "what came after the cancel is answered"
+    );
+    let requests = model.requests();
+    assert_eq!(requests.len(), 1, "nobody was asked about what is cancelled");
+    let told = requests[0]
+        .items
+        .iter()
+        .any(|item| matches!(&**item, Item::Note { text } if text.contains("cancelled")));
+    assert!(told && heard(&requests[0].items) == ["one", "two"], "{:?}", requests[0].items);
     runtime.shutdown().await.unwrap();
 }
 
@@ -149,4 +163,27 @@ async fn a_tool_that_does_not_say_what_it_would_do_is_given_up() {
         .iter()
         .any(|record| matches!(SessionRecord::decode(record), Ok(SessionRecord::ToolStarted(_))));
     assert!(!started);
+}
+
+/// J5: also while a command runs, the turn stops when something could not be saved.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_full_while_a_command_runs_stops_the_turn() {
+    let place = Place::new();
+    let answers = json!([{"calls": [{"name": "exec", "arguments": {"command": "echo x > started.txt; sleep 300"}}]}, "Never."]);
+    let (runtime, journal) = open_faulty(&place, Recording::new(script(&answers))).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    let sending = sends(&session, "go");
+    eventually("the command has started", || async { !place.file("started.txt").is_empty() }).await;
+
+    journal.refuse_from("input_taken", disk_full());
+    let input = Input { id: InputId::generate(), text: "more".into(), images: vec![], mode: JoinMode::After };
+    session.put(input, None).await.unwrap();
+    assert!(sending.await.unwrap().is_err());
+    journal.refuse(None);
+    collect_until(&mut watcher, ended_turn).await;
+
+    runtime.shutdown().await.unwrap();
+    let results = results(&sound_records(&place, &session).await);
+    assert!(results[0].2.contains("killed"), "{results:?}");
 }

@@ -1,18 +1,21 @@
 //! Every end is an end: bounded, once, and with everything on disk that was promised.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use longhaul_agent::{Error, Parts, Runtime};
-use longhaul_protocol::Effect;
-use longhaul_testkit::{Gated, Place, Recording};
+use longhaul_model::{Answer, Model, Request};
+use longhaul_protocol::{Effect, Outcome};
+use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use longhaul_tools::Tool;
 use serde_json::json;
 
 use crate::tool_calls::{Does, Odd};
-use crate::{eventually, open, open_faulty, script, sends};
+use crate::{disk_full, eventually, open, open_faulty, script, sends};
 
-/// S1: within five seconds, whatever hangs.
+/// S1: within five seconds, whatever hangs; here with some more for a busy machine.
 const BOUND: Duration = Duration::from_secs(9);
 
 /// S1
@@ -46,14 +49,16 @@ async fn a_journal_that_hangs_does_not_hold_up_the_end() {
     let (model, gate) = Gated::new(script(&json!(["Never."])));
     let (runtime, journal) = open_faulty(&place, model).await;
     runtime.start().await.unwrap();
-    let _sending = sends(&runtime.session("a").await.unwrap(), "go");
+    let sending = sends(&runtime.session("a").await.unwrap(), "go");
     gate.reached().await;
 
     journal.hang();
+    gate.open();
     let asked = Instant::now();
     runtime.shutdown().await.unwrap();
 
     assert!(asked.elapsed() < BOUND, "{:?}", asked.elapsed());
+    assert!(matches!(sending.await.unwrap(), Err(Error::Suspended)), "whoever waits is told");
 }
 
 /// S1: two who end it end it once, and both return when it has ended.
@@ -92,4 +97,77 @@ async fn a_runtime_is_started_once_and_not_after_its_end() {
     ended.shutdown().await.unwrap();
 
     assert!(matches!(ended.start().await, Err(Error::Suspended)));
+}
+
+/// S1: whoever gives up on an end can ask for it again, and nobody waits for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_was_given_up_leaves_nobody_waiting() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Never."])));
+    let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, Does::Hang)];
+    let parts = Parts { model: Some(model), tools, ..Parts::default() };
+    let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    eventually("the tool has started", || async {
+        session.state().await.unwrap().turn.is_some_and(|turn| turn.calls.iter().any(|call| call.is_open()))
+    })
+    .await;
+
+    let given_up = tokio::time::timeout(Duration::from_millis(200), runtime.shutdown()).await;
+    runtime.shutdown().await.unwrap();
+
+    assert!(given_up.is_err());
+    assert!(matches!(sending.await.unwrap(), Err(Error::Suspended)));
+}
+
+/// A model that can't be asked.
+struct Panics(AtomicUsize);
+
+#[async_trait]
+impl Model for Panics {
+    fn name(&self) -> &'static str {
+        "scripted/panics"
+    }
+
+    async fn ask(&self, _request: Request) -> longhaul_model::Result<Box<dyn Answer>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("as it should")
+    }
+}
+
+/// Whatever goes wrong in a turn ends it: it would go wrong again, at the cost of a model call each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_panics_ends_as_failed_and_is_not_tried_for_ever() {
+    let place = Place::new();
+    let model = Arc::new(Panics(AtomicUsize::new(0)));
+    let runtime = open(&place, model.clone()).await;
+    runtime.start().await.unwrap();
+
+    let ended = runtime.session("a").await.unwrap().send("go").await.unwrap();
+
+    assert_eq!(ended.outcome, Outcome::Failed);
+    assert_eq!(model.0.load(Ordering::SeqCst), 1);
+    runtime.shutdown().await.unwrap();
+}
+
+/// T12: a session that could not be read for a moment is resumed when it can be.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_could_not_be_read_once_is_looked_at_again() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&json!(["One."])));
+    let first = open(&place, model).await;
+    let _sending = sends(&first.session("a").await.unwrap(), "go");
+    gate.reached().await;
+    first.shutdown().await.unwrap();
+    let (second, journal) = open_faulty(&place, Recording::new(script(&json!(["One."])))).await;
+    let mut watcher = second.watch();
+
+    journal.refuse_reads(Some(disk_full()));
+    second.start().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    journal.refuse_reads(None);
+    collect_until(&mut watcher, ended_turn).await;
+
+    second.shutdown().await.unwrap();
 }

@@ -1,14 +1,15 @@
 //! Sessions as programs hold them: handles and watchers may come and go, and a session may leave memory, and nobody notices.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Config, Error, Runtime};
+use longhaul_agent::{Config, Error, Parts, Runtime};
 use longhaul_journal::Journal;
 use longhaul_protocol::{EventKind, Input, InputId, JoinMode, Outcome, StreamName};
-use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{FaultyJournal, Gated, Place, Recording, collect_until, ended_turn};
 use serde_json::json;
 
-use crate::{eventually, open, open_faulty, script, sends, sound_records};
+use crate::{disk_full, eventually, open, open_faulty, script, sends, sound_records};
 
 fn answers(count: usize) -> serde_json::Value {
     json!((0..count).map(|number| format!("Answer {number}.")).collect::<Vec<_>>())
@@ -71,20 +72,20 @@ async fn a_session_that_rests_leaves_memory_and_comes_back() {
     sound_records(&place, &session).await;
 }
 
+/// A runtime whose sessions leave memory almost at once, and a journal that can be made to fail.
+async fn short_rests(place: &Place, count: usize) -> (Runtime, Arc<FaultyJournal>) {
+    let journal = FaultyJournal::new(place.journal().await, None);
+    let config = Config { rest_time: Duration::from_millis(20), ..place.config() };
+    let model = Recording::new(script(&answers(count)));
+    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
+    (Runtime::with_parts(config, parts).await.unwrap(), journal)
+}
+
 /// Whatever comes at the moment of leaving is run.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_while_a_session_leaves_is_not_lost() {
     let place = Place::new();
-    let (runtime, journal) = {
-        let journal = longhaul_testkit::FaultyJournal::new(place.journal().await, None);
-        let config = Config { rest_time: Duration::from_millis(20), ..place.config() };
-        let parts = longhaul_agent::Parts {
-            model: Some(Recording::new(script(&answers(40)))),
-            journal: Some(journal.clone()),
-            ..Default::default()
-        };
-        (Runtime::with_parts(config, parts).await.unwrap(), journal)
-    };
+    let (runtime, journal) = short_rests(&place, 40).await;
     journal.release_slowly(Duration::from_millis(60));
     let session = runtime.session("a").await.unwrap();
 
@@ -96,6 +97,46 @@ async fn what_comes_while_a_session_leaves_is_not_lost() {
 
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
+}
+
+/// A lease that could not be given back is ours, and what is accepted is run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_could_not_be_given_back_is_used_again() {
+    let place = Place::new();
+    let (runtime, journal) = short_rests(&place, 3).await;
+    let session = runtime.session("a").await.unwrap();
+    journal.refuse_releases(Some(disk_full()));
+    session.send("one").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    let ended = session.send("two").await.unwrap();
+
+    assert_eq!(ended.turn, 2);
+    journal.refuse_releases(None);
+    runtime.shutdown().await.unwrap();
+}
+
+/// What is said of an input is true: it was sent, or it was not.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_another_process_will_run_is_not_said_to_be_unsent() {
+    let place = Place::new();
+    let (runtime, journal) = short_rests(&place, 3).await;
+    let session = runtime.session("a").await.unwrap();
+    journal.release_slowly(Duration::from_millis(600));
+    session.send("one").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    journal.take_over().await;
+
+    let told = session.send("two").await;
+
+    let inbox = StreamName::inbox(session.id().unwrap());
+    let sent = place.journal().await.head(&inbox).await.unwrap().seq == 2;
+    match told {
+        Err(Error::RunsElsewhere { .. }) => assert!(!sent),
+        Err(Error::AcceptedElsewhere { .. }) => assert!(sent),
+        other => panic!("{other:?}"),
+    }
+    runtime.shutdown().await.unwrap();
 }
 
 /// T14: what is taken was accepted first, however busy the session is.
