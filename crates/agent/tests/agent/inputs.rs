@@ -12,7 +12,7 @@ use longhaul_protocol::{
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn, records_of};
 use serde_json::json;
 
-use crate::{heard, open, script, sound_records};
+use crate::{heard, open, script, sends, sound_records};
 
 fn input(text: &str, mode: JoinMode) -> Input {
     Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode }
@@ -186,16 +186,10 @@ async fn an_input_that_joins_is_seen_at_the_next_step_of_the_same_turn() {
     let (model, gate) = Gated::new(recording.clone());
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
-    let sending = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("first").await }
-    });
+    let sending = sends(&session, "first");
     gate.reached().await;
 
-    let joins = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("and this").await }
-    });
+    let joins = sends(&session, "and this");
     wait_for_inbox(&session, 2).await;
     gate.open();
     gate.reached().await;
@@ -216,10 +210,7 @@ async fn an_input_that_joins_during_the_last_step_gets_a_step_of_its_own() {
     let (model, gate) = Gated::new(script(&json!(["First.", "Second."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
-    let sending = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("one").await }
-    });
+    let sending = sends(&session, "one");
     gate.reached().await;
 
     session.put(input("two", JoinMode::Join), None).await.unwrap();
@@ -270,10 +261,7 @@ async fn an_input_that_interrupts_cancels_the_turn_and_then_runs() {
     let (model, gate) = Gated::new(recording.clone());
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
-    let first = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("tell").await }
-    });
+    let first = sends(&session, "tell");
     gate.reached().await;
     let mut watcher = session.watch();
 
@@ -302,10 +290,7 @@ async fn cancel_ends_a_model_call_and_keeps_what_was_finished() {
     let (model, gate) = Gated::new(recording.clone());
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
-    let sending = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("write it").await }
-    });
+    let sending = sends(&session, "write it");
     gate.reached().await;
 
     let asked_at = std::time::Instant::now();
@@ -318,10 +303,7 @@ async fn cancel_ends_a_model_call_and_keeps_what_was_finished() {
     let ended = |record: &longhaul_protocol::Record| record.kind == "turn_ended";
     let journal = place.journal().await;
     assert!(records_of(&*journal, session.id().unwrap()).await.iter().any(ended));
-    let next = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("go on").await }
-    });
+    let next = sends(&session, "go on");
     gate.reached().await;
     gate.open();
     assert_eq!(next.await.unwrap().unwrap().text, "Next.");

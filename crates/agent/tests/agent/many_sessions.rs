@@ -83,10 +83,7 @@ async fn a_session_that_another_runtime_has_is_not_sent_to_but_its_inbox_takes_i
     let holder = open(&place, model).await;
     let visitor = open(&place, Recording::new(script(&json!([])))).await;
     let held = holder.session("a").await.unwrap();
-    let sending = tokio::spawn({
-        let session = held.clone();
-        async move { session.send("one").await }
-    });
+    let sending = sends(&held, "one");
     gate.reached().await;
     let visited = visitor.session("a").await.unwrap();
 

@@ -5,7 +5,7 @@ use longhaul_protocol::{EventKind, Role};
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use serde_json::json;
 
-use crate::{of_record, open, script, sound_records};
+use crate::{of_record, open, script, sends, sound_records};
 
 /// T14: in commit order, and all of them are there before the call that caused them returns.
 #[tokio::test(flavor = "multi_thread")]
@@ -55,10 +55,7 @@ async fn a_watcher_that_joins_during_an_answer_gets_its_text_so_far() {
     let (model, gate) = Gated::new(script(&json!(["Once upon a time."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
-    let sending = tokio::spawn({
-        let session = session.clone();
-        async move { session.send("tell").await }
-    });
+    let sending = sends(&session, "tell");
     gate.reached().await;
 
     let mut watcher = session.watch();

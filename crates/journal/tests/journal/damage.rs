@@ -43,16 +43,7 @@ pub(crate) async fn a_full_journal(folder: &Path) -> Home {
         let output = format!("output {number} ").repeat(900).into_bytes();
         let whole = Some(BlobRef::to(&output, "text/plain"));
         let (call, name, content) = (CallId::generate(), "exec".to_owned(), "head and tail".to_owned());
-        let finished = ToolFinished {
-            call,
-            name,
-            is_error: false,
-            content,
-            images: vec![],
-            whole,
-            seen: None,
-            todo: None,
-        };
+        let finished = ToolFinished { whole, ..ToolFinished::new(call, &name, content) };
         let append = Append::under(&lease).record(SessionRecord::ToolFinished(finished).encode());
         journal.append(append.blob(Blob::new(output))).await.unwrap();
         journal.erase(&[(stream.clone(), 3)], "on request").await.unwrap();

@@ -19,17 +19,13 @@ fn rounds() -> u64 {
 
 /// A record that says which append it belongs to, where it stands in it, and of how many.
 fn piece(group: u64, index: u64, of: u64, blob: &Blob, bytes: &[u8]) -> SessionRecord {
+    let name = format!("{group} {index} {of}");
+    let content = "x".repeat(usize::try_from(group * 37 % 900).unwrap());
+    let whole =
+        (index == 0).then(|| BlobRef::to(bytes, "text/plain")).filter(|whole| whole.hash == blob.hash());
     SessionRecord::ToolFinished(ToolFinished {
-        call: CallId::generate(),
-        name: format!("{group} {index} {of}"),
-        is_error: false,
-        content: "x".repeat(usize::try_from(group * 37 % 900).unwrap()),
-        images: vec![],
-        whole: (index == 0)
-            .then(|| BlobRef::to(bytes, "text/plain"))
-            .filter(|whole| whole.hash == blob.hash()),
-        seen: None,
-        todo: None,
+        whole,
+        ..ToolFinished::new(CallId::generate(), &name, content)
     })
 }
 

@@ -117,8 +117,7 @@ async fn erased_bytes_are_gone_from_every_file() {
     }
     let whole = Some(BlobRef::to(&output, "text/plain"));
     let (call, name, content) = (CallId::generate(), "exec".to_owned(), String::new());
-    let finished =
-        ToolFinished { call, name, is_error: false, content, images: vec![], whole, seen: None, todo: None };
+    let finished = ToolFinished { whole, ..ToolFinished::new(call, &name, content) };
     let append = Append::to(&streams[0]).record(SessionRecord::ToolFinished(finished).encode());
     journal.append(append.blob(Blob::new(output))).await.unwrap();
     journal.search(&Search { words: "hunter2secret".into(), streams: vec![], limit: 1 }).await.unwrap();

@@ -7,17 +7,7 @@ use super::{Place, a_stream, append_notes, note, read_all};
 fn with_blob(bytes: &[u8]) -> NewRecord {
     let (call, whole) = (CallId::generate(), Some(BlobRef::to(bytes, "text/plain")));
     let (name, content) = ("exec".to_owned(), "head … tail".to_owned());
-    SessionRecord::ToolFinished(ToolFinished {
-        call,
-        name,
-        is_error: false,
-        content,
-        images: vec![],
-        whole,
-        seen: None,
-        todo: None,
-    })
-    .encode()
+    SessionRecord::ToolFinished(ToolFinished { whole, ..ToolFinished::new(call, &name, content) }).encode()
 }
 
 pub(crate) async fn a_blob_comes_with_the_append_that_refers_to_it(place: &impl Place) {
