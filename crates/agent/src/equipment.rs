@@ -176,3 +176,7 @@ fn cap_for(window: Option<u64>) -> Cap {
         .map_or(usual.bytes, |share| share.min(usual.bytes));
     Cap { bytes, ..usual }
 }
+
+#[cfg(test)]
+#[path = "equipment_tests.rs"]
+mod tests;

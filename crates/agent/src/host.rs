@@ -3,15 +3,16 @@
 //! Whoever holds the lease on `host` is rung for them. A look at all sessions, once a second and never more than a small share
 //! of the time, finds what no ring told of: a session whose process died in the middle of a turn.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{Lease, Page, Result as JournalResult, SessionEntry};
-use longhaul_protocol::{Seq, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{Event, EventKind, Seq, SessionId, SessionRecord, StreamName};
 use tokio::time::Instant;
 
 use crate::Result;
+use crate::clock::now;
 use crate::load::load;
 use crate::runtime::Inner;
 
@@ -29,6 +30,8 @@ struct Known {
     ends: HashMap<SessionId, (Seq, Seq)>,
     /// They had something to do: another process has them, or they failed.
     unfinished: HashSet<SessionId>,
+    /// They can't be read, and for this reason; under no key, the list of them.
+    unreadable: BTreeMap<String, String>,
 }
 
 /// Looks after sessions until the runtime ends.
@@ -40,13 +43,21 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
         let began = Instant::now();
         let look = async {
             lease = keep(&runtime, lease.take()).await;
-            // What can't be listed now is listed later.
-            sweep(&runtime, &known).await.ok()
+            match sweep(&runtime, &known).await {
+                Ok(seen) => seen,
+                // What can't be listed now is listed later.
+                Err(error) => {
+                    Known { unreadable: [(String::new(), error.to_string())].into(), ..Known::default() }
+                }
+            }
         };
         tokio::select! {
             biased;
             _ = suspension.wait_for(|suspended| *suspended) => break,
-            seen = look => known = seen.unwrap_or(known),
+            seen = look => {
+                tell(&runtime, &known, &seen);
+                known = seen;
+            }
         }
         tokio::select! {
             _ = suspension.wait_for(|suspended| *suspended) => break,
@@ -55,6 +66,21 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     }
     if let Some(lease) = lease {
         let _ = runtime.journal.release(&lease).await;
+    }
+}
+
+/// Says what can't be read, once for each reason.
+fn tell(runtime: &Inner, known: &Known, seen: &Known) {
+    for (key, reason) in &seen.unreadable {
+        if known.unreadable.get(key) != Some(reason) {
+            let text = if key.is_empty() {
+                format!("the sessions can't be listed: {reason}")
+            } else {
+                reason.clone()
+            };
+            let kind = EventKind::Warning { code: "session_unreadable".to_owned(), text };
+            runtime.everybody.show(&Event { seq: None, at: now(), session: key.clone(), turn: None, kind });
+        }
     }
 }
 
@@ -98,7 +124,7 @@ async fn sweep(runtime: &Arc<Inner>, known: &Known) -> JournalResult<Known> {
                     }
                 }
                 // It is looked at again the next time.
-                Err(_) => {}
+                Err(error) => drop(seen.unreadable.insert(entry.key.clone(), error.to_string())),
             }
         }
     }

@@ -50,6 +50,7 @@ mod equipment;
 mod error;
 mod events;
 #[cfg(test)]
+#[path = "facts_tests.rs"]
 mod facts;
 mod failures;
 mod host;

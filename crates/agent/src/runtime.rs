@@ -53,7 +53,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) toolboxes: Toolboxes,
     pub(crate) failures: Failures,
-    everybody: Arc<Hub>,
+    pub(crate) everybody: Arc<Hub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
     /// Whether it looks after sessions that nobody holds.

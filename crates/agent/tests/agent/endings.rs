@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use longhaul_agent::{Error, Parts, Runtime};
 use longhaul_model::{Answer, Model, Request};
-use longhaul_protocol::{Effect, Outcome};
+use longhaul_protocol::{Effect, EventKind, Outcome};
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use longhaul_tools::Tool;
 use serde_json::json;
@@ -165,7 +165,9 @@ async fn a_session_that_could_not_be_read_once_is_looked_at_again() {
 
     journal.refuse_reads(Some(disk_full()));
     second.start().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    let unreadable =
+        |kind: &EventKind| matches!(kind, EventKind::Warning { code, .. } if code == "session_unreadable");
+    collect_until(&mut watcher, unreadable).await;
     journal.refuse_reads(None);
     collect_until(&mut watcher, ended_turn).await;
 
