@@ -282,8 +282,13 @@ impl World {
     }
 }
 
+/// How many histories; `scripts/soak` sets another number.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(600)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     /// T1, T3, T5, T13
     #[test]
