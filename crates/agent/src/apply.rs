@@ -260,7 +260,8 @@ impl State {
         if let Some(call) = next {
             let (name, arguments) = (call.name.clone(), call.arguments.clone());
             let effect = Effect::Unknown;
-            call.started = Some(ToolStarted { call: call.id, name, arguments, effect, write: None });
+            call.started =
+                Some(ToolStarted { call: call.id, name, arguments, effect, write: None, kept_in: None });
         }
     }
 }

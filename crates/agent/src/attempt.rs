@@ -16,7 +16,7 @@ use longhaul_context::normalise;
 use longhaul_model::{Error as ModelError, Request};
 use longhaul_protocol::{
     AttemptEnded, AttemptId, AttemptStarted, Block, Checkpoint, EventKind, SessionRecord, StepStarted,
-    ToolSchema, TurnStarted, Usage,
+    ToolSchema, TurnStarted, Usage, Warning,
 };
 use tokio::time::Instant;
 
@@ -168,6 +168,11 @@ impl Worker {
             let (input, output, cached) = (tokens.input, tokens.output, tokens.cached);
             SessionRecord::Usage(Usage { attempt, input, output, cached, cost: None })
         }));
+        // What was complete is run; that there was more, or should have been, is not passed over.
+        if let (Ended::Failed(error), 1..) = (&ended, kept) {
+            let (code, text) = ("answer_cut".to_owned(), format!("{error}; what was complete of it counts"));
+            facts.push(SessionRecord::Warning(Warning { code, text }));
+        }
         match failed {
             // In one append: an attempt that failed for good is never on disk without the end of its turn.
             Some(error) => self.end_turn(facts, Ending::failed(error)).await,

@@ -45,7 +45,7 @@ impl Blocks {
             self.bytes += delta.len();
         }
         if self.bytes > LONGEST_ANSWER {
-            return Progress::Odd("it is longer than any answer may be");
+            return Progress::Odd("it is longer than 2 MiB, which no answer may be");
         }
         match (part, self.open.take()) {
             (Part::TextStart, None) => self.begin(Open::Text(String::new())),

@@ -190,12 +190,12 @@ impl Worker {
         let journal = &self.runtime.journal;
         if let Some(run) = outputs::read(&call.name, &asked, &self.state.outputs, journal) {
             let effect = Effect::Read;
-            return Ok((Some(started(call, effect, None)), Ready::Run { effect, run }));
+            return Ok((Some(started(call, effect, None, None)), Ready::Run { effect, run }));
         }
         let preparing = async move { tool.prepare(&asked).await };
         match self.aside(preparing, Heed::Cancel).await? {
             Aside::Done(Ok(prepared)) => {
-                let started = started(call, effect, prepared.write);
+                let started = started(call, effect, prepared.write, prepared.kept_in);
                 Ok((Some(started), Ready::Run { effect, run: prepared.run }))
             }
             Aside::Done(Err(refused)) => done(refused),
@@ -302,9 +302,14 @@ impl Worker {
     }
 }
 
-fn started(call: &CallState, effect: Effect, write: Option<FileWrite>) -> ToolStarted {
+fn started(
+    call: &CallState,
+    effect: Effect,
+    write: Option<FileWrite>,
+    kept_in: Option<String>,
+) -> ToolStarted {
     let (name, arguments) = (call.name.clone(), call.arguments.clone());
-    ToolStarted { call: call.id, name, arguments, effect, write }
+    ToolStarted { call: call.id, name, arguments, effect, write, kept_in }
 }
 
 fn unknown(known: &str) -> Finished {

@@ -57,8 +57,8 @@ fn kind_of(state: &State, fact: SessionRecord) -> Option<EventKind> {
             EventKind::ModelChanged { from: changed.from, to: changed.to, reason: changed.reason }
         }
         SessionRecord::Warning(warning) => EventKind::Warning { code: warning.code, text: warning.text },
-        SessionRecord::TurnEnded(TurnEnded { outcome, text, error, .. }) => {
-            EventKind::TurnEnded { outcome, text, error }
+        SessionRecord::TurnEnded(TurnEnded { outcome, limit, text, error, .. }) => {
+            EventKind::TurnEnded { outcome, limit, text, error }
         }
         SessionRecord::SessionCreated(_)
         | SessionRecord::EpochStarted(_)

@@ -97,7 +97,14 @@ pub(crate) fn broke(kept: u32) -> SessionRecord {
 
 pub(crate) fn starts(number: u128, name: &str, effect: Effect) -> SessionRecord {
     let (name, arguments) = (name.to_owned(), "{}".to_owned());
-    SessionRecord::ToolStarted(ToolStarted { call: call_id(number), name, arguments, effect, write: None })
+    SessionRecord::ToolStarted(ToolStarted {
+        call: call_id(number),
+        name,
+        arguments,
+        effect,
+        write: None,
+        kept_in: None,
+    })
 }
 
 pub(crate) fn finishes(number: u128, name: &str, content: &str) -> SessionRecord {

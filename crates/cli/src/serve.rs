@@ -97,6 +97,9 @@ async fn show(
                 open.see(&event);
                 if as_json { Some(serde_json::to_string(&event)?) } else { told(&event) }
             }
+            Watched::Missed { events, from } if as_json => {
+                Some(serde_json::json!({"type": "missed", "events": events, "from": from}).to_string())
+            }
             Watched::Missed { events, .. } => {
                 note(format!("{events} events were not shown"));
                 None

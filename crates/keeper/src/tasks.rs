@@ -1,16 +1,16 @@
 //! The folder of all tasks, as the runtime sees it: starting a command exactly once, and finding out what became of one.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use longhaul_protocol::TaskId;
+use longhaul_protocol::{CallId, TaskId};
 use rustix::fs::{CWD, Mode, OFlags, fsync, mkdirat, openat};
 use rustix::io::Errno;
 
@@ -36,6 +36,7 @@ const PRIVATE: u32 = 0o700;
 #[derive(Debug)]
 pub struct Tasks {
     folder: OwnedFd,
+    identity: String,
     launcher: Launcher,
     /// Keepers that this process started and that may have ended: the system keeps their entries until they are asked for.
     keepers: Mutex<Vec<Child>>,
@@ -65,7 +66,13 @@ impl Tasks {
         fs::set_permissions(folder, Permissions::from_mode(PRIVATE)).map_err(said)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, folder, flags, Mode::empty()).map_err(|error| said(error.into()))?;
-        Ok(Self { folder: handle, launcher, keepers: Mutex::default() })
+        let identity = identity_of(folder).map_err(said)?;
+        Ok(Self { folder: handle, identity, launcher, keepers: Mutex::default() })
+    }
+
+    /// What tells this folder from any other: a task that is not found here was perhaps kept elsewhere.
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// Starts a command under a keeper of its own and returns when it has begun. Blocks for a few milliseconds.
@@ -236,4 +243,23 @@ fn hear_report(id: TaskId, report: &UnixStream, is_given_up: impl Fn() -> bool) 
     }
     let report: StartReport = decode("the keeper's report", &line)?;
     report.failed.map_or(Ok(()), |reason| Err(Error::NotStarted { reason }))
+}
+
+/// The content of the file `id`, which is made, whole, if it isn't there.
+fn identity_of(folder: &Path) -> io::Result<String> {
+    let path = folder.join("id");
+    if let Ok(known) = fs::read_to_string(&path) {
+        return Ok(known);
+    }
+    let own = CallId::generate().to_string();
+    let draft = folder.join(format!("id.{own}"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    file.write_all(own.as_bytes())?;
+    file.sync_all()?;
+    let linked = fs::hard_link(&draft, &path);
+    fs::remove_file(&draft)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => fs::read_to_string(&path),
+    }
 }

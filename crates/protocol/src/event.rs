@@ -2,8 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
 use crate::{
-    At, AttemptId, CallId, CompactedBy, Effect, InputId, Outcome, QuestionId, Role, Seq, TaskId, TaskStatus,
-    TextContent,
+    At, AttemptId, CallId, CompactedBy, Effect, InputId, Limit, Outcome, QuestionId, Role, Seq, TaskId,
+    TaskStatus, TextContent,
 };
 
 /// What a watcher sees: one object a line, the same in `--json` and in server-sent events.
@@ -142,6 +142,8 @@ pub enum EventKind {
     },
     TurnEnded {
         outcome: Outcome,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<Limit>,
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,

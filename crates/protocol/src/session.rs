@@ -312,6 +312,9 @@ pub struct ToolStarted {
     /// The file that it writes, if it writes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<FileWrite>,
+    /// The folder of tasks that its command is kept in. Where that one is not found again, nobody can tell whether it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_in: Option<String>,
 }
 
 /// A file as it is before a write and as it will be after it. With these a write that a crash interrupted can be told

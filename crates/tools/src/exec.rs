@@ -33,6 +33,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MOST_TRIES: usize = 60;
 /// How often a start that was given up is looked at until it has come to its end.
 const PAUSE_OF_START: Duration = Duration::from_millis(20);
+const ELSEWHERE: &str =
+    "the command was kept in a folder of tasks that is not here, so it may or may not have run";
 /// A name with this ending holds a key, whatever it is called before that, in any case.
 const KEY_ENDING: &str = "_API_KEY";
 const TOKEN: &str = "LONGHAUL_TOKEN";
@@ -113,7 +115,7 @@ pub(crate) fn about() -> About {
         name: "exec",
         description: "Runs a command with bash in the work folder and returns what it printed and its exit code, as JSON. \
                       Standard output and standard error come in one order. The call waits until the command ends; what the \
-                      command has started in the background by then goes on, but can't print any more.",
+                      command has started in the background by then goes on, and is ended by its next print unless that was sent to a file.",
         effect: Effect::Command,
         schema: schema_of::<Arguments>(),
         limits: &[
@@ -149,16 +151,26 @@ impl Tool for ExecTool {
             target: "local".to_owned(),
             token_file: self.settings.token_file.clone(),
         };
-        Ok(Prepared::new(move |stop| watch.start(spec, stop)))
+        let tasks = self.settings.tasks.identity().to_owned();
+        Ok(Prepared::new(move |stop| watch.start(spec, stop)).kept_in(&tasks))
     }
 
-    async fn resume(&self, call: &Call, _started: &ToolStarted) -> Resumed {
+    async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {
         let arguments = match self.check(call) {
             Ok(arguments) => arguments,
             Err(refused) => return Resumed::Unknown(refused.content),
         };
         let watch = self.watch(call, &arguments);
         match watch.find().await {
+            // Another home, or one whose folder of tasks was removed: the command may have run, and may be running.
+            Ok(State::NotStarted)
+                if started
+                    .kept_in
+                    .as_deref()
+                    .is_some_and(|tasks| tasks != self.settings.tasks.identity()) =>
+            {
+                Resumed::Unknown(ELSEWHERE.to_owned())
+            }
             Ok(State::NotStarted) => Resumed::RunAgain,
             Ok(State::Running(task)) => {
                 Resumed::Running(Box::new(move |stop| Box::pin(watch.until_the_end(task, stop))))
@@ -290,7 +302,8 @@ impl Watch {
                 Ok(State::Running(found)) => (task, tries) = (found, 0),
                 Ok(State::Unclear(_)) if tries < MOST_TRIES => tries += 1,
                 Ok(State::Over(over)) => return self.finished(over).await,
-                Ok(State::NotStarted) => return Finished::error("the command did not start"),
+                // It had started: somebody has removed its folder.
+                Ok(State::NotStarted) => return self.finished(Over::Lost).await,
                 Ok(State::Unclear(trouble)) | Err(trouble) => return trouble,
             }
             if unless(stop.asked(), tokio::time::sleep(PAUSE)).await.is_none() {

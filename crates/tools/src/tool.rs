@@ -85,6 +85,8 @@ impl Default for Cap {
 pub struct Prepared {
     /// The file that will be written, if one will.
     pub write: Option<FileWrite>,
+    /// The folder of tasks that its command is kept in, if it is one.
+    pub kept_in: Option<String>,
     /// Does it.
     pub run: Run,
 }
@@ -99,13 +101,19 @@ impl Prepared {
     where
         F: Future<Output = Finished> + Send + 'static,
     {
-        Self { write: None, run: Box::new(|stop| Box::pin(run(stop))) }
+        Self { write: None, kept_in: None, run: Box::new(|stop| Box::pin(run(stop))) }
     }
 
     /// The same, with the file that it writes.
     #[must_use]
     pub fn writing(self, write: FileWrite) -> Self {
         Self { write: Some(write), ..self }
+    }
+
+    /// The same, with the folder of tasks that its command is kept in.
+    #[must_use]
+    pub fn kept_in(self, tasks: &str) -> Self {
+        Self { kept_in: Some(tasks.to_owned()), ..self }
     }
 }
 

@@ -88,6 +88,7 @@ impl Workplace {
             arguments: call.arguments.clone(),
             effect: Effect::Command,
             write: None,
+            kept_in: None,
         };
         self.tool.resume(call, &started).await
     }
@@ -193,7 +194,7 @@ async fn a_call_that_does_not_fit_is_refused_before_anything_happens() {
             finished.content
         );
     }
-    assert_eq!(fs::read_dir(&place.tasks).unwrap().count(), 0);
+    assert_eq!(task_folders(&place.tasks), Vec::<PathBuf>::new());
 }
 
 /// K2
@@ -501,10 +502,13 @@ async fn a_command_that_is_stopped_before_it_began_never_begins() {
     );
     fs::write(home.join("gate"), "").unwrap();
     until(|| home.join("passed").exists()).await;
-    let folders = fs::read_dir(&place.tasks).unwrap().map(|entry| entry.unwrap().path());
-    let [aside] = folders.collect::<Vec<_>>().try_into().unwrap();
+    let [aside] = task_folders(&place.tasks).try_into().unwrap();
     until(|| nobody_is_in(&aside)).await;
     assert!(!place.work.join("ran").exists());
+}
+
+fn task_folders(tasks: &std::path::Path) -> Vec<PathBuf> {
+    fs::read_dir(tasks).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }
 
 fn nobody_is_in(folder: &std::path::Path) -> bool {

@@ -214,3 +214,47 @@ async fn an_idle_runtime_ends_at_once() {
 
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
+
+/// K9, T13: a command that is not found again, because its folder was removed or the session is in another home, is told as
+/// unknown and never started a second time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_folder_is_gone_is_not_started_again() {
+    let place = Place::new();
+    let answers = json!([exec("echo once >> log.txt; sleep 2"), "Told."]);
+    let first = open(&place, Recording::new(script(&answers))).await;
+    let sending = sends(&first.session("a").await.unwrap(), "go");
+    wait_for_file(&place, "log.txt").await;
+    first.shutdown().await.unwrap();
+    let _ = sending.await.unwrap();
+    std::fs::remove_dir_all(place.home().join("tasks")).unwrap();
+
+    let second = open(&place, Recording::new(script(&answers))).await;
+    let session = second.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    second.start().await.unwrap();
+    collect_until(&mut watcher, ended_turn).await;
+
+    second.shutdown().await.unwrap();
+    let (_, is_error, content) = results(&sound_records(&place, &session).await).remove(0);
+    assert!(is_error && content.starts_with("unknown: "), "{content}");
+    assert_eq!(place.file("log.txt"), "once\n");
+}
+
+/// K8: a command that runs when its folder is removed is lost, and not said to have never begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_folder_is_removed_while_it_runs_is_lost() {
+    let place = Place::new();
+    let command = "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done";
+    let runtime = open(&place, Recording::new(script(&json!([exec(command), "Told."])))).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    wait_for_file(&place, "log.txt").await;
+
+    std::fs::remove_dir_all(place.home().join("tasks")).unwrap();
+    std::fs::write(place.work().join("go.txt"), "").unwrap();
+    sending.await.unwrap().unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let (_, _, content) = results(&sound_records(&place, &session).await).remove(0);
+    assert!(content.contains("lost"), "{content}");
+}

@@ -238,7 +238,7 @@ impl World {
             if !call.is_open() {
                 let effect = if name == "look" { Effect::Read } else { Effect::Unknown };
                 let (name, arguments) = (name.clone(), String::new());
-                let started = ToolStarted { call: *id, name, arguments, effect, write: None };
+                let started = ToolStarted { call: *id, name, arguments, effect, write: None, kept_in: None };
                 steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
             }
             steps.push(Step::Effect(*id));

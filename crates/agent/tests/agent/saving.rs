@@ -35,7 +35,7 @@ async fn a_full_disk_stops_the_turn_and_what_happened_is_saved_when_there_is_roo
 
     assert!(matches!(told, Err(Error::NotSaved { .. })), "{told:?}");
     assert!(not_acknowledged.is_err(), "an input that is not on disk is not accepted");
-    let EventKind::TurnEnded { outcome, text, error } = &ended.last().unwrap().kind else { panic!() };
+    let EventKind::TurnEnded { outcome, text, error, .. } = &ended.last().unwrap().kind else { panic!() };
     assert_eq!((*outcome, text.as_str()), (Outcome::Failed, "I write."));
     assert!(error.as_ref().unwrap().contains("could not be saved"), "{error:?}");
     gate.open();

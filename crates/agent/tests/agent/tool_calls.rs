@@ -256,3 +256,22 @@ async fn the_todo_list_is_what_its_records_say() {
     });
     assert_eq!(effect, Some(Effect::Idempotent));
 }
+
+/// M9, its part: of an answer that breaks off after a complete call, that call is run, and somebody is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_breaks_off_after_a_call_counts_up_to_it() {
+    let place = Place::new();
+    let cut = json!({"text": "I write.", "calls": [call("write_file", &json!({"path": "a", "content": "x"}))], "cut": true});
+    let runtime = open(&place, Recording::new(script(&json!([cut, "Done."])))).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("go").await.unwrap();
+
+    assert_eq!((ended.text.as_str(), place.file("a").as_str()), ("Done.", "x"));
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let warned = records.iter().any(|record| {
+        matches!(SessionRecord::decode(record), Ok(SessionRecord::Warning(warning)) if warning.code == "answer_cut")
+    });
+    assert!(warned);
+}

@@ -120,6 +120,7 @@ impl Workplace {
             arguments: call.arguments.clone(),
             effect: Effect::CheckedWrite,
             write: Some(write),
+            kept_in: None,
         };
         self.tool(tool).resume(call, &started).await
     }
