@@ -152,6 +152,14 @@ impl Serving {
     }
 }
 
+/// A test that fails leaves nobody behind.
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// Waits until something is so.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
