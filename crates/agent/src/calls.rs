@@ -27,7 +27,7 @@ use crate::worker::{Attended, Heed, Step, Stopped, Worker};
 const GRACE: Duration = Duration::from_secs(3);
 /// How much of an output is kept whole.
 const LONGEST_WHOLE: usize = 16 << 20;
-const CANCELLED: &str = "stopped: the turn was cancelled";
+const CANCELLED: &str = "stopped: the turn ended before this was done";
 const NOT_RUN: &str = "not run: the turn ends, because what happened could not be saved";
 
 /// What became of something that a tool was asked.
@@ -89,7 +89,7 @@ impl Running {
                 Finished::error("the tool panicked; what it did until then may stand")
             }
             Err(_) if matches!(effect, Effect::Read | Effect::Idempotent) => Finished::error(CANCELLED),
-            Err(_) => unknown("it was cut short, because the turn was cancelled"),
+            Err(_) => unknown("it was cut short, because the turn ended"),
         };
         Some((call, finished))
     }

@@ -41,8 +41,9 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     let mut lease = None;
     loop {
         let began = Instant::now();
+        // Carried to its end: a lease that was taken and then forgotten would keep others waiting until it expires.
+        lease = keep(&runtime, lease).await;
         let look = async {
-            lease = keep(&runtime, lease.take()).await;
             match sweep(&runtime, &known).await {
                 Ok(seen) => seen,
                 // What can't be listed now is listed later.

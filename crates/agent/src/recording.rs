@@ -110,6 +110,8 @@ impl Worker {
         facts.push(SessionRecord::TurnEnded(ended));
         self.commit(facts, vec![]).await?;
         self.policy.must_end = None;
+        // Whatever went wrong went with its turn.
+        self.runtime.failures.forget(&self.shared);
         Ok(())
     }
 

@@ -173,3 +173,52 @@ async fn a_session_that_could_not_be_read_once_is_looked_at_again() {
 
     second.shutdown().await.unwrap();
 }
+
+/// Whoever ends gives back what it held, at whatever moment it is asked to: the next host need not wait for a lease to expire.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runtime_that_ends_is_the_host_no_longer() {
+    let place = Place::new();
+    let journal = place.journal().await;
+    for round in 0..20 {
+        let runtime = open(&place, Recording::new(script(&json!([])))).await;
+        runtime.start().await.unwrap();
+        tokio::time::sleep(Duration::from_micros(100 * round)).await;
+
+        runtime.shutdown().await.unwrap();
+
+        let host = longhaul_protocol::StreamName::host();
+        assert_eq!(longhaul_journal::Journal::holder(&*journal, &host).await.unwrap(), None, "round {round}");
+    }
+}
+
+/// A model that can be asked only every other time.
+struct PanicsFirst(AtomicUsize);
+
+#[async_trait]
+impl Model for PanicsFirst {
+    fn name(&self) -> &'static str {
+        "scripted/panics-first"
+    }
+
+    async fn ask(&self, _request: Request) -> longhaul_model::Result<Box<dyn Answer>> {
+        let asked = self.0.fetch_add(1, Ordering::SeqCst);
+        assert!(asked % 2 == 1, "as it should");
+        script(&json!(["Fine."])).ask(Request::default()).await
+    }
+}
+
+/// Each turn that goes wrong is ended, not only the first one of a session's life.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_failed_once_gets_over_it() {
+    let place = Place::new();
+    let runtime = open(&place, Arc::new(PanicsFirst(AtomicUsize::new(0)))).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let mut outcomes = Vec::new();
+    for _ in 0..4 {
+        outcomes.push(session.send("go").await.unwrap().outcome);
+    }
+
+    assert_eq!(outcomes, [Outcome::Failed, Outcome::Completed, Outcome::Failed, Outcome::Completed]);
+    runtime.shutdown().await.unwrap();
+}
