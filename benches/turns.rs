@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_agent::{Config, Runtime, Session};
 use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, name_session, put};
-use longhaul_model::{Answer, Model, Part, Request};
+use longhaul_model::{Answer, Failure, Model, Part, Request, Stop, StopKind};
 use longhaul_protocol::{
     BlobRef, EpochReason, EpochStarted, InboxRecord, Input, InputId, JoinMode, Note, SessionCreated,
     SessionRecord, StreamName,
@@ -45,12 +45,12 @@ impl Model for Instantly {
         "scripted/instantly"
     }
 
-    async fn ask(&self, _request: Request) -> longhaul_model::Result<Box<dyn Answer>> {
+    async fn ask(&self, _request: Request) -> Result<Box<dyn Answer>, Failure> {
         let parts = [
             Part::TextStart,
             Part::TextDelta("Done.".to_owned()),
             Part::TextStop,
-            Part::End("stop".to_owned()),
+            Part::End(Stop::new(StopKind::Finished, "stop")),
         ];
         Ok(Box::new(Said(parts.into_iter().rev().collect())))
     }
@@ -58,7 +58,7 @@ impl Model for Instantly {
 
 #[async_trait::async_trait]
 impl Answer for Said {
-    async fn next(&mut self) -> longhaul_model::Result<Part> {
+    async fn next(&mut self) -> Result<Part, Failure> {
         Ok(self.0.pop().expect("nobody asks after the end"))
     }
 }

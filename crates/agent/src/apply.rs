@@ -3,15 +3,22 @@
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AttemptEnded, AttemptId, CallId, DecodeError, Effect, EpochStarted, InputTaken, Item, JoinMode,
+    At, AttemptEnded, AttemptId, CallId, DecodeError, Effect, EpochStarted, InputTaken, Item, JoinMode,
     OrderKind, OrderTaken, Outcome, Record, Role, Seq, SessionRecord, ToolFinished, ToolStarted, TurnStarted,
+    Usage,
 };
 
-use crate::state::{Attempt, CallState, Created, Epoch, State, Turn, Waiting, text_of};
+use crate::state::{Again, Attempt, CallState, Created, Epoch, Reported, State, Turn, Waiting, text_of};
 
 /// What the model reads at the end of a turn that somebody did not want any more.
 const CANCELLED: &str =
     "The turn was cancelled: what was asked for in it is not wanted any more, unless it is asked for again.";
+
+/// What the model reads when it is to go on from an answer that was interrupted.
+const GO_ON: &str =
+    "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
+/// Warnings that are given once.
+pub(crate) const GIVEN_ONCE: [&str; 2] = ["no_tools", "window_assumed"];
 
 impl State {
     /// What the session is after this record.
@@ -33,19 +40,28 @@ impl State {
             SessionRecord::EpochStarted(epoch) => self.fold_epoch(record, epoch),
             SessionRecord::InputTaken(input) => self.fold_input(input),
             SessionRecord::OrderTaken(order) => self.fold_order(&order),
-            SessionRecord::TurnStarted(TurnStarted { turn }) => self.fold_turn(turn),
+            SessionRecord::TurnStarted(TurnStarted { turn }) => self.fold_turn(turn, Some(record.at)),
             SessionRecord::StepStarted(step) => self.fold_step(step.step),
             SessionRecord::AttemptStarted(started) => {
                 if let Some(turn) = &mut self.turn {
-                    turn.attempt = Some(Attempt { id: started.attempt, blocks: vec![] });
+                    let (id, blocks, unfinished) = (started.attempt, vec![], String::new());
+                    turn.attempt = Some(Attempt { id, blocks, unfinished });
                 }
+                self.model = Some(started.model);
             }
             SessionRecord::Block(block) => {
                 if let Some(attempt) = self.attempt(block.attempt) {
                     attempt.blocks.push(Arc::new(block.item));
+                    attempt.unfinished.clear();
+                }
+            }
+            SessionRecord::Checkpoint(checkpoint) => {
+                if let Some(attempt) = self.attempt(checkpoint.attempt) {
+                    attempt.unfinished.push_str(&checkpoint.text);
                 }
             }
             SessionRecord::AttemptEnded(ended) => self.fold_answer(&ended),
+            SessionRecord::Usage(usage) => self.fold_usage(usage),
             SessionRecord::ToolStarted(started) => {
                 if let Some(call) = self.call_mut(started.call) {
                     call.started = Some(started);
@@ -63,16 +79,18 @@ impl State {
             SessionRecord::Answered(answered) => {
                 self.questions.retain(|question| question.id != answered.id);
             }
+            SessionRecord::ModelChanged(changed) => self.model = Some(changed.to),
+            SessionRecord::Warning(warning) => {
+                if GIVEN_ONCE.contains(&warning.code.as_str()) {
+                    self.warned.insert(warning.code);
+                }
+            }
             // They show what happened and change nothing of what is.
-            SessionRecord::Checkpoint(_)
-            | SessionRecord::Usage(_)
-            | SessionRecord::CompactStart(_)
+            SessionRecord::CompactStart(_)
             | SessionRecord::SystemMessage(_)
             | SessionRecord::CompactDone(_)
             | SessionRecord::CompactFailed(_)
             | SessionRecord::Stubbed(_)
-            | SessionRecord::ModelChanged(_)
-            | SessionRecord::Warning(_)
             | SessionRecord::Unknown { .. } => {}
         }
     }
@@ -81,6 +99,7 @@ impl State {
         if epoch.folds_from.is_none() {
             // Whoever loads the session from here has none of it either.
             self.items.clear();
+            self.reported = None;
             self.seen = Arc::default();
             self.outputs.clear();
         }
@@ -100,18 +119,26 @@ impl State {
 
     /// A new turn is what inputs waited for. Those that were cancelled before it began make a turn of their own, which ends as
     /// cancelled; the others wait for the one after it.
-    fn fold_turn(&mut self, number: u64) {
+    fn fold_turn(&mut self, number: u64, started_at: Option<At>) {
         self.turns = number;
+        if let (Some(Again::Continue), Some(text)) = (self.again, &self.interrupted) {
+            let text = text.clone();
+            self.items.push(Arc::new(Item::Text { role: Role::Assistant, text }));
+            self.items.push(Arc::new(Item::Note { text: GO_ON.to_owned() }));
+        }
+        self.again = None;
+        self.interrupted = None;
         let cancelled = self.waiting.iter().any(|input| input.cancelled);
         for input in &mut self.waiting {
             input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
         }
-        self.turn = Some(Turn { number, cancelled, ..Turn::default() });
+        self.turn = Some(Turn { number, cancelled, started_at, ..Turn::default() });
     }
 
     fn fold_turn_end(&mut self, outcome: Option<Outcome>, inbox_through: Option<Seq>) {
         self.settle_calls();
-        self.turn = None;
+        self.interrupted = self.turn.take().and_then(|turn| turn.interrupted);
+        self.last_outcome = outcome;
         if outcome == Some(Outcome::Cancelled) {
             self.items.push(Arc::new(Item::Note { text: CANCELLED.to_owned() }));
         }
@@ -133,13 +160,18 @@ impl State {
 
     fn fold_order(&mut self, taken: &OrderTaken) {
         self.inbox_through = taken.inbox_through;
-        if taken.order.kind != OrderKind::Cancel {
-            return;
-        }
-        match &mut self.turn {
-            Some(turn) => turn.cancelled = true,
+        let stopped_short = matches!(self.last_outcome, Some(Outcome::Failed | Outcome::Limit));
+        match (&taken.order.kind, &mut self.turn) {
+            (OrderKind::Cancel, Some(turn)) => turn.cancelled = true,
             // Their turn has not begun; it will begin, and end as cancelled.
-            None => self.waiting.iter_mut().for_each(|input| input.cancelled = true),
+            (OrderKind::Cancel, None) => {
+                self.again = None;
+                self.waiting.iter_mut().for_each(|input| input.cancelled = true);
+            }
+            (OrderKind::Retry, Some(turn)) => turn.hurried += 1,
+            (OrderKind::Retry, None) if stopped_short => self.again = Some(Again::Retry),
+            (OrderKind::Continue, None) if self.interrupted.is_some() => self.again = Some(Again::Continue),
+            _ => {}
         }
     }
 
@@ -158,6 +190,7 @@ impl State {
             turn.answered = false;
             turn.attempt = None;
             turn.text.clear();
+            turn.goes_on = false;
             turn.calls.clear();
             turn.settled = false;
         }
@@ -175,14 +208,50 @@ impl State {
     fn fold_answer(&mut self, ended: &AttemptEnded) {
         let Some(turn) = &mut self.turn else { return };
         let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
-        attempt.blocks.truncate(usize::try_from(ended.kept).unwrap_or(usize::MAX));
-        if attempt.blocks.is_empty() && ended.error.is_some() {
+        let kept = usize::try_from(ended.kept).unwrap_or(usize::MAX);
+        if (kept == 0 || attempt.blocks.is_empty()) && ended.error.is_some() {
+            turn.interrupted = Some(attempt.text()).filter(|text| !text.trim().is_empty());
             return;
         }
+        attempt.blocks.truncate(kept);
         turn.answered = true;
-        turn.text = text_of(&attempt.blocks);
+        turn.interrupted = None;
+        turn.text = std::mem::take(&mut turn.carried) + &text_of(&attempt.blocks);
         turn.calls = attempt.blocks.iter().filter_map(|block| call_of(block)).collect();
+        turn.goes_on = ended.goes_on;
+        if ended.goes_on {
+            turn.carried.clone_from(&turn.text);
+        }
         self.items.extend(attempt.blocks);
+    }
+
+    /// What a call cost, and what its count says about the estimates.
+    fn fold_usage(&mut self, usage: Usage) {
+        let counting = self.counting.entry(self.model.clone().unwrap_or_default()).or_default();
+        if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
+            if counting.calibration.shows_a_cut(estimated, counted) {
+                counting.cuts_at = Some(counted);
+            }
+            counting.calibration.learn(estimated, counted);
+        }
+        let answered = self.turn.as_ref().is_some_and(|turn| turn.answered);
+        if let Some(input) = usage.input {
+            let output = if answered { usage.output.unwrap_or(0) } else { 0 };
+            self.reported = Some(Reported { tokens: input + output, items: self.items.len() });
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.tokens += usage.input.unwrap_or(0) + usage.output.unwrap_or(0);
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a cost is small and not negative"
+            )]
+            let nano = (usage.cost.unwrap_or(0.0) * 1e9) as u64;
+            turn.cost_nano += nano;
+        }
+        if !usage.limits.is_empty() {
+            self.rate_limits = usage.limits;
+        }
     }
 
     fn fold_result(&mut self, finished: ToolFinished) {
@@ -225,14 +294,15 @@ impl State {
         let attempt = self.turn.as_ref().and_then(|turn| turn.attempt.as_ref()).map(|attempt| attempt.id);
         match (record.kind.as_str(), attempt) {
             ("turn_ended", _) => self.fold_turn_end(None, None),
-            ("turn_started", _) => self.fold_turn(self.turns + 1),
+            ("turn_started", _) => self.fold_turn(self.turns + 1, None),
             ("block", Some(attempt)) => {
                 let text = Arc::new(Item::Text { role: Role::Assistant, text: erased });
                 self.attempt(attempt).into_iter().for_each(|open| open.blocks.push(text.clone()));
             }
             // Everything that was complete counts: calls of it may have run.
             ("attempt_ended", Some(attempt)) => {
-                self.fold_answer(&AttemptEnded { attempt, kept: u32::MAX, stop: None, error: Some(erased) });
+                let (kept, stop, error) = (u32::MAX, None, Some(erased));
+                self.fold_answer(&AttemptEnded { attempt, kept, stop, error, goes_on: false });
             }
             ("tool_started", _) => self.fold_gone_start(),
             // Which call it was is unknown too; but only one that had started can have finished.

@@ -51,6 +51,7 @@ fn results_are_in_the_context_once() {
         limit: None,
         text: String::new(),
         error: None,
+        code: None,
         inbox_through: None,
     });
     let state = after(&[
@@ -81,7 +82,7 @@ fn a_call_whose_result_was_erased_is_not_run_again() {
         answered(1),
         starts(1, "write", Effect::Unknown),
     ]);
-    let gone = Gone { at: longhaul_protocol::At(0), reason: "a secret".to_owned(), body_hash: None };
+    let gone = Gone { at: At(0), reason: "a secret".to_owned(), body_hash: None };
     let erased = Record { body: Body::Gone(gone), ..record(99, &finishes(1, "write", "x")) };
 
     state.apply(&erased).unwrap();
@@ -91,7 +92,7 @@ fn a_call_whose_result_was_erased_is_not_run_again() {
 }
 
 fn gone(seq: u64, fact: &SessionRecord) -> Record {
-    let gone = Gone { at: longhaul_protocol::At(0), reason: "a secret".to_owned(), body_hash: None };
+    let gone = Gone { at: At(0), reason: "a secret".to_owned(), body_hash: None };
     Record { body: Body::Gone(gone), ..record(seq, fact) }
 }
 
@@ -129,6 +130,7 @@ fn what_is_erased_is_not_done_again() {
         limit: None,
         text: String::new(),
         error: None,
+        code: None,
         inbox_through: None,
     });
     let state = after_gone(&[&asked()[..4], &[broke(0)]].concat(), &ended, &[]);
@@ -151,6 +153,7 @@ fn an_input_whose_turn_has_ended_does_not_come_back() {
         limit: None,
         text: String::new(),
         error: None,
+        code: None,
         inbox_through: Some(7),
     });
     let step_gone = after_gone(

@@ -1,4 +1,4 @@
-//! Asking the model: one attempt, from its record to its end.
+//! One attempt at a model call, from its record to its end. What follows from it is decided in `asking`.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
@@ -9,21 +9,18 @@
 //!
 //! Never: text twice in the context, a call that is run twice, half a block.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_context::normalise;
-use longhaul_model::{Error as ModelError, Request};
+use longhaul_model::{Class, Failure, RateLimits, Stop, Tokens};
 use longhaul_protocol::{
-    AttemptEnded, AttemptId, AttemptStarted, Block, Checkpoint, EventKind, SessionRecord, StepStarted,
-    ToolSchema, TurnStarted, Usage, Warning,
+    AttemptId, AttemptStarted, Block, Checkpoint, EventKind, SessionRecord, StepStarted, TurnStarted,
 };
 use tokio::time::Instant;
 
+use crate::asking::{Call, ended_with};
 use crate::blocks::{Blocks, Progress};
-use crate::decide::Ending;
+use crate::redaction::Holding;
 use crate::worker::{Attended, Heed, Step, Stopped, Worker};
-use crate::{Error, state};
 
 /// Unfinished text is saved after so much of it, or so much time.
 const CHECKPOINT_BYTES: usize = 2 << 10;
@@ -34,13 +31,20 @@ const CANCELLED: &str = "cancelled";
 const NOT_SAVED: &str = "what came could not be saved";
 
 /// How an attempt came to its end.
-enum Ended {
+pub(crate) enum Ended {
     Complete {
-        stop: String,
+        stop: Stop,
     },
-    Failed(ModelError),
+    Failed(Failure),
     /// Nobody wants the rest of it.
     Stopped(&'static str),
+}
+
+/// What came of an attempt.
+pub(crate) struct Heard {
+    pub(crate) ended: Ended,
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) limits: Option<RateLimits>,
 }
 
 /// Text that is shown and not yet on disk.
@@ -61,64 +65,87 @@ impl Unsaved {
     }
 }
 
+/// What of an answer is shown. What may be the beginning of a secret is held back until it is clear that it is none.
+struct Shown {
+    text: Holding,
+    reasoning: Holding,
+    unsaved: Unsaved,
+}
+
+impl Shown {
+    fn new(worker: &Worker) -> Self {
+        let redactor = &worker.runtime.redactor;
+        Self { text: redactor.holding(), reasoning: redactor.holding(), unsaved: Unsaved::default() }
+    }
+}
+
 impl Worker {
     /// Asks the model once, after beginning the turn and the step if they have not begun.
     pub(crate) async fn call_model(&mut self, turn: Option<u64>, step: Option<u64>) -> Step<()> {
         let attempt = AttemptId::generate();
-        let model = self.runtime.model.name().to_owned();
+        let changed = self.choose(turn.is_some(), step.is_some());
+        let model = self.asking.model().name().to_owned();
         let mut facts = Vec::new();
         facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
+        facts.extend(changed);
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
         facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
         self.commit(facts, vec![]).await?;
+        let call = self.call(attempt).await?;
         let mut blocks = Blocks::default();
-        let ended = match self.policy.must_end {
-            Some(_) => Ended::Stopped(NOT_SAVED),
-            None => self.hear(attempt, &mut blocks).await?,
+        let ended = match self.would_be_cut(&call) {
+            _ if self.policy.ends_the_turn() => Ended::Stopped(NOT_SAVED),
+            Some(failure) => Ended::Failed(failure),
+            None => self.hear(&call, &mut blocks).await?,
         };
-        self.end_attempt(attempt, ended, &blocks).await
+        let ended = match ended {
+            Ended::Failed(failure) => {
+                let message = self.runtime.redactor.redact(&failure.message).into_owned();
+                Ended::Failed(Failure { message, ..failure })
+            }
+            ended => ended,
+        };
+        self.conclude(&call, Heard { ended, tokens: blocks.tokens, limits: blocks.limits }).await
     }
 
     /// Asks, and listens until the answer is over.
-    async fn hear(&mut self, attempt: AttemptId, blocks: &mut Blocks) -> Step<Ended> {
-        let request = self.request().await?;
-        let model = self.runtime.model.clone();
-        let mut asking = model.ask(request);
+    async fn hear(&mut self, call: &Call, blocks: &mut Blocks) -> Step<Ended> {
+        let attempt = call.attempt;
+        let mut asking = call.model.ask(call.request.clone());
         let mut answer = match self.attend(&mut asking, Heed::Cancel, None).await? {
             Attended::Done(Ok(answer)) => answer,
-            Attended::Done(Err(error)) => return Ok(Ended::Failed(error)),
+            Attended::Done(Err(failure)) => return Ok(Ended::Failed(failure)),
             Attended::Called => return Ok(Ended::Stopped(self.stopped_by())),
             Attended::Suspended | Attended::Due => return Err(Stopped::Suspended),
         };
-        let mut unsaved = Unsaved::default();
+        let mut shown = Shown::new(self);
         let ended = loop {
-            if self.policy.must_end.is_some() {
+            if self.policy.ends_the_turn() {
                 break Ended::Stopped(NOT_SAVED);
             }
             let mut next = answer.next();
             let attended = loop {
-                match self.attend(&mut next, Heed::Cancel, unsaved.due()).await? {
-                    Attended::Due => self.checkpoint(attempt, &mut unsaved).await?,
+                match self.attend(&mut next, Heed::Cancel, shown.unsaved.due()).await? {
+                    Attended::Due => self.checkpoint(attempt, &mut shown.unsaved).await?,
                     attended => break attended,
                 }
             };
             match attended {
                 Attended::Done(Ok(part)) => match blocks.push(part) {
                     Progress::End(stop) => break Ended::Complete { stop },
-                    Progress::Odd(reason) => {
-                        break Ended::Failed(ModelError::Broken { reason: reason.to_owned() });
-                    }
-                    progress => self.progress(attempt, progress, &mut unsaved).await?,
+                    Progress::Odd(reason) => break Ended::Failed(Failure::new(Class::Broken, reason)),
+                    progress => self.progress(attempt, progress, &mut shown).await?,
                 },
-                Attended::Done(Err(error)) => break Ended::Failed(error),
+                Attended::Done(Err(failure)) => break Ended::Failed(failure),
                 Attended::Called => break Ended::Stopped(self.stopped_by()),
                 Attended::Suspended | Attended::Due => {
-                    self.checkpoint(attempt, &mut unsaved).await?;
+                    self.checkpoint(attempt, &mut shown.unsaved).await?;
                     return Err(Stopped::Suspended);
                 }
             }
         };
-        self.checkpoint(attempt, &mut unsaved).await?;
+        self.show_rest(&mut shown);
+        self.checkpoint(attempt, &mut shown.unsaved).await?;
         Ok(ended)
     }
 
@@ -127,18 +154,22 @@ impl Worker {
     }
 
     /// Shows and records what came.
-    async fn progress(&mut self, attempt: AttemptId, progress: Progress, unsaved: &mut Unsaved) -> Step<()> {
+    async fn progress(&mut self, attempt: AttemptId, progress: Progress, shown: &mut Shown) -> Step<()> {
         match progress {
             Progress::Text(delta) => {
-                unsaved.push(&delta);
-                self.show(EventKind::TextDelta { text: delta });
-                if unsaved.text.len() >= CHECKPOINT_BYTES {
-                    self.checkpoint(attempt, unsaved).await?;
+                let text = shown.text.push(&delta);
+                self.show_text(text, shown);
+                if shown.unsaved.text.len() >= CHECKPOINT_BYTES {
+                    self.checkpoint(attempt, &mut shown.unsaved).await?;
                 }
             }
-            Progress::Reasoning(delta) => self.show(EventKind::ReasoningDelta { text: delta }),
+            Progress::Reasoning(delta) => {
+                let text = shown.reasoning.push(&delta);
+                self.show_reasoning(text);
+            }
             Progress::Block(item) => {
-                *unsaved = Unsaved::default();
+                self.show_rest(shown);
+                shown.unsaved = Unsaved::default();
                 let index = self.open_blocks();
                 self.commit(vec![SessionRecord::Block(Block { attempt, index, item })], vec![]).await?;
             }
@@ -147,36 +178,23 @@ impl Worker {
         Ok(())
     }
 
-    /// Closes the attempt: what counts of it, what it cost, and the turn's end where it failed for good.
-    async fn end_attempt(&mut self, attempt: AttemptId, ended: Ended, blocks: &Blocks) -> Step<()> {
-        let open = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
-        let (kept, stop, error) = match &ended {
-            Ended::Complete { stop } => (open.map_or(0, |open| open.blocks.len()), Some(stop.clone()), None),
-            Ended::Failed(error) => {
-                (open.map_or(0, state::Attempt::kept_when_broken), None, Some(error.to_string()))
-            }
-            Ended::Stopped(why) => {
-                (open.map_or(0, state::Attempt::kept_when_cancelled), None, Some((*why).to_owned()))
-            }
-        };
-        let failed = match (&ended, kept) {
-            (Ended::Failed(error), 0) => Some(error.to_string()),
-            _ => None,
-        };
-        let mut facts = vec![ended_with(attempt, kept, stop, error)];
-        facts.extend(blocks.tokens.map(|tokens| {
-            let (input, output, cached) = (tokens.input, tokens.output, tokens.cached);
-            SessionRecord::Usage(Usage { attempt, input, output, cached, cost: None })
-        }));
-        // What was complete is run; that there was more, or should have been, is not passed over.
-        if let (Ended::Failed(error), 1..) = (&ended, kept) {
-            let (code, text) = ("answer_cut".to_owned(), format!("{error}; what was complete of it counts"));
-            facts.push(SessionRecord::Warning(Warning { code, text }));
+    /// What was held back, because a secret might have begun there.
+    fn show_rest(&self, shown: &mut Shown) {
+        let (text, reasoning) = (shown.text.finish(), shown.reasoning.finish());
+        self.show_text(text, shown);
+        self.show_reasoning(reasoning);
+    }
+
+    fn show_text(&self, text: String, shown: &mut Shown) {
+        if !text.is_empty() {
+            shown.unsaved.push(&text);
+            self.show(EventKind::TextDelta { text });
         }
-        match failed {
-            // In one append: an attempt that failed for good is never on disk without the end of its turn.
-            Some(error) => self.end_turn(facts, Ending::failed(error)).await,
-            None => self.commit(facts, vec![]).await,
+    }
+
+    fn show_reasoning(&self, text: String) {
+        if !text.is_empty() {
+            self.show(EventKind::ReasoningDelta { text });
         }
     }
 
@@ -201,34 +219,8 @@ impl Worker {
         let attempt = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
         attempt.map_or(0, |attempt| u32::try_from(attempt.blocks.len()).unwrap_or(u32::MAX))
     }
-
-    /// What the model is asked: the epoch's beginning, then everything since.
-    async fn request(&self) -> Step<Request> {
-        let Some(epoch) = &self.state.epoch else {
-            let (key, reason) = (self.shared.key.clone(), "it has no epoch".to_owned());
-            return Err(Stopped::Failed(Error::Worker { key, reason }));
-        };
-        let items = normalise(&self.state.items);
-        let ours = self.policy.system == epoch.system.hash && self.policy.tools == epoch.tools.hash;
-        if ours {
-            let (system, tools) = (self.equipment.system.text.clone(), self.equipment.tools.schemas.clone());
-            return Ok(Request { system, tools, items });
-        }
-        // A turn that an older version began goes on with what it began with.
-        let journal = &self.runtime.journal;
-        let system = journal.blob(epoch.system.hash).await?;
-        let tools = journal.blob(epoch.tools.hash).await?;
-        let reason = |error: serde_json::Error| Error::Worker {
-            key: self.shared.key.clone(),
-            reason: format!("the tools of its epoch can't be read: {error}"),
-        };
-        let tools: Vec<ToolSchema> =
-            serde_json::from_slice(&tools).map_err(reason).map_err(Stopped::Failed)?;
-        Ok(Request { system: Arc::from(String::from_utf8_lossy(&system)), tools: tools.into(), items })
-    }
 }
 
-fn ended_with(attempt: AttemptId, kept: usize, stop: Option<String>, error: Option<String>) -> SessionRecord {
-    let kept = u32::try_from(kept).unwrap_or(u32::MAX);
-    SessionRecord::AttemptEnded(AttemptEnded { attempt, kept, stop, error })
-}
+#[cfg(test)]
+#[path = "attempt_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! From the parts of an answer to its blocks.
 
-use longhaul_model::{Part, Tokens};
+use longhaul_model::{Part, RateLimits, Stop, StopKind, Tokens};
 use longhaul_protocol::{CallId, Item, Role};
 
 /// An answer that is longer than this is none: no model is asked for so much, and every record of it must fit the journal.
@@ -12,6 +12,7 @@ pub(crate) struct Blocks {
     open: Option<Open>,
     bytes: usize,
     pub(crate) tokens: Option<Tokens>,
+    pub(crate) limits: Option<RateLimits>,
 }
 
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(crate) enum Progress {
     /// A block is complete.
     Block(Item),
     /// The answer is complete.
-    End(String),
+    End(Stop),
     /// A part that can't come here.
     Odd(&'static str),
 }
@@ -70,15 +71,23 @@ impl Blocks {
             (Part::ReasoningStop { signature }, Some(Open::Reasoning(text))) => {
                 Progress::Block(Item::Reasoning { text, signature })
             }
-            (Part::CallStop, Some(Open::Call { wire_id, name, arguments })) => {
-                Progress::Block(Item::ToolCall { call: CallId::generate(), wire_id, name, arguments })
+            (Part::CallStop { signature }, Some(Open::Call { wire_id, name, arguments })) => {
+                let call = CallId::generate();
+                Progress::Block(Item::ToolCall { call, wire_id, name, arguments, signature })
             }
             (Part::Usage(tokens), open) => {
                 self.open = open;
                 self.tokens = Some(tokens);
                 Progress::Nothing
             }
+            (Part::Limits(limits), open) => {
+                self.open = open;
+                self.limits = Some(limits);
+                Progress::Nothing
+            }
             (Part::End(stop), None) => Progress::End(stop),
+            // It was cut in the middle of this; what is not complete does not count.
+            (Part::End(stop), Some(_)) if stop.kind == StopKind::Length => Progress::End(stop),
             (Part::End(_), Some(_)) => Progress::Odd("it ended in the middle of a block"),
             _ => Progress::Odd("a part came that does not belong there"),
         }

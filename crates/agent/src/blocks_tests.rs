@@ -11,7 +11,7 @@ fn parts_become_blocks() {
         Part::TextDelta("a".into()),
         Part::TextDelta("b".into()),
         Part::TextStop,
-        Part::End("stop".into()),
+        Part::End(Stop::new(StopKind::Finished, "stop")),
     ];
 
     let progress: Vec<Progress> = parts.into_iter().map(|part| blocks.push(part)).collect();
@@ -24,7 +24,7 @@ fn parts_become_blocks() {
         Progress::Text("a".into()),
         Progress::Text("b".into()),
         Progress::Block(Item::Text { role: Role::Assistant, text: "ab".into() }),
-        Progress::End("stop".into()),
+        Progress::End(Stop::new(StopKind::Finished, "stop")),
     ];
     assert_eq!(progress, expected);
 }
@@ -36,7 +36,7 @@ fn a_call_keeps_its_arguments_as_they_came() {
     blocks.push(Part::ArgumentsDelta("{\"a\": ".into()));
     blocks.push(Part::ArgumentsDelta("oops".into()));
 
-    let call = blocks.push(Part::CallStop);
+    let call = blocks.push(Part::CallStop { signature: None });
 
     let Progress::Block(Item::ToolCall { wire_id, name, arguments, .. }) = call else { panic!("{call:?}") };
     assert_eq!((wire_id.as_deref(), &*name, &*arguments), (Some("w"), "exec", "{\"a\": oops"));
@@ -50,8 +50,14 @@ fn what_does_not_belong_there_is_told() {
     };
 
     assert!(matches!(after(vec![Part::TextDelta("x".into())]), Some(Progress::Odd(_))));
-    assert!(matches!(after(vec![Part::TextStart, Part::CallStop]), Some(Progress::Odd(_))));
-    assert!(matches!(after(vec![Part::TextStart, Part::End("stop".into())]), Some(Progress::Odd(_))));
+    assert!(matches!(
+        after(vec![Part::TextStart, Part::CallStop { signature: None }]),
+        Some(Progress::Odd(_))
+    ));
+    assert!(matches!(
+        after(vec![Part::TextStart, Part::End(Stop::new(StopKind::Finished, "stop"))]),
+        Some(Progress::Odd(_))
+    ));
 }
 
 #[test]

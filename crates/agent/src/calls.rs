@@ -19,6 +19,7 @@ use longhaul_tools::{Call, Finished, Resumed, Run, Stop, Stopper, cap};
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
+use crate::equipment::cap_for;
 use crate::outputs;
 use crate::state::CallState;
 use crate::worker::{Attended, Heed, Step, Stopped, Worker};
@@ -28,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// How much of an output is kept whole.
 const LONGEST_WHOLE: usize = 16 << 20;
 const CANCELLED: &str = "stopped: the turn ended before this was done";
-const NOT_RUN: &str = "not run: the turn ends, because what happened could not be saved";
+const NOT_RUN: &str = "not run: the turn had to end before";
 
 /// What became of something that a tool was asked.
 enum Aside<T> {
@@ -114,7 +115,7 @@ impl Worker {
             match next {
                 Ready::Done(finished) => self.finish(call.id, finished).await?,
                 // It was recorded late, and the turn must end: what has not begun does not begin.
-                Ready::Run { .. } if call.started.is_none() && self.policy.must_end.is_some() => {
+                Ready::Run { .. } if call.started.is_none() && self.policy.ends_the_turn() => {
                     self.finish(call.id, Finished::error(NOT_RUN)).await?;
                 }
                 Ready::Run { effect, run } => {
@@ -128,7 +129,7 @@ impl Worker {
     /// Waits for what is running, and records each result as it comes.
     async fn wait_for(&mut self, mut running: Running) -> Step<()> {
         let (mut heed, mut due) = (Heed::Cancel, None);
-        if self.policy.must_end.is_some() {
+        if self.policy.ends_the_turn() {
             running.stopper.stop();
         }
         while !running.calls.is_empty() {
@@ -237,7 +238,7 @@ impl Worker {
         if self.state.cancelled() {
             return Ok(Ready::Done(Finished::error(CANCELLED)));
         }
-        if self.policy.must_end.is_some() {
+        if self.policy.ends_the_turn() {
             return Ok(Ready::Done(Finished::error(NOT_RUN)));
         }
         Ok(self.prepare(call).await?.1)
@@ -270,16 +271,19 @@ impl Worker {
             id: call.id,
             arguments: call.arguments.clone(),
             seen: self.state.seen.clone(),
-            cap: self.equipment.tools.cap,
+            cap: cap_for(self.asking.window),
         }
     }
 
     /// Records a result.
     async fn finish(&mut self, id: CallId, finished: Finished) -> Step<()> {
         let Some(call) = self.state.call(id).cloned() else { return Ok(()) };
-        let Finished { mut content, is_error, images, mut whole, seen, todo } = finished;
+        let Finished { content, is_error, images, whole, seen, todo } = finished;
+        let redactor = &self.runtime.redactor;
+        let mut content = redactor.redact(&content).into_owned();
+        let mut whole = whole.map(|whole| redactor.bytes(whole));
         if whole.is_none()
-            && let Some(short) = cap(&content, self.equipment.tools.cap, id)
+            && let Some(short) = cap(&content, cap_for(self.asking.window), id)
         {
             content.truncate(content.floor_char_boundary(LONGEST_WHOLE));
             whole = Some(std::mem::replace(&mut content, short).into_bytes());

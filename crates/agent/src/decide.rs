@@ -18,8 +18,21 @@ pub struct Policy {
     pub steps: u64,
     /// The tools that only look, which may run side by side.
     pub reads: Vec<String>,
+    /// Tokens that a turn may use.
+    pub tokens: Option<u64>,
+    /// Money that a turn may cost, in billionths of a US dollar.
+    pub cost_nano: Option<u64>,
+    /// Whether the time of this turn is over.
+    pub is_out_of_time: bool,
     /// Why nothing more may be done in this turn: the journal refused to take what happened.
     pub must_end: Option<String>,
+}
+
+impl Policy {
+    /// Whether nothing new may be begun in this turn.
+    pub fn ends_the_turn(&self) -> bool {
+        self.is_out_of_time || self.must_end.is_some()
+    }
 }
 
 /// What to do next.
@@ -56,26 +69,30 @@ pub struct Ending {
     pub limit: Option<Limit>,
     /// What went wrong, or which limit it was and how to go on.
     pub error: Option<String>,
+    /// The same, for programs.
+    pub code: Option<String>,
+    /// The final answer, where it is not what the last answer on record says.
+    pub text: Option<String>,
 }
 
 impl Ending {
     pub(crate) fn failed(error: impl Into<String>) -> Self {
-        Self { outcome: Outcome::Failed, limit: None, error: Some(error.into()) }
+        Self { error: Some(error.into()), ..Self::plain(Outcome::Failed) }
     }
 
-    fn limit(limit: Limit, error: String) -> Self {
-        Self { outcome: Outcome::Limit, limit: Some(limit), error: Some(error) }
+    pub(crate) fn limit(limit: Limit, error: impl Into<String>) -> Self {
+        Self { limit: Some(limit), error: Some(error.into()), ..Self::plain(Outcome::Limit) }
     }
 
     fn plain(outcome: Outcome) -> Self {
-        Self { outcome, limit: None, error: None }
+        Self { outcome, limit: None, error: None, code: None, text: None }
     }
 }
 
 /// What to do next.
 pub fn decide(state: &State, policy: &Policy) -> Action {
     match &state.turn {
-        None if state.waiting.is_empty() => Action::Rest,
+        None if state.waiting.is_empty() && state.again.is_none() => Action::Rest,
         None if begins_anew(state, policy) => Action::StartEpoch,
         None => Action::CallModel { turn: Some(state.turns + 1), step: Some(1) },
         Some(turn) => decide_in_turn(state, turn, policy),
@@ -114,6 +131,10 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         let error = format!("{reason}; say what should be done differently to go on");
         return Action::EndTurn(Ending::limit(Limit::Loop, error));
     }
+    if policy.is_out_of_time {
+        let error = "the turn reached its limit of time (limits.seconds_per_turn); send anything to go on";
+        return Action::EndTurn(Ending::limit(Limit::Time, error));
+    }
     let next = next_calls(&turn.calls, policy);
     if !next.is_empty() {
         return Action::RunTools(next);
@@ -121,17 +142,41 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if state.epoch.is_none() {
         return Action::StartEpoch;
     }
+    let is_done = turn.answered && turn.calls.is_empty() && !turn.goes_on && !state.joins();
+    if is_done {
+        return Action::EndTurn(Ending::plain(Outcome::Completed));
+    }
+    if let Some(ending) = is_used_up(turn, policy) {
+        return Action::EndTurn(ending);
+    }
     if turn.steps > 0 && !turn.answered {
         return Action::CallModel { turn: None, step: None };
-    }
-    if turn.answered && turn.calls.is_empty() && !state.joins() {
-        return Action::EndTurn(Ending::plain(Outcome::Completed));
     }
     if turn.steps >= policy.steps {
         let error = format!("the turn reached its limit of {} steps; send anything to go on", policy.steps);
         return Action::EndTurn(Ending::limit(Limit::Steps, error));
     }
     Action::CallModel { turn: None, step: Some(turn.steps + 1) }
+}
+
+/// Before the model is asked once more: whether the turn may still spend.
+fn is_used_up(turn: &Turn, policy: &Policy) -> Option<Ending> {
+    if policy.tokens.is_some_and(|most| turn.tokens >= most) {
+        let error = format!(
+            "the turn used {} tokens, and limits.tokens_per_turn is reached; send anything to go on",
+            turn.tokens
+        );
+        return Some(Ending::limit(Limit::Tokens, error));
+    }
+    if policy.cost_nano.is_some_and(|most| turn.cost_nano >= most) {
+        #[allow(clippy::cast_precision_loss, reason = "for people")]
+        let dollars = turn.cost_nano as f64 / 1e9;
+        let error = format!(
+            "the turn cost {dollars:.4} US dollars, and limits.cost_per_turn is reached; send anything to go on"
+        );
+        return Some(Ending::limit(Limit::Cost, error));
+    }
+    None
 }
 
 /// Calls that only look run side by side, up to the first that does more; the rest run one by one, in order.

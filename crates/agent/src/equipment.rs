@@ -34,7 +34,6 @@ pub(crate) struct Equipment {
 pub(crate) struct Toolbox {
     pub(crate) content: Content,
     pub(crate) schemas: Arc<[ToolSchema]>,
-    pub(crate) cap: Cap,
     by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
 }
 
@@ -89,20 +88,34 @@ impl Equipment {
             started_at: created.map_or_else(now, |created| created.at),
         });
         let tools = runtime.toolboxes.of(runtime, &work_dir);
-        Self { work_dir, system: Content::new(system, "text/plain"), tools }
+        Self {
+            work_dir,
+            system: Content::new(runtime.redactor.redact(&system).into_owned(), "text/plain"),
+            tools,
+        }
     }
 
     pub(crate) fn policy(&self, runtime: &Inner) -> Policy {
         let looks = |tool: &&Arc<dyn Tool>| tool.about().effect == Effect::Read;
         let reads = self.tools.by_name.values().filter(looks).map(|tool| tool.about().name.to_owned());
+        let limits = &runtime.config.settings.limits;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "money is checked when it is read"
+        )]
+        let cost_nano = (limits.cost_per_turn * 1e9) as u64;
         Policy {
             system: self.system.reference.hash,
             tools: self.tools.content.reference.hash,
-            steps: match runtime.config.settings.limits.steps {
+            steps: match limits.steps {
                 0 => u64::MAX,
                 steps => steps,
             },
             reads: reads.collect(),
+            tokens: Some(limits.tokens_per_turn).filter(|tokens| *tokens > 0),
+            cost_nano: (limits.cost_per_turn > 0.0).then_some(cost_nano),
+            is_out_of_time: false,
             must_end: None,
         }
     }
@@ -116,7 +129,6 @@ impl Toolbox {
         Self {
             content: Content::new(text, "application/json"),
             schemas,
-            cap: cap_for(runtime.config.settings.model.context_window),
             by_name: tools.into_iter().map(|tool| (tool.about().name, tool)).collect(),
         }
     }
@@ -133,12 +145,10 @@ impl Toolbox {
 fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let Config { home, settings, .. } = &runtime.config;
     let scope = Arc::new(Scope::new(work_dir, &settings.scope, home));
-    let hidden: Vec<String> =
-        [&settings.model.api_key_env, &settings.server.token_env].into_iter().flatten().cloned().collect();
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
         scope: scope.clone(),
-        environment: command_environment(&hidden),
+        environment: command_environment(&runtime.hidden),
         output_cap: settings.exec.output_cap_bytes,
         token_file: "../../run/token".to_owned(),
     });
@@ -168,7 +178,7 @@ fn project_rules(work_dir: &Path) -> Option<String> {
 }
 
 /// 2,000 lines and 32 KiB, or a twentieth of the context, whatever is less.
-fn cap_for(window: Option<u64>) -> Cap {
+pub(crate) fn cap_for(window: Option<u64>) -> Cap {
     let usual = Cap::default();
     let share = window.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / OUTPUT_SHARE);
     let bytes = share

@@ -28,6 +28,7 @@ fn kind_of(state: &State, fact: SessionRecord) -> Option<EventKind> {
             output: usage.output,
             cached: usage.cached,
             cost: usage.cost,
+            limits: usage.limits,
         },
         SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, .. }) => {
             EventKind::ToolStarted { call_id: call, name, arguments, effect }
@@ -57,8 +58,8 @@ fn kind_of(state: &State, fact: SessionRecord) -> Option<EventKind> {
             EventKind::ModelChanged { from: changed.from, to: changed.to, reason: changed.reason }
         }
         SessionRecord::Warning(warning) => EventKind::Warning { code: warning.code, text: warning.text },
-        SessionRecord::TurnEnded(TurnEnded { outcome, limit, text, error, .. }) => {
-            EventKind::TurnEnded { outcome, limit, text, error }
+        SessionRecord::TurnEnded(TurnEnded { outcome, limit, text, error, code, .. }) => {
+            EventKind::TurnEnded { outcome, limit, text, error, code }
         }
         SessionRecord::SessionCreated(_)
         | SessionRecord::EpochStarted(_)

@@ -44,7 +44,9 @@ pub(crate) fn after(facts: &[SessionRecord]) -> State {
 
 pub(crate) fn policy() -> Policy {
     let hash = Hash::of(b"x");
-    Policy { system: hash, tools: hash, steps: 3, reads: vec!["look".to_owned()], must_end: None }
+    let (tokens, cost_nano, is_out_of_time, must_end) = (None, None, false, None);
+    let reads = vec!["look".to_owned()];
+    Policy { system: hash, tools: hash, steps: 3, reads, tokens, cost_nano, is_out_of_time, must_end }
 }
 
 pub(crate) fn input(mode: JoinMode) -> SessionRecord {
@@ -81,17 +83,29 @@ pub(crate) fn thought() -> SessionRecord {
 
 pub(crate) fn asks(number: u128, name: &str) -> SessionRecord {
     let (name, arguments) = (name.to_owned(), "{}".to_owned());
-    let item = Item::ToolCall { call: call_id(number), wire_id: None, name, arguments };
+    let item = Item::ToolCall { call: call_id(number), wire_id: None, name, arguments, signature: None };
     SessionRecord::Block(Block { attempt: attempt_id(), index: 0, item })
 }
 
 pub(crate) fn answered(kept: u32) -> SessionRecord {
-    let ended = AttemptEnded { attempt: attempt_id(), kept, stop: Some("stop".to_owned()), error: None };
+    let ended = AttemptEnded {
+        attempt: attempt_id(),
+        kept,
+        stop: Some("stop".to_owned()),
+        error: None,
+        goes_on: false,
+    };
     SessionRecord::AttemptEnded(ended)
 }
 
 pub(crate) fn broke(kept: u32) -> SessionRecord {
-    let ended = AttemptEnded { attempt: attempt_id(), kept, stop: None, error: Some("cut".to_owned()) };
+    let ended = AttemptEnded {
+        attempt: attempt_id(),
+        kept,
+        stop: None,
+        error: Some("cut".to_owned()),
+        goes_on: false,
+    };
     SessionRecord::AttemptEnded(ended)
 }
 

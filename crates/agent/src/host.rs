@@ -140,7 +140,10 @@ async fn has_something_to_do(runtime: &Inner, entry: &SessionEntry) -> Result<bo
         Some(through) => through < entry.inbox_head,
         None => {
             let state = load(&*runtime.journal, &entry.key, entry.id).await?;
-            state.turn.is_some() || !state.waiting.is_empty() || state.inbox_through < entry.inbox_head
+            state.turn.is_some()
+                || state.again.is_some()
+                || !state.waiting.is_empty()
+                || state.inbox_through < entry.inbox_head
         }
     })
 }

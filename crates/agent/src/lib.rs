@@ -18,10 +18,13 @@
 //! | `decide`, `repeats` | what to do next. Pure |
 //! | `blocks`, `events` | from parts of an answer to blocks; from records to events. Pure |
 //! | `worker`, `inbox`, `recording` | one task a session: what it takes, decides and does; how it appends what happened |
-//! | `attempt`, `calls`, `outputs` | the two things that a worker does that take long, with their crash tables |
+//! | `asking`, `attempt`, `lineup` | what is asked of whom and what follows from how it went; one attempt, with its crash table |
+//! | `calls`, `outputs` | running the calls of an answer, with their crash table |
 //! | `load`, `equipment` | what a worker begins with |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
 //! | `watch`, `cancel`, `failures` | watchers; ending a turn that somebody else runs; sessions that fail again and again |
+//! | `config` | what a runtime is told: files, a variable and flags, checked, one over the other |
+//! | `redaction` | what must never be written or shown, taken out of texts, bodies and streams of deltas. Pure |
 //! | `config` | what a runtime is told |
 //!
 //! # Example
@@ -39,6 +42,7 @@
 //! ```
 
 mod apply;
+mod asking;
 mod attempt;
 mod blocks;
 mod calls;
@@ -55,9 +59,11 @@ mod facts;
 mod failures;
 mod host;
 mod inbox;
+mod lineup;
 mod load;
 mod outputs;
 mod recording;
+mod redaction;
 mod repeats;
 mod runtime;
 mod session;
@@ -68,15 +74,21 @@ mod worker;
 
 pub use cancel::{Cancelled, cancel_turn};
 pub use config::{
-    AgentSettings, Config, ExecSettings, LimitSettings, ModelSettings, ServerSettings, Settings,
+    AgentSettings, Approval, ApprovalRule, ApprovalSettings, Beyond, Config, ConfigFile, ContextSettings,
+    ExecSettings, JournalSettings, LimitSettings, MemoryScope, MemorySettings, ModelSettings, Origins,
+    ProjectFile, RetrySettings, SandboxMode, SandboxSettings, SecretSettings, ServerSettings,
+    SessionSettings, Settings, ShownKey, Sources, Standing, Summary, TrustList, TrustedFile, Wake,
+    WithoutSandbox, config_schema,
 };
 pub use decide::{Action, Ending, Policy, decide};
 pub use error::{Error, Result};
 pub use events::event_of;
+pub use lineup::{Patience, redactor};
 pub use load::load;
 pub use longhaul_keeper as keeper;
+pub use redaction::Redactor;
 pub use repeats::Repeats;
 pub use runtime::{Parts, Runtime};
 pub use session::{Accepted, Session, input_at};
-pub use state::{Attempt, CallState, Created, Epoch, State, Turn, Waiting};
+pub use state::{Again, Attempt, CallState, Counting, Created, Epoch, Reported, State, Turn, Waiting};
 pub use watch::{Watched, Watcher};

@@ -18,7 +18,8 @@ impl Worker {
             return Ok(());
         }
         let mut append = Append::under(&self.lease).expecting(self.state.head);
-        append = facts.iter().fold(append, |append, fact| append.record(fact.encode()));
+        let redactor = &self.runtime.redactor;
+        append = facts.iter().fold(append, |append, fact| append.record(redactor.record(fact.encode())));
         append = blobs.into_iter().fold(append, Append::blob);
         let records = match self.runtime.journal.append(append.clone()).await {
             Ok(records) => records,
@@ -80,7 +81,7 @@ impl Worker {
             SessionRecord::InputTaken(input) => self.shared.taken(Awaited::Input(input.id)),
             SessionRecord::OrderTaken(order) => {
                 self.shared.taken(Awaited::Order(order.order.id));
-                if self.state.turn.is_none() && self.state.waiting.is_empty() {
+                if self.state.turn.is_none() && self.state.waiting.is_empty() && self.state.again.is_none() {
                     self.shared.settled(None, &self.state);
                 }
             }
@@ -102,11 +103,11 @@ impl Worker {
             let result = ToolFinished::new(call.id, &call.name, content);
             SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
         }));
-        let Ending { outcome, limit, error } = ending;
-        let (turn, text) = (turn.number, turn.text.clone());
+        let Ending { outcome, limit, error, code, text } = ending;
+        let (turn, text) = (turn.number, text.unwrap_or_else(|| turn.text.clone()));
         // With this a later look at the session's last record shows that there is nothing to do.
         let inbox_through = self.state.waiting.is_empty().then_some(self.state.inbox_through);
-        let ended = TurnEnded { turn, outcome, limit, text, error, inbox_through };
+        let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };
         facts.push(SessionRecord::TurnEnded(ended));
         self.commit(facts, vec![]).await?;
         self.policy.must_end = None;

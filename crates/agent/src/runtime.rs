@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use longhaul_journal::{Holder, Home, Journal, Ring, SqliteJournal};
 use longhaul_keeper::{Launcher, Tasks};
-use longhaul_model::Model;
+use longhaul_model::transport::Transport;
+use longhaul_model::{Facts, Model, Models};
 use longhaul_protocol::{SessionId, StreamName};
 use longhaul_tools::Tool;
 use tokio::sync::watch;
@@ -17,10 +18,12 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::equipment::Toolboxes;
 use crate::failures::Failures;
+use crate::lineup::Lineup;
+use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::watch::{Hub, Watcher};
-use crate::{Config, Error, Result, host};
+use crate::{Config, Error, Result, host, lineup};
 
 /// How many entries of sessions may be there before it is looked which of them nobody needs.
 const CROWDED: usize = 64;
@@ -38,6 +41,8 @@ pub struct Runtime(Arc<Inner>);
 pub struct Parts {
     /// What answers.
     pub model: Option<Arc<dyn Model>>,
+    /// How models are reached that the config names.
+    pub transport: Option<Arc<dyn Transport>>,
     /// Where everything is kept.
     pub journal: Option<Arc<dyn Journal>>,
     /// What the agent may do besides what it always may.
@@ -48,7 +53,12 @@ pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) instructions: String,
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) model: Arc<dyn Model>,
+    models: Models,
+    /// Who is asked.
+    lineup: Mutex<Arc<Lineup>>,
+    pub(crate) redactor: Redactor,
+    /// The variables that no command sees.
+    pub(crate) hidden: Vec<String>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) toolboxes: Toolboxes,
@@ -98,10 +108,17 @@ impl Runtime {
 
     /// A runtime that is made of these parts.
     pub async fn with_parts(config: Config, parts: Parts) -> Result<Self> {
-        let model = match parts.model {
-            Some(model) => model,
-            None => longhaul_model::open(&config.settings.model.name)?,
+        let models = Models::at(&config.home)?;
+        let models = match parts.transport {
+            Some(transport) => models.through(transport),
+            None => models,
         };
+        let lineup = match parts.model {
+            Some(model) => Lineup(vec![model]),
+            None => Lineup::open(&models, &config)?,
+        };
+        let redactor = lineup::redactor_of(&models, &config)?;
+        let hidden = lineup::hidden(&models, &config);
         let instructions = config.instructions()?;
         if config.work_dir.to_str().is_none() {
             let reason = "a work folder needs a name that is UTF-8".to_owned();
@@ -117,7 +134,10 @@ impl Runtime {
             config: Config { home: home.folder().to_owned(), ..config },
             instructions,
             journal,
-            model,
+            lineup: Mutex::new(Arc::new(lineup)),
+            models,
+            redactor,
+            hidden,
             tools: parts.tools,
             tasks: Arc::new(tasks),
             toolboxes: Toolboxes::default(),
@@ -143,10 +163,29 @@ impl Runtime {
         if self.0.spawn(host::run(self.0.clone())) { Ok(()) } else { Err(Error::Suspended) }
     }
 
+    /// Asks another model from the next request on, in all sessions.
+    pub fn use_model(&self, name: &str) -> Result<()> {
+        let lineup = Lineup::named(&self.0.models, &self.0.config, name)?;
+        *lock(&self.0.lineup) = Arc::new(lineup);
+        self.0.wake_all();
+        Ok(())
+    }
+
+    /// The model that is set, and what is known about it.
+    pub async fn model(&self) -> (String, Facts) {
+        let model = self.0.lineup().0[0].clone();
+        (model.name().to_owned(), model.facts().await)
+    }
+
     /// The session with this key. Looking at it stores nothing; it begins with its first input.
     pub async fn session(&self, key: &str) -> Result<Session> {
         let known = self.0.journal.session(key).await?.map(|entry| entry.id);
         Ok(Session { runtime: self.0.clone(), shared: self.0.shared(key, known) })
+    }
+
+    /// Where everything is kept: for whoever follows a session that another process runs.
+    pub fn journal(&self) -> Arc<dyn Journal> {
+        self.0.journal.clone()
     }
 
     /// The other process that looks after the sessions of this home, if there is one: a runtime that is started stands by
@@ -276,6 +315,11 @@ impl Inner {
         while workers.try_join_next().is_some() {}
         workers.spawn(task);
         true
+    }
+
+    /// Who is asked, as things are now.
+    pub(crate) fn lineup(&self) -> Arc<Lineup> {
+        lock(&self.lineup).clone()
     }
 
     /// Becomes true when everybody should stop.

@@ -68,7 +68,7 @@ impl Session {
     /// The same idempotency key twice is one input.
     pub async fn put(&self, input: Input, key: Option<&str>) -> Result<Accepted> {
         let known = input.id;
-        let mut record = InboxRecord::Input(input).encode();
+        let mut record = self.runtime.redactor.record(InboxRecord::Input(input).encode());
         check_size(&record)?;
         if let Some(key) = key {
             record = record.with_key(key);
@@ -90,6 +90,42 @@ impl Session {
         Ok(accepted)
     }
 
+    /// Ends a wait before a retry; or, where no turn is open and the last one failed, runs that again without new input. Returns
+    /// with the outcome; nothing, if there was nothing to do.
+    pub async fn retry(&self) -> Result<Option<TurnEnded>> {
+        self.order(OrderKind::Retry).await
+    }
+
+    /// Goes on from the text of an answer that was interrupted. Nothing, if there was none.
+    pub async fn go_on(&self) -> Result<Option<TurnEnded>> {
+        self.order(OrderKind::Continue).await
+    }
+
+    /// Waits for the end of the turn that is open, or of the one that what waits in the inbox begins; nothing, if there is
+    /// neither.
+    pub async fn resume(&self) -> Result<Option<TurnEnded>> {
+        if self.is_unfinished().await? { self.order(OrderKind::Unknown).await } else { Ok(None) }
+    }
+
+    /// Whether a turn is open, or something that was accepted has not had its turn yet.
+    pub async fn is_unfinished(&self) -> Result<bool> {
+        let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(false) };
+        let state = self.state().await?;
+        let has_more = state.inbox_through < entry.inbox_head || !state.waiting.is_empty();
+        Ok(has_more || state.turn.is_some() || state.again.is_some())
+    }
+
+    /// Puts an order into the inbox, and returns when the turn that it concerns has ended.
+    async fn order(&self, kind: OrderKind) -> Result<Option<TurnEnded>> {
+        let Some(id) = self.known().await? else { return Ok(None) };
+        self.shared.awake(&self.runtime).await?;
+        let order = Order { id: OrderId::generate(), kind };
+        let outcome = self.shared.wait_for(Awaited::Order(order.id));
+        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
+        self.ring(id).await;
+        outcome.await.unwrap_or(Err(Error::Suspended))
+    }
+
     /// Ends the running turn, and returns when its end is on record. Nothing, if no turn was running.
     pub async fn cancel(&self) -> Result<Option<TurnEnded>> {
         let Some(id) = self.known().await? else { return Ok(None) };
@@ -104,11 +140,7 @@ impl Session {
             }
             Err(error) => return Err(error),
         }
-        let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
-        let outcome = self.shared.wait_for(Awaited::Order(order.id));
-        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
-        self.ring(id).await;
-        outcome.await.unwrap_or(Err(Error::Suspended))
+        self.order(OrderKind::Cancel).await
     }
 
     /// What it is right now, by its records.

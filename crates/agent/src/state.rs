@@ -1,11 +1,12 @@
 //! What a session is right now: what folding its records gives, and nothing besides.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use longhaul_context::{Calibration, estimate_items};
 use longhaul_protocol::{
-    At, AttemptId, BlobRef, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Pin, Question, Role, Seq,
-    TaskStarted, Todo, ToolStarted,
+    At, AttemptId, BlobRef, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Question,
+    Role, Seq, TaskStarted, Todo, ToolStarted,
 };
 
 use crate::repeats::Repeats;
@@ -41,6 +42,49 @@ pub struct State {
     pub tasks: Vec<TaskStarted>,
     /// Questions that are open.
     pub questions: Vec<Question>,
+    /// How the last turn ended.
+    pub last_outcome: Option<Outcome>,
+    /// What there was of the answer that the last turn did not get to its end. The model has not seen it.
+    pub interrupted: Option<String>,
+    /// A turn that was asked for without an input.
+    pub again: Option<Again>,
+    /// The model that was asked last.
+    pub model: Option<String>,
+    /// What is known about how each model counts.
+    pub counting: BTreeMap<String, Counting>,
+    /// How large the context was when a provider last said so.
+    pub reported: Option<Reported>,
+    /// What the provider said last about how much more it takes.
+    pub rate_limits: BTreeMap<String, String>,
+    /// The codes of warnings that are given once.
+    pub warned: BTreeSet<String>,
+}
+
+/// A turn without an input of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// What the last turn was to do is tried once more.
+    Retry,
+    /// The answer that was interrupted goes on.
+    Continue,
+}
+
+/// What is known about how a model counts tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counting {
+    /// How far off the estimates are.
+    pub calibration: Calibration,
+    /// A longer prompt than this was cut without a word.
+    pub cuts_at: Option<u64>,
+}
+
+/// What a provider said about the size of a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reported {
+    /// Sent and received.
+    pub tokens: u64,
+    /// How many items the context had.
+    pub items: usize,
 }
 
 /// What the first record of a session says.
@@ -91,8 +135,22 @@ pub struct Turn {
     pub cancelled: bool,
     /// A record of it is lost, so nobody can tell what would be done twice; this is what is known.
     pub broken: Option<String>,
+    /// When it began.
+    pub started_at: Option<At>,
+    /// Tokens that it has used.
+    pub tokens: u64,
+    /// Money that it has cost, in billionths of a US dollar.
+    pub cost_nano: u64,
+    /// How often somebody wanted it to wait no longer.
+    pub hurried: u64,
     /// The model call that is open.
     pub attempt: Option<Attempt>,
+    /// The answer was cut at its greatest length, and goes on.
+    pub goes_on: bool,
+    /// The text of the answer before it was cut.
+    pub carried: String,
+    /// What there was of the last answer that failed.
+    pub interrupted: Option<String>,
     /// Whether the newest step has its answer.
     pub answered: bool,
     /// The text of the newest answer.
@@ -112,6 +170,8 @@ pub struct Attempt {
     pub id: AttemptId,
     /// The blocks that are complete.
     pub blocks: Vec<Arc<Item>>,
+    /// Text of the block that is not complete, as far as it is on record.
+    pub unfinished: String,
 }
 
 /// A tool call of the newest answer.
@@ -138,6 +198,19 @@ impl State {
     /// A call of the newest answer.
     pub fn call(&self, id: CallId) -> Option<&CallState> {
         self.turn.as_ref()?.calls.iter().find(|call| call.id == id)
+    }
+
+    /// How many tokens the context has, for this model: what its provider counted last, and an estimate of what came since.
+    pub fn occupancy(&self, model: &str) -> (u64, Option<Reported>) {
+        let calibration = self.counting.get(model).map(|counting| &counting.calibration);
+        let corrected = |raw: u64| calibration.map_or(raw, |calibration| calibration.correct(raw));
+        match self.reported {
+            Some(reported) => {
+                let since = self.items.get(reported.items..).unwrap_or_default();
+                (reported.tokens + corrected(estimate_items(since)), Some(reported))
+            }
+            None => (corrected(estimate_items(&self.items)), None),
+        }
     }
 
     /// Inputs that join the open turn at its next step.
@@ -178,6 +251,16 @@ impl Attempt {
     pub fn kept_when_broken(&self) -> usize {
         let has_call = self.blocks.iter().any(|block| matches!(**block, Item::ToolCall { .. }));
         if has_call { self.blocks.len() } else { 0 }
+    }
+
+    /// The text that there is, complete or not.
+    pub fn text(&self) -> String {
+        let whole = text_of(&self.blocks);
+        match (whole.is_empty(), self.unfinished.is_empty()) {
+            (_, true) => whole,
+            (true, _) => self.unfinished.clone(),
+            _ => format!("{whole}\n\n{}", self.unfinished),
+        }
     }
 
     /// How many blocks of an attempt that was cancelled count: all that are complete, unless they are thoughts alone,

@@ -15,6 +15,8 @@ use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use crate::asking::Asking;
+use crate::clock::now;
 use crate::decide::{Action, Ending, Policy, decide};
 use crate::equipment::Equipment;
 use crate::load::load;
@@ -35,11 +37,14 @@ pub(crate) struct Worker {
     pub(crate) state: State,
     pub(crate) policy: Policy,
     pub(crate) equipment: Equipment,
+    pub(crate) asking: Asking,
     pub(crate) id: SessionId,
     pub(crate) lease: Lease,
     /// How far the inbox was read.
     pub(crate) inbox_read: Seq,
     pub(crate) suspend: watch::Receiver<bool>,
+    /// When the time of the open turn is over.
+    turn_ends_by: Option<Instant>,
     pulse: Interval,
     rests_since: Instant,
 }
@@ -76,6 +81,11 @@ pub(crate) enum Attended<T> {
 pub(crate) enum Heed {
     /// That the turn should end.
     Cancel,
+    /// That a wait should end: the same, or somebody is in a hurry, or has chosen another model.
+    Hurry {
+        /// How often somebody was when it began.
+        hurried: u64,
+    },
     /// That there is something to do.
     Input,
     Nothing,
@@ -200,11 +210,13 @@ impl Worker {
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             policy: equipment.policy(runtime),
+            asking: Asking::new(runtime.lineup(), state.model.as_deref()),
             inbox_read: state.inbox_through,
             runtime: runtime.clone(),
             shared: shared.clone(),
             suspend: runtime.suspension(),
             rests_since: Instant::now(),
+            turn_ends_by: None,
             state,
             equipment,
             id,
@@ -231,7 +243,8 @@ impl Worker {
         if *self.suspend.borrow() {
             return Err(Stopped::Suspended);
         }
-        if self.state.turn.is_none() && !self.state.waiting.is_empty() {
+        self.look_at_the_time();
+        if self.state.turn.is_none() && (self.state.again.is_some() || !self.state.waiting.is_empty()) {
             self.equipment = Equipment::new(&self.runtime, &self.state);
             self.policy = self.equipment.policy(&self.runtime);
         }
@@ -291,18 +304,25 @@ impl Worker {
             Suspension,
             News,
             Pulse,
+            Time,
         }
+        self.look_at_the_time();
         loop {
             let called = match heed {
-                Heed::Cancel => self.state.cancelled() || self.policy.must_end.is_some(),
-                Heed::Input => !self.state.waiting.is_empty(),
+                Heed::Cancel => self.is_to_end(),
+                Heed::Hurry { hurried } => {
+                    let now = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
+                    self.is_to_end() || now > hurried || self.has_other_model()
+                }
+                Heed::Input => !self.state.waiting.is_empty() || self.state.again.is_some(),
                 Heed::Nothing => false,
             };
             if called {
                 return Ok(Attended::Called);
             }
+            let limit = if heed == Heed::Nothing { None } else { self.turn_ends_by };
             let until = async {
-                match due {
+                match due.into_iter().chain(limit).min() {
                     Some(due) => tokio::time::sleep_until(due).await,
                     None => std::future::pending().await,
                 }
@@ -312,16 +332,42 @@ impl Worker {
                 _ = self.suspend.wait_for(|suspended| *suspended) => Came::Suspension,
                 () = self.shared.came.notified() => Came::News,
                 _ = self.pulse.tick() => Came::Pulse,
-                () = until => return Ok(Attended::Due),
+                () = until => Came::Time,
                 done = &mut *work => return Ok(Attended::Done(done)),
             };
             match came {
                 Came::Suspension => return Ok(Attended::Suspended),
+                Came::Time => {
+                    self.look_at_the_time();
+                    if due.is_some_and(|due| due <= Instant::now()) {
+                        return Ok(Attended::Due);
+                    }
+                }
                 Came::News => {}
                 Came::Pulse => self.renew().await?,
             }
             self.take_inbox().await?;
         }
+    }
+
+    /// Whether somebody or something wants the turn to end.
+    fn is_to_end(&self) -> bool {
+        self.state.cancelled() || self.policy.ends_the_turn()
+    }
+
+    /// When the open turn has to end. Its beginning is on record, so a restart gives it no more time.
+    fn look_at_the_time(&mut self) {
+        let seconds = self.runtime.config.settings.limits.seconds_per_turn;
+        let started = self.state.turn.as_ref().and_then(|turn| turn.started_at);
+        let (Some(started), 1..) = (started, seconds) else {
+            self.turn_ends_by = None;
+            self.policy.is_out_of_time = false;
+            return;
+        };
+        let passed = Duration::from_millis(u64::try_from(now().0 - started.0).unwrap_or(0));
+        let left = Duration::from_secs(seconds).saturating_sub(passed);
+        self.policy.is_out_of_time = left.is_zero();
+        self.turn_ends_by = (!left.is_zero()).then(|| Instant::now() + left);
     }
 
     /// Keeps the lease. A disk that is full for a moment is no reason to stop: the next append decides.

@@ -13,9 +13,12 @@
 //! | --- | --- |
 //! | `prompt` | the system prompt |
 //! | `normalise` | a list of items that every provider accepts |
+//! | `tokens` | how much room it takes: an estimate that learns from what providers count |
 
 mod normalise;
 mod prompt;
+mod tokens;
 
 pub use normalise::normalise;
 pub use prompt::{Prompt, system_prompt};
+pub use tokens::{Calibration, estimate, estimate_items};

@@ -9,7 +9,7 @@ fn call_id(number: u8) -> CallId {
 
 fn call(number: u8) -> Item {
     let (name, arguments) = ("read_file".to_owned(), "{}".to_owned());
-    Item::ToolCall { call: call_id(number), wire_id: None, name, arguments }
+    Item::ToolCall { call: call_id(number), wire_id: None, name, arguments, signature: None }
 }
 
 fn result(number: u8, content: &str) -> Item {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Request, Result};
+use crate::{Facts, Failure, Request};
 
 /// A language model.
 #[async_trait]
@@ -10,8 +10,13 @@ pub trait Model: Send + Sync {
     /// Its name, as `provider/model`.
     fn name(&self) -> &str;
 
-    /// Asks it. Dropping what comes back ends the call.
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>>;
+    /// What is known about it. The first time this may ask its server.
+    async fn facts(&self) -> Facts {
+        Facts::default()
+    }
+
+    /// Asks it once: whoever calls this decides whether to try again. Dropping what comes back ends the call.
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure>;
 }
 
 #[async_trait]
@@ -20,7 +25,11 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).name()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>> {
+    async fn facts(&self) -> Facts {
+        (**self).facts().await
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
         (**self).ask(request).await
     }
 }
@@ -29,7 +38,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 #[async_trait]
 pub trait Answer: Send {
     /// What comes next. The last part is [`Part::End`]; nothing may be asked for after that or after an error.
-    async fn next(&mut self) -> Result<Part>;
+    async fn next(&mut self) -> Result<Part, Failure>;
 }
 
 /// A piece of an answer. Blocks come one after the other: a start, deltas, a stop.
@@ -60,12 +69,47 @@ pub enum Part {
     /// More of the arguments' text.
     ArgumentsDelta(String),
     /// The call is complete, and may be run whatever becomes of the rest of the answer.
-    CallStop,
+    CallStop {
+        /// The provider's proof that it is its own.
+        signature: Option<String>,
+    },
     /// What the call cost so far; a later one replaces an earlier one.
     Usage(Tokens),
-    /// The provider's end mark, with its word for why it stopped.
-    End(String),
+    /// What the provider says about how much more it takes.
+    Limits(RateLimits),
+    /// The provider's end mark.
+    End(Stop),
 }
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    /// What it means.
+    pub kind: StopKind,
+    /// The provider's word for it.
+    pub word: String,
+}
+
+impl Stop {
+    /// A stop of this kind, in this word.
+    pub fn new(kind: StopKind, word: impl Into<String>) -> Self {
+        Self { kind, word: word.into() }
+    }
+}
+
+/// What a stop means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopKind {
+    /// It has said what it wanted, or waits for its calls.
+    Finished,
+    /// It reached the limit of what it may say, in the middle of it.
+    Length,
+    /// It, or its provider, does not want to answer this.
+    Refused,
+}
+
+/// What a provider says, in the heads of its answers, about how much more it takes: names and values as they came.
+pub type RateLimits = std::collections::BTreeMap<String, String>;
 
 /// Tokens that a provider counted. Unknown is absent, not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
@@ -77,4 +121,7 @@ pub struct Tokens {
     pub output: Option<u64>,
     /// Found in the provider's cache.
     pub cached: Option<u64>,
+    /// Put into the provider's cache, where that has a price of its own.
+    #[serde(skip)]
+    pub written: Option<u64>,
 }

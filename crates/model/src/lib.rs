@@ -14,6 +14,9 @@
 //! | `request` | what a model is asked |
 //! | `answer` | the trait [`Model`], and what comes back |
 //! | `open` | from a name to a model |
+//! | `provider` | who serves models: protocol, address, key, quirks |
+//! | `catalogue` | what is known about models where their servers don't say it |
+//! | `discovery` | what a server says about its models, and which servers run on this machine |
 //! | `scripted` | a model made of a list of answers, for tests, examples and the demo |
 //!
 //! # Example
@@ -33,17 +36,39 @@
 //!     }
 //! }
 //! assert_eq!(text, "Hello.");
-//! # Ok::<(), longhaul_model::Error>(()) }).unwrap();
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 
 mod answer;
+mod catalogue;
+mod classify;
+mod codec;
+mod discovery;
 mod error;
+mod facts;
+mod failure;
+mod hosts;
+mod listening;
 mod open;
+mod provider;
+mod remote;
 mod request;
+mod retry;
+mod rows;
 mod scripted;
+pub mod transport;
 
-pub use answer::{Answer, Model, Part, Tokens};
+pub use answer::{Answer, Model, Part, RateLimits, Stop, StopKind, Tokens};
+pub use catalogue::{Catalogue, Entry};
+pub use codec::{Protocol, Quirks};
+pub use discovery::{Discovered, LocalServer, Server, USUAL_PORTS, discover, find_local};
 pub use error::{Error, Result};
-pub use open::open;
+pub use facts::{Facts, Prices, Window, WindowSource};
+pub use failure::{Class, Failure};
+pub use hosts::Hosts;
+pub use open::{Found, Models, Wanted};
+pub use provider::{Provider, Providers};
+pub use remote::{Clocks, Key, Remote, SetBy, Target};
 pub use request::Request;
+pub use retry::{Limit, LongDelays, Next, Offline, RetryPolicy, Spent, Tries, Wait};
 pub use scripted::Scripted;

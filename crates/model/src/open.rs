@@ -1,15 +1,237 @@
+//! From a name to a model.
+
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{Error, Model, Result, Scripted};
+use crate::catalogue::Catalogue;
+use crate::discovery::{USUAL_PORTS, find_local};
+use crate::hosts::Hosts;
+use crate::provider::{Provider, Providers};
+use crate::remote::{Clocks, Key, Remote, SetBy, Target};
+use crate::transport::{Http, Transport, is_loopback};
+use crate::{Error, Model, Protocol, Quirks, Result, Scripted};
 
-/// The model with this name, as `provider/model`, split at the first `/`.
-pub fn open(name: &str) -> Result<Arc<dyn Model>> {
-    match name.split_once('/') {
-        Some(("scripted", file)) if !file.is_empty() => Ok(Arc::new(Scripted::from_file(Path::new(file))?)),
-        _ => {
-            let hint = "this version plays scripts only; name one as scripted/FILE.json".to_owned();
-            Err(Error::NoSuchModel { name: name.to_owned(), hint })
+/// A model as somebody asks for it.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// As `provider/model`, split at the first `/`; without one, with a `base_url`, the provider is `custom`.
+    pub name: String,
+    /// Where its server is, if not where its provider usually is.
+    pub base_url: Option<String>,
+    /// The variable that holds the key, if not the provider's usual one.
+    pub api_key_env: Option<String>,
+    /// What its server speaks, if not what its provider usually does.
+    pub protocol: Option<Protocol>,
+    /// Whether it can call tools.
+    pub tools: Option<bool>,
+    /// How many tokens a context may have.
+    pub context_window: Option<u64>,
+    /// How long connecting may take.
+    pub connect_timeout: Option<Duration>,
+    /// How long it may take until the first byte comes.
+    pub first_byte_timeout: Option<Duration>,
+    /// How long it may take from byte to byte.
+    pub silence_timeout: Option<Duration>,
+    /// Who said so, for messages.
+    pub set_by: SetBy,
+}
+
+/// A model that was found where none was named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// As `provider/model`.
+    pub name: String,
+    /// Why it was taken.
+    pub reason: String,
+}
+
+/// All models that can be reached from here.
+pub struct Models {
+    providers: Providers,
+    catalogue: Catalogue,
+    transport: Arc<dyn Transport>,
+    hosts: Arc<Hosts>,
+}
+
+impl Models {
+    /// Those that this program knows, and those that the home's `providers.toml` adds.
+    pub fn at(home: &Path) -> Result<Self> {
+        let file = home.join("providers.toml");
+        Ok(Self {
+            providers: Providers::built_in().with_file(&file)?,
+            catalogue: Catalogue::built_in().with_file(&file)?,
+            transport: Arc::new(Http::default()),
+            hosts: Arc::new(Hosts::at(&home.join("cache").join("hosts"))),
+        })
+    }
+
+    /// The same, reached in another way.
+    #[must_use]
+    pub fn through(self, transport: Arc<dyn Transport>) -> Self {
+        Self { transport, ..self }
+    }
+
+    /// Who serves models.
+    pub fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    /// What is known about models.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// A model. Nobody is asked yet.
+    pub fn open(&self, wanted: &Wanted) -> Result<Arc<dyn Model>> {
+        if let Some(("scripted", file)) = wanted.name.split_once('/') {
+            return Ok(Arc::new(Scripted::from_file(Path::new(file))?));
+        }
+        let target = self.target(wanted)?;
+        Ok(Arc::new(Remote::new(target, self.transport.clone(), self.hosts.clone())))
+    }
+
+    fn target(&self, wanted: &Wanted) -> Result<Target> {
+        let (provider, model) = self.split(wanted)?;
+        let base_url = match (&wanted.base_url, provider) {
+            (Some(url), _) => url.clone(),
+            (None, Some(provider)) => provider.base_url.clone(),
+            (None, None) => return Err(no_such(&wanted.name, "a custom model needs model.base_url")),
+        };
+        let usual = provider.filter(|_| wanted.base_url.is_none());
+        let protocol =
+            wanted.protocol.or(usual.map(|provider| provider.protocol)).unwrap_or(Protocol::OpenaiChat);
+        let same_protocol = provider.filter(|provider| provider.protocol == protocol);
+        let is_local = is_loopback(&base_url) || usual.is_some_and(|provider| provider.local);
+        let clocks = if is_local { Clocks::LOCAL } else { Clocks::HOSTED };
+        let provider_name = provider.map_or("custom", |provider| provider.name.as_str());
+        let by_table = |said: &str, what: &str| match said.is_empty() {
+            true => format!("the {what} of {provider_name}"),
+            false => said.to_owned(),
+        };
+        let set_by = SetBy {
+            name: by_table(&wanted.set_by.name, "name"),
+            base_url: match wanted.base_url {
+                Some(_) => by_table(&wanted.set_by.base_url, "address"),
+                None => format!("the table of providers, for {provider_name}; model.base_url overrides it"),
+            },
+            key: match wanted.api_key_env {
+                Some(_) => by_table(&wanted.set_by.key, "key"),
+                None => {
+                    format!("the table of providers, for {provider_name}; model.api_key_env overrides it")
+                }
+            },
+        };
+        Ok(Target {
+            name: format!("{provider_name}/{model}"),
+            model: model.to_owned(),
+            protocol,
+            quirks: same_protocol.map_or_else(Quirks::default, |provider| provider.quirks.clone()),
+            key: self.key(wanted, provider)?,
+            provider: provider_name.to_owned(),
+            is_local,
+            start: provider.and_then(|provider| provider.start.clone()),
+            clocks: Clocks {
+                connect: wanted.connect_timeout.unwrap_or(clocks.connect),
+                first_byte: wanted.first_byte_timeout.unwrap_or(clocks.first_byte),
+                silence: wanted.silence_timeout.unwrap_or(clocks.silence),
+            },
+            window: wanted.context_window,
+            tools: wanted.tools,
+            entry: self.catalogue.find(provider_name, model).cloned(),
+            base_url,
+            set_by,
+        })
+    }
+
+    /// The provider and the model that a name means. With an address of its own, a name may have any form.
+    fn split<'a>(&self, wanted: &'a Wanted) -> Result<(Option<&Provider>, &'a str)> {
+        let name = wanted.name.as_str();
+        match name.split_once('/') {
+            Some((_, "") | ("", _)) => Err(no_such(name, "a name is provider/model")),
+            Some(("custom", model)) => Ok((None, model)),
+            Some((provider, model)) => match self.providers.get(provider) {
+                Some(provider) => Ok((Some(provider), model)),
+                None if wanted.base_url.is_some() => Ok((None, name)),
+                None => {
+                    let nearest = self.providers.nearest(provider);
+                    let hint = match nearest.is_empty() {
+                        true => "`longhaul models` lists the providers".to_owned(),
+                        false => format!(
+                            "did you mean {}? `longhaul models` lists all providers",
+                            nearest.join(" or ")
+                        ),
+                    };
+                    Err(no_such(name, &format!("there is no provider {provider:?}; {hint}")))
+                }
+            },
+            None if wanted.base_url.is_some() && !name.is_empty() => Ok((None, name)),
+            None => Err(no_such(name, "name it as provider/model; `longhaul models` lists the providers")),
         }
     }
+
+    fn key(&self, wanted: &Wanted, provider: Option<&Provider>) -> Result<Option<Key>> {
+        let held = |variable: &str| {
+            let value = std::env::var(variable).ok()?.trim().to_owned();
+            (!value.is_empty()).then(|| Key { value, variable: variable.to_owned() })
+        };
+        if let Some(variable) = &wanted.api_key_env {
+            let missing = || Error::NoKey {
+                name: wanted.name.clone(),
+                variables: variable.clone(),
+                by: wanted.set_by.key.clone(),
+            };
+            return held(variable).map(Some).ok_or_else(missing);
+        }
+        let Some(provider) = provider else { return Ok(None) };
+        let key = provider.key_env.iter().find_map(|variable| held(variable));
+        // A server of one's own may want none.
+        if key.is_some() || provider.local || provider.key_env.is_empty() || wanted.base_url.is_some() {
+            return Ok(key);
+        }
+        let by = format!("the table of providers, for {}", provider.name);
+        Err(Error::NoKey { name: wanted.name.clone(), variables: provider.key_env.join(" or "), by })
+    }
+
+    /// A model, where none was named: that of the first key that is set, else of a server on this machine.
+    pub async fn find(&self) -> Result<Found> {
+        for provider in self.providers.iter() {
+            let Some(model) = &provider.usual_model else { continue };
+            let set = provider
+                .key_env
+                .iter()
+                .find(|variable| std::env::var(variable).is_ok_and(|value| !value.trim().is_empty()));
+            if let Some(variable) = set {
+                let name = format!("{}/{model}", provider.name);
+                return Ok(Found { name, reason: format!("{variable} is set") });
+            }
+        }
+        for server in find_local(&*self.transport, &USUAL_PORTS).await {
+            if let Some(model) = server.models.first() {
+                let name = format!("{}/{model}", server.provider);
+                return Ok(Found {
+                    name,
+                    reason: format!("{} runs at {}", server.provider, server.base_url),
+                });
+            }
+        }
+        let variables = self.providers.iter().filter(|provider| provider.usual_model.is_some());
+        let variables: Vec<&str> =
+            variables.filter_map(|provider| provider.key_env.first()).map(String::as_str).collect();
+        Err(Error::NoModel { variables: variables.join(", ") })
+    }
+
+    /// The keys that are in the environment, whoever they belong to: none of them may be seen anywhere.
+    pub fn keys(&self) -> Vec<Key> {
+        let variables = self.providers.iter().flat_map(|provider| &provider.key_env);
+        let held = variables.filter_map(|variable| {
+            let value = std::env::var(variable).ok()?.trim().to_owned();
+            (!value.is_empty()).then(|| Key { value, variable: variable.clone() })
+        });
+        held.collect()
+    }
+}
+
+fn no_such(name: &str, hint: &str) -> Error {
+    Error::NoSuchModel { name: name.to_owned(), hint: hint.to_owned() }
 }

@@ -1,6 +1,7 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul_protocol::{Item, Role, ToolSchema};
+use longhaul_protocol::{Hash, Item, Role, ToolSchema};
 
 /// What a model is asked. Within an epoch only `items` changes, and only at its end.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +12,10 @@ pub struct Request {
     pub tools: Arc<[ToolSchema]>,
     /// What was said and done so far. Every call in it has its result.
     pub items: Vec<Arc<Item>>,
+    /// The bytes of the pictures in it. One that is missing is sent as words that say so.
+    pub pictures: Arc<HashMap<Hash, Vec<u8>>>,
+    /// How many tokens the answer may have.
+    pub max_output: Option<u64>,
 }
 
 impl Request {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Answer, Error, Model, Part, Request, Result, Tokens};
+use crate::{Answer, Class, Error, Failure, Model, Part, Request, Result, Stop, StopKind, Tokens};
 
 /// A model made of a list of answers. It counts its calls, and fails when the answers are used up.
 #[derive(Debug)]
@@ -102,13 +102,16 @@ impl Model for Scripted {
         &self.name
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>> {
+    async fn ask(&self, request: Request) -> std::result::Result<Box<dyn Answer>, Failure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let step = request.finished_steps();
-        let scene = self.answers.get(step).ok_or_else(|| Error::UsedUp {
-            model: self.name.clone(),
-            answers: self.answers.len(),
-            asked: step + 1,
+        let scene = self.answers.get(step).ok_or_else(|| {
+            let (answers, asked) = (self.answers.len(), step + 1);
+            let message = format!(
+                "{} has {answers} answers, and was asked for number {asked}: add one to the script and start again",
+                self.name
+            );
+            Failure::new(Class::Script, message)
         })?;
         Ok(Box::new(Playing {
             pieces: scene.pieces(),
@@ -119,7 +122,7 @@ impl Model for Scripted {
 }
 
 impl Scene {
-    fn pieces(&self) -> VecDeque<Result<Part>> {
+    fn pieces(&self) -> VecDeque<std::result::Result<Part, Failure>> {
         let mut parts = VecDeque::new();
         if let Some(reasoning) = &self.reasoning {
             parts.push_back(Part::ReasoningStart);
@@ -139,20 +142,26 @@ impl Scene {
             };
             parts.push_back(Part::CallStart { wire_id: call.id.clone(), name: call.name.clone() });
             parts.push_back(Part::ArgumentsDelta(arguments));
-            parts.push_back(Part::CallStop);
+            parts.push_back(Part::CallStop { signature: None });
         }
         parts.extend(self.usage.map(Part::Usage));
-        let stop = || self.stop.clone().unwrap_or_else(|| self.usual_stop().to_owned());
         let last = match &self.error {
-            Some(reason) => Err(Error::Failed { reason: reason.clone() }),
-            None if self.cut => Err(Error::Broken { reason: "the script says so".to_owned() }),
-            None => Ok(Part::End(stop())),
+            Some(reason) => Err(Failure::new(Class::Script, format!("the model failed: {reason}"))),
+            None if self.cut => Err(Failure::new(Class::Broken, "the answer broke off: the script says so")),
+            None => Ok(Part::End(self.stop())),
         };
         parts.into_iter().map(Ok).chain([last]).collect()
     }
 
-    fn usual_stop(&self) -> &'static str {
-        if self.calls.is_empty() { "stop" } else { "tool_calls" }
+    fn stop(&self) -> Stop {
+        let usual = if self.calls.is_empty() { "stop" } else { "tool_calls" };
+        let word = self.stop.clone().unwrap_or_else(|| usual.to_owned());
+        let kind = match word.as_str() {
+            "length" => StopKind::Length,
+            "refusal" => StopKind::Refused,
+            _ => StopKind::Finished,
+        };
+        Stop { kind, word }
     }
 }
 
@@ -162,14 +171,14 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 /// An answer that is being played.
 struct Playing {
-    pieces: VecDeque<Result<Part>>,
+    pieces: VecDeque<std::result::Result<Part, Failure>>,
     wait: Duration,
     pause: Duration,
 }
 
 #[async_trait]
 impl Answer for Playing {
-    async fn next(&mut self) -> Result<Part> {
+    async fn next(&mut self) -> std::result::Result<Part, Failure> {
         // Without a wait no timer is touched, so that a script without times works without a clock.
         if !self.wait.is_zero() {
             tokio::time::sleep(self.wait).await;
@@ -177,7 +186,7 @@ impl Answer for Playing {
         self.wait = self.pause;
         self.pieces
             .pop_front()
-            .unwrap_or_else(|| Err(Error::Broken { reason: "it was over already".to_owned() }))
+            .unwrap_or_else(|| Err(Failure::new(Class::Broken, "the answer was over already")))
     }
 }
 

@@ -8,7 +8,7 @@ fn said(role: Role, text: &str) -> Arc<Item> {
     Arc::new(Item::Text { role, text: text.to_owned() })
 }
 
-async fn play(model: &Scripted, items: Vec<Arc<Item>>) -> (Vec<Part>, Option<Error>) {
+async fn play(model: &Scripted, items: Vec<Arc<Item>>) -> (Vec<Part>, Option<Failure>) {
     let mut answer = match model.ask(Request { items, ..Request::default() }).await {
         Ok(answer) => answer,
         Err(error) => return (vec![], Some(error)),
@@ -44,12 +44,12 @@ async fn an_answer_comes_in_pieces_with_its_calls_and_its_usage() {
         Part::TextStop,
         Part::CallStart { wire_id: Some("c1".into()), name: "read_file".into() },
         Part::ArgumentsDelta(r#"{"path":"a"}"#.into()),
-        Part::CallStop,
+        Part::CallStop { signature: None },
         Part::CallStart { wire_id: None, name: "odd".into() },
         Part::ArgumentsDelta("{no json".into()),
-        Part::CallStop,
+        Part::CallStop { signature: None },
         Part::Usage(Tokens { input: Some(7), ..Tokens::default() }),
-        Part::End("tool_calls".into()),
+        Part::End(Stop::new(StopKind::Finished, "tool_calls")),
     ];
     assert_eq!((parts, error), (expected.to_vec(), None));
 }
@@ -75,8 +75,9 @@ async fn a_script_that_is_used_up_says_so() {
 
     let (_, error) = play(&model, vec![said(Role::User, "hi"), said(Role::Assistant, "one")]).await;
 
-    let used_up = Error::UsedUp { model: "scripted/script".into(), answers: 1, asked: 2 };
-    assert_eq!((error, model.calls()), (Some(used_up), 1));
+    let message =
+        "scripted/script has 1 answers, and was asked for number 2: add one to the script and start again";
+    assert_eq!((error, model.calls()), (Some(Failure::new(Class::Script, message)), 1));
 }
 
 #[tokio::test]
@@ -88,8 +89,8 @@ async fn a_script_can_fail_and_break_off() {
     let (_, broken) = play(&model, vec![said(Role::Assistant, "x"), said(Role::User, "y")]).await;
 
     assert_eq!(said_before.len(), 3);
-    assert_eq!(failed, Some(Error::Failed { reason: "overloaded".into() }));
-    assert!(matches!(broken, Some(Error::Broken { .. })), "{broken:?}");
+    assert_eq!(failed, Some(Failure::new(Class::Script, "the model failed: overloaded")));
+    assert_eq!(broken.map(|failure| failure.class), Some(Class::Broken));
 }
 
 #[test]

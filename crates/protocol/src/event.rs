@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
@@ -135,6 +137,8 @@ pub enum EventKind {
         cached: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        limits: BTreeMap<String, String>,
     },
     Warning {
         code: String,
@@ -147,5 +151,7 @@ pub enum EventKind {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
     },
 }

@@ -32,6 +32,9 @@ pub enum Item {
         name: String,
         /// The arguments, as text, exactly as the model wrote them; perhaps not even JSON.
         arguments: String,
+        /// The provider's proof that it is its own, which must go back to it unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
     },
     /// What a tool gave back.
     ToolResult {

@@ -1,6 +1,8 @@
 //! The kinds of record in `session/<id>`. Their names are settled; their fields grow with the features that
 //! write them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
@@ -261,6 +263,9 @@ pub struct AttemptEnded {
     /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The answer was cut at its greatest length, and goes on in the next step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goes_on: bool,
 }
 
 /// What an attempt cost. Unknown is absent, not zero.
@@ -280,6 +285,12 @@ pub struct Usage {
     /// Money, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// What the prompt was estimated at before it was sent, uncorrected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<u64>,
+    /// What the provider says about how much more it takes, as it says it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
 }
 
 /// What a tool may do to the world, which decides what happens to a call that a crash left open.
@@ -549,6 +560,9 @@ pub struct TurnEnded {
     /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The same, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// How far the inbox is taken, if nothing that was taken still waits: the session has nothing to do until more is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inbox_through: Option<Seq>,

@@ -1,5 +1,5 @@
-//! For tests only: homes, a journal that can be made to crash and to refuse, models that wait, and checks that hold for every
-//! session whatever happened to it.
+//! For tests only: homes, a journal that can be made to crash and to refuse, models that wait, a model server that fails as it is
+//! told, and checks that hold for every session whatever happened to it.
 //!
 //! # Where things are
 //!
@@ -10,6 +10,7 @@
 //! | `model` | models that wait at a gate, and that remember what they were asked |
 //! | `watching` | a watcher that collects events |
 //! | `invariants` | what must hold for the records of any session |
+//! | [`wire`] | a model server, and a transport, that do what they are told, byte for byte |
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that can't go on should stop")]
 
@@ -18,6 +19,7 @@ mod journal;
 mod model;
 mod place;
 mod watching;
+pub mod wire;
 
 pub use invariants::{broken_rules, records_of};
 pub use journal::{Crash, FaultyJournal, When};

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use longhaul_model::{Answer, Model, Part, Request, Result};
+use longhaul_model::{Answer, Facts, Failure, Model, Part, Request};
 use tokio::sync::Semaphore;
 
 /// A model that remembers what it was asked.
@@ -28,7 +28,11 @@ impl<M: Model> Model for Recording<M> {
         self.model.name()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>> {
+    async fn facts(&self) -> Facts {
+        self.model.facts().await
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
         self.requests.lock().unwrap().push(request.clone());
         self.model.ask(request).await
     }
@@ -74,7 +78,11 @@ impl<M: Model> Model for Gated<M> {
         self.model.name()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>> {
+    async fn facts(&self) -> Facts {
+        self.model.facts().await
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
         let answer = self.model.ask(request).await?;
         Ok(Box::new(Waiting { answer, gate: self.gate.clone(), held: None }))
     }
@@ -83,12 +91,12 @@ impl<M: Model> Model for Gated<M> {
 struct Waiting {
     answer: Box<dyn Answer>,
     gate: Gate,
-    held: Option<Result<Part>>,
+    held: Option<Result<Part, Failure>>,
 }
 
 #[async_trait]
 impl Answer for Waiting {
-    async fn next(&mut self) -> Result<Part> {
+    async fn next(&mut self) -> Result<Part, Failure> {
         if self.held.is_none() {
             let part = self.answer.next().await;
             if !matches!(part, Ok(Part::End(_)) | Err(_)) {

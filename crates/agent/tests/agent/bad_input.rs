@@ -101,9 +101,9 @@ async fn a_model_that_is_not_there_is_refused_with_what_would_be_one() {
     config.settings.model.name = "scripted/nowhere.json".to_owned();
 
     let missing = Runtime::open(config.clone()).await.map(|_| ()).unwrap_err();
-    config.settings.model.name = "openai/gpt".to_owned();
+    config.settings.model.name = "opnai/gpt".to_owned();
     let other = Runtime::open(config).await.map(|_| ()).unwrap_err();
 
     assert!(matches!(missing, Error::Model(_)) && missing.to_string().contains("nowhere.json"), "{missing}");
-    assert!(other.to_string().contains("scripted/FILE.json"), "{other}");
+    assert!(other.to_string().contains("did you mean openai?"), "{other}");
 }

@@ -131,7 +131,9 @@ fn resume(place: &Place, launches: &Arc<AtomicUsize>) -> End {
         let session = runtime.session("a").await.unwrap();
         let mut watcher = session.watch();
         runtime.start().await.unwrap();
-        if session.state().await.unwrap().turn.is_some() || session.state().await.unwrap().turns == 0 {
+        // Looked at once: between two looks the turn may have begun.
+        let state = session.state().await.unwrap();
+        if state.turn.is_some() || state.turns == 0 {
             collect_until(&mut watcher, ended_turn).await;
         }
         let state = session.state().await.unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use longhaul_agent::{Error, Parts, Runtime};
-use longhaul_model::{Answer, Model, Request};
+use longhaul_model::{Answer, Failure, Model, Request};
 use longhaul_protocol::{Effect, EventKind, Outcome};
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use longhaul_tools::Tool;
@@ -130,7 +130,7 @@ impl Model for Panics {
         "scripted/panics"
     }
 
-    async fn ask(&self, _request: Request) -> longhaul_model::Result<Box<dyn Answer>> {
+    async fn ask(&self, _request: Request) -> Result<Box<dyn Answer>, Failure> {
         self.0.fetch_add(1, Ordering::SeqCst);
         panic!("as it should")
     }
@@ -200,7 +200,7 @@ impl Model for PanicsFirst {
         "scripted/panics-first"
     }
 
-    async fn ask(&self, _request: Request) -> longhaul_model::Result<Box<dyn Answer>> {
+    async fn ask(&self, _request: Request) -> Result<Box<dyn Answer>, Failure> {
         let asked = self.0.fetch_add(1, Ordering::SeqCst);
         assert!(asked % 2 == 1, "as it should");
         script(&json!(["Fine."])).ask(Request::default()).await

@@ -124,7 +124,9 @@ impl World {
 
     fn policy(&self) -> Policy {
         let hash = Hash::of([self.version]);
-        Policy { system: hash, tools: hash, steps: 40, reads: vec!["look".into()], must_end: None }
+        let (tokens, cost_nano, is_out_of_time, must_end) = (None, None, false, None);
+        let reads = vec!["look".into()];
+        Policy { system: hash, tools: hash, steps: 40, reads, tokens, cost_nano, is_out_of_time, must_end }
     }
 
     /// One append of the driver; false if it rests.
@@ -165,13 +167,20 @@ impl World {
                 steps.extend((0..).zip(blocks).map(|(index, item)| {
                     Step::Append(vec![SessionRecord::Block(Block { attempt, index, item })])
                 }));
-                let ended = AttemptEnded { attempt, kept, stop: Some("stop".into()), error: None };
+                let ended =
+                    AttemptEnded { attempt, kept, stop: Some("stop".into()), error: None, goes_on: false };
                 steps.push(Step::Append(vec![SessionRecord::AttemptEnded(ended)]));
             }
             Action::CloseAttempt { kept } => {
                 let attempt = self.state.turn.as_ref().unwrap().attempt.as_ref().unwrap().id;
                 let kept = u32::try_from(kept).unwrap();
-                let ended = AttemptEnded { attempt, kept, stop: None, error: Some("interrupted".into()) };
+                let ended = AttemptEnded {
+                    attempt,
+                    kept,
+                    stop: None,
+                    error: Some("interrupted".into()),
+                    goes_on: false,
+                };
                 steps.push(Step::Append(vec![SessionRecord::AttemptEnded(ended)]));
             }
             Action::RunTools(calls) => steps = self.run(&calls),
@@ -191,6 +200,7 @@ impl World {
                     limit,
                     text,
                     error,
+                    code: None,
                     inbox_through: None,
                 }));
                 steps.push(Step::Append(facts));
@@ -219,6 +229,7 @@ impl World {
             wire_id: None,
             name: if number % 2 == 0 { "look" } else { "launch" }.to_owned(),
             arguments: String::new(),
+            signature: None,
         }));
         blocks
     }

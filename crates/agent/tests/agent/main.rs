@@ -2,19 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod answers;
 mod bad_input;
 mod cancelling;
 mod commands;
 mod crash_table;
+mod cut_streams;
 mod endings;
+mod failures;
 mod growth;
 mod handles;
 mod inputs;
 mod interleavings;
 mod many_sessions;
 mod saving;
+mod secrets;
 mod tool_calls;
 mod watchers;
+mod wire;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +41,12 @@ fn keeper_process() {
 /// A scripted model.
 fn script(answers: &serde_json::Value) -> Scripted {
     Scripted::from_json(&answers.to_string()).unwrap()
+}
+
+/// An input.
+fn said(text: &str) -> longhaul_protocol::Input {
+    let (id, mode) = (longhaul_protocol::InputId::generate(), longhaul_protocol::JoinMode::Join);
+    longhaul_protocol::Input { id, text: text.to_owned(), images: vec![], mode }
 }
 
 /// A runtime in this place.

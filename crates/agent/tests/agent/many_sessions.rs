@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_agent::Error;
-use longhaul_model::{Answer, Model, Request, Scripted};
+use longhaul_model::{Answer, Failure, Model, Request, Scripted};
 use longhaul_protocol::Outcome;
 use longhaul_testkit::{Gated, Place, Recording};
 use serde_json::json;
@@ -21,7 +21,7 @@ impl Model for Selective {
         self.0.name()
     }
 
-    async fn ask(&self, request: Request) -> longhaul_model::Result<Box<dyn Answer>> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
         if heard(&request.items).contains(&"slow".to_owned()) {
             std::future::pending::<()>().await;
         }

@@ -1,0 +1,259 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+use crate::config::{Config, Settings};
+
+/// A home and a project with a folder in it, in which the work is done.
+struct Desk {
+    _folder: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("home")).unwrap();
+        fs::create_dir_all(root.join("project/below")).unwrap();
+        Self { _folder: folder, root }
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.root.join(file), text).unwrap();
+    }
+
+    fn sources(&self) -> Sources {
+        Sources { work_dir: Some(self.root.join("project/below")), ..Sources::default() }
+    }
+
+    fn load(&self) -> Result<Config> {
+        Config::load(self.root.join("home"), &self.sources())
+    }
+
+    /// The config with this file in the project.
+    fn with(&self, project: &str) -> Config {
+        self.write("project/longhaul.toml", project);
+        self.load().unwrap()
+    }
+
+    fn trust(&self) {
+        let home = self.root.join("home");
+        let file = ProjectFile::find(&home, &self.sources()).unwrap().unwrap();
+        TrustList::trust(&home, &file).unwrap();
+    }
+}
+
+/// P7: what any project may.
+#[test]
+fn a_project_sets_what_the_agent_is_and_makes_things_tighter() {
+    let desk = Desk::new();
+    desk.write("project/rules.md", "Be kind.");
+
+    let config = desk.with(
+        "[agent]\nname = \"p\"\ninstructions_file = \"rules.md\"\n\
+         [context]\ncompact_at = 0.5\ncompact_at_tokens = 1\ncompact_now_at = 0.6\ncompact_now_at_tokens = 2\n\
+         compact_idle_at = 0.4\ncompact_idle_at_tokens = 3\nsummary = \"off\"\nkeep_tokens = 1\n\
+         [exec]\ntimeout_s = 5\nmax_tasks = 2\noutput_cap_bytes = 1000\n\
+         [[scope.deny]]\ntarget = \"below/secret\"\n[[scope.deny]]\ntarget = \"~/.ssh\"\n",
+    );
+
+    assert_eq!(config.warnings, Vec::<String>::new());
+    assert_eq!(config.settings.agent.name, "p");
+    assert_eq!(config.instructions().unwrap(), "Be kind.");
+    assert_eq!((config.settings.context.compact_at, config.settings.context.keep_tokens), (0.5, 1));
+    let exec = &config.settings.exec;
+    assert_eq!((exec.timeout_s, exec.max_tasks, exec.output_cap_bytes), (5, 2, 1000));
+    let denied: Vec<&str> = config.settings.scope.deny.iter().map(|rule| rule.target.as_str()).collect();
+    assert_eq!(denied, [desk.root.join("project/below/secret").to_str().unwrap(), "~/.ssh"]);
+}
+
+/// P7: everything that a hostile file could try, each of it ignored with a warning that names it.
+#[test]
+fn a_project_can_not_move_keys_servers_or_permissions() {
+    let desk = Desk::new();
+    desk.write("secret.md", "mine");
+    symlink(desk.root.join("secret.md"), desk.root.join("project/link.md")).unwrap();
+    symlink(&desk.root, desk.root.join("project/up")).unwrap();
+    let absolute = desk.root.join("secret.md");
+    let hostile = [
+        ("model.name", "\"openai/gpt\"".to_owned()),
+        ("model.base_url", "\"http://evil.example/v1\"".to_owned()),
+        ("model.api_key_env", "\"AWS_SECRET_ACCESS_KEY\"".to_owned()),
+        ("model.protocol", "\"openai-chat\"".to_owned()),
+        ("model.tools", "false".to_owned()),
+        ("model.connect_timeout_s", "1".to_owned()),
+        ("model.first_byte_timeout_s", "1".to_owned()),
+        ("model.silence_timeout_s", "1".to_owned()),
+        ("model.context_window", "1".to_owned()),
+        ("model.max_output_tokens", "1".to_owned()),
+        ("model.fallback", "[\"evil/model\"]".to_owned()),
+        ("retry.max_retries", "0".to_owned()),
+        ("context.summary_model", "\"evil/model\"".to_owned()),
+        ("memory.scope", "\"agent\"".to_owned()),
+        ("memory.extract_at_tokens", "0".to_owned()),
+        ("exec.timeout_s", "31".to_owned()),
+        ("exec.max_tasks", "1000".to_owned()),
+        ("exec.output_cap_bytes", "67108865".to_owned()),
+        ("exec.wake", "\"never\"".to_owned()),
+        ("scope.allow", "[{ target = \"/\", permission = \"write\" }]".to_owned()),
+        ("approval.default", "\"auto\"".to_owned()),
+        ("approval.rule", "[{ tool = \"exec\", action = \"auto\" }]".to_owned()),
+        ("sandbox.mode", "\"off\"".to_owned()),
+        ("sandbox.unavailable", "\"allow\"".to_owned()),
+        ("secrets.patterns", "[]".to_owned()),
+        ("sessions.keep", "1".to_owned()),
+        ("sessions.max_age_days", "1".to_owned()),
+        ("sessions.max_bytes", "1".to_owned()),
+        ("limits.steps", "0".to_owned()),
+        ("limits.cost_per_turn", "0.0".to_owned()),
+        ("limits.cost_per_day", "0.0".to_owned()),
+        ("journal.url", "\"postgres://evil.example/db\"".to_owned()),
+        ("server.listen", "\"0.0.0.0:1\"".to_owned()),
+        ("server.token_env", "\"PATH\"".to_owned()),
+        ("agent.instructions_file", "\"../secret.md\"".to_owned()),
+        ("agent.instructions_file", "\"link.md\"".to_owned()),
+        ("agent.instructions_file", "\"up/secret.md\"".to_owned()),
+        ("agent.instructions_file", "\"below/../../secret.md\"".to_owned()),
+        ("agent.instructions_file", format!("{absolute:?}")),
+    ];
+
+    for (key, value) in hostile {
+        let config = desk.with(&format!("# from elsewhere\n{key} = {value}\n"));
+
+        assert_eq!(config.settings, Settings::default(), "{key} = {value}");
+        let file = desk.root.join("project/longhaul.toml");
+        let [warning] = config.warnings.as_slice() else { panic!("{key}: {:?}", config.warnings) };
+        assert!(warning.starts_with(&format!("{}:2: {key} is ignored: ", file.display())), "{warning}");
+        assert!(warning.contains("`longhaul trust`"), "{warning}");
+    }
+}
+
+/// P7: whatever key there is, one that nobody has opened to projects is closed to them.
+#[test]
+fn only_what_is_opened_to_projects_is_open() {
+    let keys: Vec<String> = Config::at("/home").keys().into_iter().map(|shown| shown.key).collect();
+
+    let open: Vec<&String> = keys.iter().filter(|key| !matches!(bound(key), Bound::Closed)).collect();
+
+    assert_eq!(
+        open,
+        [
+            "agent.name",
+            "agent.instructions",
+            "agent.instructions_file",
+            "context.compact_at",
+            "context.compact_at_tokens",
+            "context.compact_now_at",
+            "context.compact_now_at_tokens",
+            "context.compact_idle_at",
+            "context.compact_idle_at_tokens",
+            "context.summary",
+            "context.keep_tokens",
+            "exec.timeout_s",
+            "exec.max_tasks",
+            "exec.output_cap_bytes",
+            "scope.deny",
+        ]
+    );
+}
+
+/// P7: downward from what the home says, not from the default.
+#[test]
+fn a_limit_goes_down_from_where_the_home_has_it() {
+    let desk = Desk::new();
+    desk.write("home/config.toml", "[exec]\ntimeout_s = 10\nmax_tasks = 100\n");
+
+    let config = desk.with("[exec]\ntimeout_s = 20\nmax_tasks = 50\n");
+
+    assert_eq!((config.settings.exec.timeout_s, config.settings.exec.max_tasks), (10, 50));
+    assert!(
+        config.warnings[0].contains("a project may only lower it, and it is 10"),
+        "{:?}",
+        config.warnings
+    );
+    assert_eq!(config.warnings.len(), 1);
+}
+
+/// P7
+#[test]
+fn a_trusted_file_sets_everything_until_it_changes() {
+    let desk = Desk::new();
+    let text = "[model]\nname = \"a/b\"\n[[scope.allow]]\ntarget = \"src\"\n";
+    let before = desk.with(text);
+
+    desk.trust();
+    let trusted = desk.load().unwrap();
+    let changed = desk.with(&format!("{text}permission = \"write\"\n"));
+    let same_again = desk.with(text);
+
+    assert_eq!((before.settings.model.name.as_str(), before.warnings.len()), ("", 2));
+    assert_eq!((trusted.settings.model.name.as_str(), trusted.warnings.len()), ("a/b", 0));
+    assert_eq!(
+        trusted.settings.scope.allow[0].target,
+        desk.root.join("project/src").to_str().unwrap(),
+        "from the file's own folder on"
+    );
+    assert_eq!(changed.settings.model.name, "");
+    assert!(changed.warnings[0].contains("has changed since it was trusted"), "{:?}", changed.warnings);
+    assert_eq!(same_again.settings.model.name, "a/b");
+}
+
+#[test]
+fn a_copy_of_a_trusted_file_elsewhere_is_not_trusted() {
+    let desk = Desk::new();
+    desk.with("[model]\nname = \"a/b\"\n");
+    desk.trust();
+
+    desk.write("project/below/longhaul.toml", "[model]\nname = \"a/b\"\n");
+    let config = desk.load().unwrap();
+
+    assert_eq!((config.settings.model.name.as_str(), config.warnings.len()), ("", 1));
+}
+
+#[test]
+fn the_nearest_file_counts_alone() {
+    let desk = Desk::new();
+    desk.write("longhaul.toml", "[agent]\nname = \"outer\"\n[exec]\ntimeout_s = 1\n");
+
+    let config = desk.with("[agent]\nname = \"inner\"\n");
+
+    assert_eq!((config.settings.agent.name.as_str(), config.settings.exec.timeout_s), ("inner", 30));
+}
+
+#[test]
+fn a_broken_file_of_a_project_is_an_error_that_names_it() {
+    let desk = Desk::new();
+    let file = desk.root.join("project/longhaul.toml");
+    let refused = |text: &[u8]| {
+        fs::write(&file, text).unwrap();
+        desk.load().unwrap_err().to_string()
+    };
+
+    for (text, place) in [
+        (b"[agent]\nnaem = 1\n".as_slice(), ":2: unknown key"),
+        (b"[modle]\n", ":1: unknown section"),
+        (b"=\n", ":1: this is not TOML"),
+        (b"\xff\xfe", ": "),
+        (b"[agent]\ninstructions_file = \"missing.md\"\n", ":2: agent.instructions_file"),
+        (&[b'#'; (1 << 20) + 1], ": it has more than 1 MiB"),
+    ] {
+        let error = refused(text);
+        assert!(error.starts_with(&format!("{}{place}", file.display())), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_an_error_and_not_waited_for() {
+    let desk = Desk::new();
+    let file = desk.root.join("project/longhaul.toml");
+
+    fs::create_dir(&file).unwrap();
+    let folder = desk.load().unwrap_err().to_string();
+    fs::remove_dir(&file).unwrap();
+    symlink("/dev/zero", &file).unwrap();
+    let endless = desk.load().unwrap_err().to_string();
+
+    assert_eq!(folder, format!("{}: it is not a file", file.display()));
+    assert_eq!(endless, format!("{}: it is not a file", file.display()));
+}

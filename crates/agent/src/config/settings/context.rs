@@ -1,0 +1,96 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::none_if_empty;
+
+/// When a long conversation is made shorter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContextSettings {
+    /// The share of the usable window at which a summary is prepared beside the turn.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub compact_at: f64,
+    /// The same in tokens, in its place.
+    pub compact_at_tokens: Option<u64>,
+    /// The share of the usable window at which the turn waits for the summary.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub compact_now_at: f64,
+    /// The same in tokens, in its place.
+    pub compact_now_at_tokens: Option<u64>,
+    /// The share of the usable window at which a session that has nothing to do is made shorter.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub compact_idle_at: f64,
+    /// The same in tokens, in its place.
+    pub compact_idle_at_tokens: Option<u64>,
+    /// How it is made shorter.
+    pub summary: Summary,
+    /// How many tokens of the newest messages are kept as they are.
+    pub keep_tokens: u64,
+    /// The model that writes the summary; without it, the session's own.
+    #[serde(deserialize_with = "none_if_empty")]
+    pub summary_model: Option<String>,
+}
+
+impl Default for ContextSettings {
+    fn default() -> Self {
+        Self {
+            compact_at: 0.85,
+            compact_at_tokens: None,
+            compact_now_at: 0.92,
+            compact_now_at_tokens: None,
+            compact_idle_at: 0.7,
+            compact_idle_at_tokens: None,
+            summary: Summary::Model,
+            keep_tokens: 8_000,
+            summary_model: None,
+        }
+    }
+}
+
+/// How a conversation is made shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Summary {
+    /// A model writes a summary.
+    Model,
+    /// What is old is dropped by rule.
+    Off,
+}
+
+/// What is remembered beyond a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemorySettings {
+    /// How many new tokens of a session are looked through at once; 0: none are.
+    pub extract_at_tokens: u64,
+    /// After how many new items the pages are put in order; 0: never.
+    pub consolidate_at_items: u64,
+    /// Every how many seconds it is looked whether there is something to do.
+    #[schemars(range(min = 1))]
+    pub check_interval_s: u64,
+    /// Who shares it.
+    pub scope: MemoryScope,
+}
+
+impl Default for MemorySettings {
+    fn default() -> Self {
+        Self {
+            extract_at_tokens: 8_000,
+            consolidate_at_items: 20,
+            check_interval_s: 30,
+            scope: MemoryScope::Project,
+        }
+    }
+}
+
+/// Who shares a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryScope {
+    /// All sessions of the agent.
+    Agent,
+    /// All sessions of a work folder.
+    Project,
+    /// One person's session.
+    Person,
+}

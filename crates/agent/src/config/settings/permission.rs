@@ -1,0 +1,123 @@
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::none_if_empty;
+
+/// What is done only after asking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApprovalSettings {
+    /// What holds where no rule does.
+    pub default: Approval,
+    /// Rules for some calls, as `[[approval.rule]]`.
+    pub rule: Vec<ApprovalRule>,
+}
+
+impl Default for ApprovalSettings {
+    fn default() -> Self {
+        Self { default: Approval::Auto, rule: Vec::new() }
+    }
+}
+
+/// A rule for some calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalRule {
+    /// The tool that it is about.
+    pub tool: String,
+    /// A pattern of commands that it is about, such as `git push*`; without it, all calls of the tool.
+    #[serde(default, deserialize_with = "none_if_empty", skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// What is done about them.
+    pub action: Approval,
+}
+
+/// What is done about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// It is run.
+    Auto,
+    /// A person is asked first.
+    Ask,
+    /// It is not run.
+    Deny,
+}
+
+/// How commands are kept inside the scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SandboxSettings {
+    /// Whether, and how closely.
+    pub mode: SandboxMode,
+    /// What is done where the system can't do it.
+    pub unavailable: WithoutSandbox,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self { mode: SandboxMode::On, unavailable: WithoutSandbox::Ask }
+    }
+}
+
+/// How closely commands are kept inside the scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxMode {
+    /// Not at all.
+    Off,
+    /// The scope, temporary folders and the caches of tools.
+    On,
+    /// The scope alone.
+    Strict,
+}
+
+/// What is done where commands can't be kept inside the scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WithoutSandbox {
+    /// Commands are refused.
+    Refuse,
+    /// A person is asked.
+    Ask,
+    /// Commands run all the same.
+    Allow,
+}
+
+/// The schema of the scope, whose type belongs to the tools.
+pub(super) fn scope_schema(_: &mut SchemaGenerator) -> Schema {
+    let rules = |about: &str, target: &str, permission: &str| {
+        let target = format!("A folder or a file, no pattern: absolute, from {target} on, or from `~/` on.");
+        serde_json::json!({
+            "description": about,
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "target": {"description": target, "type": "string"},
+                    "permission": {"description": permission, "type": "string", "enum": ["read", "write"], "default": "read"},
+                },
+                "required": ["target"],
+                "additionalProperties": false,
+            },
+            "default": [],
+        })
+    };
+    json_schema!({
+        "description": "Which files may be read and written.",
+        "type": "object",
+        "properties": {
+            "allow": rules(
+                "What may be used, as `[[scope.allow]]`. If there is none, the work folder may be written; with one, name it too.",
+                "the work folder",
+                "`read`, or `write`, which is both.",
+            ),
+            "deny": rules(
+                "What may not, as `[[scope.deny]]`. It wins over what is allowed, and a project's file adds to it.",
+                "the work folder (in a project's file, from its own folder)",
+                "`read` denies both, `write` only writing.",
+            ),
+        },
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,71 @@
+use serde_json::json;
+
+use super::*;
+use crate::config::layers::{Layer, Layers};
+
+fn shown(text: &str) -> Vec<ShownKey> {
+    let mut layers = Layers::default();
+    layers.put(Layer::from_toml(text, "c.toml").unwrap());
+    keys(&layers.settings().unwrap(), &layers.origins)
+}
+
+fn line(text: &str, key: &str) -> String {
+    shown(text).into_iter().find(|shown| shown.key == key).unwrap().to_string()
+}
+
+#[test]
+fn a_key_is_a_line_with_its_source() {
+    let text = "[retry]\nmax_retries = 2\n[model]\nprotocol = \"\"\n";
+
+    assert_eq!(line(text, "retry.max_retries"), "retry.max_retries = 2  # c.toml:2");
+    assert_eq!(line(text, "retry.base_ms"), "retry.base_ms = 1000  # default");
+    assert_eq!(line(text, "model.protocol"), "model.protocol = \"\"  # c.toml:4");
+    assert_eq!(line(text, "model.base_url"), "# model.base_url is not set");
+    assert_eq!(line(text, "sandbox.mode"), "sandbox.mode = \"on\"  # default; not used yet");
+}
+
+#[test]
+fn what_is_shown_is_a_config_that_says_the_same() {
+    let text = "[agent]\nname = \"a \\\"b\\\" \\\\ \\u001b\"\ninstructions = \"one\\ntwo\\t\"\n[[scope.deny]]\ntarget = \"x\"\n\
+        [[approval.rule]]\ntool = \"exec\"\naction = \"ask\"\n[limits]\ncost_per_turn = 1.5\n[secrets]\npatterns = ['\\d+']\n";
+    let lines: Vec<String> = shown(text).iter().map(ShownKey::to_string).collect();
+
+    let again: Vec<_> = shown(&lines.join("\n")).into_iter().map(|shown| (shown.key, shown.value)).collect();
+
+    let first: Vec<_> = shown(text).into_iter().map(|shown| (shown.key, shown.value)).collect();
+    assert_eq!(again, first);
+}
+
+#[test]
+fn keys_are_shown_in_the_order_in_which_they_are_declared() {
+    let keys: Vec<String> = shown("").into_iter().map(|shown| shown.key).collect();
+
+    assert_eq!(keys[..4], ["agent.name", "agent.instructions", "agent.instructions_file", "model.name"]);
+    assert_eq!(keys.last().map(String::as_str), Some("server.token_env"));
+}
+
+#[test]
+fn every_name_of_a_key_that_is_not_used_is_that_of_a_key() {
+    let unused: Vec<String> =
+        shown("").into_iter().filter(|shown| !shown.used).map(|shown| shown.key).collect();
+
+    assert_eq!(unused.iter().filter(|key| key.starts_with("exec.")).count(), 3);
+    for section in ["context.", "memory.", "approval.", "sandbox.", "sessions.", "journal."] {
+        assert!(unused.iter().any(|key| key.starts_with(section)), "{section}");
+    }
+    assert!(
+        unused.contains(&"limits.cost_per_day".to_owned()) && unused.contains(&"server.listen".to_owned())
+    );
+}
+
+#[test]
+fn the_password_of_an_address_is_not_shown() {
+    let text = "[model]\nbase_url = \"http://me:pa@ss@host:1/v1?a=b@c\"\n[journal]\nurl = \"postgres://me:pass@host/db\"\n";
+
+    assert_eq!(line(text, "model.base_url"), "model.base_url = \"http://me:…@host:1/v1?a=b@c\"  # c.toml:2");
+    assert_eq!(
+        line(text, "journal.url"),
+        "journal.url = \"postgres://me:…@host/db\"  # c.toml:4; not used yet"
+    );
+    assert_eq!(shown_value("model.base_url", json!("http://host/v1")), "http://host/v1");
+}

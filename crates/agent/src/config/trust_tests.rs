@@ -1,0 +1,69 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+fn desk(project: &str) -> (tempfile::TempDir, PathBuf, Sources) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir_all(root.join(project)).unwrap();
+    fs::write(root.join(project).join("longhaul.toml"), "[model]\nname = \"a/b\"\n").unwrap();
+    let sources = Sources { work_dir: Some(root.join(project)), ..Sources::default() };
+    (folder, root, sources)
+}
+
+#[test]
+fn trust_is_kept_in_a_private_file_and_taken_back() {
+    let (_folder, root, sources) = desk("a \"quoted\" \\ project");
+    let home = root.join("home");
+    let file = ProjectFile::find(&home, &sources).unwrap().unwrap();
+
+    TrustList::trust(&home, &file).unwrap();
+    TrustList::trust(&home, &file).unwrap();
+
+    let known = TrustedFile { path: file.path.clone(), blake3: file.hash };
+    assert_eq!(TrustList::of_home(&home).unwrap().files(), [known]);
+    assert_eq!(fs::metadata(home.join("trust.toml")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(TrustList::distrust(&home, &sources).unwrap(), Some(file.path));
+    assert_eq!(TrustList::distrust(&home, &sources).unwrap(), None);
+    assert!(TrustList::of_home(&home).unwrap().files().is_empty());
+}
+
+#[test]
+fn a_file_shows_what_it_sets_beyond_and_what_has_become_of_it() {
+    let (_folder, root, sources) = desk("project");
+    let home = root.join("home");
+    let file = ProjectFile::find(&home, &sources).unwrap().unwrap();
+
+    TrustList::trust(&home, &file).unwrap();
+    let entry = || TrustList::of_home(&home).unwrap().files()[0].clone();
+    let trusted = entry().standing();
+    fs::write(&file.path, "[model]\nname = \"c/d\"\n").unwrap();
+    let changed = entry().standing();
+    let found = ProjectFile::find(&home, &sources).unwrap().unwrap();
+    fs::remove_file(&file.path).unwrap();
+    let gone = entry().standing();
+
+    assert_eq!((file.beyond[0].key.as_str(), file.beyond[0].line), ("model.name", 2));
+    assert_eq!((file.standing, found.standing), (Standing::Unknown, Standing::Changed));
+    assert_eq!((trusted, changed, gone), (Some(Standing::Trusted), Some(Standing::Changed), None));
+    assert_eq!(
+        TrustList::distrust(&home, &sources).unwrap(),
+        Some(file.path),
+        "trust in a file that is gone is taken back as well"
+    );
+}
+
+#[test]
+fn a_list_that_can_not_be_read_trusts_nobody() {
+    let (_folder, root, sources) = desk("project");
+    let home = root.join("home");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("trust.toml"), "trusted = 1\n").unwrap();
+
+    let error = ProjectFile::find(&home, &sources).unwrap_err().to_string();
+
+    assert!(error.starts_with(&home.join("trust.toml").display().to_string()), "{error}");
+    assert!(error.contains("trust anew"), "{error}");
+}

@@ -1,0 +1,115 @@
+//! Who is asked: the model that is set, then those that stand in for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_model::{LongDelays, Model, Models, Offline, RetryPolicy, SetBy, Wanted};
+
+use crate::config::RetrySettings;
+use crate::redaction::Redactor;
+use crate::{Config, Error, Result};
+
+/// The models that answer a session, in the order in which they are asked.
+pub(crate) struct Lineup(pub(crate) Vec<Arc<dyn Model>>);
+
+impl Lineup {
+    /// Those that the config names.
+    pub(crate) fn open(models: &Models, config: &Config) -> Result<Self> {
+        Self::named(models, config, &config.settings.model.name)
+    }
+
+    /// This one, then those that stand in for it.
+    pub(crate) fn named(models: &Models, config: &Config, name: &str) -> Result<Self> {
+        let names = std::iter::once(name).chain(config.settings.model.fallback.iter().map(String::as_str));
+        let open = |name: &str| Ok(models.open(&wanted(config, name))?);
+        Ok(Self(names.map(open).collect::<Result<_>>()?))
+    }
+}
+
+/// What the config says about a model. What is said about a server holds for the model that is set and for those that are at
+/// the same provider; a model of another provider is reached as that one usually is.
+fn wanted(config: &Config, name: &str) -> Wanted {
+    let settings = &config.settings.model;
+    let provider = |name: &str| name.split_once('/').map_or("custom", |(provider, _)| provider).to_owned();
+    let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
+    let is_set = name == settings.name;
+    let common = Wanted {
+        name: name.to_owned(),
+        connect_timeout: seconds(settings.connect_timeout_s),
+        first_byte_timeout: seconds(settings.first_byte_timeout_s),
+        silence_timeout: seconds(settings.silence_timeout_s),
+        set_by: SetBy {
+            name: if is_set { config.set_by("model.name") } else { format!("the name {name:?}") },
+            base_url: config.set_by("model.base_url"),
+            key: config.set_by("model.api_key_env"),
+        },
+        ..Wanted::default()
+    };
+    if !is_set && provider(name) != provider(&settings.name) {
+        return common;
+    }
+    Wanted {
+        base_url: settings.base_url.clone(),
+        api_key_env: settings.api_key_env.clone(),
+        protocol: settings.protocol,
+        tools: settings.tools.filter(|_| is_set),
+        context_window: settings.context_window.filter(|_| is_set),
+        ..common
+    }
+}
+
+/// The variables that no command sees, besides those whose names say that they hold a key: the token of a provider that is not
+/// used may be there for commands.
+pub(crate) fn hidden(models: &Models, config: &Config) -> Vec<String> {
+    let settings = &config.settings;
+    let named = [&settings.model.api_key_env, &settings.server.token_env].into_iter().flatten();
+    let names = std::iter::once(&settings.model.name).chain(&settings.model.fallback);
+    let providers = names.filter_map(|name| models.providers().get(name.split_once('/')?.0));
+    providers.flat_map(|provider| &provider.key_env).chain(named).cloned().collect()
+}
+
+/// What takes secrets out: every key that is in the environment, the server's token, and what the config describes.
+pub fn redactor(config: &Config) -> Result<Redactor> {
+    redactor_of(&Models::at(&config.home)?, config)
+}
+
+pub(crate) fn redactor_of(models: &Models, config: &Config) -> Result<Redactor> {
+    let named = [&config.settings.model.api_key_env, &config.settings.server.token_env].into_iter().flatten();
+    let named = named.filter_map(|variable| std::env::var(variable).ok());
+    let secrets: Vec<String> = models.keys().into_iter().map(|key| key.value).chain(named).collect();
+    Redactor::new(&secrets, &config.settings.secrets.patterns)
+        .map_err(|bad| Error::Config { origin: config.set_by("secrets.patterns"), reason: bad.to_string() })
+}
+
+/// Who is there while something is waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Patience {
+    /// Somebody who can watch a wait and end it: waits may be long.
+    #[default]
+    Attended,
+    /// Nobody: one answer is wanted, or the reason why there is none.
+    OneShot,
+}
+
+impl Patience {
+    /// What is done about failures.
+    pub(crate) fn retry(self, settings: &RetrySettings) -> RetryPolicy {
+        let offline = match (settings.offline_wait_s, self) {
+            (0, _) => Offline::CountsAsTry,
+            (_, Self::Attended) => Offline::WaitForever,
+            (seconds, Self::OneShot) => Offline::WaitFor(Duration::from_secs(seconds)),
+        };
+        RetryPolicy {
+            max_retries: settings.max_retries,
+            base: Duration::from_millis(settings.base_ms),
+            cap: Duration::from_millis(settings.cap_ms),
+            budget: Duration::from_secs(settings.budget_s),
+            offline,
+            max_server_delay: Duration::from_secs(settings.max_server_delay_s),
+            long_delays: match self {
+                Self::Attended => LongDelays::Wait,
+                Self::OneShot => LongDelays::GiveUp,
+            },
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Answers that come to their end, and are not what a turn needs: cut at their length, empty, only thoughts, refused; and what
+//! they cost.
+
+use longhaul_model::{Protocol, StopKind};
+use longhaul_protocol::{Event, EventKind, Limit, Outcome, SessionRecord};
+use longhaul_testkit::wire::{Reply, Said, Script};
+use longhaul_testkit::{Place, collect_until, ended_turn};
+use serde_json::{Value, json};
+
+use crate::{sound_records, wire};
+
+const CHAT: Protocol = Protocol::OpenaiChat;
+
+fn reply(said: &Said) -> Reply {
+    Reply::stream(said.bytes(CHAT))
+}
+
+fn warnings(events: &[Event]) -> Vec<String> {
+    let code = |event: &Event| match &event.kind {
+        EventKind::Warning { code, .. } => Some(code.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(code).collect()
+}
+
+/// M11
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_was_cut_at_its_length_goes_on_once_with_a_higher_limit() {
+    let place = Place::new();
+    let cut = Said::text("One, two, ").stop(StopKind::Length);
+    let script = Script::list(vec![reply(&cut), reply(&Said::text("three."))]);
+    let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("count").await.unwrap();
+
+    assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "One, two, three."));
+    let limits: Vec<u64> =
+        wire.requests().iter().map(|seen| seen.json()["max_tokens"].as_u64().unwrap()).collect();
+    assert!(limits.len() == 2 && limits[1] > limits[0], "{limits:?}");
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// M11
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_cut_twice_ends_the_turn_as_not_complete() {
+    let place = Place::new();
+    let cut = |text| reply(&Said::text(text).stop(StopKind::Length));
+    let (runtime, wire) =
+        wire::open(wire::config(&place, CHAT), Script::list(vec![cut("One, "), cut("two, ")])).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("count").await.unwrap();
+
+    assert_eq!(
+        (ended.outcome, ended.limit, ended.text.as_str()),
+        (Outcome::Limit, Some(Limit::Tokens), "One, two, ")
+    );
+    assert!(ended.error.unwrap().contains("model.max_output_tokens"));
+    assert_eq!(wire.requests().len(), 2);
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// M11
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_answer_is_asked_for_once_more_and_then_told() {
+    let place = Place::new();
+    let empty = || reply(&Said::nothing());
+    let script = Script::list(vec![empty(), reply(&Said::text("Here.")), empty(), empty()]);
+    let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    let mended = session.send("hello").await.unwrap();
+    let first = collect_until(&mut watcher, ended_turn).await;
+    let empty = session.send("hello").await.unwrap();
+    let second = collect_until(&mut watcher, ended_turn).await;
+
+    assert_eq!((mended.text.as_str(), warnings(&first)), ("Here.", vec![]));
+    assert_eq!((empty.outcome, empty.text.as_str()), (Outcome::Completed, ""));
+    assert_eq!((warnings(&second), wire.requests().len()), (vec!["empty_answer".to_owned()], 4));
+    runtime.shutdown().await.unwrap();
+}
+
+/// M11
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_only_thinks_is_asked_again_then_nudged_then_given_up() {
+    let place = Place::new();
+    let thinking = || reply(&Said::nothing().thought("hm"));
+    let script = Script::list(vec![thinking(), thinking(), thinking()]);
+    let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("hello").await.unwrap();
+
+    assert_eq!((ended.outcome, ended.code.as_deref()), (Outcome::Failed, Some("empty_answer")));
+    let requests = wire.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[0].body, requests[1].body, "first the same again");
+    let nudged = requests[2].json();
+    let last = nudged["messages"].as_array().unwrap().last().unwrap().clone();
+    assert!(last["content"].as_str().unwrap().starts_with("[runtime note] You have thought"), "{last}");
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// M3, M17
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_ends_the_turn_in_its_own_words_and_is_not_tried_again() {
+    for protocol in wire::PROTOCOLS {
+        let place = Place::in_memory();
+        let refused = Said::text("I would rather not.").stop(StopKind::Refused).bytes(protocol);
+        let (runtime, wire) =
+            wire::open(wire::config(&place, protocol), Script::list(vec![Reply::stream(refused)])).await;
+        let session = runtime.session("a").await.unwrap();
+
+        let ended = session.send("hello").await.unwrap();
+
+        assert_eq!(
+            (ended.outcome, ended.code.as_deref()),
+            (Outcome::Failed, Some("refused")),
+            "{protocol:?}"
+        );
+        assert_eq!(wire.requests().len(), 1, "{protocol:?}");
+        assert_eq!(session.state().await.unwrap().items.len(), 1, "{protocol:?}: it is not sent back");
+        runtime.shutdown().await.unwrap();
+    }
+}
+
+/// M15: usage is recorded for every attempt, failed ones too, with its cost and what the provider says about limits.
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_is_recorded_for_every_attempt_that_says_it() {
+    let place = Place::new();
+    let mut config = wire::config(&place, Protocol::Anthropic);
+    config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
+    config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
+    let said = Said::text("Hello.").usage(1_000, 200);
+    let bytes = said.bytes(Protocol::Anthropic);
+    let cut = Reply::stream(bytes.clone()).cut_at(bytes.len() - 90);
+    let whole = Reply::stream(bytes).header("anthropic-ratelimit-requests-remaining", "49");
+    let (runtime, _) = wire::open(config, Script::list(vec![cut, whole])).await;
+    let session = runtime.session("a").await.unwrap();
+
+    session.send("hello").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let usages: Vec<_> = wire::facts(&records)
+        .into_iter()
+        .filter_map(|fact| if let SessionRecord::Usage(usage) = fact { Some(usage) } else { None })
+        .collect();
+    assert_eq!(usages.len(), 2, "one for each attempt: {usages:?}");
+    assert_eq!((usages[0].input, usages[0].cost), (Some(1_000), None), "what is unknown is absent");
+    let (cost, limits) = (usages[1].cost.unwrap(), &usages[1].limits);
+    assert!((cost - (1_000.0 * 3.0 + 200.0 * 15.0) / 1e6).abs() < 1e-9, "{cost}");
+    assert_eq!(limits.get("anthropic-ratelimit-requests-remaining").map(String::as_str), Some("49"));
+}
+
+/// M14: a server that cuts prompts without a word is found out, and no longer prompt is sent to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cuts_prompts_is_found_out() {
+    let place = Place::new();
+    let script = Script::cutting_prompts(Said::text("Yes."), 4_000);
+    let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    for _ in 0..3 {
+        session.send("a word. ".repeat(40)).await.unwrap();
+        let events = collect_until(&mut watcher, ended_turn).await;
+        assert_eq!(warnings(&events), Vec::<String>::new());
+    }
+    session.send("a word. ".repeat(6_000)).await.unwrap();
+    let events = collect_until(&mut watcher, ended_turn).await;
+    let asked = wire.requests().len();
+    let refused = session.send("and?").await.unwrap();
+
+    assert_eq!(warnings(&events), ["prompt_cut"]);
+    assert_eq!(refused.code.as_deref(), Some("context_too_long"), "{refused:?}");
+    assert_eq!(wire.requests().len(), asked, "it is not sent");
+    runtime.shutdown().await.unwrap();
+}
+
+/// M16: within an epoch each request's messages are byte for byte the beginning of the next one's.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_begins_with_the_bytes_of_the_one_before() {
+    for protocol in wire::PROTOCOLS {
+        let place = Place::in_memory();
+        let call = Said::text("I look.").call("list_files", json!({"path": "."}));
+        let answers = [call.clone(), Said::text("Nothing."), call, Said::text("Still nothing.")];
+        let replies = answers.iter().map(|said| Reply::stream(said.bytes(protocol))).collect();
+        let (runtime, wire) = wire::open(wire::config(&place, protocol), Script::list(replies)).await;
+        let session = runtime.session("a").await.unwrap();
+
+        session.send("look").await.unwrap();
+        session.send("again").await.unwrap();
+
+        let bodies: Vec<String> = wire
+            .requests()
+            .iter()
+            .map(|seen| {
+                String::from_utf8(seen.body.clone())
+                    .unwrap()
+                    .replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+            })
+            .collect();
+        assert_eq!(bodies.len(), 4);
+        for pair in bodies.windows(2) {
+            let open = pair[0].trim_end_matches(['}', ']']);
+            // Brackets of the last message itself were cut off with those of the body.
+            assert!(pair[1].starts_with(open), "{protocol:?}:\n{}\n{}", pair[0], pair[1]);
+        }
+        runtime.shutdown().await.unwrap();
+    }
+}
+
+/// M18
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_without_tools_is_sent_none_and_this_is_told_once() {
+    let place = Place::new();
+    let refused = Reply::error(400, r#"{"error":{"message":"m does not support tools"}}"#);
+    let fine = || reply(&Said::text("Fine."));
+    let (runtime, wire) =
+        wire::open(wire::config(&place, CHAT), Script::list(vec![refused, fine(), fine()])).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    session.send("hello").await.unwrap();
+    let first = collect_until(&mut watcher, ended_turn).await;
+    session.send("hello").await.unwrap();
+    let second = collect_until(&mut watcher, ended_turn).await;
+
+    let with_tools: Vec<bool> =
+        wire.requests().iter().map(|seen| seen.json()["tools"] != Value::Null).collect();
+    assert_eq!(with_tools, [true, false, false]);
+    assert_eq!((warnings(&first), warnings(&second)), (vec!["no_tools".to_owned()], vec![]));
+    runtime.shutdown().await.unwrap();
+}
+
+/// T9
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_ends_when_its_tokens_or_its_money_are_used_up() {
+    let call = Said::text("I look.").call("list_files", json!({"path": "."})).usage(600, 100);
+    for (tokens, cost, limit) in [(1_000, 0.0, Limit::Tokens), (0, 0.004, Limit::Cost)] {
+        let place = Place::in_memory();
+        let mut config = wire::config(&place, Protocol::Anthropic);
+        config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
+        config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
+        config.settings.limits.tokens_per_turn = tokens;
+        config.settings.limits.cost_per_turn = cost;
+        let script = Script::saying(call.clone());
+        let (runtime, wire) = wire::open(config, script).await;
+        let session = runtime.session("a").await.unwrap();
+
+        let ended = session.send("look").await.unwrap();
+
+        assert_eq!((ended.outcome, ended.limit), (Outcome::Limit, Some(limit)), "{ended:?}");
+        assert!(ended.error.unwrap().contains("send anything to go on"));
+        assert_eq!(wire.requests().len(), 2, "{limit:?}");
+        runtime.shutdown().await.unwrap();
+        sound_records(&place, &session).await;
+    }
+}
+
+/// T9
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_ends_when_its_time_is_over_also_in_the_middle_of_an_answer() {
+    let place = Place::new();
+    let mut config = wire::config(&place, CHAT);
+    config.settings.limits.seconds_per_turn = 1;
+    let stalling =
+        Reply::frames(Said::text("So").frames(CHAT)).cut_at(40).ending(longhaul_testkit::wire::End::Stall);
+    let (runtime, _) = wire::open(config, Script::list(vec![stalling])).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("hello").await.unwrap();
+
+    assert_eq!((ended.outcome, ended.limit), (Outcome::Limit, Some(Limit::Time)), "{ended:?}");
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}

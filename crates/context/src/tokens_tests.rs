@@ -1,0 +1,70 @@
+use longhaul_protocol::Role;
+
+use super::*;
+
+fn said(text: &str) -> Arc<Item> {
+    Arc::new(Item::Text { role: Role::User, text: text.to_owned() })
+}
+
+/// C1
+#[test]
+fn an_estimate_counts_system_tools_and_items() {
+    let tool = ToolSchema {
+        name: "exec".into(),
+        description: "Runs.".into(),
+        parameters: serde_json::json!({"type": "object"}),
+    };
+
+    let (nothing, with_tool) = (estimate("", &[], &[]), estimate("abcdefgh", &[tool], &[]));
+    let with_words = estimate("abcdefgh", &[], &[said("abcd")]);
+
+    assert_eq!(nothing, 0);
+    assert!(with_tool > 2 + PER_ITEM, "{with_tool}");
+    assert_eq!(with_words, 2 + PER_ITEM + 1);
+}
+
+/// C1
+#[test]
+fn an_estimate_learns_from_what_the_provider_counts() {
+    let mut calibration = Calibration::default();
+    let before = calibration.correct(1_000);
+    calibration.learn(100, 150);
+    calibration.learn(300, 450);
+
+    assert_eq!((before, calibration.correct(1_000)), (1_000, 1_500));
+}
+
+/// M14
+#[test]
+fn a_server_that_counts_too_little_after_three_samples_has_cut_the_prompt() {
+    let mut calibration = Calibration::default();
+    calibration.learn(1_000, 1_000);
+    calibration.learn(1_500, 1_500);
+    let too_early = calibration.shows_a_cut(4_000, 1_000);
+    calibration.learn(2_000, 2_000);
+
+    assert!(!too_early);
+    assert!(calibration.shows_a_cut(4_000, 2_700));
+    assert!(!calibration.shows_a_cut(4_000, 2_900), "within what an estimate may be off");
+    assert!(!calibration.shows_a_cut(1_900, 10), "too short to say");
+}
+
+/// M14
+#[test]
+fn a_cut_prompt_does_not_spoil_what_was_learnt() {
+    let mut calibration = Calibration::default();
+    (0..3).for_each(|_| calibration.learn(1_000, 1_000));
+
+    calibration.learn(8_000, 2_000);
+
+    assert_eq!(calibration.correct(5_000), 5_000);
+}
+
+#[test]
+fn only_the_newest_counts_are_remembered() {
+    let mut calibration = Calibration::default();
+    (0..20).for_each(|_| calibration.learn(100, 100));
+    (0..SAMPLES).for_each(|_| calibration.learn(100, 90));
+
+    assert_eq!(calibration.correct(1_000), 900);
+}

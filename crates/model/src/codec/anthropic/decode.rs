@@ -1,0 +1,221 @@
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::HIDDEN;
+use crate::codec::blocks::Blocks;
+use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
+use crate::{Part, Stop, StopKind, Tokens};
+
+/// Every field of every event that we know.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Event<'a> {
+    r#type: Option<String>,
+    message: Option<Started>,
+    index: Option<u64>,
+    #[serde(borrow)]
+    content_block: Option<Block<'a>>,
+    delta: Option<Delta>,
+    usage: Value,
+    error: Value,
+}
+
+#[derive(Deserialize)]
+struct Started {
+    #[serde(default)]
+    usage: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Block<'a> {
+    r#type: String,
+    text: String,
+    thinking: String,
+    signature: String,
+    data: String,
+    id: Option<String>,
+    name: String,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Delta {
+    r#type: String,
+    text: String,
+    thinking: String,
+    signature: String,
+    partial_json: String,
+    stop_reason: Option<String>,
+}
+
+/// What is being sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    /// With the arguments that came with its start, for the case that no deltas come.
+    Call(Option<String>),
+    /// Nothing that we know.
+    Unknown,
+}
+
+/// From events to parts.
+#[derive(Default)]
+pub(in crate::codec) struct Messages {
+    blocks: Blocks,
+    open: Option<(u64, Kind)>,
+    stop: Option<Stop>,
+    usage: Usage,
+}
+
+/// What was counted so far, as the provider tells it apart.
+#[derive(Default)]
+struct Usage {
+    plain: Option<u64>,
+    read: Option<u64>,
+    written: Option<u64>,
+    output: Option<u64>,
+}
+
+impl Messages {
+    /// Nothing if it makes no sense.
+    fn begin(&mut self, index: u64, block: Block<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+        if self.open.is_some() {
+            return None;
+        }
+        let kind = match block.r#type.as_str() {
+            "text" => {
+                self.blocks.text(block.text, parts);
+                Kind::Text
+            }
+            "thinking" => {
+                self.blocks.begin_reasoning(parts);
+                self.blocks.reasoning(block.thinking, parts);
+                self.sign(&block.signature);
+                Kind::Thinking
+            }
+            "redacted_thinking" => {
+                self.blocks.begin_reasoning(parts);
+                self.sign(&format!("{HIDDEN}{}", block.data));
+                Kind::Thinking
+            }
+            "tool_use" if block.name.is_empty() => return None,
+            "tool_use" => {
+                self.blocks.begin_call(block.id.filter(|id| !id.is_empty()), block.name, parts);
+                let whole = block.input.map(RawValue::get).filter(|input| !matches!(*input, "{}" | "null"));
+                Kind::Call(whole.map(str::to_owned))
+            }
+            _ => Kind::Unknown,
+        };
+        self.open = Some((index, kind));
+        Some(())
+    }
+
+    fn sign(&mut self, signature: &str) {
+        if !signature.is_empty() {
+            self.blocks.sign(signature);
+        }
+    }
+
+    /// Nothing if it belongs to nothing that is open.
+    fn more(&mut self, index: u64, delta: Delta, parts: &mut VecDeque<Part>) -> Option<()> {
+        let (_, kind) = self.open.as_mut().filter(|(open, _)| *open == index)?;
+        match (delta.r#type.as_str(), kind) {
+            (_, Kind::Unknown) => {}
+            ("text_delta", Kind::Text) => self.blocks.text(delta.text, parts),
+            ("thinking_delta", Kind::Thinking) => self.blocks.reasoning(delta.thinking, parts),
+            ("signature_delta", Kind::Thinking) => self.sign(&delta.signature),
+            ("input_json_delta", Kind::Call(whole)) => {
+                if !delta.partial_json.is_empty() {
+                    *whole = None;
+                }
+                self.blocks.arguments(delta.partial_json, parts);
+            }
+            ("text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta", _) => return None,
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Nothing if it was not open.
+    fn complete(&mut self, index: u64, parts: &mut VecDeque<Part>) -> Option<()> {
+        let (_, kind) = self.open.take().filter(|(open, _)| *open == index)?;
+        if let Kind::Call(Some(whole)) = kind {
+            self.blocks.arguments(whole, parts);
+        }
+        self.blocks.close(parts);
+        Some(())
+    }
+
+    fn count_input(&mut self, usage: &Value) {
+        let known = &mut self.usage;
+        for (field, name) in [
+            (&mut known.plain, "/input_tokens"),
+            (&mut known.read, "/cache_read_input_tokens"),
+            (&mut known.written, "/cache_creation_input_tokens"),
+        ] {
+            *field = figure(usage, name).or(*field);
+        }
+    }
+
+    fn tell_usage(&self, parts: &mut VecDeque<Part>) {
+        let known = &self.usage;
+        let input = known.plain.map(|plain| plain + known.read.unwrap_or(0) + known.written.unwrap_or(0));
+        let tokens = Tokens { input, output: known.output, cached: known.read, written: known.written };
+        if tokens != Tokens::default() {
+            parts.push_back(Part::Usage(tokens));
+        }
+    }
+
+    /// Nothing if the event can't come now.
+    fn event(&mut self, event: Event<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+        match event.r#type?.as_str() {
+            "message_start" => {
+                // What it says of the output is only that there will be some.
+                self.count_input(&event.message?.usage);
+                self.tell_usage(parts);
+            }
+            "content_block_start" => self.begin(event.index?, event.content_block?, parts)?,
+            "content_block_delta" => self.more(event.index?, event.delta?, parts)?,
+            "content_block_stop" => self.complete(event.index?, parts)?,
+            "message_delta" => {
+                self.count_input(&event.usage);
+                self.usage.output = figure(&event.usage, "/output_tokens").or(self.usage.output);
+                self.tell_usage(parts);
+                let stop = event.delta?.stop_reason.map(|word| Stop::new(meaning(&word), word));
+                self.stop = stop.or(self.stop.take());
+            }
+            "message_stop" => {
+                let stop = self.stop.take().filter(|_| self.open.is_none())?;
+                parts.push_back(Part::End(stop));
+            }
+            // Pings, and what is new.
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+impl Decoder for Messages {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+        let Some(event) = parse::<Event<'_>>(frame)? else { return Ok(()) };
+        if event.r#type.as_deref() == Some("error") || !event.error.is_null() {
+            return Err(Fault::Said(said::in_error(&event.error).unwrap_or_default()));
+        }
+        self.event(event, parts).ok_or_else(|| Fault::unreadable(frame.data))
+    }
+}
+
+fn meaning(word: &str) -> StopKind {
+    match word {
+        "max_tokens" | "model_context_window_exceeded" => StopKind::Length,
+        "refusal" => StopKind::Refused,
+        _ => StopKind::Finished,
+    }
+}

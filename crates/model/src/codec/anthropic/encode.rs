@@ -1,0 +1,204 @@
+use std::borrow::Cow;
+
+use longhaul_protocol::{Image, ToolSchema};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::HIDDEN;
+use crate::codec::history::{self, Encoded, Ids, NO_PICTURE, Raw, Returned, Written};
+use crate::codec::{Asked, to_bytes};
+
+/// A limit has to be said, and every model takes this one.
+const DEFAULT_MAX_TOKENS: u64 = 8192;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    max_tokens: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheMark>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum CacheMark {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: Role,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheMark>,
+    },
+    Image {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheMark>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        is_error: Option<bool>,
+        content: Content<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheMark>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: Raw<'a>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: Encoded<'a>,
+}
+
+impl<'a> Block<'a> {
+    fn text(text: Cow<'a, str>) -> Self {
+        Self::Text { text, cache_control: None }
+    }
+
+    fn mark(&mut self) {
+        match self {
+            Self::Text { cache_control, .. }
+            | Self::Image { cache_control, .. }
+            | Self::ToolResult { cache_control, .. } => *cache_control = Some(CacheMark::Ephemeral),
+            // Thoughts take no mark, and calls stand in no message of the user.
+            Self::Thinking { .. } | Self::RedactedThinking { .. } | Self::ToolUse { .. } => {}
+        }
+    }
+}
+
+/// The body of a request.
+pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
+    let request = asked.request;
+    let mut tools: Vec<_> = request.tools.iter().map(tool).collect();
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(CacheMark::Ephemeral);
+    }
+    let mut system = Vec::new();
+    if !request.system.is_empty() {
+        let (text, cache_control) = (Cow::Borrowed(&*request.system), Some(CacheMark::Ephemeral));
+        system.push(Block::Text { text, cache_control });
+    }
+    let messages = history::messages(asked, Ids::Plain).into_iter().map(|message| form(message, asked));
+    let mut messages: Vec<_> = messages.filter(|message| !message.content.is_empty()).collect();
+    mark_for_cache(&mut messages);
+    let max_tokens = request.max_output.unwrap_or(DEFAULT_MAX_TOKENS);
+    to_bytes(&Body { model: asked.model, stream: true, max_tokens, tools, system, messages })
+}
+
+/// Marks the end of this request, for the next one, and the end of the one before it, which stands before the last answer and
+/// where that one left its mark.
+fn mark_for_cache(messages: &mut [Message<'_>]) {
+    let last_answer = messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(0);
+    let (before, after) = messages.split_at_mut(last_answer);
+    for part in [before, after] {
+        let by_user = part.iter_mut().rfind(|message| message.role == Role::User);
+        if let Some(block) = by_user.and_then(|message| message.content.last_mut()) {
+            block.mark();
+        }
+    }
+}
+
+fn tool(schema: &ToolSchema) -> Tool<'_> {
+    let ToolSchema { name, description, parameters } = schema;
+    Tool { name, description, input_schema: parameters, cache_control: None }
+}
+
+fn form<'a>(message: history::Message<'a>, asked: &Asked<'a>) -> Message<'a> {
+    let (role, content) = match message {
+        history::Message::Answer(written) => {
+            (Role::Assistant, written.into_iter().filter_map(written_block).collect())
+        }
+        history::Message::Results(results) => {
+            (Role::User, results.into_iter().map(|result| result_block(result, asked)).collect())
+        }
+        history::Message::User(text) | history::Message::System(text) => {
+            (Role::User, vec![Block::text(text)])
+        }
+        history::Message::Picture(image) => (Role::User, vec![picture(image, asked)]),
+    };
+    Message { role, content }
+}
+
+fn written_block(written: Written<'_>) -> Option<Block<'_>> {
+    match written {
+        Written::Text(text) => Some(Block::text(text)),
+        // Nothing proves it, so it would be refused.
+        Written::Thought { signature: "", .. } => None,
+        Written::Thought { text, signature } => Some(match signature.strip_prefix(HIDDEN) {
+            Some(data) => Block::RedactedThinking { data },
+            None => Block::Thinking { thinking: text, signature },
+        }),
+        Written::Call { id, name, arguments, .. } => Some(Block::ToolUse { id, name, input: Raw(arguments) }),
+    }
+}
+
+fn result_block<'a>(result: Returned<'a>, asked: &Asked<'a>) -> Block<'a> {
+    let content = if result.pictures.is_empty() {
+        Content::Text(result.content)
+    } else {
+        let pictures = result.pictures.iter().map(|image| picture(image, asked));
+        Content::Blocks(std::iter::once(Block::text(result.content)).chain(pictures).collect())
+    };
+    let is_error = result.is_error.then_some(true);
+    Block::ToolResult { tool_use_id: result.id, is_error, content, cache_control: None }
+}
+
+fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Block<'a> {
+    match Encoded::of(image, asked.request) {
+        Some(data) => {
+            let source = Source { r#type: "base64", media_type: &image.data.media, data };
+            Block::Image { source, cache_control: None }
+        }
+        None => Block::text(NO_PICTURE.into()),
+    }
+}

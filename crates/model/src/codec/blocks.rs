@@ -1,0 +1,93 @@
+//! What is open in an answer.
+
+use std::collections::VecDeque;
+
+use crate::Part;
+
+/// The block that is open. There is only one at a time: what begins closes what was open before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Open {
+    #[default]
+    Nothing,
+    Text,
+    Reasoning,
+    Call,
+}
+
+/// Makes blocks of what a provider sends.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    open: Open,
+    /// The proof that belongs to the thought or the call that is open.
+    signature: Option<String>,
+}
+
+impl Blocks {
+    pub(super) fn open(&self) -> Open {
+        self.open
+    }
+
+    /// More text, in the block that is open if that is text.
+    pub(super) fn text(&mut self, delta: String, parts: &mut VecDeque<Part>) {
+        if !delta.is_empty() {
+            self.begin(Open::Text, parts);
+            parts.push_back(Part::TextDelta(delta));
+        }
+    }
+
+    /// More of a thought, in the block that is open if that is one.
+    pub(super) fn reasoning(&mut self, delta: String, parts: &mut VecDeque<Part>) {
+        if !delta.is_empty() {
+            self.begin(Open::Reasoning, parts);
+            parts.push_back(Part::ReasoningDelta(delta));
+        }
+    }
+
+    /// A thought begins, perhaps one of which nothing is shown.
+    pub(super) fn begin_reasoning(&mut self, parts: &mut VecDeque<Part>) {
+        self.begin(Open::Reasoning, parts);
+    }
+
+    /// A call begins.
+    pub(super) fn begin_call(&mut self, wire_id: Option<String>, name: String, parts: &mut VecDeque<Part>) {
+        self.close(parts);
+        self.open = Open::Call;
+        parts.push_back(Part::CallStart { wire_id, name });
+    }
+
+    /// More of the arguments of the call that is open.
+    pub(super) fn arguments(&mut self, delta: String, parts: &mut VecDeque<Part>) {
+        if !delta.is_empty() {
+            parts.push_back(Part::ArgumentsDelta(delta));
+        }
+    }
+
+    /// More of the proof that belongs to what is open.
+    pub(super) fn sign(&mut self, signature: &str) {
+        self.signature.get_or_insert_default().push_str(signature);
+    }
+
+    /// What is open is complete.
+    pub(super) fn close(&mut self, parts: &mut VecDeque<Part>) {
+        let signature = self.signature.take();
+        match std::mem::take(&mut self.open) {
+            Open::Nothing => {}
+            Open::Text => parts.push_back(Part::TextStop),
+            Open::Reasoning => parts.push_back(Part::ReasoningStop { signature }),
+            Open::Call => parts.push_back(Part::CallStop { signature }),
+        }
+    }
+
+    fn begin(&mut self, kind: Open, parts: &mut VecDeque<Part>) {
+        if self.open == kind {
+            return;
+        }
+        self.close(parts);
+        self.open = kind;
+        match kind {
+            Open::Text => parts.push_back(Part::TextStart),
+            Open::Reasoning => parts.push_back(Part::ReasoningStart),
+            Open::Nothing | Open::Call => {}
+        }
+    }
+}

@@ -1,0 +1,163 @@
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::codec::blocks::{Blocks, Open};
+use crate::codec::{Decoder, Fault, Frame, Said, figure, parse, said};
+use crate::{Part, Stop, StopKind, Tokens};
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Response<'a> {
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    prompt_feedback: Value,
+    usage_metadata: Value,
+    error: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Candidate<'a> {
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    finish_reason: Option<String>,
+    finish_message: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Vec<Piece<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Piece<'a> {
+    text: Option<String>,
+    thought: Option<bool>,
+    #[serde(borrow)]
+    function_call: Option<FunctionCall<'a>>,
+    thought_signature: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FunctionCall<'a> {
+    id: Option<String>,
+    name: String,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+/// From frames to parts.
+#[derive(Default)]
+pub(in crate::codec) struct Generated {
+    blocks: Blocks,
+    usage: Option<Tokens>,
+}
+
+impl Generated {
+    /// Nothing if it makes no sense.
+    fn piece(&mut self, piece: Piece<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+        if let Some(call) = piece.function_call {
+            if call.name.is_empty() {
+                return None;
+            }
+            self.blocks.begin_call(call.id.filter(|id| !id.is_empty()), call.name, parts);
+            let arguments = call.args.map(RawValue::get).filter(|arguments| *arguments != "null");
+            self.blocks.arguments(arguments.unwrap_or_default().to_owned(), parts);
+            self.sign(piece.thought_signature);
+            // It came whole.
+            self.blocks.close(parts);
+        } else if piece.thought == Some(true) {
+            self.blocks.reasoning(piece.text.unwrap_or_default(), parts);
+            if self.blocks.open() == Open::Reasoning {
+                self.sign(piece.thought_signature);
+            }
+        } else {
+            self.blocks.text(piece.text.unwrap_or_default(), parts);
+        }
+        Some(())
+    }
+
+    fn sign(&mut self, signature: Option<String>) {
+        if let Some(signature) = signature.filter(|signature| !signature.is_empty()) {
+            self.blocks.sign(&signature);
+        }
+    }
+
+    /// It comes with every frame, and grows.
+    fn count(&mut self, usage: &Value, parts: &mut VecDeque<Part>) {
+        let said = figure(usage, "/candidatesTokenCount");
+        let thought = figure(usage, "/thoughtsTokenCount");
+        let tokens = Tokens {
+            input: figure(usage, "/promptTokenCount"),
+            output: said.or(thought).map(|_| said.unwrap_or(0) + thought.unwrap_or(0)),
+            cached: figure(usage, "/cachedContentTokenCount"),
+            written: None,
+        };
+        if tokens != Tokens::default() && self.usage != Some(tokens) {
+            self.usage = Some(tokens);
+            parts.push_back(Part::Usage(tokens));
+        }
+    }
+
+    fn end(&mut self, stop: Stop, parts: &mut VecDeque<Part>) {
+        self.blocks.close(parts);
+        parts.push_back(Part::End(stop));
+    }
+}
+
+impl Decoder for Generated {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+        let Some(response) = parse::<Response<'_>>(frame)? else { return Ok(()) };
+        if !response.error.is_null() {
+            return Err(Fault::Said(said::in_error(&response.error).unwrap_or_default()));
+        }
+        let Some(candidate) = response.candidates.and_then(|list| list.into_iter().next()) else {
+            self.count(&response.usage_metadata, parts);
+            if let Some(reason) = response.prompt_feedback.get("blockReason").and_then(Value::as_str) {
+                self.end(Stop::new(StopKind::Refused, reason), parts);
+            }
+            return Ok(());
+        };
+        for piece in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
+            self.piece(piece, parts).ok_or_else(|| Fault::unreadable(frame.data))?;
+        }
+        self.count(&response.usage_metadata, parts);
+        let open = |word: &str| word.is_empty() || word == "FINISH_REASON_UNSPECIFIED";
+        let Some(word) = candidate.finish_reason.filter(|word| !open(word)) else { return Ok(()) };
+        match meaning(&word) {
+            Some(kind) => {
+                self.end(Stop::new(kind, word), parts);
+                Ok(())
+            }
+            None => {
+                let message = candidate.finish_message.filter(|message| !message.is_empty());
+                let message = message.unwrap_or_else(|| format!("the provider ended the answer with {word}"));
+                Err(Fault::Said(Said { codes: vec![word], message, ..Said::default() }))
+            }
+        }
+    }
+}
+
+/// What a finish reason means; nothing if it is a failure.
+fn meaning(word: &str) -> Option<StopKind> {
+    match word {
+        "STOP" => Some(StopKind::Finished),
+        "MAX_TOKENS" => Some(StopKind::Length),
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => Some(StopKind::Refused),
+        _ => None,
+    }
+}

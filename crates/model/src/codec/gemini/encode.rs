@@ -1,0 +1,200 @@
+use std::borrow::Cow;
+
+use longhaul_protocol::{Image, ToolSchema};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::codec::history::{self, Encoded, Ids, NO_PICTURE, Raw, Returned, Written};
+use crate::codec::{Asked, to_bytes};
+
+/// The model stands in the address.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_config: Option<GenerationConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<SystemInstruction<'a>>,
+    contents: Vec<Content<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    include_thoughts: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Declaration<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters_json_schema: &'a Value,
+}
+
+#[derive(Serialize)]
+struct SystemInstruction<'a> {
+    parts: [Piece<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    role: Role,
+    parts: Vec<Piece<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Role {
+    User,
+    Model,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Piece<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Picture {
+        inline_data: InlineData<'a>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Call {
+        function_call: FunctionCall<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thought_signature: Option<&'a str>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Result {
+        function_response: FunctionResponse<'a>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    mime_type: &'a str,
+    data: Encoded<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    id: Cow<'a, str>,
+    name: Cow<'a, str>,
+    args: Raw<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionResponse<'a> {
+    id: Cow<'a, str>,
+    name: Cow<'a, str>,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Response<'a> {
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
+}
+
+/// The body of a request.
+pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
+    let request = asked.request;
+    let max_output_tokens = request.max_output;
+    let thinking_config = asked.reasons.then_some(ThinkingConfig { include_thoughts: true });
+    let configured = max_output_tokens.is_some() || thinking_config.is_some();
+    let declared = || [Tools { function_declarations: request.tools.iter().map(declaration).collect() }];
+    let instruction = || SystemInstruction { parts: [Piece::Text { text: Cow::Borrowed(&request.system) }] };
+    let mut contents = Vec::new();
+    for message in history::messages(asked, Ids::Any) {
+        add(message, asked, &mut contents);
+    }
+    to_bytes(&Body {
+        generation_config: configured.then_some(GenerationConfig { max_output_tokens, thinking_config }),
+        tools: (!request.tools.is_empty()).then(declared),
+        system_instruction: (!request.system.is_empty()).then(instruction),
+        contents,
+    })
+}
+
+fn declaration(schema: &ToolSchema) -> Declaration<'_> {
+    let ToolSchema { name, description, parameters } = schema;
+    Declaration { name, description, parameters_json_schema: parameters }
+}
+
+fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, contents: &mut Vec<Content<'a>>) {
+    let by_user = |parts| Content { role: Role::User, parts };
+    match message {
+        history::Message::Answer(written) => {
+            let parts: Vec<_> = written.into_iter().filter_map(written_piece).collect();
+            if !parts.is_empty() {
+                contents.push(Content { role: Role::Model, parts });
+            }
+        }
+        history::Message::Results(results) => {
+            let pictures = pictures(&results, asked);
+            contents.push(by_user(results.into_iter().map(result).collect()));
+            if !pictures.is_empty() {
+                contents.push(by_user(pictures));
+            }
+        }
+        history::Message::User(text) | history::Message::System(text) => {
+            contents.push(by_user(vec![Piece::Text { text }]));
+        }
+        history::Message::Picture(image) => contents.push(by_user(vec![picture(image, asked)])),
+    }
+}
+
+fn written_piece(written: Written<'_>) -> Option<Piece<'_>> {
+    match written {
+        Written::Text(text) => Some(Piece::Text { text }),
+        // Only the proofs are wanted back, and those stand with the calls.
+        Written::Thought { .. } => None,
+        Written::Call { id, name, arguments, signature } => Some(Piece::Call {
+            function_call: FunctionCall { id, name, args: Raw(arguments) },
+            thought_signature: signature.filter(|signature| !signature.is_empty()),
+        }),
+    }
+}
+
+fn result(result: Returned<'_>) -> Piece<'_> {
+    let response =
+        if result.is_error { Response::Error(result.content) } else { Response::Output(result.content) };
+    Piece::Result { function_response: FunctionResponse { id: result.id, name: result.name, response } }
+}
+
+fn pictures<'a>(results: &[Returned<'a>], asked: &Asked<'a>) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::new();
+    for result in results.iter().filter(|result| !result.pictures.is_empty()) {
+        pieces.push(Piece::Text { text: result.caption().into() });
+        pieces.extend(result.pictures.iter().map(|image| picture(image, asked)));
+    }
+    pieces
+}
+
+fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {
+    match Encoded::of(image, asked.request) {
+        Some(data) => Piece::Picture { inline_data: InlineData { mime_type: &image.data.media, data } },
+        None => Piece::Text { text: NO_PICTURE.into() },
+    }
+}

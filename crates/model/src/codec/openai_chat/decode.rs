@@ -1,0 +1,273 @@
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::codec::blocks::{Blocks, Open};
+use crate::codec::{Decoder, Fault, Frame, Quirks, Said, figure, parse, said};
+use crate::{Part, Stop, StopKind, Tokens};
+
+/// The end mark.
+const DONE: &str = "[DONE]";
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    usage: Option<Value>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    reasoning_content: Option<String>,
+    #[serde(default)]
+    reasoning: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallDelta<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(borrow, default)]
+    function: Option<FunctionDelta<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionDelta<'a> {
+    #[serde(default)]
+    name: Option<String>,
+    /// A text; some servers send the object itself.
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// From chunks to parts.
+pub(in crate::codec) struct Chat {
+    ends_at_finish_reason: bool,
+    blocks: Blocks,
+    /// How the call that began last is known.
+    last: Option<CallKey>,
+    /// What came besides a call that is not complete yet, and so has to wait.
+    held: Vec<Held>,
+    refused: bool,
+    finish: Option<Stop>,
+    usage: Option<Tokens>,
+}
+
+struct CallKey {
+    index: Option<u64>,
+    id: Option<String>,
+}
+
+enum Held {
+    Text(String),
+    Reasoning(String),
+}
+
+impl Chat {
+    pub(in crate::codec) fn new(quirks: &Quirks) -> Self {
+        Self {
+            ends_at_finish_reason: quirks.ends_at_finish_reason,
+            blocks: Blocks::default(),
+            last: None,
+            held: Vec::new(),
+            refused: false,
+            finish: None,
+            usage: None,
+        }
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+        // Some servers send a thought under both names.
+        let thought = delta.reasoning_content.filter(|text| !text.is_empty()).or(delta.reasoning);
+        self.say(thought.map(Held::Reasoning), parts);
+        self.say(delta.content.map(Held::Text), parts);
+        if let Some(refusal) = delta.refusal.filter(|text| !text.is_empty()) {
+            self.refused = true;
+            self.say(Some(Held::Text(refusal)), parts);
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(call, frame, parts)?;
+        }
+        Ok(())
+    }
+
+    /// A call is complete only when the next one begins or the finish reason came, so that nothing else may close it.
+    fn say(&mut self, said: Option<Held>, parts: &mut VecDeque<Part>) {
+        match said {
+            Some(Held::Text(text) | Held::Reasoning(text)) if text.is_empty() => {}
+            Some(said) if self.blocks.open() == Open::Call => self.held.push(said),
+            Some(Held::Text(text)) => self.text(text, parts),
+            Some(Held::Reasoning(text)) => self.reasoning(text, parts),
+            None => {}
+        }
+    }
+
+    fn text(&mut self, text: String, parts: &mut VecDeque<Part>) {
+        self.blocks.text(text, parts);
+    }
+
+    fn reasoning(&mut self, text: String, parts: &mut VecDeque<Part>) {
+        if self.blocks.open() != Open::Reasoning {
+            self.blocks.begin_reasoning(parts);
+            // There is no proof in this protocol; an empty one still gets the name of the model whose thought it is.
+            self.blocks.sign("");
+        }
+        self.blocks.reasoning(text, parts);
+    }
+
+    fn close(&mut self, parts: &mut VecDeque<Part>) {
+        self.blocks.close(parts);
+        for said in std::mem::take(&mut self.held) {
+            self.say(Some(said), parts);
+        }
+    }
+
+    fn call(
+        &mut self,
+        delta: CallDelta<'_>,
+        frame: Frame<'_>,
+        parts: &mut VecDeque<Part>,
+    ) -> Result<(), Fault> {
+        let unreadable = || Fault::unreadable(frame.data);
+        if self.finish.is_some() {
+            return Err(unreadable());
+        }
+        let function = delta.function.unwrap_or_default();
+        let name = function.name.filter(|name| !name.is_empty());
+        let id = delta.id.filter(|id| !id.is_empty());
+        let begins = match &self.last {
+            None => true,
+            Some(last) => match (delta.index, last.index) {
+                (Some(index), Some(open)) if index < open => return Err(unreadable()),
+                (Some(index), Some(open)) if index > open => true,
+                // Some servers give every call the same index; but then each comes with its name and an id of its own.
+                (Some(_), Some(_)) => name.is_some() && last.id.is_some() && id.is_some() && id != last.id,
+                _ => match &id {
+                    Some(_) => id != last.id,
+                    None => name.is_some(),
+                },
+            },
+        };
+        if begins {
+            let name = name.ok_or_else(unreadable)?;
+            self.close(parts);
+            self.blocks.begin_call(id.clone(), name, parts);
+            self.last = Some(CallKey { index: delta.index, id });
+        }
+        if let Some(arguments) = function.arguments.map(RawValue::get).filter(|text| *text != "null") {
+            let text = match arguments.starts_with('"') {
+                true => serde_json::from_str(arguments).map_err(|_| unreadable())?,
+                false => arguments.to_owned(),
+            };
+            self.blocks.arguments(text, parts);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, usage: Option<Value>, parts: &mut VecDeque<Part>) {
+        let Some(usage) = usage else { return };
+        let tokens = Tokens {
+            input: figure(&usage, "/prompt_tokens"),
+            output: figure(&usage, "/completion_tokens"),
+            cached: figure(&usage, "/prompt_tokens_details/cached_tokens")
+                .or_else(|| figure(&usage, "/prompt_cache_hit_tokens"))
+                .or_else(|| figure(&usage, "/cached_tokens")),
+            written: None,
+        };
+        // Some servers send it with every chunk.
+        if tokens != Tokens::default() && self.usage != Some(tokens) {
+            self.usage = Some(tokens);
+            parts.push_back(Part::Usage(tokens));
+        }
+    }
+
+    fn end(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+        let mut stop = self.finish.take().ok_or_else(|| Fault::unreadable(frame.data))?;
+        if self.refused {
+            stop.kind = StopKind::Refused;
+        }
+        self.close(parts);
+        parts.push_back(Part::End(stop));
+        Ok(())
+    }
+}
+
+impl Decoder for Chat {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+        if frame.data.trim() == DONE {
+            return self.end(frame, parts);
+        }
+        let Some(chunk) = parse::<Chunk<'_>>(frame)? else { return Ok(()) };
+        if let Some(error) = chunk.error.as_ref().filter(|error| !error.is_null()) {
+            self.count(chunk.usage, parts);
+            return Err(Fault::Said(said::in_error(error).unwrap_or_default()));
+        }
+        let Some(choices) = chunk.choices else {
+            return match parse::<Value>(frame)?.as_ref().and_then(said::in_value) {
+                Some(said) if chunk.usage.is_none() => Err(Fault::Said(said)),
+                _ => {
+                    self.count(chunk.usage, parts);
+                    Ok(())
+                }
+            };
+        };
+        let mut finish = None;
+        for choice in choices.into_iter().filter(|choice| choice.index.unwrap_or(0) == 0) {
+            if let Some(delta) = choice.delta {
+                self.delta(delta, frame, parts)?;
+            }
+            finish = finish.or(choice.finish_reason.filter(|word| !word.is_empty()));
+        }
+        self.count(chunk.usage, parts);
+        if let Some(word) = finish.filter(|_| self.finish.is_none()) {
+            let kind = meaning(&word).ok_or_else(|| failed(&word))?;
+            self.close(parts);
+            self.finish = Some(Stop::new(kind, word));
+            if self.ends_at_finish_reason {
+                return self.end(frame, parts);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a finish reason means; nothing if it is a failure. A word that nobody knows is taken for an end, since it is one.
+fn meaning(word: &str) -> Option<StopKind> {
+    match word.to_ascii_lowercase().as_str() {
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" => Some(StopKind::Length),
+        "content_filter" | "content-filter" | "refusal" | "safety" | "recitation" | "sensitive" => {
+            Some(StopKind::Refused)
+        }
+        "error" | "network_error" | "insufficient_system_resource" | "abort" | "cancelled" => None,
+        _ => Some(StopKind::Finished),
+    }
+}
+
+fn failed(word: &str) -> Fault {
+    let message = format!("the provider ended the answer with {word:?}");
+    Fault::Said(Said { codes: vec![word.to_owned()], message, ..Said::default() })
+}

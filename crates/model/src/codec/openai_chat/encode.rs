@@ -1,0 +1,196 @@
+use std::borrow::Cow;
+
+use longhaul_protocol::{Image, ToolSchema};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Returned, Written};
+use crate::codec::{Asked, to_bytes};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum Message<'a> {
+    System {
+        content: Cow<'a, str>,
+    },
+    User {
+        content: Content<'a>,
+    },
+    Assistant {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_content: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        tool_call_id: Cow<'a, str>,
+        content: Cow<'a, str>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Pieces(Vec<Piece<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: DataUrl<'a>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: Cow<'a, str>,
+    r#type: &'static str,
+    function: CalledFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: Cow<'a, str>,
+    arguments: Cow<'a, str>,
+}
+
+/// The body of a request.
+pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
+    let (request, quirks) = (asked.request, asked.quirks);
+    let mut messages = Vec::new();
+    if !request.system.is_empty() {
+        messages.push(Message::System { content: Cow::Borrowed(&request.system) });
+    }
+    for message in history::messages(asked, Ids::Any) {
+        add(message, asked, &mut messages);
+    }
+    to_bytes(&Body {
+        model: asked.model,
+        stream: true,
+        stream_options: (!quirks.no_stream_options).then_some(StreamOptions { include_usage: true }),
+        max_tokens: request.max_output.filter(|_| !quirks.max_completion_tokens),
+        max_completion_tokens: request.max_output.filter(|_| quirks.max_completion_tokens),
+        tools: request.tools.iter().map(tool).collect(),
+        messages,
+    })
+}
+
+fn tool(schema: &ToolSchema) -> Tool<'_> {
+    let ToolSchema { name, description, parameters } = schema;
+    Tool { r#type: "function", function: Function { name, description, parameters } }
+}
+
+fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, messages: &mut Vec<Message<'a>>) {
+    match message {
+        history::Message::Answer(written) => messages.extend(answer(written, asked)),
+        history::Message::Results(results) => {
+            let pictures = pictures(&results, asked);
+            messages.extend(
+                results
+                    .into_iter()
+                    .map(|result| Message::Tool { tool_call_id: result.id, content: result.content }),
+            );
+            // A message of a tool takes text alone.
+            if !pictures.is_empty() {
+                messages.push(Message::User { content: Content::Pieces(pictures) });
+            }
+        }
+        history::Message::User(text) => messages.push(Message::User { content: Content::Text(text) }),
+        history::Message::Picture(image) => {
+            messages.push(Message::User { content: Content::Pieces(vec![picture(image, asked)]) });
+        }
+        history::Message::System(content) if !asked.quirks.system_only_first => {
+            messages.push(Message::System { content });
+        }
+        history::Message::System(text) => messages.push(Message::User { content: Content::Text(text) }),
+    }
+}
+
+fn answer<'a>(written: Vec<Written<'a>>, asked: &Asked<'a>) -> Option<Message<'a>> {
+    let (mut thoughts, mut texts, mut tool_calls) = (Vec::new(), Vec::new(), Vec::new());
+    for piece in written {
+        match piece {
+            Written::Text(text) => texts.push(text),
+            Written::Thought { text, .. } if asked.quirks.wants_reasoning_back => thoughts.push(text.into()),
+            Written::Thought { .. } => {}
+            Written::Call { id, name, arguments, .. } => {
+                tool_calls.push(Call {
+                    id,
+                    r#type: "function",
+                    function: CalledFunction { name, arguments },
+                });
+            }
+        }
+    }
+    let (reasoning_content, content) = (joined(thoughts), joined(texts));
+    (content.is_some() || !tool_calls.is_empty()).then_some(Message::Assistant {
+        reasoning_content,
+        content,
+        tool_calls,
+    })
+}
+
+/// One text of several.
+fn joined(mut texts: Vec<Cow<'_, str>>) -> Option<Cow<'_, str>> {
+    texts.retain(|text| !text.trim().is_empty());
+    if texts.len() > 1 { Some(texts.join("\n\n").into()) } else { texts.pop() }
+}
+
+fn pictures<'a>(results: &[Returned<'a>], asked: &Asked<'a>) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::new();
+    for result in results.iter().filter(|result| !result.pictures.is_empty()) {
+        pieces.push(Piece::Text { text: result.caption().into() });
+        pieces.extend(result.pictures.iter().map(|image| picture(image, asked)));
+    }
+    pieces
+}
+
+fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {
+    match Encoded::of(image, asked.request) {
+        Some(bytes) => {
+            Piece::ImageUrl { image_url: ImageUrl { url: DataUrl { media: &image.data.media, bytes } } }
+        }
+        None => Piece::Text { text: NO_PICTURE.into() },
+    }
+}

@@ -1,0 +1,166 @@
+use std::borrow::Cow;
+
+use longhaul_protocol::{Image, ToolSchema};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Proof;
+use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Returned, Written};
+use crate::codec::{Asked, to_bytes};
+
+/// What has to be asked for so that thoughts can go back without being stored by the provider.
+const PROOFS: &str = "reasoning.encrypted_content";
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'a str,
+    input: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    /// Else schemas are held to rules that ours need not keep.
+    strict: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message {
+        role: Role,
+        content: Content<'a>,
+    },
+    Reasoning {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<Cow<'a, str>>,
+        summary: Option<&'a RawValue>,
+        encrypted_content: Cow<'a, str>,
+    },
+    FunctionCall {
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        arguments: Cow<'a, str>,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: Cow<'a, str>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Role {
+    Developer,
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Pieces(Vec<Piece<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    InputText { text: Cow<'a, str> },
+    InputImage { image_url: DataUrl<'a> },
+}
+
+/// The body of a request.
+pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
+    let request = asked.request;
+    let mut input = Vec::new();
+    for message in history::messages(asked, Ids::Any) {
+        add(message, asked, &mut input);
+    }
+    to_bytes(&Body {
+        model: asked.model,
+        stream: true,
+        store: false,
+        include: asked.reasons.then_some([PROOFS]),
+        max_output_tokens: request.max_output,
+        parallel_tool_calls: (!request.tools.is_empty()).then_some(true),
+        tools: request.tools.iter().map(tool).collect(),
+        instructions: &request.system,
+        input,
+    })
+}
+
+fn tool(schema: &ToolSchema) -> Tool<'_> {
+    let ToolSchema { name, description, parameters } = schema;
+    Tool { r#type: "function", name, description, parameters, strict: false }
+}
+
+fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, input: &mut Vec<Item<'a>>) {
+    let said = |role, text| Item::Message { role, content: Content::Text(text) };
+    match message {
+        history::Message::Answer(written) => input.extend(written.into_iter().filter_map(written_item)),
+        history::Message::Results(results) => {
+            let pictures = pictures(&results, asked);
+            input.extend(
+                results
+                    .into_iter()
+                    .map(|result| Item::FunctionCallOutput { call_id: result.id, output: result.content }),
+            );
+            if !pictures.is_empty() {
+                input.push(Item::Message { role: Role::User, content: Content::Pieces(pictures) });
+            }
+        }
+        history::Message::User(text) => input.push(said(Role::User, text)),
+        history::Message::System(text) => input.push(said(Role::Developer, text)),
+        history::Message::Picture(image) => {
+            let content = Content::Pieces(vec![picture(image, asked)]);
+            input.push(Item::Message { role: Role::User, content });
+        }
+    }
+}
+
+fn written_item(written: Written<'_>) -> Option<Item<'_>> {
+    match written {
+        Written::Text(text) => Some(Item::Message { role: Role::Assistant, content: Content::Text(text) }),
+        Written::Thought { signature, .. } => {
+            let Proof { id, summary, encrypted_content } = serde_json::from_str(signature).ok()?;
+            let summary = summary.or_else(|| serde_json::from_str("[]").ok());
+            Some(Item::Reasoning { id, summary, encrypted_content })
+        }
+        Written::Call { id, name, arguments, .. } => {
+            Some(Item::FunctionCall { call_id: id, name, arguments })
+        }
+    }
+}
+
+fn pictures<'a>(results: &[Returned<'a>], asked: &Asked<'a>) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::new();
+    for result in results.iter().filter(|result| !result.pictures.is_empty()) {
+        pieces.push(Piece::InputText { text: result.caption().into() });
+        pieces.extend(result.pictures.iter().map(|image| picture(image, asked)));
+    }
+    pieces
+}
+
+fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {
+    match Encoded::of(image, asked.request) {
+        Some(bytes) => Piece::InputImage { image_url: DataUrl { media: &image.data.media, bytes } },
+        None => Piece::InputText { text: NO_PICTURE.into() },
+    }
+}

@@ -1,0 +1,295 @@
+//! What a server says about its models, and which servers run on this machine. Nothing here is an error: what can't be found
+//! out is not known.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::Protocol;
+use crate::transport::{Incoming, Outgoing, Transport, is_loopback};
+
+/// How long a server may take to describe a model. The first turn waits for this.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a server on this machine may take to say that it is there. The start of the program waits for this.
+const LOCAL_PATIENCE: Duration = Duration::from_millis(300);
+/// What is read of an answer. A longer one is none.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// Where the model servers of this machine usually listen, by provider.
+pub const USUAL_PORTS: [(&str, u16); 4] =
+    [("ollama", 11434), ("llamacpp", 8080), ("lmstudio", 1234), ("vllm", 8000)];
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Server<'a> {
+    /// The provider's name, which tells what kind of server it is.
+    pub provider: &'a str,
+    /// What it speaks, which tells how it wants the key.
+    pub protocol: Protocol,
+    /// Where it is.
+    pub base_url: &'a str,
+    /// The key.
+    pub key: Option<&'a str>,
+}
+
+/// What a server says about a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// How many tokens a context may have.
+    pub window: Option<u64>,
+    /// Whether it can call tools.
+    pub tools: Option<bool>,
+}
+
+/// A model server on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalServer {
+    /// The provider that usually listens there.
+    pub provider: String,
+    /// Where it is.
+    pub base_url: String,
+    /// The models that it names.
+    pub models: Vec<String>,
+}
+
+/// Asks a server what it says about a model.
+pub async fn discover(transport: &dyn Transport, server: &Server<'_>, model: &str) -> Option<Discovered> {
+    let asking = Asking { transport, server, model };
+    let found = match server.provider {
+        "ollama" => asking.ollama().await,
+        "llamacpp" => asking.first_window([Way::LlamaCpp, Way::Models]).await,
+        "lmstudio" => asking.first_window([Way::LmStudio, Way::Models]).await,
+        "vllm" | "sglang" => asking.models("/models").await,
+        _ if is_loopback(server.base_url) => {
+            asking.first_window([Way::LlamaCpp, Way::Models, Way::Ollama]).await
+        }
+        _ => asking.models("/models").await,
+    };
+    (found != Discovered::default()).then_some(found)
+}
+
+/// Looks for model servers on this machine, at all of these ports at once.
+pub async fn find_local(transport: &dyn Transport, ports: &[(&str, u16)]) -> Vec<LocalServer> {
+    let asked = ports.iter().map(|(provider, port)| async move {
+        let base_url = format!("http://127.0.0.1:{port}/v1");
+        let answer = fetch(transport, get(format!("{base_url}/models"), vec![]), LOCAL_PATIENCE).await?;
+        let entries = answer.get("data")?.as_array()?;
+        let models = entries.iter().filter_map(|entry| Some(entry.get("id")?.as_str()?.to_owned())).collect();
+        Some(LocalServer { provider: (*provider).to_owned(), base_url, models })
+    });
+    all(asked.collect()).await.into_iter().flatten().collect()
+}
+
+/// A way of asking.
+#[derive(Clone, Copy)]
+enum Way {
+    LlamaCpp,
+    LmStudio,
+    Models,
+    Ollama,
+}
+
+struct Asking<'a> {
+    transport: &'a dyn Transport,
+    server: &'a Server<'a>,
+    model: &'a str,
+}
+
+impl Asking<'_> {
+    /// What is found until somebody knows the window.
+    async fn first_window<const N: usize>(&self, ways: [Way; N]) -> Discovered {
+        let mut found = Discovered::default();
+        for way in ways {
+            let more = match way {
+                Way::LlamaCpp => self.llama_cpp().await,
+                Way::LmStudio => self.models_at(format!("{}/api/v0/models", self.root())).await,
+                Way::Models => self.models("/models").await,
+                Way::Ollama => self.ollama().await,
+            };
+            found = Discovered { window: more.window, tools: found.tools.or(more.tools) };
+            if found.window.is_some() {
+                break;
+            }
+        }
+        found
+    }
+
+    /// llama.cpp says how much each of its slots takes, which is what a request has.
+    async fn llama_cpp(&self) -> Discovered {
+        let answer = self.get(format!("{}/props", self.root())).await.unwrap_or_default();
+        Discovered { window: tokens(&answer, "/default_generation_settings/n_ctx"), tools: None }
+    }
+
+    /// Ollama says what a model was made with, what it can take at most, and, once it is loaded, what it takes. The first is
+    /// what it is loaded with.
+    async fn ollama(&self) -> Discovered {
+        let body = json!({"model": self.model});
+        let url = format!("{}/api/show", self.root());
+        let shown = self.fetch(post(url, self.headers(), &body)).await.unwrap_or_default();
+        let parameters = shown.get("parameters").and_then(Value::as_str).unwrap_or_default();
+        let tools = shown.get("capabilities").and_then(|capabilities| holds(capabilities, "tools"));
+        let made_with =
+            parameters.lines().find_map(|line| match *line.split_whitespace().collect::<Vec<_>>() {
+                ["num_ctx", count] => count.parse().ok().filter(|count| *count > 0),
+                _ => None,
+            });
+        let window = match made_with {
+            Some(count) => Some(count),
+            None => self.loaded_by_ollama().await.or_else(|| {
+                let facts = shown.get("model_info")?.as_object()?;
+                facts.iter().find(|(key, _)| key.ends_with(".context_length"))?.1.as_u64()
+            }),
+        };
+        Discovered { window, tools }
+    }
+
+    async fn loaded_by_ollama(&self) -> Option<u64> {
+        let answer = self.get(format!("{}/api/ps", self.root())).await?;
+        let wanted = with_tag(self.model);
+        let named = |entry: &&Value| {
+            ["model", "name"]
+                .iter()
+                .any(|key| entry[*key].as_str().is_some_and(|name| with_tag(name) == wanted))
+        };
+        tokens(answer.get("models")?.as_array()?.iter().find(named)?, "/context_length")
+    }
+
+    async fn models(&self, path: &str) -> Discovered {
+        // Others send the whole list; these two send pages.
+        let all = match self.server.protocol {
+            Protocol::Anthropic => "?limit=1000",
+            Protocol::Gemini => "?pageSize=1000",
+            Protocol::OpenaiChat | Protocol::OpenaiResponses => "",
+        };
+        self.models_at(format!("{}{path}{all}", self.server.base_url.trim_end_matches('/'))).await
+    }
+
+    /// A list of models: what the entry of this one says.
+    async fn models_at(&self, url: String) -> Discovered {
+        // What is loaded counts before what could be loaded, and what is served before what the model was trained for.
+        const WINDOWS: [&str; 9] = [
+            "/loaded_context_length",
+            "/meta/n_ctx",
+            "/max_model_len",
+            "/context_length",
+            "/context_window",
+            "/max_context_length",
+            "/max_input_tokens",
+            "/inputTokenLimit",
+            "/meta/n_ctx_train",
+        ];
+        let answer = self.get(url).await.unwrap_or_default();
+        let Some(entry) = entry_of(&answer, self.model) else { return Discovered::default() };
+        Discovered {
+            window: WINDOWS.into_iter().find_map(|place| tokens(entry, place)),
+            tools: entry.get("supported_parameters").and_then(|parameters| holds(parameters, "tools")),
+        }
+    }
+
+    /// The address without the version, where servers keep what is theirs alone.
+    fn root(&self) -> &str {
+        let base_url = self.server.base_url.trim_end_matches('/');
+        base_url.strip_suffix("/v1").unwrap_or(base_url)
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        let Some(key) = self.server.key else { return vec![] };
+        let headers = match self.server.protocol {
+            Protocol::OpenaiChat | Protocol::OpenaiResponses => {
+                vec![("authorization", format!("Bearer {key}"))]
+            }
+            Protocol::Anthropic => {
+                vec![("x-api-key", key.to_owned()), ("anthropic-version", "2023-06-01".to_owned())]
+            }
+            Protocol::Gemini => vec![("x-goog-api-key", key.to_owned())],
+        };
+        headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    async fn get(&self, url: String) -> Option<Value> {
+        self.fetch(get(url, self.headers())).await
+    }
+
+    async fn fetch(&self, outgoing: Outgoing) -> Option<Value> {
+        fetch(self.transport, outgoing, PATIENCE).await
+    }
+}
+
+/// The entry of a model in a list of them, wherever a server puts the list.
+fn entry_of<'a>(answer: &'a Value, model: &str) -> Option<&'a Value> {
+    let list = ["data", "models"].iter().find_map(|key| answer.get(key)).unwrap_or(answer).as_array()?;
+    let named = |entry: &&Value| {
+        let names = ["id", "name"].iter().filter_map(|key| entry.get(key)?.as_str());
+        names.map(|name| name.strip_prefix("models/").unwrap_or(name)).any(|name| name == model)
+    };
+    list.iter().find(named)
+}
+
+/// A count of tokens at this place; none is no count.
+fn tokens(value: &Value, place: &str) -> Option<u64> {
+    value.pointer(place)?.as_u64().filter(|count| *count > 0)
+}
+
+/// Whether a list holds a word.
+fn holds(list: &Value, word: &str) -> Option<bool> {
+    Some(list.as_array()?.iter().any(|known| known == word))
+}
+
+/// Ollama's name of a model, with the tag that it has if none is said.
+fn with_tag(name: &str) -> String {
+    if name.contains(':') { name.to_owned() } else { format!("{name}:latest") }
+}
+
+fn get(url: String, headers: Vec<(String, String)>) -> Outgoing {
+    Outgoing { url, headers, body: None, connect_within: PATIENCE }
+}
+
+fn post(url: String, mut headers: Vec<(String, String)>, body: &Value) -> Outgoing {
+    headers.push(("content-type".to_owned(), "application/json".to_owned()));
+    Outgoing { body: Some(body.to_string().into_bytes()), ..get(url, headers) }
+}
+
+/// The JSON that comes back, if it comes in time, whole, and with a good status.
+async fn fetch(transport: &dyn Transport, outgoing: Outgoing, patience: Duration) -> Option<Value> {
+    let outgoing = Outgoing { connect_within: patience, ..outgoing };
+    let answer = async {
+        let incoming = transport.send(outgoing).await.ok()?;
+        if incoming.status != 200 {
+            return None;
+        }
+        serde_json::from_slice(&read(incoming).await?).ok()
+    };
+    tokio::time::timeout(patience, answer).await.ok()?
+}
+
+async fn read(mut incoming: Incoming) -> Option<Vec<u8>> {
+    let mut read = Vec::new();
+    while let Some(bytes) = incoming.body.next().await.ok()? {
+        if read.len() + bytes.len() > MAX_BYTES {
+            return None;
+        }
+        read.extend(bytes);
+    }
+    Some(read)
+}
+
+/// Waits for all of them side by side; what they come to is in their order.
+async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (future, output) in waiting.iter_mut().zip(&mut done) {
+            if output.is_none()
+                && let Poll::Ready(ready) = future.as_mut().poll(context)
+            {
+                *output = Some(ready);
+            }
+        }
+        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

@@ -1,0 +1,47 @@
+//! The hosts that have answered this home before. Without a network they are waited for; a host that never answered may not
+//! exist at all.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The hosts that have answered before, kept in a file with one of them a line. The file may be deleted at any time.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    file: Option<PathBuf>,
+    known: Mutex<BTreeSet<String>>,
+}
+
+impl Hosts {
+    /// Those that this file names.
+    pub fn at(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let known = text.lines().map(str::to_owned).collect();
+        Self { file: Some(file.to_owned()), known: Mutex::new(known) }
+    }
+
+    /// Whether a host has answered before.
+    pub fn knows(&self, host: &str) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(host)
+    }
+
+    /// A host has answered.
+    pub fn answered(&self, host: &str) {
+        let is_new = self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned());
+        if let (true, Some(file)) = (is_new, &self.file) {
+            // What can't be noted is learnt again the next time.
+            let _ = note(file, host);
+        }
+    }
+}
+
+/// One short line is appended whole, so that several processes can do it.
+fn note(file: &Path, host: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    if let Some(folder) = file.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file)?;
+    file.write_all(format!("{host}\n").as_bytes())
+}

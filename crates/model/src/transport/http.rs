@@ -1,0 +1,153 @@
+use std::error::Error as _;
+use std::io;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::{Client, Response, redirect};
+
+use super::{Bytes, Incoming, Outgoing, Transport, Trouble};
+
+/// How long a connection that nobody uses is kept.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// HTTP over TCP and TLS.
+///
+/// Certificates are checked as the machine does it, which takes reading its store: a server that is spoken to in plain text
+/// never waits for that.
+#[derive(Default)]
+pub struct Http {
+    plain: OnceLock<Client>,
+    secure: OnceLock<Client>,
+    near: OnceLock<Client>,
+}
+
+impl Http {
+    fn client(&self, url: &reqwest::Url, connect_within: Duration) -> Result<&Client, Trouble> {
+        let (place, builder) = match (url.scheme(), leads_here(url)) {
+            // A proxy of the machine leads away from it, not back to it.
+            ("http", true) => (&self.near, Client::builder().no_proxy().tls_certs_only([])),
+            ("http", false) => (&self.plain, Client::builder().tls_certs_only([])),
+            ("https", _) => (&self.secure, Client::builder()),
+            _ => return Err(Trouble::BadUrl(url.to_string())),
+        };
+        if let Some(client) = place.get() {
+            return Ok(client);
+        }
+        // Whoever was first has the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let built = builder
+            .redirect(redirect::Policy::none())
+            .connect_timeout(connect_within)
+            .pool_idle_timeout(IDLE)
+            .tcp_nodelay(true)
+            .http1_only()
+            .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| Trouble::Certificate(in_full(&error)))?;
+        Ok(place.get_or_init(|| built))
+    }
+}
+
+#[async_trait]
+impl Transport for Http {
+    async fn send(&self, outgoing: Outgoing) -> Result<Incoming, Trouble> {
+        let url: reqwest::Url = outgoing.url.parse().map_err(|_| Trouble::BadUrl(outgoing.url.clone()))?;
+        let client = self.client(&url, outgoing.connect_within)?;
+        let mut request = match outgoing.body {
+            Some(body) => client.post(url).body(body),
+            None => client.get(url),
+        };
+        for (name, value) in &outgoing.headers {
+            request = request.header(name, value);
+        }
+        let response = request.send().await.map_err(|error| trouble(&error))?;
+        let headers = response.headers().iter().map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
+        Ok(Incoming {
+            status: response.status().as_u16(),
+            headers: headers.collect(),
+            body: Box::new(Body(response)),
+        })
+    }
+}
+
+struct Body(Response);
+
+#[async_trait]
+impl Bytes for Body {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+        match self.0.chunk().await {
+            Ok(chunk) => Ok(chunk.map(|chunk| chunk.to_vec())),
+            Err(error) => Err(Trouble::Broken(in_full(&error))),
+        }
+    }
+}
+
+/// Whether an address leads to this machine.
+pub fn is_loopback(url: &str) -> bool {
+    url.parse::<reqwest::Url>().is_ok_and(|url| leads_here(&url))
+}
+
+fn leads_here(url: &reqwest::Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// What kept a request from being answered.
+fn trouble(error: &reqwest::Error) -> Trouble {
+    let said = in_full(error);
+    if error.is_connect() && error.is_timeout() {
+        return Trouble::ConnectTimeout;
+    }
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        if current.is::<rustls::Error>() {
+            return Trouble::Certificate(current.to_string());
+        }
+        if let Some(error) = current.downcast_ref::<io::Error>() {
+            // TLS hides its own errors in one of these.
+            if let Some(hidden) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+                return Trouble::Certificate(hidden.to_string());
+            }
+            match error.kind() {
+                io::ErrorKind::ConnectionRefused => return Trouble::Refused,
+                io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                    return Trouble::Unreachable(error.to_string());
+                }
+                io::ErrorKind::NetworkDown | io::ErrorKind::AddrNotAvailable => {
+                    return Trouble::Unreachable(error.to_string());
+                }
+                _ => {}
+            }
+        }
+        // The connector has no type for this, only words.
+        if current.to_string().contains("dns error") {
+            return Trouble::NoSuchHost(deepest(current));
+        }
+        cause = current.source();
+    }
+    Trouble::Broken(said)
+}
+
+fn deepest(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}
+
+/// An error with its causes, in one line, without the address that it was about: that may hold a key.
+fn in_full(error: &reqwest::Error) -> String {
+    let mut causes = Vec::new();
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        causes.push(current.to_string());
+        cause = current.source();
+    }
+    causes.dedup();
+    if causes.is_empty() { "no reason was given".to_owned() } else { causes.join(": ") }
+}

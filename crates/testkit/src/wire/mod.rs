@@ -1,0 +1,17 @@
+//! A model server that does what it is told, byte for byte: as a real server on loopback ([`ModelServer`]), and as a transport
+//! without any network for tests under a paused clock ([`Memory`]).
+//!
+//! Both follow a [`Script`], which has a [`Reply`] to every request and remembers what was asked. What a model would say in
+//! each of the four protocols is made by [`Said`].
+
+mod answers;
+mod memory;
+mod reply;
+mod script;
+mod server;
+
+pub use answers::Said;
+pub use memory::Memory;
+pub use reply::{End, Latch, Piece, Reply};
+pub use script::{Script, Seen};
+pub use server::ModelServer;
