@@ -145,7 +145,7 @@ fn bad_usage_is_told_with_the_next_step() {
     };
 
     refused(&["serve"], "--no-http");
-    refused(&["--model", "nobody/x", "serve", "--no-http"], "scripted/FILE.json");
+    refused(&["--model", "nobody/x", "serve", "--no-http"], "`longhaul models`");
     refused(&["--model", "scripted/none.json", "serve", "--no-http"], "none.json");
     refused(&["--work-dir", "/nowhere", "serve", "--no-http"], "/nowhere");
     refused(&["send", "-s", "a", " "], "empty");

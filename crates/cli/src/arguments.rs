@@ -1,18 +1,23 @@
 //! The command line: every flag is documented where it is defined.
 
+mod conversing;
+
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use longhaul_agent::Sources;
 use longhaul_journal::{Home, SqliteJournal};
 
+pub(crate) use self::conversing::{ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions};
 use crate::BadUsage;
 
 /// An agent runtime for the long haul.
 ///
 /// It keeps an agent's conversation, commands, memory and spend alive through crashes, restarts, full context windows
-/// and failing models. So far the journal and the turn are built; the models are scripts.
+/// and failing models. Without a command it talks to the agent in the terminal: the session of this folder goes on, and
+/// /help lists what can be typed there. `longhaul models` shows which model would answer.
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -20,6 +25,8 @@ pub(crate) struct Arguments {
     pub(crate) place: Place,
     #[command(flatten)]
     pub(crate) choice: Choice,
+    #[command(flatten)]
+    pub(crate) talk: TalkOptions,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -32,21 +39,32 @@ pub(crate) struct Place {
     folder: Option<PathBuf>,
 }
 
-/// What answers, and where it works.
+/// What answers, where it works, and which file says the rest.
 #[derive(Args)]
 pub(crate) struct Choice {
+    /// A config file in place of the home's config.toml.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
     /// The model, as provider/model; scripted/FILE.json plays a file [default: $LONGHAUL_MODEL, else the config's].
     #[arg(long, value_name = "NAME", global = true)]
     model: Option<String>,
-    /// The folder that new sessions work in [default: the one in which `longhaul serve` was started].
+    /// The folder that new sessions work in [default: the one in which the program was started].
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) work_dir: Option<PathBuf>,
+    /// Say more about what is done; twice for still more.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
 }
 
 impl Choice {
-    pub(crate) fn model(&self) -> Option<String> {
-        let variable = || std::env::var("LONGHAUL_MODEL").ok().filter(|name| !name.is_empty());
-        self.model.clone().or_else(variable)
+    /// What the config is made from besides the home.
+    pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
+        Ok(Sources {
+            work_dir: self.work_dir()?,
+            config_file: self.config.clone(),
+            model_variable: std::env::var("LONGHAUL_MODEL").ok(),
+            model_flag: self.model.clone(),
+        })
     }
 
     /// The folder that was named, which must be there.
@@ -102,6 +120,18 @@ impl Place {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Say one thing and print the answer. Everything else goes to standard error.
+    Run(RunOptions),
+    /// Go on with a turn that was interrupted.
+    Resume(ResumeOptions),
+    /// Run the last turn again, if it failed; or end the wait before the next try, in whatever process.
+    Retry(SessionOptions),
+    /// Go on with an answer where it was interrupted.
+    Continue(SessionOptions),
+    /// Show what a session is right now: its model, its turn, how full its context is.
+    Status(SessionOptions),
+    /// List who serves models, and which model would answer now. With a provider, what is known about its models.
+    Models(ModelsOptions),
     /// See it work: a runtime that is killed in the middle of a turn, and the turn that goes on. No key, no network.
     Demo(DemoOptions),
     /// Run the turns of all sessions of the home: resume what was open, take what is sent.
@@ -127,6 +157,48 @@ pub(crate) enum Command {
     Restore(RestoreOptions),
     /// Remove the words of one record for good. A stub says when and why.
     Erase(EraseOptions),
+    /// Show the configuration and where it comes from. Alone, it shows every key.
+    #[command(args_conflicts_with_subcommands = true)]
+    Config {
+        #[command(subcommand)]
+        command: Option<ConfigCommand>,
+        /// Print one JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let the longhaul.toml of this folder's project set everything, as it is now. After a change of it, say so again.
+    Trust(TrustOptions),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every key with its value and what set it.
+    Show {
+        /// Print one JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the files that are looked for, and which of them are there.
+    Path {
+        /// Print one JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of the config.
+    Schema,
+}
+
+#[derive(Args)]
+pub(crate) struct TrustOptions {
+    /// List the files that are trusted.
+    #[arg(long, conflicts_with = "remove")]
+    pub(crate) list: bool,
+    /// Take back the trust in this folder's project.
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// Print what was done, or the list, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

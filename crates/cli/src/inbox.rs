@@ -46,13 +46,17 @@ pub(crate) async fn send(place: &Place, choice: &Choice, options: SendOptions) -
         line(format!("{before} as {accepted}"))?;
     }
     if !somebody_runs_it(&journal, session).await? {
-        note("no runtime is running; it is run when `longhaul serve --no-http` next is");
+        note(format!(
+            "no runtime is running; `longhaul resume {}` runs it, and so does the next `longhaul serve --no-http`",
+            shortened(&options.session, 80)
+        ));
     }
     journal.close().await;
     Ok(exit::DONE)
 }
 
-fn words(text: String) -> anyhow::Result<String> {
+/// The words of an input: those that were given, or for `-` those on standard input.
+pub(crate) fn words(text: String) -> anyhow::Result<String> {
     let text = if text == "-" {
         let mut read = String::new();
         std::io::stdin()
@@ -107,7 +111,7 @@ async fn somebody_runs_it(journal: &SqliteJournal, session: SessionId) -> anyhow
     Ok(false)
 }
 
-async fn refuse_trashed(journal: &SqliteJournal, key: &str) -> anyhow::Result<()> {
+pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::Result<()> {
     match journal.session(key).await? {
         Some(entry) if entry.trashed => {
             Err(BadUsage(format!("the session {key:?} was put into the trash")).into())

@@ -1,18 +1,32 @@
 //! The `longhaul` program. It only wires: what it does is in the crates below it.
 
+mod again;
 mod arguments;
 mod care;
+mod commands;
+mod config;
 mod demo;
+mod elsewhere;
 mod inbox;
+mod models;
+mod one_shot;
 mod output;
+mod printer;
+mod run;
 mod serve;
 mod sessions;
 mod signals;
+mod status;
+mod talk;
+mod teller;
+mod trust;
+mod underway;
+mod words;
 
 use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use longhaul_journal::Error;
 
 /// What the program ends with, as scripts rely on it.
@@ -20,6 +34,12 @@ mod exit {
     pub(crate) const DONE: u8 = 0;
     pub(crate) const FAILED: u8 = 1;
     pub(crate) const BAD_USAGE: u8 = 2;
+    /// Throttled, or out of quota.
+    pub(crate) const THROTTLED: u8 = 3;
+    pub(crate) const OFFLINE: u8 = 4;
+    /// The context can't be made to fit.
+    pub(crate) const TOO_LONG: u8 = 5;
+    pub(crate) const LIMIT: u8 = 6;
     /// Plus the number of the signal.
     pub(crate) const SIGNAL: u8 = 128;
 }
@@ -40,7 +60,7 @@ fn main() -> ExitCode {
     // A process that was started to be a keeper becomes one here.
     longhaul_agent::keeper::main_if_asked();
     let arguments = Arguments::parse();
-    match run(arguments) {
+    match start(arguments) {
         Ok(code) => ExitCode::from(code),
         // Whoever read the output has seen enough of it.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::from(exit::DONE),
@@ -51,20 +71,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> anyhow::Result<u8> {
-    let Arguments { place, choice, command } = arguments;
-    let Some(command) = command else {
-        // The conversation in the terminal will begin here.
-        Arguments::command().print_long_help()?;
-        return Ok(exit::BAD_USAGE);
-    };
+fn start(arguments: Arguments) -> anyhow::Result<u8> {
+    let Arguments { place, choice, talk, command } = arguments;
+    if let (Some(flag), Some(_)) = (talk.given(), &command) {
+        let hint = format!("{flag} is for the conversation: use it without a command");
+        return Err(BadUsage(hint).into());
+    }
     // Only what runs turns needs more than one thread.
     let mut builder = match command {
-        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        None
+        | Some(
+            Command::Serve(_)
+            | Command::Run(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Continue(_),
+        ) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = builder.enable_all().build()?;
     let code = runtime.block_on(async {
+        let Some(command) = command else { return talk::run(&place, &choice, &talk).await };
         match command {
             Command::Verify(options) => care::verify(&place, &options),
             Command::Backup(options) => care::backup(&place, options).await,
@@ -72,9 +99,17 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Erase(options) => care::erase(&place, options).await,
             Command::Sessions { command, json } => sessions::run(&place, command, json).await,
             Command::Demo(options) => demo::run(&options).await,
+            Command::Run(options) => run::run(&place, &choice, options).await,
+            Command::Resume(options) => again::resume(&place, &choice, options).await,
+            Command::Retry(options) => again::retry(&place, &choice, options).await,
+            Command::Continue(options) => again::go_on(&place, &choice, options).await,
+            Command::Status(options) => status::run(&place, &choice, options).await,
+            Command::Models(options) => models::run(&place, &choice, options).await,
             Command::Serve(options) => serve::run(&place, &choice, &options).await,
             Command::Send(options) => inbox::send(&place, &choice, options).await,
             Command::Cancel(options) => inbox::cancel(&place, &options).await,
+            Command::Config { command, json } => config::run(&place, &choice, command, json),
+            Command::Trust(options) => trust::run(&place, &choice, &options),
         }
     });
     // A thread that still reads a file must not hold up the end.
@@ -91,7 +126,10 @@ fn code_of(error: &anyhow::Error) -> u8 {
     {
         return exit::BAD_USAGE;
     }
-    match error.downcast_ref::<Error>() {
+    if error.is::<longhaul_model::Error>() {
+        return exit::BAD_USAGE;
+    }
+    match journal_error(error) {
         Some(
             Error::Foreign { .. }
             | Error::Newer { .. }
@@ -105,5 +143,13 @@ fn code_of(error: &anyhow::Error) -> u8 {
             | Error::BadKey { .. },
         ) => exit::BAD_USAGE,
         _ => exit::FAILED,
+    }
+}
+
+/// What the journal said, whoever asked it.
+fn journal_error(error: &anyhow::Error) -> Option<&Error> {
+    match error.downcast_ref() {
+        Some(longhaul_agent::Error::Journal(error)) => Some(error),
+        _ => error.downcast_ref(),
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use longhaul_agent::{Config, Runtime, Watched, Watcher};
+use longhaul_agent::{Patience, Runtime, Watched, Watcher};
 use longhaul_protocol::{Effect, Event, EventKind, Outcome};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::arguments::{Choice, Place, ServeOptions};
 use crate::output::{in_words, note, shortened};
 use crate::signals::Ends;
-use crate::{BadUsage, exit};
+use crate::{BadUsage, config, exit, words};
 
 /// How long what is still to be shown may take when everything else has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -21,17 +21,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
             BadUsage("this version has no HTTP API yet: use `longhaul serve --no-http`".to_owned()).into()
         );
     }
-    let mut config = Config::of_home(place.folder()?)?;
-    if let Some(folder) = choice.work_dir()? {
-        config = config.with_work_dir(&folder);
-    }
-    if let Some(model) = choice.model() {
-        config.settings.model.name = model;
-    }
-    if config.settings.model.name.is_empty() {
-        let hint = "no model: name one with --model scripted/FILE.json, LONGHAUL_MODEL or [model] name in config.toml";
-        return Err(BadUsage(hint.to_owned()).into());
-    }
+    let config = config::with_model(place, choice, Patience::Attended).await?;
     // From here on a signal is ours: one that comes while the journal is opened must not be lost.
     let mut ends = Ends::new()?;
     let home = config.home.display().to_string();
@@ -128,10 +118,12 @@ fn told(event: &Event) -> Option<String> {
         EventKind::ToolFinished { name, is_error: true, content, .. } => {
             format!("{name} failed: {}", shortened(content, 90))
         }
-        EventKind::ToolFinished { name, content, .. } if name == "exec" => ended(content)?,
+        EventKind::ToolFinished { name, content, .. } if name == "exec" => words::ended(content)?,
         EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),
         EventKind::Warning { code, text } if code == "resumed" => return Some(said(event, text)),
         EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, 200)),
+        EventKind::RetryWait { .. } => words::wait(&event.kind)?,
+        EventKind::ModelChanged { .. } => words::model_change(&event.kind)?,
         EventKind::TurnEnded { outcome: Outcome::Completed, text, .. } => {
             format!("completed: {}", shortened(text, 90))
         }
@@ -147,12 +139,4 @@ fn told(event: &Event) -> Option<String> {
 
 fn said(event: &Event, what: &str) -> String {
     format!("{} {what}", shortened(&event.session, 60))
-}
-
-/// How a command ended, if not as it should.
-fn ended(content: &str) -> Option<String> {
-    let result: serde_json::Value = serde_json::from_str(content).ok()?;
-    let status = result["status"].as_str().filter(|status| *status != "completed")?;
-    let code = result["exit_code"].as_i64().map(|code| format!(", exit code {code}")).unwrap_or_default();
-    Some(format!("exec {status}{code}"))
 }

@@ -2,7 +2,10 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that suspend.
+/// The number of the signal that Ctrl-C sends.
+pub(crate) const INTERRUPT: u8 = 2;
+
+/// The signals that end or suspend.
 pub(crate) struct Ends {
     terminate: Signal,
     interrupt: Signal,
@@ -23,7 +26,7 @@ impl Ends {
     pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.terminate.recv() => 15,
-            _ = self.interrupt.recv() => 2,
+            _ = self.interrupt.recv() => INTERRUPT,
             _ = self.hang_up.recv() => 1,
         }
     }

@@ -1,0 +1,83 @@
+//! `longhaul resume`, `retry` and `continue`: turns that go on without a new input.
+
+use longhaul_agent::load;
+use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal, resolve};
+use serde_json::json;
+
+use crate::arguments::{Choice, Place, ResumeOptions, SessionOptions};
+use crate::one_shot::OneShot;
+use crate::output::{self, line, note, shortened};
+use crate::teller::Form;
+use crate::underway::Wish;
+use crate::{exit, words};
+
+pub(crate) async fn resume(place: &Place, choice: &Choice, options: ResumeOptions) -> anyhow::Result<u8> {
+    let ResumeOptions { session, json } = options;
+    let key = match session {
+        Some(key) => key,
+        None => match &unfinished(place).await?[..] {
+            [] => {
+                note("nothing is unfinished");
+                return Ok(exit::DONE);
+            }
+            [(key, _)] => key.clone(),
+            several => {
+                note("several sessions have something unfinished; name one: longhaul resume KEY");
+                if json {
+                    let form = |(key, what): &(String, String)| json!({"session": key, "unfinished": what});
+                    output::json(&several.iter().map(form).collect::<Vec<_>>())?;
+                    return Ok(exit::BAD_USAGE);
+                }
+                several
+                    .iter()
+                    .try_for_each(|(key, what)| line(format!("{}  # {what}", shortened(key, 200))))?;
+                return Ok(exit::BAD_USAGE);
+            }
+        },
+    };
+    again(place, choice, key, json, Wish::Resume).await
+}
+
+pub(crate) async fn retry(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
+    again(place, choice, options.session, options.json, Wish::Retry).await
+}
+
+pub(crate) async fn go_on(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
+    again(place, choice, options.session, options.json, Wish::Continue).await
+}
+
+async fn again(place: &Place, choice: &Choice, key: String, as_json: bool, wish: Wish) -> anyhow::Result<u8> {
+    match place.journal().await? {
+        Some(journal) => drop(resolve(&journal, &key).await?),
+        None => return Err(Error::NoSuchSession { key }.into()),
+    }
+    OneShot { place, choice, key, form: Form::of_answer(as_json) }.carry_out(wish).await
+}
+
+/// The sessions that have something unfinished, each with what that is.
+async fn unfinished(place: &Place) -> anyhow::Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    let Some(journal) = place.journal().await? else { return Ok(found) };
+    let mut after: Option<String> = None;
+    loop {
+        let page = journal.sessions(after.as_deref(), 500).await?;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = Some(last.key.clone());
+        for entry in page.into_iter().filter(|entry| !entry.trashed) {
+            if let Some(what) = open_in(&journal, &entry).await? {
+                found.push((entry.key, what));
+            }
+        }
+    }
+}
+
+async fn open_in(journal: &SqliteJournal, entry: &SessionEntry) -> anyhow::Result<Option<String>> {
+    let state = load(journal, &entry.key, entry.id).await?;
+    Ok(match &state.turn {
+        Some(turn) => Some(format!("turn {}: {}", turn.number, words::under_way(turn))),
+        None if state.inbox_through < entry.inbox_head || !state.waiting.is_empty() => {
+            Some("an input waits".to_owned())
+        }
+        None => None,
+    })
+}

@@ -1,0 +1,71 @@
+//! What the commands of a conversation are told.
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+#[derive(Args)]
+pub(crate) struct RunOptions {
+    /// The session: one that exists goes on, and if its turn is open the prompt joins it. Without it, a new one.
+    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: Option<String>,
+    /// Print every event as one line of JSON, and nothing else on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Stay for what goes on in the background. Nothing does in this version yet.
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// What to say; - reads it from standard input.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: String,
+}
+
+#[derive(Args)]
+pub(crate) struct ResumeOptions {
+    /// The session. Without it, the only one that has something unfinished.
+    #[arg(value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: Option<String>,
+    /// Print every event as one line of JSON, and nothing else on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct SessionOptions {
+    /// The session.
+    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: String,
+    /// Print JSON: one object, or for a turn one event a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ModelsOptions {
+    /// Show what is known about the models of this one.
+    pub(crate) provider: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How the conversation begins, where no command is named.
+#[derive(Args)]
+pub(crate) struct TalkOptions {
+    /// Begin another session for this folder.
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// Go on with a turn that was interrupted, without asking.
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Read plain lines, without editing them.
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+impl TalkOptions {
+    /// A flag that was given, if one was.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [(self.new, "--new"), (self.resume, "--resume"), (self.plain, "--plain")];
+        flags.into_iter().find_map(|(given, flag)| given.then_some(flag))
+    }
+}

@@ -1,0 +1,176 @@
+//! The slash commands of a conversation: one table, which makes the help, the answers to mistakes and `docs/commands.md`.
+
+use std::fmt::Write;
+
+/// A slash command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// With its slash.
+    pub(crate) name: &'static str,
+    /// Other names, exactly as good.
+    pub(crate) aliases: &'static [&'static str],
+    /// What may stand after it, for people; nothing, if nothing may.
+    pub(crate) arguments: &'static str,
+    /// One line of help.
+    pub(crate) help: &'static str,
+    pub(crate) when: When,
+    pub(crate) action: Action,
+}
+
+/// When a command may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Always,
+    BetweenTurns,
+}
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Help,
+    Status,
+    Retry,
+    Continue,
+    Cancel,
+    Model,
+    Exit,
+}
+
+/// All of them, in the order in which they are shown.
+pub(crate) const COMMANDS: [Row; 7] = [
+    Row {
+        name: "/help",
+        aliases: &[],
+        arguments: "",
+        help: "Show this list.",
+        when: When::Always,
+        action: Action::Help,
+    },
+    Row {
+        name: "/status",
+        aliases: &[],
+        arguments: "",
+        help: "Show the session, its model, how full the context is, and how the last turn ended.",
+        when: When::Always,
+        action: Action::Status,
+    },
+    Row {
+        name: "/retry",
+        aliases: &[],
+        arguments: "",
+        help: "Run the last turn again, if it failed; while a turn waits before a try, end the wait.",
+        when: When::Always,
+        action: Action::Retry,
+    },
+    Row {
+        name: "/continue",
+        aliases: &[],
+        arguments: "",
+        help: "Go on with an answer where it was interrupted.",
+        when: When::BetweenTurns,
+        action: Action::Continue,
+    },
+    Row {
+        name: "/cancel",
+        aliases: &[],
+        arguments: "",
+        help: "End the running turn, as Ctrl-C does.",
+        when: When::Always,
+        action: Action::Cancel,
+    },
+    Row {
+        name: "/model",
+        aliases: &[],
+        arguments: "[NAME]",
+        help: "Ask another model from the next request on; without NAME, show the one in use.",
+        when: When::Always,
+        action: Action::Model,
+    },
+    Row {
+        name: "/exit",
+        aliases: &["/quit", "/q"],
+        arguments: "",
+        help: "End the running turn and leave.",
+        when: When::Always,
+        action: Action::Exit,
+    },
+];
+
+/// What somebody typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Something for the agent.
+    Say(String),
+    /// A command, with what stands after it.
+    Command(&'static Row, String),
+    /// A command that can't be carried out, and what to say about it. The model never sees it.
+    Mistake(String),
+    Nothing,
+}
+
+/// What a line means. Commands are matched exactly; two slashes send one.
+pub(crate) fn read(line: &str) -> Entry {
+    let line = line.trim();
+    if line.is_empty() {
+        return Entry::Nothing;
+    }
+    if line.starts_with("//") {
+        return Entry::Say(line[1..].to_owned());
+    }
+    if !line.starts_with('/') {
+        return Entry::Say(line.to_owned());
+    }
+    let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let arguments = arguments.trim();
+    match COMMANDS.iter().find(|row| row.name == name || row.aliases.contains(&name)) {
+        None => Entry::Mistake(unknown(name)),
+        Some(row) if row.arguments.is_empty() && !arguments.is_empty() => {
+            Entry::Mistake(format!("{name} takes nothing after it; //{} sends it to the agent", &line[1..]))
+        }
+        Some(row) => Entry::Command(row, arguments.to_owned()),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let name: String = name.chars().take(60).collect();
+    let nearest = nearest(&name);
+    let hint = match nearest.is_empty() {
+        true => "/help lists all".to_owned(),
+        false => format!("did you mean {}?", nearest.join(" or ")),
+    };
+    format!("there is no command {name}; {hint} Two slashes send a line that begins with one.")
+        .replace("all Two", "all. Two")
+}
+
+/// The names that somebody may have meant, the nearest first; at most three.
+fn nearest(name: &str) -> Vec<&'static str> {
+    let names = COMMANDS.iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases)).copied();
+    let mut near: Vec<(f64, &str)> = names
+        .map(|known| (strsim::jaro_winkler(&known[1..], name.get(1..).unwrap_or_default()), known))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .collect();
+    near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    near.into_iter().take(3).map(|(_, known)| known).collect()
+}
+
+/// The list that `/help` shows.
+pub(crate) fn help() -> String {
+    let mut help = String::from("Whatever does not begin with a slash goes to the agent.\n");
+    for row in &COMMANDS {
+        let _ = writeln!(help, "  {:<16} {}", row.usage(), row.help);
+    }
+    help.push_str("  //TEXT           Send TEXT with one slash before it.\n");
+    help.push_str("While a turn runs, what you type joins it; Ctrl-C ends it. At the prompt, Ctrl-C leaves.");
+    help
+}
+
+impl Row {
+    fn usage(&self) -> String {
+        let names = std::iter::once(&self.name).chain(self.aliases).copied().collect::<Vec<_>>().join(" ");
+        if self.arguments.is_empty() { names } else { format!("{names} {}", self.arguments) }
+    }
+}
+
+#[cfg(test)]
+#[path = "commands_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+//! `longhaul config`, and the one way by which every command comes to its config.
+
+use longhaul_agent::{Config, Patience, config_schema};
+use longhaul_model::Models;
+use serde_json::json;
+
+use crate::arguments::{Choice, ConfigCommand, Place};
+use crate::output::{json, line, note};
+use crate::{BadUsage, exit};
+
+/// The config as files, environment and flags say. What a person should know about it is said.
+pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
+    let (home, sources) = (place.folder()?, choice.sources()?);
+    if choice.verbose > 0 {
+        for file in Config::files(&home, &sources)?.iter().filter(|file| file.exists) {
+            note(format!("config from {}", file.path.display()));
+        }
+    }
+    let config = Config::load(home, &sources)?;
+    config.warnings.iter().for_each(note);
+    Ok(config)
+}
+
+/// The config of something that runs turns, with a model: where none is named, one is looked for, and the choice is said.
+pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patience) -> anyhow::Result<Config> {
+    let mut config = Config { patience, ..load(place, choice)? };
+    let model = &mut config.settings.model;
+    if model.name.is_empty() {
+        if model.base_url.is_some() {
+            let hint =
+                "model.base_url is set, but no model: name one with --model, LONGHAUL_MODEL or model.name";
+            return Err(BadUsage(hint.to_owned()).into());
+        }
+        let found = Models::at(&config.home)?.find().await?;
+        note(format!("using {}, because {}", found.name, found.reason));
+        model.name = found.name;
+    }
+    Ok(config)
+}
+
+pub(crate) fn run(
+    place: &Place,
+    choice: &Choice,
+    command: Option<ConfigCommand>,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    match command.unwrap_or(ConfigCommand::Show { json: as_json }) {
+        ConfigCommand::Show { json } => show(place, choice, json)?,
+        ConfigCommand::Path { json } => path(place, choice, json)?,
+        ConfigCommand::Schema => line(serde_json::to_string_pretty(config_schema())?)?,
+    }
+    Ok(exit::DONE)
+}
+
+fn show(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
+    let keys = load(place, choice)?.keys();
+    if as_json {
+        let keys = keys.iter().map(|shown| {
+            json!({"key": shown.key, "value": shown.value, "source": shown.source, "used": shown.used})
+        });
+        return json(&keys.collect::<Vec<_>>());
+    }
+    keys.iter().try_for_each(line)
+}
+
+fn path(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
+    let files = Config::files(&place.folder()?, &choice.sources()?)?;
+    if as_json {
+        let files = files
+            .iter()
+            .map(|file| json!({"path": file.path, "exists": file.exists, "of_project": file.of_project}));
+        return json(&files.collect::<Vec<_>>());
+    }
+    for file in files {
+        let what = match (file.exists, file.of_project) {
+            (false, _) => "not there",
+            (true, false) => "used",
+            (true, true) => "used, as far as a project's file may",
+        };
+        line(format!("{}  # {what}", file.path.display()))?;
+    }
+    Ok(())
+}

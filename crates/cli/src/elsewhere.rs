@@ -1,0 +1,134 @@
+//! Sessions that another process runs: what is wanted goes into the inbox, and what comes of it is read from the records.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_agent::{Error, Result, State, Watched, event_of, load};
+use longhaul_journal::{Holder, Journal, Page, put};
+use longhaul_protocol::{
+    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, SessionId, SessionRecord, StreamName,
+    TurnEnded,
+};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+use crate::underway::Wish;
+
+/// How often the records are looked at. Whoever holds no lease is not rung.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often it is looked whether anybody runs the session.
+const LOOK_FOR_HOLDER: Duration = Duration::from_secs(1);
+
+/// A session that another process runs.
+pub(crate) struct Elsewhere {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) key: String,
+    pub(crate) id: SessionId,
+}
+
+/// What became of what was wanted.
+pub(crate) enum Followed {
+    /// The turn ended; nothing, if there was nothing to do.
+    Ended(Option<TurnEnded>),
+    /// Nobody is there any more who would run it.
+    Abandoned,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    Input(InputId),
+    Order(OrderId),
+}
+
+impl Elsewhere {
+    /// The process that runs the session, if it is another one.
+    pub(crate) async fn holder(&self) -> Result<Option<Holder>> {
+        let holder = self.journal.holder(&StreamName::session(self.id)).await?;
+        Ok(holder.filter(|holder| *holder != Holder::this_process() && !holder.is_gone()))
+    }
+
+    /// Puts what is wanted into the inbox, and tells what happens until the turn that took it has ended.
+    pub(crate) async fn see_through(&self, wish: &Wish, tell: &UnboundedSender<Watched>) -> Result<Followed> {
+        let mut state = load(&*self.journal, &self.key, self.id).await?;
+        let mut is_taken = false;
+        let awaited = match wish {
+            Wish::Say(text) => self.say(text).await?,
+            Wish::Resume => self.order(OrderKind::Unknown).await?,
+            Wish::Retry => self.order(OrderKind::Retry).await?,
+            Wish::Continue => self.order(OrderKind::Continue).await?,
+        };
+        let mut looked_for_holder = Instant::now();
+        loop {
+            if let Some(ended) = self.look(&mut state, awaited, &mut is_taken, tell).await? {
+                return Ok(Followed::Ended(ended));
+            }
+            if looked_for_holder.elapsed() >= LOOK_FOR_HOLDER {
+                looked_for_holder = Instant::now();
+                if !self.somebody_runs_it().await? {
+                    return Ok(Followed::Abandoned);
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn say(&self, text: &str) -> Result<Awaited> {
+        let id = InputId::generate();
+        let input = Input { id, text: text.to_owned(), images: vec![], mode: JoinMode::Join };
+        put(&*self.journal, self.id, InboxRecord::Input(input).encode()).await?;
+        Ok(Awaited::Input(id))
+    }
+
+    async fn order(&self, kind: OrderKind) -> Result<Awaited> {
+        let id = OrderId::generate();
+        put(&*self.journal, self.id, InboxRecord::Order(Order { id, kind }).encode()).await?;
+        Ok(Awaited::Order(id))
+    }
+
+    /// Reads on and tells what happened; says how the turn ended, if it has.
+    async fn look(
+        &self,
+        state: &mut State,
+        awaited: Awaited,
+        is_taken: &mut bool,
+        tell: &UnboundedSender<Watched>,
+    ) -> Result<Option<Option<TurnEnded>>> {
+        let stream = StreamName::session(self.id);
+        for record in self.journal.read(&stream, state.head + 1, Page::default()).await? {
+            let event = event_of(state, &self.key, &record);
+            let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
+            state.apply(&record).map_err(unreadable)?;
+            if let Some(event) = event {
+                let _ = tell.send(Watched::Event(event));
+            }
+            match SessionRecord::decode(&record) {
+                Ok(SessionRecord::InputTaken(input)) => *is_taken |= awaited == Awaited::Input(input.id),
+                Ok(SessionRecord::OrderTaken(taken)) if awaited == Awaited::Order(taken.order.id) => {
+                    *is_taken = true;
+                    if state.turn.is_none() && state.waiting.is_empty() && state.again.is_none() {
+                        return Ok(Some(None));
+                    }
+                }
+                Ok(SessionRecord::TurnEnded(ended)) => {
+                    let later = state.waiting.iter().any(|input| awaited == Awaited::Input(input.id));
+                    if *is_taken && !later {
+                        return Ok(Some(Some(ended)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether somebody has the session, or would take it.
+    async fn somebody_runs_it(&self) -> Result<bool> {
+        for stream in [StreamName::session(self.id), StreamName::host()] {
+            if self.journal.holder(&stream).await?.is_some_and(|holder| !holder.is_gone()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

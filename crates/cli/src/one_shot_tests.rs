@@ -1,0 +1,26 @@
+use super::*;
+
+#[test]
+fn each_way_in_which_a_turn_ends_has_its_exit_code() {
+    let failed = |code| code_of(Outcome::Failed, Some(code));
+
+    assert_eq!(code_of(Outcome::Completed, None), 0);
+    assert_eq!([failed("script"), failed("bad_key"), code_of(Outcome::Failed, None)], [1, 1, 1]);
+    assert_eq!([failed("throttled"), failed("quota")], [3, 3]);
+    assert_eq!([failed("offline"), failed("unreachable")], [4, 4]);
+    assert_eq!([failed("context_too_long"), code_of(Outcome::Limit, None)], [5, 6]);
+    assert_eq!(code_of(Outcome::Cancelled, None), 1, "somebody else cancelled it");
+}
+
+#[test]
+fn where_there_is_nothing_to_retry_the_reason_is_said() {
+    assert_eq!(
+        nothing_to(&Wish::Retry, Some(Outcome::Completed)),
+        "nothing to retry: the last turn completed"
+    );
+    assert_eq!(
+        nothing_to(&Wish::Retry, Some(Outcome::Cancelled)),
+        "nothing to retry: the last turn was cancelled"
+    );
+    assert_eq!(nothing_to(&Wish::Retry, None), "nothing to retry: there was no turn yet");
+}

@@ -1,0 +1,72 @@
+//! What is printed while a turn runs. A thread of its own writes it, in its order, so that a reader who is slow holds up nobody.
+
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+/// Prints, without ever waiting for whoever reads.
+pub(crate) struct Printer {
+    pieces: Sender<Piece>,
+    thread: JoinHandle<()>,
+}
+
+enum Piece {
+    /// For standard output.
+    Out(String),
+    /// For standard error.
+    Aside(String),
+    /// Tells when everything before it is written.
+    Mark(oneshot::Sender<()>),
+}
+
+impl Printer {
+    pub(crate) fn new() -> Self {
+        let (pieces, coming) = channel();
+        Self { pieces, thread: std::thread::spawn(move || print(&coming)) }
+    }
+
+    /// Prints to standard output, exactly this.
+    pub(crate) fn out(&self, text: impl Into<String>) {
+        let _ = self.pieces.send(Piece::Out(text.into()));
+    }
+
+    /// Prints to standard error, exactly this.
+    pub(crate) fn aside(&self, text: impl Into<String>) {
+        let _ = self.pieces.send(Piece::Aside(text.into()));
+    }
+
+    /// Waits until everything so far is written.
+    pub(crate) async fn written(&self) {
+        let (mark, reached) = oneshot::channel();
+        if self.pieces.send(Piece::Mark(mark)).is_ok() {
+            let _ = reached.await;
+        }
+    }
+
+    /// Waits until everything is written.
+    pub(crate) fn finish(self) {
+        drop(self.pieces);
+        let _ = self.thread.join();
+    }
+}
+
+/// A reader that has gone is no reason to stop a turn: nothing more is written for it.
+fn print(pieces: &Receiver<Piece>) {
+    let (mut out_is_read, mut asides_are_read) = (true, true);
+    for piece in pieces {
+        match piece {
+            Piece::Out(text) if out_is_read => out_is_read = write(std::io::stdout().lock(), &text),
+            Piece::Aside(text) if asides_are_read => {
+                asides_are_read = write(std::io::stderr().lock(), &text);
+            }
+            Piece::Out(_) | Piece::Aside(_) => {}
+            Piece::Mark(mark) => drop(mark.send(())),
+        }
+    }
+}
+
+fn write(mut to: impl Write, text: &str) -> bool {
+    to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_ok()
+}

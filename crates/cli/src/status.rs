@@ -1,0 +1,143 @@
+//! `longhaul status` and `/status`: what a session is right now.
+
+use longhaul_agent::{State, load};
+use longhaul_journal::{Error, Holder, Journal, resolve};
+use longhaul_protocol::{Outcome, SessionId, StreamName};
+use serde_json::{Value, json};
+
+use crate::arguments::{Choice, Place, SessionOptions};
+use crate::inbox::refuse_trashed;
+use crate::output::{count, grouped, in_words, json, line, shortened};
+use crate::{config, exit, words};
+
+/// A session, and what is known about it.
+pub(crate) struct Status {
+    pub(crate) key: String,
+    pub(crate) id: Option<SessionId>,
+    pub(crate) state: State,
+    /// The model that answers next.
+    pub(crate) model: String,
+    /// How many tokens its context may have, and who says so.
+    pub(crate) window: Option<(u64, String)>,
+    /// What was accepted and not taken yet.
+    pub(crate) waiting: u64,
+    /// The other process that runs it.
+    pub(crate) holder: Option<Holder>,
+}
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
+    let SessionOptions { session: key, json: as_json } = options;
+    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let entry = resolve(&journal, &key).await?;
+    refuse_trashed(&journal, &key).await?;
+    let state = load(&journal, &key, entry.id).await?;
+    let holder = holder(&journal, entry.id).await?;
+    journal.close().await;
+    let configured = config::load(place, choice)?.settings.model;
+    let model = state.model.clone().unwrap_or(configured.name);
+    let window = configured.context_window.map(|tokens| (tokens, "from the config".to_owned()));
+    let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
+    let status = Status { key, id: Some(entry.id), state, model, window, waiting, holder };
+    if as_json {
+        json(&status.as_json())?;
+    } else {
+        status.lines().into_iter().try_for_each(line)?;
+    }
+    Ok(exit::DONE)
+}
+
+/// The other process that runs a session.
+pub(crate) async fn holder(journal: &dyn Journal, id: SessionId) -> anyhow::Result<Option<Holder>> {
+    let holder = journal.holder(&StreamName::session(id)).await?;
+    Ok(holder.filter(|holder| *holder != Holder::this_process() && !holder.is_gone()))
+}
+
+impl Status {
+    /// For people: one thing a line.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let state = &self.state;
+        let named = |name: &str, value: String| format!("{name:<13} {value}");
+        let id = self.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
+        let mut lines = vec![
+            named("session", shortened(&self.key, 200)),
+            named("id", id),
+            named("model", if self.model.is_empty() { "none yet".to_owned() } else { self.model.clone() }),
+            named("turn", self.turn()),
+            named("turns", count(state.turns, "turn")),
+            named("context", self.context()),
+            named("last outcome", state.last_outcome.map_or("none yet", in_words).to_owned()),
+        ];
+        if let Some(text) = &state.interrupted {
+            let text = shortened(text, 60);
+            lines.push(named("interrupted", format!("{text:?}; /continue goes on from there")));
+        }
+        if self.waiting > 0 {
+            lines.push(named("waiting", count(self.waiting, "input")));
+        }
+        if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
+            lines.push(named("work folder", shortened(folder, 300)));
+        }
+        if let Some(holder) = &self.holder {
+            lines.push(named("run by", holder.to_string()));
+        }
+        let limits = state.rate_limits.iter();
+        lines.extend(limits.map(|(name, value)| {
+            named("rate limit", format!("{}: {}", shortened(name, 60), shortened(value, 60)))
+        }));
+        lines
+    }
+
+    fn turn(&self) -> String {
+        match &self.state.turn {
+            None => "none is open".to_owned(),
+            Some(turn) => format!(
+                "turn {} is open, in step {}: {}",
+                turn.number,
+                turn.steps.max(1),
+                words::under_way(turn).replace("was on its way", "is on its way").replace("had", "has")
+            ),
+        }
+    }
+
+    fn context(&self) -> String {
+        let (tokens, reported) = self.state.occupancy(&self.model);
+        let source = match reported {
+            Some(reported) => {
+                format!("{} as the provider counted, the rest estimated", grouped(reported.tokens))
+            }
+            None => "estimated".to_owned(),
+        };
+        let of = self.window.as_ref().map(|(window, by)| format!(" of {} ({by})", grouped(*window)));
+        format!("{} tokens{}: {source}", grouped(tokens), of.unwrap_or_default())
+    }
+
+    /// For programs.
+    fn as_json(&self) -> Value {
+        let state = &self.state;
+        let (tokens, reported) = state.occupancy(&self.model);
+        let turn = state.turn.as_ref().map(|turn| json!({"number": turn.number, "steps": turn.steps}));
+        json!({
+            "session": self.key,
+            "id": self.id,
+            "model": Some(&self.model).filter(|model| !model.is_empty()),
+            "turn": turn,
+            "turns": state.turns,
+            "context": {
+                "tokens": tokens,
+                "source": if reported.is_some() { "provider" } else { "estimate" },
+                "reported": reported.map(|reported| reported.tokens),
+                "window": self.window.as_ref().map(|(tokens, _)| tokens),
+            },
+            "last_outcome": state.last_outcome.map(code),
+            "interrupted": state.interrupted,
+            "waiting": self.waiting,
+            "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
+            "run_by": self.holder.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
+            "rate_limits": state.rate_limits,
+        })
+    }
+}
+
+fn code(outcome: Outcome) -> Value {
+    json!(outcome)
+}

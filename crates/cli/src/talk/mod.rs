@@ -1,0 +1,262 @@
+//! `longhaul` without a command: a conversation in the terminal, line by line.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `lines` | where lines come from: an editor, a plain terminal, a pipe |
+//! | `turn` | a turn of the conversation, and what may be typed while it runs |
+//! | `answers` | what slash commands show and do |
+//! | `place`, `terminal` | the session of a folder; the terminal as it was before |
+
+mod answers;
+mod lines;
+mod place;
+mod terminal;
+mod turn;
+
+use std::io::IsTerminal;
+
+use lines::{Lines, Typed};
+use longhaul_agent::{Patience, Runtime, Session, Watcher};
+use longhaul_journal::put;
+use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
+use terminal::Terminal;
+
+use crate::arguments::{Choice, Place, TalkOptions};
+use crate::commands::{Action, Entry, read};
+use crate::inbox::refuse_trashed;
+use crate::output::count;
+use crate::signals::{Ends, INTERRUPT};
+use crate::teller::{Form, Teller};
+use crate::underway::Wish;
+use crate::{config, exit, status, words};
+
+/// A conversation.
+struct Talk {
+    runtime: Runtime,
+    session: Session,
+    /// Sees what happens for as long as the conversation lasts; lent to the turn that runs.
+    watcher: Option<Watcher>,
+    lines: Lines,
+    teller: Teller,
+    ends: Ends,
+    terminal: Terminal,
+    /// What the last turn that did not complete would make a script end with.
+    code: u8,
+}
+
+/// What comes after something that was entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The next line.
+    Line,
+    Leave,
+    /// A signal came that suspends.
+    Suspend(u8),
+}
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -> anyhow::Result<u8> {
+    let terminal = Terminal::remember();
+    let mut ends = Ends::new()?;
+    // Where nobody types, nobody can end a wait either.
+    let patience = if std::io::stdin().is_terminal() { Patience::Attended } else { Patience::OneShot };
+    let config = config::with_model(place, choice, patience).await?;
+    let base = place::key_of(&config.work_dir);
+    let home = config.home.clone();
+    let runtime = tokio::select! {
+        opened = Runtime::open(config) => opened?,
+        number = ends.next() => return Ok(exit::SIGNAL + number),
+    };
+    let key = if options.new { place::free_key(&*runtime.journal(), base).await? } else { base };
+    refuse_trashed(&*runtime.journal(), &key).await?;
+    let session = runtime.session(&key).await?;
+    let mut talk = Talk {
+        watcher: Some(session.watch()),
+        runtime,
+        session,
+        lines: Lines::new(&home, options),
+        teller: Teller::new(Form::of_conversation()),
+        ends,
+        terminal,
+        code: exit::DONE,
+    };
+    let next = talk.converse(options).await;
+    talk.leave(next).await
+}
+
+impl Talk {
+    async fn converse(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+        let mut next = self.begin(options).await?;
+        while next == Next::Line {
+            next = match self.typed().await {
+                Ok(line) => self.entered(&line).await?,
+                Err(next) => next,
+            };
+        }
+        Ok(next)
+    }
+
+    /// The next line; or why there is none.
+    async fn typed(&mut self) -> Result<String, Next> {
+        self.teller.written().await;
+        tokio::select! {
+            biased;
+            number = self.ends.next() => Err(by_signal(number)),
+            typed = self.lines.next() => line_of(typed),
+        }
+    }
+
+    /// Says which session this is, and what of it is open.
+    async fn begin(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+        let state = self.session.state().await?;
+        let so_far = if state.turns == 0 {
+            "new".to_owned()
+        } else {
+            format!("{} so far", count(state.turns, "turn"))
+        };
+        let (model, _) = self.runtime.model().await;
+        self.teller.note(format!("session {} ({so_far}), with {model}", self.session.key()));
+        if self.lines.are_typed() {
+            self.teller.note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
+        }
+        if !self.session.is_unfinished().await? {
+            return Ok(Next::Line);
+        }
+        if options.resume {
+            return self.turn(Wish::Resume).await;
+        }
+        let open = match &state.turn {
+            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, words::under_way(turn)),
+            None => "An input waits for its answer".to_owned(),
+        };
+        if let Some(id) = self.session.id()
+            && let Some(holder) = status::holder(&*self.runtime.journal(), id).await?
+        {
+            self.teller.note(format!("a turn is run by {holder} just now; what you say joins it"));
+            return Ok(Next::Line);
+        }
+        if self.lines.are_typed() { self.ask_about(&open).await } else { self.join_or_leave(&open).await }
+    }
+
+    /// T12: whoever is at the terminal decides.
+    async fn ask_about(&mut self, open: &str) -> anyhow::Result<Next> {
+        loop {
+            self.teller.written().await;
+            let question = format!("{open}. Go on with it? [Y/n] ");
+            let answer = tokio::select! {
+                biased;
+                number = self.ends.next() => Err(by_signal(number)),
+                typed = self.lines.ask(&question) => line_of(typed),
+            };
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(next) => {
+                    self.teller.aside("");
+                    self.teller
+                        .note(format!("it stays open; to go on: longhaul resume {}", self.session.key()));
+                    return Ok(next);
+                }
+            };
+            match answer.trim().to_lowercase().as_str() {
+                "" | "y" | "yes" => return self.turn(Wish::Resume).await,
+                "n" | "no" => return self.discard().await,
+                _ => self.teller.note("y goes on with it, n ends it as cancelled, Ctrl-C leaves it open"),
+            }
+        }
+    }
+
+    /// Ends what is open. The order is there before anybody goes on with the turn, so nothing of it is done any more.
+    async fn discard(&mut self) -> anyhow::Result<Next> {
+        if let Some(id) = self.session.id() {
+            let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
+            put(&*self.runtime.journal(), id, InboxRecord::Order(order).encode()).await?;
+        }
+        let next = self.turn(Wish::Resume).await;
+        self.code = exit::DONE;
+        next
+    }
+
+    /// Where nobody can be asked, what is entered joins what is open.
+    async fn join_or_leave(&mut self, open: &str) -> anyhow::Result<Next> {
+        let key = self.session.key().to_owned();
+        match self.typed().await {
+            Ok(line) => {
+                self.teller.note(format!("{open}; what is entered joins it"));
+                self.entered(&line).await
+            }
+            Err(Next::Leave) => {
+                self.teller.note(format!("{open}; to go on: longhaul resume {key}"));
+                self.code = exit::BAD_USAGE;
+                Ok(Next::Leave)
+            }
+            Err(next) => Ok(next),
+        }
+    }
+
+    async fn entered(&mut self, line: &str) -> anyhow::Result<Next> {
+        match read(line) {
+            Entry::Nothing => Ok(Next::Line),
+            Entry::Say(text) => self.turn(Wish::Say(text)).await,
+            Entry::Mistake(words) => {
+                self.teller.note(words);
+                Ok(Next::Line)
+            }
+            Entry::Command(row, arguments) => match row.action {
+                Action::Retry => self.turn(Wish::Retry).await,
+                Action::Continue => self.turn(Wish::Continue).await,
+                Action::Exit => Ok(Next::Leave),
+                Action::Cancel => {
+                    let ended = self.session.cancel().await?;
+                    self.teller.note(if ended.is_some() {
+                        "the turn is cancelled"
+                    } else {
+                        "no turn is running"
+                    });
+                    Ok(Next::Line)
+                }
+                Action::Help | Action::Status | Action::Model => {
+                    self.answer(row.action, &arguments).await?;
+                    Ok(Next::Line)
+                }
+            },
+        }
+    }
+
+    /// The one end of every conversation.
+    async fn leave(mut self, next: anyhow::Result<Next>) -> anyhow::Result<u8> {
+        self.terminal.restore();
+        let is_unfinished = self.session.is_unfinished().await.unwrap_or(true);
+        tokio::select! {
+            ended = self.runtime.shutdown() => ended?,
+            // Whoever asks twice means it. What is on disk is on disk.
+            number = self.ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
+        }
+        let code = match next? {
+            Next::Line | Next::Leave => self.code,
+            Next::Suspend(number) => {
+                self.teller.aside("");
+                let key = self.session.key();
+                self.teller.note(match is_unfinished {
+                    true => format!("suspended; to go on: longhaul resume {key}"),
+                    false => format!("{key} is saved; longhaul in this folder goes on with it"),
+                });
+                exit::SIGNAL + number
+            }
+        };
+        tokio::task::block_in_place(|| self.teller.finish());
+        Ok(code)
+    }
+}
+
+/// At the prompt Ctrl-C leaves; the other signals suspend.
+fn by_signal(number: u8) -> Next {
+    if number == INTERRUPT { Next::Leave } else { Next::Suspend(number) }
+}
+
+fn line_of(typed: Typed) -> Result<String, Next> {
+    match typed {
+        Typed::Line(line) => Ok(line),
+        Typed::End | Typed::Interrupt => Err(Next::Leave),
+        // As if the signal had come that comes with it.
+        Typed::Lost => Err(Next::Suspend(1)),
+    }
+}

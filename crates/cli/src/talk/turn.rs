@@ -1,0 +1,218 @@
+//! A turn of a conversation, and what may be typed while it runs.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use longhaul_agent::Watched;
+use longhaul_journal::put;
+use longhaul_protocol::{
+    EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Outcome, TurnEnded,
+};
+use tokio::time::Instant;
+
+use super::lines::Typed;
+use super::{Next, Talk};
+use crate::commands::{Action, Entry, Row, When, read};
+use crate::one_shot::{code_of, nothing_to};
+use crate::signals::INTERRUPT;
+use crate::underway::{Became, Underway, Wish};
+use crate::{exit, words};
+
+/// From here on a wait is counted down, and the ways out of it are shown.
+const LONG_WAIT_MS: u64 = 60_000;
+
+/// What was asked for while a turn ran.
+#[derive(Default)]
+struct Meanwhile {
+    /// Something was said that joins it, or comes after it.
+    said_more: bool,
+    /// Somebody wants to leave when it has ended.
+    leaves: bool,
+    interrupts: u32,
+    countdown: Option<Countdown>,
+}
+
+/// A long wait before a retry.
+struct Countdown {
+    class: String,
+    until: Instant,
+    next: Instant,
+}
+
+impl Talk {
+    /// Sees a turn through, and what was said while it ran.
+    pub(super) async fn turn(&mut self, wish: Wish) -> anyhow::Result<Next> {
+        let mut wish = wish;
+        let mut is_first = true;
+        loop {
+            let mut meanwhile = Meanwhile::default();
+            let became = match self.attend(&wish, &mut meanwhile).await? {
+                Ok(became) => became,
+                Err(next) => return Ok(next),
+            };
+            match became {
+                Became::Ended(ended) => self.say_how_it_ended(&ended).await?,
+                Became::Nothing | Became::Abandoned if is_first => {
+                    let last = self.session.state().await?.last_outcome;
+                    self.teller.note(nothing_to(&wish, last));
+                }
+                Became::Nothing | Became::Abandoned => {}
+            }
+            match meanwhile {
+                Meanwhile { leaves: true, .. } => return Ok(Next::Leave),
+                Meanwhile { said_more: true, .. } => (wish, is_first) = (Wish::Resume, false),
+                _ => return Ok(Next::Line),
+            }
+        }
+    }
+
+    /// Shows what happens until the turn is over, and heeds what is typed; or says why this is left before.
+    async fn attend(
+        &mut self,
+        wish: &Wish,
+        meanwhile: &mut Meanwhile,
+    ) -> anyhow::Result<Result<Became, Next>> {
+        let watcher = self.watcher.take().unwrap_or_else(|| self.session.watch());
+        let mut underway = Underway::here(&self.session, self.runtime.journal(), wish.clone(), watcher);
+        loop {
+            let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
+            tokio::select! {
+                biased;
+                number = self.ends.next() => match number {
+                    INTERRUPT if meanwhile.interrupts > 0 => {
+                        self.terminal.restore();
+                        std::process::exit(i32::from(exit::SIGNAL + INTERRUPT));
+                    }
+                    INTERRUPT => {
+                        meanwhile.interrupts += 1;
+                        underway.cancel();
+                    }
+                    number => return Ok(Err(Next::Suspend(number))),
+                },
+                watched = underway.next() => match watched {
+                    Some(watched) => self.show(&watched, meanwhile),
+                    None => break,
+                },
+                typed = self.lines.during_turn(), if !meanwhile.leaves => match typed {
+                    Typed::Line(line) => self.heed(&line, &mut underway, meanwhile).await?,
+                    // It leaves when the turn has ended by itself.
+                    Typed::End => meanwhile.leaves = true,
+                    Typed::Interrupt => underway.cancel(),
+                    Typed::Lost => return Ok(Err(Next::Suspend(1))),
+                },
+                () = at(tick), if tick.is_some() => self.count_down(meanwhile),
+            }
+        }
+        self.end_countdown(meanwhile);
+        let (watcher, became) = underway.over().await?;
+        self.watcher = watcher;
+        Ok(Ok(match became {
+            Ok(became) => became,
+            Err(error) => {
+                self.teller.note(error);
+                self.code = exit::FAILED;
+                return Ok(Err(if meanwhile.leaves { Next::Leave } else { Next::Line }));
+            }
+        }))
+    }
+
+    fn show(&mut self, watched: &Watched, meanwhile: &mut Meanwhile) {
+        self.end_countdown(meanwhile);
+        self.teller.watched(watched);
+        let Watched::Event(event) = watched else { return };
+        if let EventKind::RetryWait { class, delay_ms, .. } = &event.kind
+            && *delay_ms > LONG_WAIT_MS
+            && self.lines.are_typed()
+            && std::io::stderr().is_terminal()
+        {
+            let now = Instant::now();
+            let until = now + Duration::from_millis(*delay_ms);
+            meanwhile.countdown = Some(Countdown { class: class.replace('_', " "), until, next: now });
+        }
+    }
+
+    /// M5: nothing waits for long without a word, and there are ways out.
+    fn count_down(&mut self, meanwhile: &mut Meanwhile) {
+        let Some(countdown) = &mut meanwhile.countdown else { return };
+        let now = Instant::now();
+        let left = countdown.until.saturating_duration_since(now);
+        let left = words::duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let line = format!(
+            "\r{}: the next try is in {left}; /retry tries now, /model NAME asks another, Ctrl-C stops\x1b[K",
+            countdown.class
+        );
+        countdown.next = now + Duration::from_secs(1);
+        self.teller.raw_aside(&line);
+    }
+
+    fn end_countdown(&mut self, meanwhile: &mut Meanwhile) {
+        if meanwhile.countdown.take().is_some() {
+            self.teller.raw_aside("\r\x1b[K");
+        }
+    }
+
+    /// Something was typed while the turn runs.
+    async fn heed(
+        &mut self,
+        line: &str,
+        underway: &mut Underway,
+        meanwhile: &mut Meanwhile,
+    ) -> anyhow::Result<()> {
+        match read(line) {
+            Entry::Nothing => {}
+            Entry::Mistake(words) => self.teller.note(words),
+            Entry::Say(text) => {
+                let input = Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join };
+                match self.session.put(input, None).await {
+                    Ok(_) => meanwhile.said_more = true,
+                    Err(error) => self.teller.note(error),
+                }
+            }
+            Entry::Command(Row { name, when: When::BetweenTurns, .. }, _) => {
+                self.teller.note(format!("{name} is for between turns; Ctrl-C ends this one"));
+            }
+            Entry::Command(row, arguments) => match row.action {
+                Action::Cancel => underway.cancel(),
+                Action::Exit => {
+                    meanwhile.leaves = true;
+                    underway.cancel();
+                }
+                Action::Retry => self.hurry().await?,
+                action => self.answer(action, &arguments).await?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Ends a wait before a retry, whoever runs the turn.
+    async fn hurry(&mut self) -> anyhow::Result<()> {
+        if let Some(id) = self.session.id() {
+            let order = Order { id: OrderId::generate(), kind: OrderKind::Retry };
+            put(&*self.runtime.journal(), id, InboxRecord::Order(order).encode()).await?;
+        }
+        Ok(())
+    }
+
+    async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
+        let Some(what) = words::end_of_turn(ended.outcome, ended.error.as_deref()) else { return Ok(()) };
+        let mut ways = Vec::new();
+        if ended.outcome != Outcome::Cancelled {
+            self.code = code_of(ended.outcome, ended.code.as_deref());
+            ways.push("/retry runs it again");
+        }
+        if self.session.state().await?.interrupted.is_some() {
+            ways.push("/continue goes on from what there was");
+        }
+        self.teller.note(what);
+        if !ways.is_empty() {
+            self.teller.note(ways.join(", "));
+        }
+        Ok(())
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    if let Some(time) = time {
+        tokio::time::sleep_until(time).await;
+    }
+}

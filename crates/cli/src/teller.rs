@@ -1,0 +1,175 @@
+//! Shows what happens in a session: to people as words, to programs as lines of JSON.
+
+use std::io::IsTerminal;
+
+use longhaul_agent::Watched;
+use longhaul_protocol::EventKind;
+
+use crate::printer::Printer;
+use crate::words::{self, lines_made_safe};
+
+/// How answers are shown. Everything else goes to standard error in all forms but one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Every event as one line of JSON, and nothing else.
+    Json,
+    /// Only the answer that a turn ended with: what reads it gets no text twice, whatever broke off on the way.
+    Final,
+    /// Everything that the agent said, once it can no longer be taken back.
+    Messages,
+    /// The words as they come, for somebody who watches.
+    Stream,
+}
+
+impl Form {
+    /// For one turn, whose answer is wanted.
+    pub(crate) fn of_answer(as_json: bool) -> Self {
+        match as_json {
+            true => Self::Json,
+            false if std::io::stdout().is_terminal() => Self::Stream,
+            false => Self::Final,
+        }
+    }
+
+    /// For a conversation.
+    pub(crate) fn of_conversation() -> Self {
+        if std::io::stdout().is_terminal() { Self::Stream } else { Self::Messages }
+    }
+}
+
+/// Shows what happens.
+pub(crate) struct Teller {
+    form: Form,
+    printer: Printer,
+    /// What came of the answer that is on its way.
+    text: String,
+    /// Words stand on the line that was begun last.
+    line_is_open: bool,
+    /// Words were shown that count no more; whether they are asked for again is not known yet.
+    broke_off: bool,
+}
+
+impl Teller {
+    pub(crate) fn new(form: Form) -> Self {
+        let printer = Printer::new();
+        Self { form, printer, text: String::new(), line_is_open: false, broke_off: false }
+    }
+
+    /// Shows what a watcher saw.
+    pub(crate) fn watched(&mut self, watched: &Watched) {
+        match watched {
+            Watched::Event(event) if self.form == Form::Json => self.json(event),
+            Watched::Event(event) => self.event(&event.kind),
+            Watched::Missed { events, from } if self.form == Form::Json => {
+                self.json(&serde_json::json!({"type": "missed", "events": events, "from": from}));
+            }
+            Watched::Missed { events, .. } => self.note(format!("{events} events were not shown")),
+        }
+    }
+
+    fn json(&self, value: &impl serde::Serialize) {
+        // Every value here has only text for keys, so it has a form.
+        if let Ok(line) = serde_json::to_string(value) {
+            self.printer.out(line + "\n");
+        }
+    }
+
+    fn event(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::TextDelta { text } | EventKind::Partial { text, .. } => self.words_came(text),
+            EventKind::Message { content, .. } => self.message(content),
+            EventKind::AttemptDiscarded { kept_blocks: 0, .. } => {
+                self.broke_off = !std::mem::take(&mut self.text).is_empty();
+            }
+            EventKind::AttemptDiscarded { .. } => {
+                let said = std::mem::take(&mut self.text);
+                self.message(&said);
+            }
+            EventKind::TurnEnded { text, .. } => self.turn_ended(text),
+            kind => {
+                if let Some(aside) = words::aside(kind) {
+                    self.tell_break();
+                    self.aside(&aside);
+                }
+            }
+        }
+    }
+
+    /// Words of an answer that is on its way.
+    fn words_came(&mut self, text: &str) {
+        self.tell_break();
+        self.text.push_str(text);
+        if self.form == Form::Stream && !text.is_empty() {
+            self.line_is_open = !text.ends_with('\n');
+            self.printer.out(lines_made_safe(text));
+        }
+    }
+
+    /// What the agent said counts.
+    fn message(&mut self, content: &str) {
+        let was_shown = !std::mem::take(&mut self.text).is_empty();
+        match self.form {
+            Form::Messages => self.line_out(content),
+            Form::Stream if !was_shown => self.line_out(&lines_made_safe(content)),
+            Form::Stream => self.close_line(),
+            Form::Final | Form::Json => {}
+        }
+    }
+
+    fn turn_ended(&mut self, text: &str) {
+        self.text.clear();
+        self.broke_off = false;
+        self.close_line();
+        if self.form == Form::Final {
+            self.line_out(text);
+        }
+    }
+
+    /// Says that what was shown so far is asked for again, when it is.
+    fn tell_break(&mut self) {
+        if std::mem::take(&mut self.broke_off) && self.form == Form::Stream {
+            self.aside("[the answer broke off; it is asked again]");
+        }
+    }
+
+    fn line_out(&self, text: &str) {
+        if !text.is_empty() {
+            self.printer.out(if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") });
+        }
+    }
+
+    /// Ends a line that was begun.
+    pub(crate) fn close_line(&mut self) {
+        if std::mem::take(&mut self.line_is_open) {
+            self.printer.out("\n");
+        }
+    }
+
+    /// A line beside the answer.
+    pub(crate) fn aside(&mut self, text: &str) {
+        self.close_line();
+        self.printer.aside(format!("{text}\n"));
+    }
+
+    /// A line from the program itself.
+    pub(crate) fn note(&mut self, text: impl std::fmt::Display) {
+        self.aside(&format!("longhaul: {text}"));
+    }
+
+    /// Something beside the answer that is no whole line.
+    pub(crate) fn raw_aside(&mut self, text: &str) {
+        self.close_line();
+        self.printer.aside(text);
+    }
+
+    /// Waits until everything so far is written.
+    pub(crate) async fn written(&self) {
+        self.printer.written().await;
+    }
+
+    /// Waits until everything is written.
+    pub(crate) fn finish(mut self) {
+        self.close_line();
+        self.printer.finish();
+    }
+}

@@ -1,0 +1,186 @@
+//! A turn that is under way, in this process or in another one: the same events, the same outcome, the same ways to end it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_agent::{Cancelled, Error, Session, Watched, Watcher, cancel_turn};
+use longhaul_journal::Journal;
+use longhaul_protocol::{SessionId, TurnEnded};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use crate::elsewhere::{Elsewhere, Followed};
+
+/// How soon a cancellation is tried again that came before what it should cancel.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long another process may take to end a turn: a command is given two seconds before it is forced.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is wanted of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// That these words are answered.
+    Say(String),
+    /// That what is open comes to its end.
+    Resume,
+    /// That the turn that failed is run again, or that a wait ends.
+    Retry,
+    /// That the answer goes on where it was interrupted.
+    Continue,
+}
+
+/// What became of a wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Became {
+    /// The turn ended.
+    Ended(TurnEnded),
+    /// There was nothing to do.
+    Nothing,
+    /// Nobody runs the session any more; what was accepted stays accepted.
+    Abandoned,
+}
+
+/// A turn under way.
+pub(crate) struct Underway {
+    watched: UnboundedReceiver<Watched>,
+    work: JoinHandle<(Option<Watcher>, Result<Became, Error>)>,
+    cancelling: Option<JoinHandle<()>>,
+    place: Where,
+}
+
+/// Where it can be ended.
+#[derive(Clone)]
+enum Where {
+    Here(Session),
+    Elsewhere(Arc<dyn Journal>, SessionId),
+}
+
+impl Underway {
+    /// In this process; if another one has the session, there. The watcher is of the session, and is given back: what it sees
+    /// between two turns is shown with the next.
+    pub(crate) fn here(
+        session: &Session,
+        journal: Arc<dyn Journal>,
+        wish: Wish,
+        mut watcher: Watcher,
+    ) -> Self {
+        let (tell, watched) = unbounded_channel();
+        let at = session.clone();
+        let work = tokio::spawn(async move {
+            let became = see_through(&at, journal, wish, &tell, &mut watcher).await;
+            (Some(watcher), became)
+        });
+        Self { watched, work, cancelling: None, place: Where::Here(session.clone()) }
+    }
+
+    /// In the process that has the session.
+    pub(crate) fn elsewhere(elsewhere: Elsewhere, wish: Wish) -> Self {
+        let (tell, watched) = unbounded_channel();
+        let place = Where::Elsewhere(elsewhere.journal.clone(), elsewhere.id);
+        let work = tokio::spawn(async move {
+            let followed = elsewhere.see_through(&wish, &tell).await;
+            let became = followed.map(|followed| match followed {
+                Followed::Ended(ended) => ended.map_or(Became::Nothing, Became::Ended),
+                Followed::Abandoned => Became::Abandoned,
+            });
+            (None, became)
+        });
+        Self { watched, work, cancelling: None, place }
+    }
+
+    /// What happens next in it; nothing, when it is over. Giving up on this loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<Watched> {
+        self.watched.recv().await
+    }
+
+    /// What became of it, once nothing more happens; and the watcher, if it had one.
+    pub(crate) async fn over(mut self) -> anyhow::Result<(Option<Watcher>, Result<Became, Error>)> {
+        Ok((&mut self.work).await?)
+    }
+
+    /// Ends the turn. It is over when nothing more happens.
+    pub(crate) fn cancel(&mut self) {
+        if self.cancelling.is_none() {
+            self.cancelling = Some(tokio::spawn(cancel(self.place.clone())));
+        }
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.work.abort();
+        if let Some(cancelling) = &self.cancelling {
+            cancelling.abort();
+        }
+    }
+}
+
+/// An order that comes before the input that it is about ends nothing, so it is given again until it did.
+async fn cancel(place: Where) {
+    loop {
+        let is_done = match &place {
+            Where::Here(session) => !matches!(session.cancel().await, Ok(None)),
+            Where::Elsewhere(journal, id) => {
+                !matches!(cancel_turn(&**journal, *id, PATIENCE).await, Ok(Cancelled::NoTurn))
+            }
+        };
+        if is_done {
+            return;
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Sees a wish through wherever it is worked on, and takes it over when nobody else does.
+async fn see_through(
+    session: &Session,
+    journal: Arc<dyn Journal>,
+    mut wish: Wish,
+    tell: &UnboundedSender<Watched>,
+    watcher: &mut Watcher,
+) -> Result<Became, Error> {
+    loop {
+        match try_here(session, &wish, tell, watcher).await {
+            Err(Error::RunsElsewhere { .. }) => {}
+            // It is accepted, and goes on where the session is by now.
+            Err(Error::AcceptedElsewhere { .. } | Error::TakenOver { .. }) => wish = Wish::Resume,
+            done => return done.map(|ended| ended.map_or(Became::Nothing, Became::Ended)),
+        }
+        // Whoever has it has named it.
+        let Some(id) = session.id() else { return Ok(Became::Nothing) };
+        let elsewhere = Elsewhere { journal: journal.clone(), key: session.key().to_owned(), id };
+        match elsewhere.see_through(&wish, tell).await? {
+            Followed::Ended(ended) => return Ok(ended.map_or(Became::Nothing, Became::Ended)),
+            Followed::Abandoned => wish = Wish::Resume,
+        }
+    }
+}
+
+/// Works on a wish here, and tells what happens meanwhile.
+async fn try_here(
+    session: &Session,
+    wish: &Wish,
+    tell: &UnboundedSender<Watched>,
+    watcher: &mut Watcher,
+) -> Result<Option<TurnEnded>, Error> {
+    let work = async {
+        match wish {
+            Wish::Say(text) => session.send(text.clone()).await.map(Some),
+            Wish::Resume => session.resume().await,
+            Wish::Retry => session.retry().await,
+            Wish::Continue => session.go_on().await,
+        }
+    };
+    let mut work = std::pin::pin!(work);
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(watched) = watcher.next() => drop(tell.send(watched)),
+            outcome = &mut work => break outcome,
+        }
+    };
+    while let Some(watched) = watcher.try_next() {
+        let _ = tell.send(watched);
+    }
+    outcome
+}

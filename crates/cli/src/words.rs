@@ -1,0 +1,107 @@
+//! What happens in a turn, in words for people: the same ones wherever it is shown.
+
+use longhaul_agent::Turn;
+use longhaul_protocol::{EventKind, Outcome};
+
+use crate::output::{in_words, shortened};
+
+/// What people want to know while a turn runs, besides its answer; one line.
+pub(crate) fn aside(kind: &EventKind) -> Option<String> {
+    Some(match kind {
+        EventKind::ToolStarted { name, arguments, .. } => format!("· {name} {}", shortened(arguments, 90)),
+        EventKind::ToolFinished { name, is_error: true, content, .. } => {
+            format!("✗ {name}: {}", shortened(content, 200))
+        }
+        EventKind::ToolFinished { name, content, .. } if name == "exec" => format!("✗ {}", ended(content)?),
+        EventKind::Warning { code, text } if code == "resumed" => shortened(text, 200),
+        EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, 400)),
+        EventKind::RetryWait { .. } => wait(kind)?,
+        EventKind::ModelChanged { .. } => model_change(kind)?,
+        EventKind::Question { text, .. } => format!("question: {}", shortened(text, 400)),
+        EventKind::TaskStarted { task_id, description } => {
+            format!("· {task_id} goes on in the background: {}", shortened(description, 90))
+        }
+        EventKind::CompactStart { reason } => {
+            format!("the context is made smaller: {}", shortened(reason, 90))
+        }
+        EventKind::CompactFailed { reason } => {
+            format!("the context could not be made smaller: {}", shortened(reason, 200))
+        }
+        _ => return None,
+    })
+}
+
+/// A wait before a retry: `throttled: waiting 3 s, retry 1 of 4: …`.
+pub(crate) fn wait(kind: &EventKind) -> Option<String> {
+    let EventKind::RetryWait { class, attempt, of, delay_ms, reason } = kind else { return None };
+    let of = if *of > 0 { format!(" of {of}") } else { String::new() };
+    let (delay, reason) = (duration(*delay_ms), shortened(reason, 300));
+    Some(format!("{}: waiting {delay}, retry {attempt}{of}: {reason}", class.replace('_', " ")))
+}
+
+/// That another model answers from here on.
+pub(crate) fn model_change(kind: &EventKind) -> Option<String> {
+    let EventKind::ModelChanged { from, to, reason } = kind else { return None };
+    Some(format!(
+        "model: {} instead of {}: {}",
+        shortened(to, 100),
+        shortened(from, 100),
+        shortened(reason, 200)
+    ))
+}
+
+/// How a command ended, if not as it should.
+pub(crate) fn ended(content: &str) -> Option<String> {
+    let result: serde_json::Value = serde_json::from_str(content).ok()?;
+    let status = result["status"].as_str().filter(|status| *status != "completed")?;
+    let code = result["exit_code"].as_i64().map(|code| format!(", exit code {code}")).unwrap_or_default();
+    Some(format!("exec {status}{code}"))
+}
+
+/// A time for people: `0.2 s`, `3 s`, `2 min 5 s`, `1 h 20 min`.
+pub(crate) fn duration(milliseconds: u64) -> String {
+    let seconds = milliseconds.div_ceil(1_000);
+    match (milliseconds, seconds) {
+        (0..950, _) => format!("0.{} s", milliseconds.div_ceil(100)),
+        (_, 0..=90) => format!("{seconds} s"),
+        (_, 91..=5_400) => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+/// What was under way in a turn that is open.
+pub(crate) fn under_way(turn: &Turn) -> String {
+    let open: Vec<&str> =
+        turn.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
+    match (&turn.attempt, &open[..]) {
+        (Some(_), _) => "an answer was on its way".to_owned(),
+        (None, []) => "it was between two records".to_owned(),
+        (None, open) => format!("{} had started", open.join(", ")),
+    }
+}
+
+/// How a turn ended that did not complete, with what was wrong.
+pub(crate) fn end_of_turn(outcome: Outcome, error: Option<&str>) -> Option<String> {
+    let error = error.map(|error| format!(": {}", lines_made_safe(error))).unwrap_or_default();
+    match outcome {
+        Outcome::Completed => None,
+        Outcome::Cancelled => Some("the turn is cancelled".to_owned()),
+        Outcome::Failed => Some(format!("the turn failed{error}")),
+        Outcome::Limit => Some(format!("{}{error}", in_words(outcome))),
+    }
+}
+
+/// Text from anywhere, safe to show in a terminal with its lines.
+pub(crate) fn lines_made_safe(text: &str) -> String {
+    let kept = text.chars().filter(|character| *character != '\r');
+    let visible = |character: char| match character {
+        '\n' | '\t' => character,
+        character if character.is_control() => '\u{fffd}',
+        character => character,
+    };
+    kept.map(visible).collect()
+}
+
+#[cfg(test)]
+#[path = "words_tests.rs"]
+mod tests;

@@ -1,0 +1,34 @@
+use super::*;
+
+/// M6
+#[test]
+fn a_wait_is_told_with_its_class_its_number_and_its_reason() {
+    let waiting = |of, delay_ms| EventKind::RetryWait {
+        class: "throttled".to_owned(),
+        attempt: 1,
+        of,
+        delay_ms,
+        reason: "too many requests".to_owned(),
+    };
+
+    assert_eq!(
+        wait(&waiting(4, 2_700)).as_deref(),
+        Some("throttled: waiting 3 s, retry 1 of 4: too many requests")
+    );
+    assert_eq!(
+        wait(&waiting(0, 125_000)).as_deref(),
+        Some("throttled: waiting 2 min 5 s, retry 1: too many requests")
+    );
+}
+
+#[test]
+fn times_are_said_as_people_say_them() {
+    let said = [150, 1_000, 89_001, 600_000, 7_260_000].map(duration);
+
+    assert_eq!(said, ["0.2 s", "1 s", "90 s", "10 min 0 s", "2 h 1 min"]);
+}
+
+#[test]
+fn what_comes_from_elsewhere_can_not_steer_the_terminal() {
+    assert_eq!(lines_made_safe("a\u{1b}[2J\r\nb\tc\u{7}"), "a\u{fffd}[2J\nb\tc\u{fffd}");
+}
