@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use longhaul_agent::{Cancelled, cancel_turn, input_at};
+use longhaul_agent::{Cancelled, cancel_turn, input_at, redactor};
 use longhaul_journal::{Append, Error, Journal, SqliteJournal, check_size, name_session, put, resolve};
 use longhaul_protocol::{
     InboxRecord, Input, InputId, JoinMode, Outcome, SessionCreated, SessionId, SessionRecord, StreamName,
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::arguments::{CancelOptions, Choice, Mode, Place, SendOptions};
 use crate::output::{in_words, json, line, note, shortened};
-use crate::{BadUsage, exit};
+use crate::{BadUsage, config, exit};
 
 /// How long `cancel` waits for the end of the turn: a command is given two seconds before it is forced.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,8 +22,8 @@ pub(crate) async fn send(place: &Place, choice: &Choice, options: SendOptions) -
     let text = words(options.text)?;
     let work_dir = choice.work_dir()?;
     let id = InputId::generate();
-    let mut record =
-        InboxRecord::Input(Input { id, text, images: vec![], mode: options.mode.into() }).encode();
+    let input = InboxRecord::Input(Input { id, text, images: vec![], mode: options.mode.into() });
+    let mut record = redactor(&config::load(place, choice)?)?.record(input.encode());
     if let Some(key) = &options.idempotency {
         record = record.with_key(key);
     }
