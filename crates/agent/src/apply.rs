@@ -241,13 +241,7 @@ impl State {
         }
         if let Some(turn) = &mut self.turn {
             turn.tokens += usage.input.unwrap_or(0) + usage.output.unwrap_or(0);
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a cost is small and not negative"
-            )]
-            let nano = (usage.cost.unwrap_or(0.0) * 1e9) as u64;
-            turn.cost_nano += nano;
+            turn.cost_nano += usage.cost.map_or(0, nano);
         }
         if !usage.limits.is_empty() {
             self.rate_limits = usage.limits;
@@ -334,6 +328,16 @@ impl State {
                 Some(ToolStarted { call: call.id, name, arguments, effect, write: None, kept_in: None });
         }
     }
+}
+
+/// Dollars in billionths, so that sums of them are exact and states can be compared.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cost is small, and below 0 it is 0"
+)]
+pub(crate) fn nano(dollars: f64) -> u64 {
+    (dollars * 1e9) as u64
 }
 
 fn call_of(block: &Item) -> Option<CallState> {

@@ -115,9 +115,11 @@ impl Worker {
         let model = self.asking.model();
         let facts = {
             let mut asked = model.facts();
-            match self.attend(&mut asked, Heed::Nothing, None).await? {
+            match self.attend(&mut asked, Heed::Cancel, None).await? {
                 Attended::Done(facts) => facts,
-                _ => return Err(Stopped::Suspended),
+                // Nobody wants to know any more: the call that comes next notices that, too, before it is made.
+                Attended::Called | Attended::Due => Facts::default(),
+                Attended::Suspended => return Err(Stopped::Suspended),
             }
         };
         let window = facts.window.map(|window| window.tokens);

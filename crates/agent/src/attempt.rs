@@ -89,6 +89,10 @@ impl Worker {
         facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
         facts.extend(changed);
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
+        // The turn begins, to end with its limit.
+        if turn.is_some() && self.policy.limits.left_today_nano == Some(0) {
+            return self.commit(facts, vec![]).await;
+        }
         facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
         self.commit(facts, vec![]).await?;
         let call = self.call(attempt).await?;

@@ -14,18 +14,33 @@ pub struct Policy {
     pub system: Hash,
     /// The tools' schemas that a new turn would have.
     pub tools: Hash,
-    /// How many steps a turn may take.
-    pub steps: u64,
     /// The tools that only look, which may run side by side.
     pub reads: Vec<String>,
-    /// Tokens that a turn may use.
-    pub tokens: Option<u64>,
-    /// Money that a turn may cost, in billionths of a US dollar.
-    pub cost_nano: Option<u64>,
+    /// What a turn may use.
+    pub limits: Limits,
     /// Whether the time of this turn is over.
     pub is_out_of_time: bool,
     /// Why nothing more may be done in this turn: the journal refused to take what happened.
     pub must_end: Option<String>,
+}
+
+/// What a turn may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Steps.
+    pub steps: u64,
+    /// Tokens, sent and received.
+    pub tokens: Option<u64>,
+    /// Money, in billionths of a US dollar.
+    pub cost_nano: Option<u64>,
+    /// Money before the day's is used up, if there is a limit for the day.
+    pub left_today_nano: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { steps: u64::MAX, tokens: None, cost_nano: None, left_today_nano: None }
+    }
 }
 
 impl Policy {
@@ -152,8 +167,9 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if turn.steps > 0 && !turn.answered {
         return Action::CallModel { turn: None, step: None };
     }
-    if turn.steps >= policy.steps {
-        let error = format!("the turn reached its limit of {} steps; send anything to go on", policy.steps);
+    if turn.steps >= policy.limits.steps {
+        let error =
+            format!("the turn reached its limit of {} steps; send anything to go on", policy.limits.steps);
         return Action::EndTurn(Ending::limit(Limit::Steps, error));
     }
     Action::CallModel { turn: None, step: Some(turn.steps + 1) }
@@ -161,19 +177,24 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
 
 /// Before the model is asked once more: whether the turn may still spend.
 fn is_used_up(turn: &Turn, policy: &Policy) -> Option<Ending> {
-    if policy.tokens.is_some_and(|most| turn.tokens >= most) {
+    if policy.limits.tokens.is_some_and(|most| turn.tokens >= most) {
         let error = format!(
             "the turn used {} tokens, and limits.tokens_per_turn is reached; send anything to go on",
             turn.tokens
         );
         return Some(Ending::limit(Limit::Tokens, error));
     }
-    if policy.cost_nano.is_some_and(|most| turn.cost_nano >= most) {
+    if policy.limits.cost_nano.is_some_and(|most| turn.cost_nano >= most) {
         #[allow(clippy::cast_precision_loss, reason = "for people")]
         let dollars = turn.cost_nano as f64 / 1e9;
         let error = format!(
             "the turn cost {dollars:.4} US dollars, and limits.cost_per_turn is reached; send anything to go on"
         );
+        return Some(Ending::limit(Limit::Cost, error));
+    }
+    if policy.limits.left_today_nano.is_some_and(|left| turn.cost_nano >= left) {
+        let error = "all sessions together have cost what limits.cost_per_day allows; \
+                     raise it, or send anything tomorrow (UTC) to go on";
         return Some(Ending::limit(Limit::Cost, error));
     }
     None

@@ -11,8 +11,9 @@ use longhaul_protocol::{BlobRef, Effect, ToolSchema};
 use longhaul_tools::{Cap, ExecSettings, ExecTool, Scope, Tool, command_environment, file_tools};
 
 use crate::Config;
+use crate::apply::nano;
 use crate::clock::now;
-use crate::decide::Policy;
+use crate::decide::{Limits, Policy};
 use crate::runtime::{Inner, lock};
 use crate::state::State;
 
@@ -99,22 +100,16 @@ impl Equipment {
         let looks = |tool: &&Arc<dyn Tool>| tool.about().effect == Effect::Read;
         let reads = self.tools.by_name.values().filter(looks).map(|tool| tool.about().name.to_owned());
         let limits = &runtime.config.settings.limits;
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "money is checked when it is read"
-        )]
-        let cost_nano = (limits.cost_per_turn * 1e9) as u64;
         Policy {
             system: self.system.reference.hash,
             tools: self.tools.content.reference.hash,
-            steps: match limits.steps {
-                0 => u64::MAX,
-                steps => steps,
-            },
             reads: reads.collect(),
-            tokens: Some(limits.tokens_per_turn).filter(|tokens| *tokens > 0),
-            cost_nano: (limits.cost_per_turn > 0.0).then_some(cost_nano),
+            limits: Limits {
+                steps: if limits.steps == 0 { u64::MAX } else { limits.steps },
+                tokens: Some(limits.tokens_per_turn).filter(|tokens| *tokens > 0),
+                cost_nano: (limits.cost_per_turn > 0.0).then(|| nano(limits.cost_per_turn)),
+                left_today_nano: None,
+            },
             is_out_of_time: false,
             must_end: None,
         }

@@ -6,7 +6,7 @@ use longhaul_protocol::{
     Role, SessionId, SessionRecord, StepStarted, StreamName, ToolFinished, ToolStarted, TurnStarted,
 };
 
-use crate::decide::Policy;
+use crate::decide::{Limits, Policy};
 use crate::state::State;
 
 pub(crate) fn call_id(number: u128) -> CallId {
@@ -44,9 +44,9 @@ pub(crate) fn after(facts: &[SessionRecord]) -> State {
 
 pub(crate) fn policy() -> Policy {
     let hash = Hash::of(b"x");
-    let (tokens, cost_nano, is_out_of_time, must_end) = (None, None, false, None);
+    let limits = Limits { steps: 3, ..Limits::default() };
     let reads = vec!["look".to_owned()];
-    Policy { system: hash, tools: hash, steps: 3, reads, tokens, cost_nano, is_out_of_time, must_end }
+    Policy { system: hash, tools: hash, limits, reads, is_out_of_time: false, must_end: None }
 }
 
 pub(crate) fn input(mode: JoinMode) -> SessionRecord {

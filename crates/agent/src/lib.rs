@@ -22,6 +22,7 @@
 //! | `calls`, `outputs` | running the calls of an answer, with their crash table |
 //! | `load`, `equipment` | what a worker begins with |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
+//! | `spending` | what all sessions have cost today |
 //! | `watch`, `cancel`, `failures` | watchers; ending a turn that somebody else runs; sessions that fail again and again |
 //! | `config` | what a runtime is told: files, a variable and flags, checked, one over the other |
 //! | `redaction` | what must never be written or shown, taken out of texts, bodies and streams of deltas. Pure |
@@ -68,6 +69,7 @@ mod repeats;
 mod runtime;
 mod session;
 mod shared;
+mod spending;
 mod state;
 mod watch;
 mod worker;
@@ -80,7 +82,7 @@ pub use config::{
     SessionSettings, Settings, ShownKey, Sources, Standing, Summary, TrustList, TrustedFile, Wake,
     WithoutSandbox, config_schema,
 };
-pub use decide::{Action, Ending, Policy, decide};
+pub use decide::{Action, Ending, Limits, Policy, decide};
 pub use error::{Error, Result};
 pub use events::event_of;
 pub use lineup::{Patience, redactor};

@@ -22,6 +22,7 @@ use crate::lineup::Lineup;
 use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::shared::Shared;
+use crate::spending::Ledger;
 use crate::watch::{Hub, Watcher};
 use crate::{Config, Error, Result, host, lineup};
 
@@ -63,6 +64,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) toolboxes: Toolboxes,
     pub(crate) failures: Failures,
+    pub(crate) ledger: Ledger,
     pub(crate) everybody: Arc<Hub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
@@ -142,6 +144,7 @@ impl Runtime {
             tasks: Arc::new(tasks),
             toolboxes: Toolboxes::default(),
             failures: Failures::default(),
+            ledger: Ledger::default(),
             everybody: Arc::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),

@@ -248,6 +248,9 @@ impl Worker {
             self.equipment = Equipment::new(&self.runtime, &self.state);
             self.policy = self.equipment.policy(&self.runtime);
         }
+        if self.state.turn.is_some() || self.state.again.is_some() || !self.state.waiting.is_empty() {
+            self.look_at_the_money().await?;
+        }
         match decide(&self.state, &self.policy) {
             Action::Rest => return self.rest().await,
             Action::StartEpoch => self.start_epoch().await?,

@@ -53,9 +53,7 @@ fn every_name_of_a_key_that_is_not_used_is_that_of_a_key() {
     for section in ["context.", "memory.", "approval.", "sandbox.", "sessions.", "journal."] {
         assert!(unused.iter().any(|key| key.starts_with(section)), "{section}");
     }
-    assert!(
-        unused.contains(&"limits.cost_per_day".to_owned()) && unused.contains(&"server.listen".to_owned())
-    );
+    assert!(unused.contains(&"exec.max_tasks".to_owned()) && unused.contains(&"server.listen".to_owned()));
 }
 
 #[test]

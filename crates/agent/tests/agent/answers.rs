@@ -281,3 +281,31 @@ async fn a_turn_ends_when_its_time_is_over_also_in_the_middle_of_an_answer() {
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
 }
+
+/// T9: over all sessions of the home, by their records.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_sessions_together_stay_within_what_a_day_may_cost() {
+    let place = Place::new();
+    let mut config = wire::config(&place, Protocol::Anthropic);
+    config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
+    config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
+    config.settings.limits.cost_per_day = 0.005;
+    let said = Said::text("Fine.").usage(600, 100);
+    let (runtime, _) = wire::open(config.clone(), Script::saying(said.clone())).await;
+    for key in ["a", "b"] {
+        let ended = runtime.session(key).await.unwrap().send("hello").await.unwrap();
+        assert_eq!(ended.outcome, Outcome::Completed, "{key}: {ended:?}");
+    }
+    runtime.shutdown().await.unwrap();
+
+    // Another process knows it from the records.
+    let (runtime, wire) = wire::open(config, Script::saying(said)).await;
+    let session = runtime.session("c").await.unwrap();
+    let ended = session.send("hello").await.unwrap();
+
+    assert_eq!((ended.outcome, ended.limit), (Outcome::Limit, Some(Limit::Cost)));
+    assert!(ended.error.unwrap().contains("limits.cost_per_day"));
+    assert_eq!(wire.requests().len(), 0, "nobody is asked");
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}

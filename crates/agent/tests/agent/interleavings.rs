@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use longhaul_agent::{Action, Policy, State, decide};
+use longhaul_agent::{Action, Limits, Policy, State, decide};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, Body, CallId, Effect, EpochReason,
     EpochStarted, Hash, InputId, InputTaken, Item, JoinMode, Order, OrderId, OrderKind, OrderTaken, Record,
@@ -124,9 +124,9 @@ impl World {
 
     fn policy(&self) -> Policy {
         let hash = Hash::of([self.version]);
-        let (tokens, cost_nano, is_out_of_time, must_end) = (None, None, false, None);
+        let limits = Limits { steps: 40, ..Limits::default() };
         let reads = vec!["look".into()];
-        Policy { system: hash, tools: hash, steps: 40, reads, tokens, cost_nano, is_out_of_time, must_end }
+        Policy { system: hash, tools: hash, limits, reads, is_out_of_time: false, must_end: None }
     }
 
     /// One append of the driver; false if it rests.

@@ -61,7 +61,6 @@ const NOT_USED_YET: &[&str] = &[
     "approval",
     "sandbox",
     "sessions",
-    "limits.cost_per_day",
     "journal",
     "server.listen",
 ];
