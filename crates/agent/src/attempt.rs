@@ -1,4 +1,4 @@
-//! One attempt at a model call, from its record to its end. What follows from it is decided in `asking`.
+//! One attempt at a model call, from its record to its end. What follows from it is decided in `concluding`.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
@@ -17,8 +17,9 @@ use longhaul_protocol::{
 };
 use tokio::time::Instant;
 
-use crate::asking::{Call, ended_with};
+use crate::asking::Call;
 use crate::blocks::{Blocks, Progress};
+use crate::concluding::ended_with;
 use crate::redaction::Holding;
 use crate::worker::{Attended, Heed, Step, Stopped, Worker};
 

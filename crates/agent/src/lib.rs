@@ -18,7 +18,7 @@
 //! | `decide`, `repeats` | what to do next. Pure |
 //! | `blocks`, `events` | from parts of an answer to blocks; from records to events. Pure |
 //! | `worker`, `inbox`, `recording` | one task a session: what it takes, decides and does; how it appends what happened |
-//! | `asking`, `attempt`, `lineup` | what is asked of whom and what follows from how it went; one attempt, with its crash table |
+//! | `lineup`, `asking`, `attempt`, `concluding` | who may be asked; what is asked of whom; one attempt, with its crash table; what follows from how it went |
 //! | `calls`, `outputs` | running the calls of an answer, with their crash table |
 //! | `load`, `equipment` | what a worker begins with |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
@@ -49,6 +49,7 @@ mod blocks;
 mod calls;
 mod cancel;
 mod clock;
+mod concluding;
 mod config;
 mod decide;
 mod equipment;

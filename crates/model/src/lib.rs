@@ -4,8 +4,11 @@
 //!
 //! - **One stream for everything.** A model is asked with a [`Request`] and answers with [`Part`]s as they come. There is
 //!   no second way of asking that waits for the whole answer: whoever wants that, collects.
-//! - **An answer is whole only with its end.** An [`Answer`] that stops without [`Part::End`] is an [`Error::Broken`].
-//! - **The same request, the same bytes.** What is sent is a function of the [`Request`] alone.
+//! - **An answer is whole only with its end.** An [`Answer`] that stops without [`Part::End`] is a [`Class::Broken`].
+//! - **The same request, the same bytes.** What is sent is a function of the [`Request`] alone, and each request of a conversation
+//!   begins with the bytes of the one before.
+//! - **One request is one request.** A [`Model`] tries nothing again; [`Tries`] says whether and when somebody should.
+//! - **A failure says what happened, whose doing it is and what to do**, for people and, as its [`Class`], for programs.
 //!
 //! # Where things are
 //!
@@ -13,7 +16,14 @@
 //! | --- | --- |
 //! | `request` | what a model is asked |
 //! | `answer` | the trait [`Model`], and what comes back |
+//! | `codec` | from requests to bytes and from bytes to parts, in four protocols. Pure |
+//! | `transport` | the seam to the network |
+//! | `remote`, `listening` | a model behind a wire: one call, with its clocks |
+//! | `target` | how a model is reached, and the words for what went wrong with it |
+//! | `classify`, `failure` | what a failure is, by what a provider says. Pure |
+//! | `retry` | whether and when to try again. Pure |
 //! | `open` | from a name to a model |
+//! | `facts`, `hosts` | what is known about a model; which hosts have answered before |
 //! | `provider` | who serves models: protocol, address, key, quirks |
 //! | `catalogue` | what is known about models where their servers don't say it |
 //! | `discovery` | what a server says about its models, and which servers run on this machine |
@@ -56,6 +66,7 @@ mod request;
 mod retry;
 mod rows;
 mod scripted;
+mod target;
 pub mod transport;
 
 pub use answer::{Answer, Model, Part, RateLimits, Stop, StopKind, Tokens};
@@ -68,7 +79,8 @@ pub use failure::{Class, Failure};
 pub use hosts::Hosts;
 pub use open::{Found, Models, Wanted};
 pub use provider::{Provider, Providers};
-pub use remote::{Clocks, Key, Remote, SetBy, Target};
+pub use remote::Remote;
 pub use request::Request;
 pub use retry::{Limit, LongDelays, Next, Offline, RetryPolicy, Spent, Tries, Wait};
 pub use scripted::Scripted;
+pub use target::{Clocks, Key, SetBy, Target};

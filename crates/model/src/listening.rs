@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 
 use crate::codec::{Decoder, Frames, Framing};
-use crate::remote::{Target, first_line};
+use crate::target::{Target, first_line};
 use crate::transport::{Bytes, Incoming};
 use crate::{Answer, Failure, Part, RateLimits};
 

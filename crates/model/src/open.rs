@@ -8,7 +8,8 @@ use crate::catalogue::Catalogue;
 use crate::discovery::{USUAL_PORTS, find_local};
 use crate::hosts::Hosts;
 use crate::provider::{Provider, Providers};
-use crate::remote::{Clocks, Key, Remote, SetBy, Target};
+use crate::remote::Remote;
+use crate::target::{Clocks, Key, SetBy, Target};
 use crate::transport::{Http, Transport, is_loopback};
 use crate::{Error, Model, Protocol, Quirks, Result, Scripted};
 

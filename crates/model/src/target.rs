@@ -1,0 +1,267 @@
+//! How a model is reached, and the words for what went wrong with it: what happened, whose doing it is, what to do.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use crate::catalogue::Entry;
+use crate::classify::class_of;
+use crate::codec::{Fault, Said};
+use crate::transport::Trouble;
+use crate::{Class, Failure, Protocol, Quirks};
+
+/// So much of what a provider says is shown.
+const SHOWN: usize = 300;
+
+/// How long each part of a call may take. There is no limit for all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clocks {
+    /// Connecting.
+    pub connect: Duration,
+    /// Until the first byte of the body.
+    pub first_byte: Duration,
+    /// Between two bytes.
+    pub silence: Duration,
+}
+
+impl Clocks {
+    /// For servers elsewhere.
+    pub const HOSTED: Self = Self {
+        connect: Duration::from_secs(10),
+        first_byte: Duration::from_secs(300),
+        silence: Duration::from_secs(120),
+    };
+    /// For servers on this machine, which may have to load a model and have no more speed than it has.
+    pub const LOCAL: Self = Self {
+        connect: Duration::from_secs(10),
+        first_byte: Duration::from_secs(900),
+        silence: Duration::from_secs(600),
+    };
+}
+
+/// How a model is reached, and what is known about it beforehand.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// As `provider/model`.
+    pub name: String,
+    /// In the provider's own word.
+    pub model: String,
+    /// What its server speaks.
+    pub protocol: Protocol,
+    /// Where its server is.
+    pub base_url: String,
+    /// Where that differs from others that speak the same.
+    pub quirks: Quirks,
+    /// The key, if it needs one.
+    pub key: Option<Key>,
+    /// The provider's name in the table.
+    pub provider: String,
+    /// Whether the server runs on this machine.
+    pub is_local: bool,
+    /// How to start it.
+    pub start: Option<String>,
+    /// How long things may take.
+    pub clocks: Clocks,
+    /// What the config says about it.
+    pub window: Option<u64>,
+    /// What the config says about its tools.
+    pub tools: Option<bool>,
+    /// What the catalogue says about it.
+    pub entry: Option<Entry>,
+    /// Who said so, for messages.
+    pub set_by: SetBy,
+}
+
+/// A key and the variable that it comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The key itself.
+    pub value: String,
+    /// The variable.
+    pub variable: String,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "${}", self.variable)
+    }
+}
+
+/// Who set what, in words such as `model.name in ~/.longhaul/config.toml:3`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetBy {
+    /// The model's name.
+    pub name: String,
+    /// The server's address.
+    pub base_url: String,
+    /// The variable of the key.
+    pub key: String,
+}
+
+impl Target {
+    /// The host and its port, as people write them.
+    pub(crate) fn host(&self) -> String {
+        let rest = self.base_url.split_once("://").map_or(self.base_url.as_str(), |(_, rest)| rest);
+        rest.split('/').next().unwrap_or(rest).to_owned()
+    }
+
+    /// Words of the provider, without the key that it may have quoted.
+    fn quoted(&self, words: &str) -> String {
+        let clean = match &self.key {
+            Some(key) if !key.value.is_empty() => words.replace(&key.value, "[key]"),
+            _ => words.to_owned(),
+        };
+        let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut short: String =
+            line.chars().filter(|character| !character.is_control()).take(SHOWN).collect();
+        if line.chars().nth(SHOWN).is_some() {
+            short.push('…');
+        }
+        short
+    }
+
+    /// What an answer with this status and body means.
+    pub(crate) fn refused(
+        &self,
+        status: u16,
+        location: Option<&str>,
+        delay: Option<Duration>,
+        body: &[u8],
+    ) -> Failure {
+        let mut hasher = DefaultHasher::new();
+        body.hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        if (300..400).contains(&status) {
+            let to = location.map(|to| format!(" to {}", self.quoted(to))).unwrap_or_default();
+            let what =
+                format!("it answered with a redirect{to} ({status}), as a login page or a moved server does");
+            return Failure { status: Some(status), fingerprint, ..self.no_model_server(&what) };
+        }
+        let said = self.protocol.said(status, body).unwrap_or_else(|| Said {
+            status: Some(status),
+            message: first_line(body),
+            ..Said::default()
+        });
+        let said = Said { status: Some(status), delay: delay.or(said.delay), ..said };
+        Failure { fingerprint, ..self.said(&said) }
+    }
+
+    /// What the provider's words mean.
+    pub(crate) fn said(&self, said: &Said) -> Failure {
+        let class = class_of(said);
+        let words = match (said.message.trim(), said.codes.first()) {
+            ("", Some(code)) => format!(": {}", self.quoted(code)),
+            ("", None) => String::new(),
+            (message, _) => format!(": {}", self.quoted(message)),
+        };
+        let status = said.status.map(|status| format!(" ({status})")).unwrap_or_default();
+        let message = format!("{}{status}{words}{}", self.what(class), self.next(class));
+        Failure { class, message, status: said.status, delay: said.delay, fingerprint: 0 }
+    }
+
+    /// What happened, and whose doing it is.
+    fn what(&self, class: Class) -> String {
+        let (name, host) = (&self.name, self.host());
+        match class {
+            Class::Throttled => format!("{host} takes no more requests for now"),
+            Class::Overloaded => format!("{host} has too much to do right now"),
+            Class::Server => format!("{host} failed, which is its own fault"),
+            Class::Timeout => format!("{host} gave up waiting"),
+            Class::Quota => format!("{host} gives nothing more: quota or credit is used up"),
+            Class::Key if self.key.is_some() => format!("{host} did not accept the key"),
+            Class::Key => format!("{host} wants a key, and none was sent"),
+            Class::NotFound => format!("{host} knows no model {:?}, or no such address", self.model),
+            Class::TooLong => format!("the context is longer than {name} takes"),
+            Class::NoTools => format!("{name} can't call tools"),
+            Class::Refused => format!("{name} did not want to answer this"),
+            _ => format!("{host} refused the request"),
+        }
+    }
+
+    /// What to do about it.
+    fn next(&self, class: Class) -> String {
+        let SetBy { name, base_url, key } = &self.set_by;
+        match class {
+            Class::Quota => {
+                "; add credit there, or choose another model with --model or model.fallback".to_owned()
+            }
+            Class::Key => match &self.key {
+                Some(Key { variable, .. }) => format!("; the key is the value of {variable}, named by {key}"),
+                None => format!("; put it into the variable that model.api_key_env names ({key})"),
+            },
+            Class::NotFound => format!("; the model is set by {name}, the address by {base_url}"),
+            Class::TooLong => {
+                "; start a new session, or choose a model with a larger context window".to_owned()
+            }
+            Class::NoTools => "; it is asked without them from here on".to_owned(),
+            Class::Refused => "; say it differently, or choose another model".to_owned(),
+            Class::Invalid => format!("; the model is set by {name}, the address by {base_url}"),
+            _ => String::new(),
+        }
+    }
+
+    /// What answered is no model server.
+    pub(crate) fn no_model_server(&self, what: &str) -> Failure {
+        let (host, by) = (self.host(), &self.set_by.base_url);
+        Failure::new(
+            Class::NotAModel,
+            format!("{host} is no model server: {what}; its address is set by {by}"),
+        )
+    }
+
+    /// Nothing came in time.
+    pub(crate) fn late(&self, what: &str, within: Duration, key: &str) -> Failure {
+        let (host, seconds) = (self.host(), within.as_secs_f64());
+        Failure::new(Class::Timeout, format!("no {what} from {host} within {seconds} s (model.{key})"))
+    }
+
+    /// The answer broke off, or can't be read.
+    pub(crate) fn broken(&self, what: &str) -> Failure {
+        Failure::new(Class::Broken, format!("the answer of {} broke off: {}", self.host(), self.quoted(what)))
+    }
+
+    /// A frame that is no part of an answer.
+    pub(crate) fn fault(&self, fault: &Fault) -> Failure {
+        match fault {
+            Fault::Unreadable(frame) => self.broken(&format!("a frame can't be read: {frame}")),
+            Fault::Said(said) => self.said(said),
+        }
+    }
+
+    /// Why a request was not answered at all.
+    pub(crate) fn unsent(&self, trouble: &Trouble, is_known: bool) -> Failure {
+        let (host, by) = (self.host(), &self.set_by.base_url);
+        match trouble {
+            Trouble::Refused if self.is_local => {
+                let start = self.start.as_ref().map(|start| format!(": {start}")).unwrap_or_default();
+                let message =
+                    format!("nothing listens at {host}, which is set by {by}; start the server{start}");
+                Failure::new(Class::Connection, message)
+            }
+            Trouble::NoSuchHost(_) | Trouble::Unreachable(_) | Trouble::Refused if is_known => {
+                Failure::new(Class::Offline, format!("there is no way to {host} right now: {trouble}"))
+            }
+            Trouble::NoSuchHost(_) | Trouble::Unreachable(_) | Trouble::Refused => Failure::new(
+                Class::Unreachable,
+                format!(
+                    "there is no way to {host}, which never answered before: {trouble}; its address is set by {by}"
+                ),
+            ),
+            Trouble::ConnectTimeout => self.late("connection", self.clocks.connect, "connect_timeout_s"),
+            Trouble::Certificate(_) => Failure::new(
+                Class::Certificate,
+                format!("{host}: {trouble}; check its address ({by}), this machine's clock and its proxy"),
+            ),
+            Trouble::BadUrl(_) => Failure::new(Class::Unreachable, format!("{trouble}; it is set by {by}")),
+            Trouble::Broken(_) => Failure::new(
+                Class::Connection,
+                format!("{host} did not answer: {}", self.quoted(&trouble.to_string())),
+            ),
+        }
+    }
+}
+
+/// The first line of something that nobody expected.
+pub(crate) fn first_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
