@@ -1,0 +1,98 @@
+//! A real model at the other end: small, slow and not clever, but its server, its tokens and its window are real.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Printing};
+use crate::servers::{PATIENCE, Server};
+
+/// As `small_model.py` gives it.
+const WINDOW: &str = "2,048";
+
+fn desk(server: &Server) -> Desk {
+    Desk::new(&format!("[model]\nname = 'llamacpp/smollm2'\nbase_url = '{}/v1'\n", server.url()))
+}
+
+/// M15: the answer comes as it is made, and what it cost is what the server counted.
+#[test]
+#[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
+fn a_real_model_answers_word_by_word_and_its_tokens_are_counted() {
+    let server = Server::small_model();
+
+    let ran = desk(&server).run("Say hello.");
+
+    assert_eq!(ran.code, Some(0), "{:?} {}", ran.events, ran.errors);
+    let answer = ran.end()["text"].as_str().unwrap();
+    let deltas = ran.events("text_delta");
+    let text: String = deltas.iter().map(|delta| delta["text"].as_str().unwrap()).collect();
+    assert!(deltas.len() > 1 && !answer.trim().is_empty(), "{deltas:?}");
+    assert_eq!(text, answer);
+    let usage = ran.events("usage");
+    assert_eq!(usage.len(), 1);
+    let count = |name: &str| usage[0][name].as_u64().unwrap();
+    assert!(count("input") > 20 && count("output") >= deltas.len() as u64, "{}", usage[0]);
+}
+
+/// M14: the server says how large its window is, and that is shown with who said so.
+#[test]
+#[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
+fn the_window_of_a_real_model_is_asked_of_its_server() {
+    let server = Server::small_model();
+    let desk = desk(&server);
+    let mut command = desk.command(&["--plain"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut talking = command.spawn().unwrap();
+
+    talking.stdin.take().unwrap().write_all(b"Say hello.\n/status\n/exit\n").unwrap();
+    let output = talking.wait_with_output().unwrap();
+
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains(&format!("of {WINDOW} (as the server says)")), "{text}");
+}
+
+/// M12, and the exit code for it.
+#[test]
+#[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
+fn a_prompt_longer_than_the_window_stops_with_exit_code_5() {
+    let server = Server::small_model();
+
+    let ran = desk(&server).run_long(&"one word and another ".repeat(2_000));
+
+    assert_eq!(ran.code, Some(5), "{:?} {}", ran.events, ran.errors);
+    assert_eq!((&ran.end()["outcome"], &ran.end()["code"]), (&json!("failed"), &json!("context_too_long")));
+    assert_eq!(ran.events("retry_wait").len(), 0, "it is not sent again as it is");
+    assert!(ran.errors.contains("longer than"), "{}", ran.errors);
+}
+
+/// T10: Ctrl-C in the middle of a long answer, and the server has nothing more to do for us.
+#[test]
+#[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
+fn ctrl_c_ends_a_long_answer_and_the_server_is_free_again() {
+    let server = Server::small_model();
+    let desk = desk(&server);
+    let prompt = "Write a very long story about the sea, with many chapters.";
+    let mut running = Printing::start(desk.command(&["run", "--json", prompt]));
+    running.wait_for("text_delta");
+    assert!(is_busy(&server), "it answers");
+
+    kill_process(Pid::from_child(&running.process), Signal::INT).unwrap();
+    let cancelled_at = Instant::now();
+    let end = running.wait_for("turn_ended");
+    let code = running.process.wait().unwrap().code();
+
+    assert_eq!((&end["outcome"], code), (&json!("cancelled"), Some(130)));
+    assert!(cancelled_at.elapsed() < Duration::from_secs(5), "{:?}", cancelled_at.elapsed());
+    while is_busy(&server) {
+        assert!(cancelled_at.elapsed() < PATIENCE, "the server goes on with an answer that nobody wants");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_busy(server: &Server) -> bool {
+    let slots: Value = server.json("/slots");
+    slots.as_array().unwrap().iter().any(|slot| slot["is_processing"] == true)
+}
