@@ -63,9 +63,7 @@ pub async fn discover(transport: &dyn Transport, server: &Server<'_>, model: &st
         "llamacpp" => asking.first_window([Way::LlamaCpp, Way::Models]).await,
         "lmstudio" => asking.first_window([Way::LmStudio, Way::Models]).await,
         "vllm" | "sglang" => asking.models("/models").await,
-        _ if is_loopback(server.base_url) => {
-            asking.first_window([Way::LlamaCpp, Way::Models, Way::Ollama]).await
-        }
+        _ if is_loopback(server.base_url) => asking.somebody().await,
         _ => asking.models("/models").await,
     };
     (found != Discovered::default()).then_some(found)
@@ -89,7 +87,6 @@ enum Way {
     LlamaCpp,
     LmStudio,
     Models,
-    Ollama,
 }
 
 struct Asking<'a> {
@@ -107,7 +104,6 @@ impl Asking<'_> {
                 Way::LlamaCpp => self.llama_cpp().await,
                 Way::LmStudio => self.models_at(format!("{}/api/v0/models", self.root())).await,
                 Way::Models => self.models("/models").await,
-                Way::Ollama => self.ollama().await,
             };
             found = Discovered { window: more.window, tools: found.tools.or(more.tools) };
             if found.window.is_some() {
@@ -115,6 +111,22 @@ impl Asking<'_> {
             }
         }
         found
+    }
+
+    /// A server of this machine that could be any: its list of models tells who it is, and only then it is asked in its own way.
+    async fn somebody(&self) -> Discovered {
+        let listed = self.listed(self.models_url("/models")).await;
+        let owner = listed.as_ref().and_then(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
+        let in_its_own_way = match owner {
+            "llamacpp" => self.llama_cpp().await,
+            "library" => self.ollama().await,
+            _ => Discovered::default(),
+        };
+        let said = listed.as_ref().map(said_of).unwrap_or_default();
+        Discovered {
+            window: in_its_own_way.window.or(said.window),
+            tools: in_its_own_way.tools.or(said.tools),
+        }
     }
 
     /// llama.cpp says how much each of its slots takes, which is what a request has.
@@ -158,35 +170,27 @@ impl Asking<'_> {
     }
 
     async fn models(&self, path: &str) -> Discovered {
+        self.models_at(self.models_url(path)).await
+    }
+
+    fn models_url(&self, path: &str) -> String {
         // Others send the whole list; these two send pages.
         let all = match self.server.protocol {
             Protocol::Anthropic => "?limit=1000",
             Protocol::Gemini => "?pageSize=1000",
             Protocol::OpenaiChat | Protocol::OpenaiResponses => "",
         };
-        self.models_at(format!("{}{path}{all}", self.server.base_url.trim_end_matches('/'))).await
+        format!("{}{path}{all}", self.server.base_url.trim_end_matches('/'))
     }
 
     /// A list of models: what the entry of this one says.
     async fn models_at(&self, url: String) -> Discovered {
-        // What is loaded counts before what could be loaded, and what is served before what the model was trained for.
-        const WINDOWS: [&str; 9] = [
-            "/loaded_context_length",
-            "/meta/n_ctx",
-            "/max_model_len",
-            "/context_length",
-            "/context_window",
-            "/max_context_length",
-            "/max_input_tokens",
-            "/inputTokenLimit",
-            "/meta/n_ctx_train",
-        ];
-        let answer = self.get(url).await.unwrap_or_default();
-        let Some(entry) = entry_of(&answer, self.model) else { return Discovered::default() };
-        Discovered {
-            window: WINDOWS.into_iter().find_map(|place| tokens(entry, place)),
-            tools: entry.get("supported_parameters").and_then(|parameters| holds(parameters, "tools")),
-        }
+        self.listed(url).await.as_ref().map(said_of).unwrap_or_default()
+    }
+
+    async fn listed(&self, url: String) -> Option<Value> {
+        let answer = self.get(url).await?;
+        entry_of(&answer, self.model).cloned()
     }
 
     /// The address without the version, where servers keep what is theirs alone.
@@ -218,6 +222,26 @@ impl Asking<'_> {
     }
 }
 
+/// What an entry in a list of models says.
+fn said_of(entry: &Value) -> Discovered {
+    // What is loaded counts before what could be loaded, and what is served before what the model was trained for.
+    const WINDOWS: [&str; 9] = [
+        "/loaded_context_length",
+        "/meta/n_ctx",
+        "/max_model_len",
+        "/context_length",
+        "/context_window",
+        "/max_context_length",
+        "/max_input_tokens",
+        "/inputTokenLimit",
+        "/meta/n_ctx_train",
+    ];
+    Discovered {
+        window: WINDOWS.into_iter().find_map(|place| tokens(entry, place)),
+        tools: entry.get("supported_parameters").and_then(|parameters| holds(parameters, "tools")),
+    }
+}
+
 /// The entry of a model in a list of them, wherever a server puts the list.
 fn entry_of<'a>(answer: &'a Value, model: &str) -> Option<&'a Value> {
     let list = ["data", "models"].iter().find_map(|key| answer.get(key)).unwrap_or(answer).as_array()?;
@@ -225,7 +249,9 @@ fn entry_of<'a>(answer: &'a Value, model: &str) -> Option<&'a Value> {
         let names = ["id", "name"].iter().filter_map(|key| entry.get(key)?.as_str());
         names.map(|name| name.strip_prefix("models/").unwrap_or(name)).any(|name| name == model)
     };
-    list.iter().find(named)
+    // A server that has one model answers with it, whatever it is called.
+    let only = if let [one] = &list[..] { Some(one) } else { None };
+    list.iter().find(named).or(only)
 }
 
 /// A count of tokens at this place; none is no count.

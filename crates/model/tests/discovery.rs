@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// A server that has these answers, by path.
 fn serving(answers: Vec<(&'static str, Value)>) -> Memory {
     Memory::new(Script::by(move |seen| {
-        let answer = answers.iter().find(|(path, _)| *path == seen.path);
+        let answer = answers.iter().find(|(path, _)| seen.path.ends_with(path));
         answer.map_or_else(|| Reply::error(404, "{}"), |(_, value)| Reply::json(value))
     }))
 }
@@ -143,13 +143,28 @@ async fn lm_studio_is_asked_in_its_own_way_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_server_on_this_machine_is_asked_in_every_way() {
-    let transport = serving(vec![("/api/show", json!({"model_info": {"x.context_length": 3}}))]);
+async fn an_unknown_server_on_this_machine_is_asked_in_its_own_way_only_when_it_says_who_it_is() {
+    let models = |owner: &str| json!({"data": [{"id": "m", "owned_by": owner, "meta": {"n_ctx_train": 9}}]});
+    let ollama = serving(vec![
+        ("/v1/models", models("library")),
+        ("/api/show", json!({"model_info": {"x.context_length": 3}})),
+    ]);
+    let llama = serving(vec![
+        ("/v1/models", models("llamacpp")),
+        ("/props", json!({"default_generation_settings": {"n_ctx": 4}})),
+    ]);
+    let nobody = serving(vec![]);
 
-    let found = discover(&transport, &server("custom", CUSTOM), "m").await;
+    let found = [
+        discover(&ollama, &server("custom", CUSTOM), "m").await,
+        discover(&llama, &server("custom", CUSTOM), "m").await,
+        discover(&nobody, &server("custom", CUSTOM), "m").await,
+    ];
 
-    assert_eq!(found, window(3));
-    assert_eq!(paths(&transport), ["GET /props", "GET /v1/models", "POST /api/show", "GET /api/ps"]);
+    assert_eq!(found, [window(3), window(4), None]);
+    assert_eq!(paths(&ollama), ["GET /v1/models", "POST /api/show", "GET /api/ps"]);
+    assert_eq!(paths(&llama), ["GET /v1/models", "GET /props"]);
+    assert_eq!(paths(&nobody), ["GET /v1/models"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,13 +261,13 @@ async fn what_is_on_this_machine_is_told_from_what_is_not() {
     let elsewhere =
         ["https://localhost.evil.test/v1", "http://127.0.0.1@host.test/v1", "http://10.0.0.1:8080/v1"];
     let count = |base_url: &'static str| async move {
-        let transport = serving(vec![]);
+        let transport = serving(vec![("/models", json!({"data": [{"id": "m", "owned_by": "llamacpp"}]}))]);
         discover(&transport, &server("custom", base_url), "m").await;
         transport.requests().len()
     };
 
     for base_url in local {
-        assert_eq!(count(base_url).await, 4, "{base_url}");
+        assert_eq!(count(base_url).await, 2, "{base_url}");
     }
     for base_url in elsewhere {
         assert_eq!(count(base_url).await, 1, "{base_url}");

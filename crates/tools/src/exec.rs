@@ -45,15 +45,14 @@ const TOKEN: &str = "LONGHAUL_TOKEN";
 struct Arguments {
     /// The command, for bash. Its standard input is closed.
     command: String,
-    /// What it is for, in a few words.
+    /// What it is for.
     description: Option<String>,
-    /// Seconds to wait before the command goes on in the background, 1 to 600. In this version the call waits until the
-    /// command ends.
+    /// Seconds until it goes on in the background, 1 to 600. Not in this version.
     timeout: Option<u64>,
-    /// After this many seconds the command is ended. There is no limit unless this is given.
+    /// Seconds until it is ended. Default: no limit.
     #[schemars(range(min = 1))]
     max_runtime: Option<u64>,
-    /// Return at once and let the command go on. Not available in this version.
+    /// Return at once. Not in this version.
     run_in_background: Option<bool>,
     /// The folder to run it in, from the work folder on.
     work_dir: Option<String>,
@@ -113,9 +112,8 @@ fn visible(
 pub(crate) fn about() -> About {
     About {
         name: "exec",
-        description: "Runs a command with bash in the work folder and returns what it printed and its exit code, as JSON. \
-                      Standard output and standard error come in one order. The call waits until the command ends; what the \
-                      command has started in the background by then goes on, and is ended by its next print unless that was sent to a file.",
+        description: "Runs a command with bash in the work folder and returns its output and exit code, as JSON, when it ends. \
+                      What it started in the background goes on, if its output goes to a file.",
         effect: Effect::Command,
         schema: schema_of::<Arguments>(),
         limits: &[

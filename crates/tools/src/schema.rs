@@ -20,10 +20,11 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes out what says nothing to a model, and what some provider refuses: titles, number formats, "or null".
+/// Takes out what says nothing to a model or is checked anyway, and what some provider refuses: titles, number formats, "or
+/// null", that nothing else may be there. It is sent with every request.
 fn simplify(schema: &mut Value) {
     let Value::Object(schema) = schema else { return };
-    for noise in ["$schema", "title", "format", "default"] {
+    for noise in ["$schema", "title", "format", "default", "additionalProperties", "maxLength"] {
         schema.remove(noise);
     }
     if let Some(Value::Array(kinds)) = schema.get_mut("type") {

@@ -14,7 +14,7 @@ const LONGEST_ITEM: usize = 2_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The whole list, in its order. It replaces the one before; an empty list ends it.
+    /// The whole list, in its order.
     items: Vec<Item>,
 }
 
@@ -60,8 +60,8 @@ impl TodoList {
 pub(crate) fn about() -> About {
     About {
         name: "todo",
-        description: "Replaces the todo list of this session. It is kept through everything and shown again when the \
-                      context is shortened. Use it for work of several steps.",
+        description: "Replaces the todo list of this session, which is kept through everything. Use it for work of \
+                      several steps.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &["At most 200 items of 1 to 2,000 bytes each."],

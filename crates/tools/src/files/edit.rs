@@ -20,7 +20,7 @@ const LARGEST: Largest = Largest { bytes: MOST_WRITTEN as u64, doing: "edit_file
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, from the work folder on or absolute.
+    /// The file.
     path: String,
     /// The replacements, made in this order: all of them, or none if one does not fit.
     #[schemars(length(min = 1))]
@@ -42,8 +42,8 @@ impl EditFile {
 pub(crate) fn about() -> About {
     About {
         name: "edit_file",
-        description: "Replaces texts in a file by others. Each `old` must be exactly as it is in the file and occur once, \
-                      so give enough of what is around it. It fails if the file changed since it was read.",
+        description: "Replaces texts in a file. Each `old` must be exactly as in the file and occur once: give enough of \
+                      what is around it. Fails if the file changed since it was read.",
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -25,8 +25,7 @@ const ROOM_FOR_NOTES: Cap = Cap { lines: 3, bytes: 256 };
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, from the work folder on or absolute; or `output:` and a call id, for the whole of an output that was
-    /// cut.
+    /// The file; or `output:` and a call id, for the whole of an output that was cut.
     path: String,
     /// The first line to read, from 1. Default: 1.
     #[schemars(range(min = 1))]

@@ -18,7 +18,7 @@ const LARGEST: Largest = Largest { bytes: MOST_REPLACED, doing: "write_file repl
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, from the work folder on or absolute. Missing folders are made.
+    /// The file. Missing folders are made.
     path: String,
     /// All that the file will hold.
     content: String,
@@ -39,8 +39,8 @@ impl WriteFile {
 pub(crate) fn about() -> About {
     About {
         name: "write_file",
-        description: "Writes a whole file, new or in place of an old one. To change a part of a file use edit_file. It \
-                      fails if the file changed since it was read.",
+        description: "Writes a whole file, new or in place of an old one. To change a part use edit_file. Fails if \
+                      the file changed since it was read.",
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

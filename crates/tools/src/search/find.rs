@@ -20,10 +20,10 @@ const MOST_FOUND: usize = 500;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A pattern for paths below `path`, such as `*.rs` (a name at any depth), `src/**/*.rs` or `{a,b}*.toml`.
+    /// For paths below `path`, such as `*.rs` (a name at any depth), `src/**/*.rs` or `{a,b}*.toml`.
     #[schemars(length(max = 1000))]
     pattern: String,
-    /// The folder to look in, from the work folder on or absolute. Default: the work folder.
+    /// Default: the work folder.
     path: Option<String>,
 }
 

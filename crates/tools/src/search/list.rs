@@ -20,7 +20,7 @@ const MOST_ENTRIES: usize = 1_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The folder, from the work folder on or absolute. Default: the work folder.
+    /// Default: the work folder.
     path: Option<String>,
     /// How far down: 1 is what is in the folder itself, 2 what is in the folders in it too. Default: 1.
     #[schemars(range(min = 1, max = 10))]

@@ -27,16 +27,15 @@ const LONGEST_LINE: usize = 8 << 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A regular expression, matched line by line. `(?i)` at its beginning ignores case.
+    /// A regular expression, matched line by line. `(?i)` ignores case.
     #[schemars(length(max = 1000))]
     pattern: String,
-    /// The file, or the folder with all that is in it, from the work folder on or absolute. Default: the work folder.
+    /// A file, or a folder with all in it. Default: the work folder.
     path: Option<String>,
-    /// Only files whose path below `path` fits this pattern, such as `*.rs` or `src/**/*.toml`. If `path` is a file, its
-    /// name must fit.
+    /// Only files whose path below `path` fits this, such as `*.rs` or `src/**/*.toml`.
     #[schemars(length(max = 1000))]
     glob: Option<String>,
-    /// How many lines to show before and after each match. Default: 0.
+    /// Lines around each match. Default: 0.
     #[schemars(range(min = 0, max = 20))]
     context: Option<u8>,
 }
