@@ -36,7 +36,7 @@ impl Server {
         let mut command = Command::new(peer("python/bin/llmock"));
         command.args(["serve", "--log-level", "warning", "--stream-stall-seconds", "60"]);
         command.arg(format!("--port={port}")).args(faults.as_flattened()).args(plain);
-        Self::start(command, port, "/health")
+        Self::start(&command, port, "/health")
     }
 
     /// A server that answers as these fixtures say, in all four formats.
@@ -45,7 +45,7 @@ impl Server {
         let mut command = Command::new(peer("aimock/node_modules/.bin/node"));
         command.arg(peer("aimock/node_modules/.bin/llmock"));
         command.arg(format!("--port={port}")).arg("--fixtures").arg(fixtures);
-        Self::start(command, port, "/health")
+        Self::start(&command, port, "/health")
     }
 
     /// A real model.
@@ -54,10 +54,10 @@ impl Server {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/small_model.py");
         let mut command = Command::new(peer("python/bin/python"));
         command.arg(program).arg(peer("model/smollm2.gguf")).arg(port.to_string());
-        Self::start(command, port, "/health")
+        Self::start(&command, port, "/health")
     }
 
-    fn start(command: Command, port: u16, ready: &str) -> Self {
+    fn start(command: &Command, port: u16, ready: &str) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", UNTIL_STDIN_ENDS, "sh"]).arg(command.get_program()).args(command.get_args());
         let process =

@@ -86,7 +86,7 @@ pub use config::{
 pub use decide::{Action, Ending, Limits, Policy, decide};
 pub use error::{Error, Result};
 pub use events::event_of;
-pub use lineup::{Patience, redactor};
+pub use lineup::{Patience, facts_of, redactor};
 pub use load::load;
 pub use longhaul_keeper as keeper;
 pub use redaction::Redactor;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_model::{LongDelays, Model, Models, Offline, RetryPolicy, SetBy, Wanted};
+use longhaul_model::{Facts, LongDelays, Model, Models, Offline, RetryPolicy, SetBy, Wanted};
 
 use crate::config::RetrySettings;
 use crate::redaction::Redactor;
@@ -24,6 +24,12 @@ impl Lineup {
         let open = |name: &str| Ok(models.open(&wanted(config, name))?);
         Ok(Self(names.map(open).collect::<Result<_>>()?))
     }
+}
+
+/// What is known about the model that the config names. Its server may be asked.
+pub async fn facts_of(config: &Config) -> Result<Facts> {
+    let lineup = Lineup::open(&Models::at(&config.home)?, config)?;
+    Ok(lineup.0[0].facts().await)
 }
 
 /// What the config says about a model. What is said about a server holds for the model that is set and for those that are at

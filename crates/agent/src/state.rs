@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use longhaul_context::{Calibration, estimate_items};
+use longhaul_context::{Calibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
     At, AttemptId, BlobRef, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Question,
     Role, Seq, TaskStarted, Todo, ToolStarted,
@@ -209,7 +209,10 @@ impl State {
                 let since = self.items.get(reported.items..).unwrap_or_default();
                 (reported.tokens + corrected(estimate_items(since)), Some(reported))
             }
-            None => (corrected(estimate_items(&self.items)), None),
+            None => {
+                let beginning = self.epoch.as_ref().map_or(0, |epoch| epoch.system.bytes + epoch.tools.bytes);
+                (corrected(estimate_bytes(beginning) + estimate_items(&self.items)), None)
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! `longhaul status` and `/status`: what a session is right now.
 
-use longhaul_agent::{State, load};
+use longhaul_agent::{State, facts_of, load};
 use longhaul_journal::{Error, Holder, Journal, resolve};
 use longhaul_protocol::{Outcome, SessionId, StreamName};
 use serde_json::{Value, json};
@@ -33,9 +33,11 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let state = load(&journal, &key, entry.id).await?;
     let holder = holder(&journal, entry.id).await?;
     journal.close().await;
-    let configured = config::load(place, choice)?.settings.model;
-    let model = state.model.clone().unwrap_or(configured.name);
-    let window = configured.context_window.map(|tokens| (tokens, "from the config".to_owned()));
+    let config = config::load(place, choice)?;
+    // A model that can't be opened, or none, has no window to show; it is not what was asked about.
+    let window = facts_of(&config).await.ok().and_then(|facts| facts.window);
+    let window = window.map(|window| (window.tokens, window.source.to_string()));
+    let model = state.model.clone().unwrap_or(config.settings.model.name);
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
     let status = Status { key, id: Some(entry.id), state, model, window, waiting, holder };
     if as_json {

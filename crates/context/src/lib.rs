@@ -21,4 +21,4 @@ mod tokens;
 
 pub use normalise::normalise;
 pub use prompt::{Prompt, system_prompt};
-pub use tokens::{Calibration, estimate, estimate_items};
+pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items};

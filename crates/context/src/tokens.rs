@@ -43,8 +43,13 @@ fn of_item(item: &Item) -> u64 {
     }
 }
 
+/// How many tokens a text of this length has, before anything is learnt.
+pub fn estimate_bytes(length: u64) -> u64 {
+    length.div_ceil(BYTES_PER_TOKEN)
+}
+
 fn bytes(length: usize) -> u64 {
-    (length as u64).div_ceil(BYTES_PER_TOKEN)
+    estimate_bytes(length as u64)
 }
 
 /// What a model's counts say about the estimates of its prompts.

@@ -231,7 +231,13 @@ impl Talk {
             number = self.ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
         }
         let code = match next? {
-            Next::Line | Next::Leave => self.code,
+            Next::Line | Next::Leave => {
+                if self.session.id().is_some() {
+                    let key = self.session.key();
+                    self.teller.note(format!("{key} is saved; longhaul in this folder goes on with it"));
+                }
+                self.code
+            }
             Next::Suspend(number) => {
                 self.teller.aside("");
                 let key = self.session.key();
