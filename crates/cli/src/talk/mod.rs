@@ -234,7 +234,7 @@ impl Talk {
             Next::Line | Next::Leave => {
                 if self.session.id().is_some() {
                     let key = self.session.key();
-                    self.teller.note(format!("{key} is saved; longhaul in this folder goes on with it"));
+                    self.teller.note(format!("saved; to go on: longhaul run -s {key} …, or talk here again"));
                 }
                 self.code
             }
