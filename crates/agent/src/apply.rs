@@ -8,7 +8,7 @@ use longhaul_protocol::{
     Usage,
 };
 
-use crate::state::{Again, Attempt, CallState, Created, Epoch, Reported, State, Turn, Waiting, text_of};
+use crate::state::{Again, Attempt, CallState, Created, Cut, Epoch, Reported, State, Turn, Waiting, text_of};
 
 /// What the model reads at the end of a turn that somebody did not want any more.
 const CANCELLED: &str =
@@ -121,18 +121,26 @@ impl State {
     /// cancelled; the others wait for the one after it.
     fn fold_turn(&mut self, number: u64, started_at: Option<At>) {
         self.turns = number;
-        if let (Some(Again::Continue), Some(text)) = (self.again, &self.interrupted) {
-            let text = text.clone();
-            self.items.push(Arc::new(Item::Text { role: Role::Assistant, text }));
-            self.items.push(Arc::new(Item::Note { text: GO_ON.to_owned() }));
-        }
-        self.again = None;
-        self.interrupted = None;
         let cancelled = self.waiting.iter().any(|input| input.cancelled);
+        // A turn that begins only to end as cancelled is not the one that was asked for.
+        if !cancelled {
+            self.go_on();
+        }
         for input in &mut self.waiting {
             input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
         }
         self.turn = Some(Turn { number, cancelled, started_at, ..Turn::default() });
+    }
+
+    /// What a turn without an input of its own begins with. The model must have something to answer.
+    fn go_on(&mut self) {
+        let again = self.again.take();
+        if let (Some(Again::Continue), Some(text)) = (again, self.interrupted.take()) {
+            self.items.push(Arc::new(Item::Text { role: Role::Assistant, text }));
+        }
+        if again.is_some() && self.items.last().is_some_and(|item| is_by_model(item)) {
+            self.items.push(Arc::new(Item::Note { text: GO_ON.to_owned() }));
+        }
     }
 
     fn fold_turn_end(&mut self, outcome: Option<Outcome>, inbox_through: Option<Seq>) {
@@ -210,7 +218,11 @@ impl State {
         let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
         let kept = usize::try_from(ended.kept).unwrap_or(usize::MAX);
         if (kept == 0 || attempt.blocks.is_empty()) && ended.error.is_some() {
-            turn.interrupted = Some(attempt.text()).filter(|text| !text.trim().is_empty());
+            // An answer that came to its end was not interrupted; and a later try that came to nothing takes nothing away.
+            let text = attempt.text();
+            if ended.stop.is_none() && !text.trim().is_empty() {
+                turn.interrupted = Some(text);
+            }
             return;
         }
         attempt.blocks.truncate(kept);
@@ -221,6 +233,7 @@ impl State {
         turn.goes_on = ended.goes_on;
         if ended.goes_on {
             turn.carried.clone_from(&turn.text);
+            turn.cuts += 1;
         }
         self.items.extend(attempt.blocks);
     }
@@ -230,14 +243,15 @@ impl State {
         let counting = self.counting.entry(self.model.clone().unwrap_or_default()).or_default();
         if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
             if counting.calibration.shows_a_cut(estimated, counted) {
-                counting.cuts_at = Some(counted);
+                counting.cuts = Some(Cut { at: counted, window: usage.window });
             }
             counting.calibration.learn(estimated, counted);
         }
         let answered = self.turn.as_ref().is_some_and(|turn| turn.answered);
         if let Some(input) = usage.input {
             let output = if answered { usage.output.unwrap_or(0) } else { 0 };
-            self.reported = Some(Reported { tokens: input + output, items: self.items.len() });
+            let model = self.model.clone().unwrap_or_default();
+            self.reported = Some(Reported { model, tokens: input + output, items: self.items.len() });
         }
         if let Some(turn) = &mut self.turn {
             turn.tokens += usage.input.unwrap_or(0) + usage.output.unwrap_or(0);
@@ -338,6 +352,10 @@ impl State {
 )]
 pub(crate) fn nano(dollars: f64) -> u64 {
     (dollars * 1e9) as u64
+}
+
+fn is_by_model(item: &Item) -> bool {
+    matches!(item, Item::Text { role: Role::Assistant, .. } | Item::Reasoning { .. } | Item::ToolCall { .. })
 }
 
 fn call_of(block: &Item) -> Option<CallState> {

@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul_context::{estimate, normalise};
+use longhaul_journal::Error as JournalError;
 use longhaul_model::{Class, Facts, Failure, Model, Request, Tries};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
 use crate::Error;
 use crate::lineup::Lineup;
+use crate::state::{Cut, State};
 use crate::worker::{Attended, Heed, Step, Stopped, Worker};
 
 /// How long an answer may be, in tokens, if nobody says otherwise.
@@ -31,15 +33,42 @@ pub(crate) struct Asking {
     pub(crate) only_thoughts: u32,
     /// Answers of this turn that were cut at their greatest length.
     pub(crate) cut: u32,
+    /// The model said that it can't call tools, or that it does not give longer answers.
+    pub(crate) has_no_tools: bool,
+    pub(crate) has_no_room: bool,
     /// How large the context may be, as far as the model said.
     pub(crate) window: Option<u64>,
 }
 
 impl Asking {
     /// Goes on with the model that was asked last, if it is still among those that may be.
-    pub(crate) fn new(lineup: Arc<Lineup>, last: Option<&str>) -> Self {
+    pub(crate) fn new(lineup: Arc<Lineup>, state: &State) -> Self {
+        let last = state.model.as_deref();
         let place = last.and_then(|last| lineup.0.iter().position(|model| model.name() == last)).unwrap_or(0);
-        Self { lineup, place, tries: None, empty: 0, only_thoughts: 0, cut: 0, window: None }
+        let cut = state.turn.as_ref().map_or(0, |turn| turn.cuts);
+        Self { place, cut, ..Self::anew(lineup) }
+    }
+
+    /// Begins with the model that is set.
+    fn anew(lineup: Arc<Lineup>) -> Self {
+        let (tries, window) = (None, None);
+        let (has_no_tools, has_no_room) = (false, false);
+        Self {
+            lineup,
+            place: 0,
+            tries,
+            empty: 0,
+            only_thoughts: 0,
+            cut: 0,
+            has_no_tools,
+            has_no_room,
+            window,
+        }
+    }
+
+    /// Whether another model could stand in for this one.
+    pub(crate) fn has_stand_in(&self) -> bool {
+        self.place + 1 < self.lineup.0.len()
     }
 
     fn begin_step(&mut self) {
@@ -55,6 +84,7 @@ impl Asking {
         let from = self.model().name().to_owned();
         let next = self.lineup.0.get(self.place + 1)?.name().to_owned();
         self.place += 1;
+        (self.has_no_tools, self.has_no_room) = (false, false);
         self.begin_step();
         Some((from, next))
     }
@@ -76,7 +106,7 @@ impl Worker {
         let lineup = self.runtime.lineup();
         let was_chosen = !Arc::ptr_eq(&lineup, &self.asking.lineup);
         if begins_turn || was_chosen {
-            self.asking = Asking::new(lineup, None);
+            self.asking = Asking::anew(lineup);
         }
         if begins_step {
             self.asking.begin_step();
@@ -102,7 +132,7 @@ impl Worker {
         let facts = {
             let mut asked = model.facts();
             match self.attend(&mut asked, Heed::Cancel, None).await? {
-                Attended::Done(facts) => facts,
+                Attended::Done(facts) => Facts { tools: facts.tools && !self.asking.has_no_tools, ..facts },
                 // Nobody wants to know any more: the call that comes next notices that, too, before it is made.
                 Attended::Called | Attended::Due => Facts::default(),
                 Attended::Suspended => return Err(Stopped::Suspended),
@@ -121,17 +151,29 @@ impl Worker {
 
     /// How long the answer may be. One that was cut may be longer, but never more than a part of the window.
     fn room(&self, facts: &Facts) -> u64 {
-        let set = self.runtime.config.settings.model.max_output_tokens.unwrap_or(USUAL_OUTPUT);
-        let usual = set.min(facts.max_output.unwrap_or(u64::MAX));
-        let wanted = if self.asking.cut > 0 { usual.saturating_mul(LONGER) } else { usual };
+        let usual = self.usual_room(facts);
+        if self.asking.cut == 0 || self.asking.has_no_room {
+            return usual;
+        }
         let share = self.asking.window.map_or(u64::MAX, |window| window / ROOM_SHARE);
-        wanted.min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
+        usual.saturating_mul(LONGER).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
+    }
+
+    pub(crate) fn usual_room(&self, facts: &Facts) -> u64 {
+        let set = self.runtime.config.settings.model.max_output_tokens.unwrap_or(USUAL_OUTPUT);
+        let share = self.asking.window.map_or(u64::MAX, |window| window / ROOM_SHARE);
+        set.min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
     }
 
     /// Whether the server is known to cut a prompt of this length without a word.
     pub(crate) fn would_be_cut(&self, call: &Call) -> Option<Failure> {
         let counting = self.state.counting.get(call.model.name())?;
-        let most = counting.cuts_at?;
+        let Cut { at: most, window } = counting.cuts?;
+        // Whoever has made the context larger since then has done what was asked for.
+        let is_larger = self.asking.window.zip(window).is_some_and(|(now, then)| now > then);
+        if is_larger {
+            return None;
+        }
         let needed = counting.calibration.correct(call.estimated);
         (needed > most).then(|| {
             let message = format!(
@@ -180,8 +222,10 @@ impl Worker {
                 _ => &[],
             };
             for image in images {
-                if let Ok(bytes) = self.runtime.journal.blob(image.data.hash).await {
-                    pictures.insert(image.data.hash, bytes.to_vec());
+                match self.runtime.journal.blob(image.data.hash).await {
+                    Ok(bytes) => drop(pictures.insert(image.data.hash, bytes.to_vec())),
+                    Err(JournalError::MissingBlob { .. }) => {}
+                    Err(error) => return Err(error.into()),
                 }
             }
         }

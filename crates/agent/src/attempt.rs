@@ -29,6 +29,7 @@ const CHECKPOINT_TIME: Duration = Duration::from_secs(1);
 /// What an attempt is closed with that a crash left open.
 const INTERRUPTED: &str = "interrupted";
 const CANCELLED: &str = "cancelled";
+const OUT_OF_TIME: &str = "the time of the turn was over";
 const NOT_SAVED: &str = "what came could not be saved";
 
 /// How an attempt came to its end.
@@ -99,7 +100,7 @@ impl Worker {
         let call = self.call(attempt).await?;
         let mut blocks = Blocks::default();
         let ended = match self.would_be_cut(&call) {
-            _ if self.policy.ends_the_turn() => Ended::Stopped(NOT_SAVED),
+            _ if self.policy.ends_the_turn() => Ended::Stopped(self.stopped_by()),
             Some(failure) => Ended::Failed(failure),
             None => self.hear(&call, &mut blocks).await?,
         };
@@ -126,7 +127,7 @@ impl Worker {
         let mut shown = Shown::new(self);
         let ended = loop {
             if self.policy.ends_the_turn() {
-                break Ended::Stopped(NOT_SAVED);
+                break Ended::Stopped(self.stopped_by());
             }
             let mut next = answer.next();
             let attended = loop {
@@ -155,7 +156,11 @@ impl Worker {
     }
 
     fn stopped_by(&self) -> &'static str {
-        if self.state.cancelled() { CANCELLED } else { NOT_SAVED }
+        match (self.state.cancelled(), self.policy.is_out_of_time) {
+            (true, _) => CANCELLED,
+            (false, true) => OUT_OF_TIME,
+            (false, false) => NOT_SAVED,
+        }
     }
 
     /// Shows and records what came.

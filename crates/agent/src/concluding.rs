@@ -13,6 +13,7 @@ use crate::apply::GIVEN_ONCE;
 use crate::asking::Call;
 use crate::attempt::{Ended, Heard};
 use crate::decide::Ending;
+use crate::lineup::Patience;
 use crate::state;
 use crate::worker::{Attended, Heed, Step, Stopped, Worker};
 
@@ -26,6 +27,10 @@ impl Worker {
     /// Closes the attempt: what counts of it, what it cost, and what follows.
     pub(crate) async fn conclude(&mut self, call: &Call, heard: Heard) -> Step<()> {
         let Heard { ended, tokens, limits } = heard;
+        let limits = match &ended {
+            Ended::Failed(failure) if !failure.limits.is_empty() => Some(failure.limits.clone()),
+            _ => limits,
+        };
         let mut after = self.warnings(call);
         let (input, output, cached) = match tokens {
             Some(tokens) => (tokens.input, tokens.output, tokens.cached),
@@ -34,11 +39,9 @@ impl Worker {
         if tokens.is_some() || limits.is_some() {
             let cost = tokens.and_then(|tokens| call.facts.prices.as_ref()?.cost(&tokens));
             let (estimated, limits) = (Some(call.estimated), limits.unwrap_or_default());
-            let attempt = call.attempt;
-            after.splice(
-                ..0,
-                [SessionRecord::Usage(Usage { attempt, input, output, cached, cost, estimated, limits })],
-            );
+            let (attempt, window) = (call.attempt, self.asking.window);
+            let usage = Usage { attempt, input, output, cached, cost, estimated, window, limits };
+            after.splice(..0, [SessionRecord::Usage(usage)]);
         }
         after.extend(input.and_then(|counted| self.cut_prompt(call, counted)));
         match ended {
@@ -60,7 +63,7 @@ impl Worker {
                         stop.word
                     );
                     let refused = Failure::new(Class::Refused, message);
-                    self.discard(call, refused, after).await
+                    self.discard(call, Some(stop.word), refused, after).await
                 }
                 StopKind::Length => self.cut_at_length(call, stop.word, after).await,
                 StopKind::Finished => self.completed(call, stop.word, after).await,
@@ -114,10 +117,10 @@ impl Worker {
     /// An answer that came to its end by itself.
     async fn completed(&mut self, call: &Call, word: String, after: Vec<SessionRecord>) -> Step<()> {
         let items = self.open_items();
-        let kept = items.len();
-        let only_thoughts = items.iter().all(|item| matches!(**item, Item::Reasoning { .. }));
-        if only_thoughts && kept > 0 {
-            return self.nudge(call, after).await;
+        let kept = if items.iter().any(|item| says_something(item)) { items.len() } else { 0 };
+        let has_thoughts = items.iter().any(|item| matches!(**item, Item::Reasoning { .. }));
+        if kept == 0 && has_thoughts {
+            return self.nudge(call, word, after).await;
         }
         if kept > 0 || self.asking.empty > 0 {
             let mut facts = vec![ended_with(call.attempt, kept, Some(word), None)];
@@ -135,15 +138,15 @@ impl Worker {
     }
 
     /// A model that only thought is asked once more, then nudged, then given up.
-    async fn nudge(&mut self, call: &Call, after: Vec<SessionRecord>) -> Step<()> {
+    async fn nudge(&mut self, call: &Call, word: String, after: Vec<SessionRecord>) -> Step<()> {
         self.asking.only_thoughts += 1;
         if self.asking.only_thoughts > 2 {
             let message =
                 format!("{} only thinks, and says nothing; choose another model", call.model.name());
-            return self.discard(call, Failure::new(Class::Empty, message), after).await;
+            return self.discard(call, Some(word), Failure::new(Class::Empty, message), after).await;
         }
         let error = "thoughts without an answer".to_owned();
-        let mut facts = [vec![ended_with(call.attempt, 0, None, Some(error))], after].concat();
+        let mut facts = [vec![ended_with(call.attempt, 0, Some(word), Some(error))], after].concat();
         if self.asking.only_thoughts == 2 {
             facts.push(SessionRecord::Note(Note { text: SAY_SOMETHING.to_owned() }));
         }
@@ -153,50 +156,40 @@ impl Worker {
     /// An answer that reached its greatest length is not over: it goes on once, with a higher limit.
     async fn cut_at_length(&mut self, call: &Call, word: String, after: Vec<SessionRecord>) -> Step<()> {
         self.asking.cut += 1;
+        let is_first = self.asking.cut == 1;
         let items = self.open_items();
-        let only_thoughts = items.iter().all(|item| matches!(**item, Item::Reasoning { .. }));
-        let has_calls = items.iter().any(|item| matches!(**item, Item::ToolCall { .. }));
-        let kept = if only_thoughts { 0 } else { items.len() };
-        let said = state::text_of(items);
-        let attempt = call.attempt;
-        let end = |kept: usize, error: Option<String>, goes_on: bool| {
-            let kept = u32::try_from(kept).unwrap_or(u32::MAX);
-            SessionRecord::AttemptEnded(AttemptEnded {
-                attempt,
-                kept,
-                stop: Some(word.clone()),
-                error,
-                goes_on,
-            })
-        };
-        let mut facts = Vec::new();
-        if has_calls {
-            facts.push(end(kept, None, false));
+        let first_call = items.iter().position(|item| matches!(**item, Item::ToolCall { .. }));
+        let before_calls = &items[..first_call.unwrap_or(items.len())];
+        let says = before_calls.iter().any(|item| says_something(item));
+        let kept = if says { before_calls.len() } else { 0 };
+        // Calls that are whole are run. One that was cut comes to an error, and is asked for again with more room; once.
+        if first_call.is_some() && (is_first || items.last().is_none_or(|item| !is_cut_call(item))) {
+            let mut facts = vec![ended_with(call.attempt, items.len(), Some(word), None)];
             facts.extend(after);
             let text = "the answer reached the limit of its length; what was complete of it counts";
             facts.push(warning("answer_length", text.to_owned()));
             return self.commit(facts, vec![]).await;
         }
-        if self.asking.cut > 1 {
+        let said = state::text_of(before_calls);
+        let nothing =
+            (kept == 0).then(|| "it reached the limit of its length before it said anything".to_owned());
+        let goes_on = is_first && kept > 0;
+        let ended = AttemptEnded {
+            attempt: call.attempt,
+            kept: u32::try_from(kept).unwrap_or(u32::MAX),
+            stop: Some(word),
+            error: nothing,
+            goes_on,
+        };
+        let mut facts = [vec![SessionRecord::AttemptEnded(ended)], after].concat();
+        if !is_first {
             let error = "the answer reached the limit of its length, also with a higher one; \
                          raise model.max_output_tokens, or send anything to go on";
             let carried = self.state.turn.as_ref().map(|turn| turn.carried.clone()).unwrap_or_default();
-            let nothing = (kept == 0).then(|| "thoughts without an answer".to_owned());
-            facts.push(end(kept, nothing, false));
-            facts.extend(after);
             let ending = Ending { text: Some(carried + &said), ..Ending::limit(Limit::Tokens, error) };
             return self.end_turn(facts, ending).await;
         }
-        if kept == 0 {
-            facts.push(end(
-                0,
-                Some("it reached the limit of its length before it said anything".to_owned()),
-                false,
-            ));
-            facts.extend(after);
-        } else {
-            facts.push(end(kept, None, true));
-            facts.extend(after);
+        if goes_on {
             facts.push(SessionRecord::Note(Note { text: WAS_CUT.to_owned() }));
         }
         self.commit(facts, vec![]).await
@@ -211,18 +204,35 @@ impl Worker {
             after.push(warning("answer_cut", text));
             return self.commit(after, vec![]).await;
         }
-        if failure.class == Class::NoTools && !call.request.tools.is_empty() {
+        // What the model does not take is asked for once more without it.
+        let lacks_tools = failure.class == Class::NoTools && !call.request.tools.is_empty();
+        let is_raised = call.request.max_output > Some(self.usual_room(&call.facts));
+        let lacks_room = failure.class == Class::Invalid && is_raised;
+        if lacks_tools || lacks_room {
+            self.asking.has_no_tools |= lacks_tools;
+            self.asking.has_no_room |= lacks_room;
             after.splice(..0, [ended_with(call.attempt, 0, None, Some(failure.message))]);
             return self.commit(after, vec![]).await;
         }
-        self.discard(call, failure, after).await
+        self.discard(call, None, failure, after).await
     }
 
     /// Nothing of an attempt counts: wait and ask again, ask another model, or end the turn.
-    async fn discard(&mut self, call: &Call, failure: Failure, after: Vec<SessionRecord>) -> Step<()> {
-        let mut facts = vec![ended_with(call.attempt, 0, None, Some(failure.message.clone()))];
+    async fn discard(
+        &mut self,
+        call: &Call,
+        stop: Option<String>,
+        failure: Failure,
+        after: Vec<SessionRecord>,
+    ) -> Step<()> {
+        let mut facts = vec![ended_with(call.attempt, 0, stop, Some(failure.message.clone()))];
         facts.extend(after);
-        let policy = self.runtime.config.patience.retry(&self.runtime.config.settings.retry);
+        // Where another model could answer, nobody has to wait for long.
+        let patience = match self.asking.has_stand_in() {
+            true => Patience::OneShot,
+            false => self.runtime.config.patience,
+        };
+        let policy = patience.retry(&self.runtime.config.settings.retry);
         let tries = self.asking.tries.get_or_insert_with(|| Tries::new(policy));
         match tries.failed(&failure, fastrand::f64()) {
             Next::Wait(wait) => {
@@ -237,7 +247,11 @@ impl Worker {
                     facts.push(SessionRecord::ModelChanged(ModelChanged { from, to, reason }));
                     return self.commit(facts, vec![]).await;
                 }
-                let code = Some(spent.last.class.code().to_owned());
+                let class = match spent.limit {
+                    Some(Spending::ServerDelay(_)) => Class::Throttled,
+                    _ => spent.last.class,
+                };
+                let code = Some(class.code().to_owned());
                 // In one append: an attempt that failed for good is never on disk without the end of its turn.
                 self.end_turn(facts, Ending { code, ..Ending::failed(spent.to_string()) }).await
             }
@@ -275,6 +289,23 @@ fn may_stand_in(spent: &Spent) -> bool {
         )
     );
     had_its_chances || spent.last.class == Class::Quota
+}
+
+/// Whether there is more in it than thoughts and blanks.
+fn says_something(item: &Item) -> bool {
+    match item {
+        Item::Text { text, .. } => !text.trim().is_empty(),
+        Item::ToolCall { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether it is a call whose arguments broke off.
+fn is_cut_call(item: &Item) -> bool {
+    match item {
+        Item::ToolCall { arguments, .. } => serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err(),
+        _ => false,
+    }
 }
 
 fn warning(code: &str, text: String) -> SessionRecord {

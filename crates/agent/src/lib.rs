@@ -93,5 +93,5 @@ pub use redaction::Redactor;
 pub use repeats::Repeats;
 pub use runtime::{Parts, Runtime};
 pub use session::{Accepted, Session, input_at};
-pub use state::{Again, Attempt, CallState, Counting, Created, Epoch, Reported, State, Turn, Waiting};
+pub use state::{Again, Attempt, CallState, Counting, Created, Cut, Epoch, Reported, State, Turn, Waiting};
 pub use watch::{Watched, Watcher};

@@ -81,7 +81,7 @@ pub fn redactor(config: &Config) -> Result<Redactor> {
 
 pub(crate) fn redactor_of(models: &Models, config: &Config) -> Result<Redactor> {
     let named = [&config.settings.model.api_key_env, &config.settings.server.token_env].into_iter().flatten();
-    let named = named.filter_map(|variable| std::env::var(variable).ok());
+    let named = named.filter_map(|variable| Some(std::env::var(variable).ok()?.trim().to_owned()));
     let secrets: Vec<String> = models.keys().into_iter().map(|key| key.value).chain(named).collect();
     Redactor::new(&secrets, &config.settings.secrets.patterns)
         .map_err(|bad| Error::Config { origin: config.set_by("secrets.patterns"), reason: bad.to_string() })

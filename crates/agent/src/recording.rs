@@ -104,7 +104,9 @@ impl Worker {
             SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
         }));
         let Ending { outcome, limit, error, code, text } = ending;
-        let (turn, text) = (turn.number, text.unwrap_or_else(|| turn.text.clone()));
+        // Of an answer that was to go on there is at least what came before.
+        let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
+        let (turn, text) = (turn.number, text.unwrap_or_else(|| said.clone()));
         // With this a later look at the session's last record shows that there is nothing to do.
         let inbox_through = self.state.waiting.is_empty().then_some(self.state.inbox_through);
         let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };

@@ -70,7 +70,7 @@ impl Redactor {
     }
 
     /// The text with `[redacted]` in place of every secret. Where two overlap, one mark covers both.
-    pub(crate) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let redacted = self.rules.as_ref().and_then(|rules| rules.redact(text, &rules.patterns));
         redacted.map_or(Cow::Borrowed(text), Cow::Owned)
     }

@@ -170,8 +170,18 @@ impl Runtime {
     pub fn use_model(&self, name: &str) -> Result<()> {
         let lineup = Lineup::named(&self.0.models, &self.0.config, name)?;
         *lock(&self.0.lineup) = Arc::new(lineup);
-        self.0.wake_all();
+        // Those that wait before a retry ask it now; the others find it when they ask next.
+        self.0
+            .all_sessions()
+            .iter()
+            .filter(|shared| shared.has_worker())
+            .for_each(|shared| shared.came.notify_one());
         Ok(())
+    }
+
+    /// What takes secrets out of whatever is written or shown.
+    pub fn redactor(&self) -> &Redactor {
+        &self.0.redactor
     }
 
     /// The model that is set, and what is known about it.

@@ -74,13 +74,24 @@ pub enum Again {
 pub struct Counting {
     /// How far off the estimates are.
     pub calibration: Calibration,
-    /// A longer prompt than this was cut without a word.
-    pub cuts_at: Option<u64>,
+    /// The last prompt that its server cut without a word.
+    pub cuts: Option<Cut>,
+}
+
+/// A prompt that was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// So much of it was read.
+    pub at: u64,
+    /// How large the context was taken to be.
+    pub window: Option<u64>,
 }
 
 /// What a provider said about the size of a context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reported {
+    /// The model that it was said for.
+    pub model: String,
     /// Sent and received.
     pub tokens: u64,
     /// How many items the context had.
@@ -149,6 +160,8 @@ pub struct Turn {
     pub goes_on: bool,
     /// The text of the answer before it was cut.
     pub carried: String,
+    /// How often it was.
+    pub cuts: u32,
     /// What there was of the last answer that failed.
     pub interrupted: Option<String>,
     /// Whether the newest step has its answer.
@@ -201,10 +214,10 @@ impl State {
     }
 
     /// How many tokens the context has, for this model: what its provider counted last, and an estimate of what came since.
-    pub fn occupancy(&self, model: &str) -> (u64, Option<Reported>) {
+    pub fn occupancy(&self, model: &str) -> (u64, Option<&Reported>) {
         let calibration = self.counting.get(model).map(|counting| &counting.calibration);
         let corrected = |raw: u64| calibration.map_or(raw, |calibration| calibration.correct(raw));
-        match self.reported {
+        match self.reported.as_ref().filter(|reported| reported.model == model) {
             Some(reported) => {
                 let since = self.items.get(reported.items..).unwrap_or_default();
                 (reported.tokens + corrected(estimate_items(since)), Some(reported))

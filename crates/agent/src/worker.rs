@@ -210,7 +210,7 @@ impl Worker {
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             policy: equipment.policy(runtime),
-            asking: Asking::new(runtime.lineup(), state.model.as_deref()),
+            asking: Asking::new(runtime.lineup(), &state),
             inbox_read: state.inbox_through,
             runtime: runtime.clone(),
             shared: shared.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Error, Result, State, Watched, event_of, load};
+use longhaul_agent::{Error, Redactor, Result, State, Watched, event_of, load};
 use longhaul_journal::{Holder, Journal, Page, put};
 use longhaul_protocol::{
     InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, SessionId, SessionRecord, StreamName,
@@ -24,6 +24,8 @@ pub(crate) struct Elsewhere {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) key: String,
     pub(crate) id: SessionId,
+    /// What is put into its inbox passes through this, as it would here.
+    pub(crate) redactor: Redactor,
 }
 
 /// What became of what was wanted.
@@ -76,7 +78,8 @@ impl Elsewhere {
     async fn say(&self, text: &str) -> Result<Awaited> {
         let id = InputId::generate();
         let input = Input { id, text: text.to_owned(), images: vec![], mode: JoinMode::Join };
-        put(&*self.journal, self.id, InboxRecord::Input(input).encode()).await?;
+        let record = self.redactor.record(InboxRecord::Input(input).encode());
+        put(&*self.journal, self.id, record).await?;
         Ok(Awaited::Input(id))
     }
 

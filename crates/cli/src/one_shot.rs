@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Patience, Runtime, load};
+use longhaul_agent::{Patience, Runtime, load, redactor};
 use longhaul_protocol::{Outcome, TurnEnded};
 
 use crate::arguments::{Choice, Place};
@@ -64,7 +64,7 @@ impl OneShot<'_> {
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
         self.name_session(&wish, teller);
-        let underway = Underway::here(&session, runtime.journal(), wish.clone(), session.watch());
+        let underway = Underway::here(&runtime, &session, wish.clone(), session.watch());
         let left = attend(underway, teller, ends, &mut interrupts).await;
         tokio::select! {
             ended = runtime.shutdown() => ended?,
@@ -93,7 +93,9 @@ impl OneShot<'_> {
         let entry = longhaul_journal::Journal::session(&journal, &self.key).await?;
         let Some(entry) = entry else { return Ok(None) };
         refuse_trashed(&journal, &self.key).await?;
-        let elsewhere = Elsewhere { journal: Arc::new(journal), key: self.key.clone(), id: entry.id };
+        let redactor = redactor(&config::load(self.place, self.choice)?)?;
+        let elsewhere =
+            Elsewhere { journal: Arc::new(journal), key: self.key.clone(), id: entry.id, redactor };
         Ok(if elsewhere.holder().await?.is_some() { Some(elsewhere) } else { None })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Cancelled, Error, Session, Watched, Watcher, cancel_turn};
+use longhaul_agent::{Cancelled, Error, Runtime, Session, Watched, Watcher, cancel_turn};
 use longhaul_journal::Journal;
 use longhaul_protocol::{SessionId, TurnEnded};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -58,16 +58,11 @@ enum Where {
 impl Underway {
     /// In this process; if another one has the session, there. The watcher is of the session, and is given back: what it sees
     /// between two turns is shown with the next.
-    pub(crate) fn here(
-        session: &Session,
-        journal: Arc<dyn Journal>,
-        wish: Wish,
-        mut watcher: Watcher,
-    ) -> Self {
+    pub(crate) fn here(runtime: &Runtime, session: &Session, wish: Wish, mut watcher: Watcher) -> Self {
         let (tell, watched) = unbounded_channel();
-        let at = session.clone();
+        let (at, runtime) = (session.clone(), runtime.clone());
         let work = tokio::spawn(async move {
-            let became = see_through(&at, journal, wish, &tell, &mut watcher).await;
+            let became = see_through(&at, &runtime, wish, &tell, &mut watcher).await;
             (Some(watcher), became)
         });
         Self { watched, work, cancelling: None, place: Where::Here(session.clone()) }
@@ -134,7 +129,7 @@ async fn cancel(place: Where) {
 /// Sees a wish through wherever it is worked on, and takes it over when nobody else does.
 async fn see_through(
     session: &Session,
-    journal: Arc<dyn Journal>,
+    runtime: &Runtime,
     mut wish: Wish,
     tell: &UnboundedSender<Watched>,
     watcher: &mut Watcher,
@@ -148,7 +143,8 @@ async fn see_through(
         }
         // Whoever has it has named it.
         let Some(id) = session.id() else { return Ok(Became::Nothing) };
-        let elsewhere = Elsewhere { journal: journal.clone(), key: session.key().to_owned(), id };
+        let (journal, redactor) = (runtime.journal(), runtime.redactor().clone());
+        let elsewhere = Elsewhere { journal, key: session.key().to_owned(), id, redactor };
         match elsewhere.see_through(&wish, tell).await? {
             Followed::Ended(ended) => return Ok(ended.map_or(Became::Nothing, Became::Ended)),
             Followed::Abandoned => wish = Wish::Resume,

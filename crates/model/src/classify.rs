@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::Class;
 use crate::codec::Said;
+use crate::{Class, RateLimits};
 
 /// Words in codes that mean that nothing more is paid for.
 const QUOTA_CODES: &[&str] = &[
@@ -53,7 +53,7 @@ const KEY_CODES: &[&str] =
 const THROTTLED_CODES: &[&str] = &["rate_limit", "resource_exhausted", "too_many_requests"];
 const OVERLOADED_CODES: &[&str] = &["overloaded", "unavailable", "engine_overloaded", "capacity"];
 const INVALID_CODES: &[&str] =
-    &["invalid_request", "invalid_argument", "invalid_prompt", "failed_precondition", "malformed"];
+    &["invalid_request", "invalid_argument", "invalid_prompt", "failed_precondition"];
 
 /// What kind of failure it is.
 pub(crate) fn class_of(said: &Said) -> Class {
@@ -127,6 +127,11 @@ pub(crate) fn server_delay(headers: &[(String, String)], now: jiff::Timestamp) -
         }
     }
     reset(headers, now)
+}
+
+/// What the head of an answer says about how much more its server takes, as it says it.
+pub(crate) fn rate_limits(headers: &[(String, String)]) -> RateLimits {
+    headers.iter().filter(|(name, _)| name.contains("ratelimit-")).cloned().collect()
 }
 
 /// The latest moment at which something that is used up is there again. Where nothing is said about what is left, all count.

@@ -3,6 +3,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -57,7 +58,16 @@ pub struct LocalServer {
 
 /// Asks a server what it says about a model.
 pub async fn discover(transport: &dyn Transport, server: &Server<'_>, model: &str) -> Option<Discovered> {
-    let asking = Asking { transport, server, model };
+    ask_about(transport, server, model).await.0
+}
+
+/// The same, and whether anybody answered at all.
+pub(crate) async fn ask_about(
+    transport: &dyn Transport,
+    server: &Server<'_>,
+    model: &str,
+) -> (Option<Discovered>, bool) {
+    let asking = Asking { transport, server, model, reached: AtomicBool::new(false) };
     let found = match server.provider {
         "ollama" => asking.ollama().await,
         "llamacpp" => asking.first_window([Way::LlamaCpp, Way::Models]).await,
@@ -66,14 +76,15 @@ pub async fn discover(transport: &dyn Transport, server: &Server<'_>, model: &st
         _ if is_loopback(server.base_url) => asking.somebody().await,
         _ => asking.models("/models").await,
     };
-    (found != Discovered::default()).then_some(found)
+    let reached = asking.reached.load(Ordering::SeqCst);
+    ((found != Discovered::default()).then_some(found), reached)
 }
 
 /// Looks for model servers on this machine, at all of these ports at once.
 pub async fn find_local(transport: &dyn Transport, ports: &[(&str, u16)]) -> Vec<LocalServer> {
     let asked = ports.iter().map(|(provider, port)| async move {
         let base_url = format!("http://127.0.0.1:{port}/v1");
-        let answer = fetch(transport, get(format!("{base_url}/models"), vec![]), LOCAL_PATIENCE).await?;
+        let answer = fetch(transport, get(format!("{base_url}/models"), vec![]), LOCAL_PATIENCE).await??;
         let entries = answer.get("data")?.as_array()?;
         let models = entries.iter().filter_map(|entry| Some(entry.get("id")?.as_str()?.to_owned())).collect();
         Some(LocalServer { provider: (*provider).to_owned(), base_url, models })
@@ -93,6 +104,7 @@ struct Asking<'a> {
     transport: &'a dyn Transport,
     server: &'a Server<'a>,
     model: &'a str,
+    reached: AtomicBool,
 }
 
 impl Asking<'_> {
@@ -132,7 +144,10 @@ impl Asking<'_> {
     /// llama.cpp says how much each of its slots takes, which is what a request has.
     async fn llama_cpp(&self) -> Discovered {
         let answer = self.get(format!("{}/props", self.root())).await.unwrap_or_default();
-        Discovered { window: tokens(&answer, "/default_generation_settings/n_ctx"), tools: None }
+        Discovered {
+            window: tokens(&answer, "/default_generation_settings/n_ctx"),
+            tools: answer.pointer("/chat_template_caps/supports_tools").and_then(Value::as_bool),
+        }
     }
 
     /// Ollama says what a model was made with, what it can take at most, and, once it is loaded, what it takes. The first is
@@ -218,7 +233,9 @@ impl Asking<'_> {
     }
 
     async fn fetch(&self, outgoing: Outgoing) -> Option<Value> {
-        fetch(self.transport, outgoing, PATIENCE).await
+        let answered = fetch(self.transport, outgoing, PATIENCE).await;
+        self.reached.fetch_or(answered.is_some(), Ordering::SeqCst);
+        answered.flatten()
     }
 }
 
@@ -278,15 +295,16 @@ fn post(url: String, mut headers: Vec<(String, String)>, body: &Value) -> Outgoi
     Outgoing { body: Some(body.to_string().into_bytes()), ..get(url, headers) }
 }
 
-/// The JSON that comes back, if it comes in time, whole, and with a good status.
-async fn fetch(transport: &dyn Transport, outgoing: Outgoing, patience: Duration) -> Option<Value> {
+/// The JSON that comes back, if it comes in time, whole, and with a good status; nothing at all, if nobody answers.
+async fn fetch(transport: &dyn Transport, outgoing: Outgoing, patience: Duration) -> Option<Option<Value>> {
     let outgoing = Outgoing { connect_within: patience, ..outgoing };
     let answer = async {
         let incoming = transport.send(outgoing).await.ok()?;
         if incoming.status != 200 {
-            return None;
+            return Some(None);
         }
-        serde_json::from_slice(&read(incoming).await?).ok()
+        let body = read(incoming).await;
+        Some(body.and_then(|body| serde_json::from_slice(&body).ok()))
     };
     tokio::time::timeout(patience, answer).await.ok()?
 }

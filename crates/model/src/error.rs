@@ -21,6 +21,12 @@ pub enum Error {
         /// Who names them.
         by: String,
     },
+    /// What a variable holds can't be a key.
+    #[error("the value of {variable} can't be a key: it has a line break or a control character in it")]
+    BadKey {
+        /// The variable.
+        variable: String,
+    },
     /// No model was named, and none was found.
     #[error(
         "no model: none is named by --model, LONGHAUL_MODEL or model.name in the config; none of these variables is set: \

@@ -56,6 +56,8 @@ pub struct Failure {
     pub status: Option<u16>,
     /// How long the server wants us to wait.
     pub delay: Option<Duration>,
+    /// What the server says about how much more it takes.
+    pub limits: crate::RateLimits,
     /// The hash of what the server said, to tell the same failure from another.
     pub fingerprint: u64,
 }
@@ -63,7 +65,14 @@ pub struct Failure {
 impl Failure {
     /// A failure of this class, in these words.
     pub fn new(class: Class, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), status: None, delay: None, fingerprint: 0 }
+        Self {
+            class,
+            message: message.into(),
+            status: None,
+            delay: None,
+            limits: crate::RateLimits::new(),
+            fingerprint: 0,
+        }
     }
 }
 

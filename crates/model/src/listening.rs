@@ -2,22 +2,28 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 
+use crate::classify::rate_limits;
 use crate::codec::{Decoder, Frames, Framing};
 use crate::target::{Target, first_line};
 use crate::transport::{Bytes, Incoming};
-use crate::{Answer, Failure, Part, RateLimits};
+use crate::{Answer, Class, Failure, Part};
 
 /// An answer that came in one piece is read up to this size, to say what it is.
 const LONGEST_PAGE: usize = 64 << 10;
+/// How long what follows the end mark is waited for.
+const READ_OUT: Duration = Duration::from_secs(1);
 
 /// An answer on its way.
 pub(crate) struct Listening {
     target: Arc<Target>,
-    body: Box<dyn Bytes>,
+    /// Nothing more is read once the answer is over.
+    body: Option<Box<dyn Bytes>>,
     frames: Frames,
     framing: Framing,
     decoder: Box<dyn Decoder>,
@@ -26,20 +32,28 @@ pub(crate) struct Listening {
     failure: Option<Failure>,
     /// Nothing of the body has come yet.
     is_new: bool,
+    /// Nothing but blanks has come yet, so that it may be no stream at all.
+    is_blank: bool,
+    /// The server said that this model can't call tools.
+    has_no_tools: Arc<AtomicBool>,
     /// When the next byte has to be there.
     due: Instant,
 }
 
 impl Listening {
-    pub(crate) fn new(target: Arc<Target>, incoming: Incoming, first_byte_by: Instant) -> Self {
+    pub(crate) fn new(
+        target: Arc<Target>,
+        incoming: Incoming,
+        first_byte_by: Instant,
+        has_no_tools: Arc<AtomicBool>,
+    ) -> Self {
         let media = incoming.header("content-type").unwrap_or_default().to_ascii_lowercase();
         let framing = if media.contains("ndjson") || media.contains("jsonl") {
             Framing::Lines
         } else {
             Framing::Events
         };
-        let limits: RateLimits =
-            incoming.headers.iter().filter(|(name, _)| name.contains("ratelimit-")).cloned().collect();
+        let limits = rate_limits(&incoming.headers);
         let limits = (!limits.is_empty()).then_some(Part::Limits(limits));
         Self {
             frames: Frames::new(framing),
@@ -47,8 +61,10 @@ impl Listening {
             decoder: target.protocol.decoder(&target.quirks),
             parts: limits.into_iter().collect(),
             failure: None,
-            body: incoming.body,
+            body: Some(incoming.body),
             is_new: true,
+            is_blank: true,
+            has_no_tools,
             due: first_byte_by,
             target,
         }
@@ -57,7 +73,8 @@ impl Listening {
     /// Reads on. Any byte counts as a sign of life.
     async fn read(&mut self) -> Result<(), Failure> {
         let target = &self.target;
-        let bytes = match timeout_at(self.due, self.body.next()).await {
+        let Some(body) = &mut self.body else { return Err(target.broken("it was over already")) };
+        let bytes = match timeout_at(self.due, body.next()).await {
             Ok(Ok(Some(bytes))) => bytes,
             Ok(Ok(None)) if self.is_new => return Err(target.broken("it ended without a single byte")),
             Ok(Ok(None)) => return Err(target.broken("it ended without its end mark")),
@@ -71,9 +88,11 @@ impl Listening {
             return Ok(());
         }
         self.due = Instant::now() + target.clocks.silence;
-        if std::mem::take(&mut self.is_new) && self.is_no_stream(&bytes) {
+        self.is_new = false;
+        if self.is_blank && self.is_no_stream(&bytes) {
             return Err(self.whole(bytes).await);
         }
+        self.is_blank = self.is_blank && bytes.trim_ascii_start().is_empty();
         self.frames.push(&bytes);
         Ok(())
     }
@@ -90,7 +109,8 @@ impl Listening {
     /// What came in one piece, where a stream was asked for.
     async fn whole(&mut self, mut page: Vec<u8>) -> Failure {
         while page.len() < LONGEST_PAGE {
-            match timeout_at(self.due, self.body.next()).await {
+            let Some(body) = &mut self.body else { break };
+            match timeout_at(self.due, body.next()).await {
                 Ok(Ok(Some(bytes))) => page.extend(bytes),
                 _ => break,
             }
@@ -105,6 +125,15 @@ impl Listening {
             None => target.no_model_server(&format!(
                 "it answered in one piece, not with a stream; it begins with {first:?}"
             )),
+        }
+    }
+
+    /// The connection can be used again once the last bytes are read, which may come a moment after the end mark.
+    fn read_out(&mut self) {
+        if let Some(mut body) = self.body.take() {
+            tokio::spawn(tokio::time::timeout(READ_OUT, async move {
+                while let Ok(Some(_)) = body.next().await {}
+            }));
         }
     }
 
@@ -126,16 +155,25 @@ impl Answer for Listening {
     async fn next(&mut self) -> Result<Part, Failure> {
         loop {
             if let Some(part) = self.parts.pop_front() {
+                if matches!(part, Part::End(_)) {
+                    self.read_out();
+                }
                 return Ok(self.sign(part));
             }
             if let Some(failure) = self.failure.take() {
+                if failure.class == Class::NoTools {
+                    self.has_no_tools.store(true, Ordering::SeqCst);
+                }
                 return Err(failure);
             }
             let decoded = match self.frames.next() {
                 // What came before a fault in the same frame still came.
                 Ok(Some(frame)) => self.decoder.decode(frame, &mut self.parts),
                 Ok(None) => {
-                    self.read().await?;
+                    if let Err(failure) = self.read().await {
+                        self.failure = Some(failure);
+                        continue;
+                    }
                     Ok(())
                 }
                 Err(fault) => Err(fault),

@@ -176,19 +176,23 @@ impl Models {
             let value = std::env::var(variable).ok()?.trim().to_owned();
             (!value.is_empty()).then(|| Key { value, variable: variable.to_owned() })
         };
+        let usable = |key: Key| match key.value.chars().any(char::is_control) {
+            true => Err(Error::BadKey { variable: key.variable }),
+            false => Ok(Some(key)),
+        };
         if let Some(variable) = &wanted.api_key_env {
             let missing = || Error::NoKey {
                 name: wanted.name.clone(),
                 variables: variable.clone(),
                 by: wanted.set_by.key.clone(),
             };
-            return held(variable).map(Some).ok_or_else(missing);
+            return usable(held(variable).ok_or_else(missing)?);
         }
         let Some(provider) = provider else { return Ok(None) };
         let key = provider.key_env.iter().find_map(|variable| held(variable));
         // A server of one's own may want none.
         if key.is_some() || provider.local || provider.key_env.is_empty() || wanted.base_url.is_some() {
-            return Ok(key);
+            return key.map_or(Ok(None), usable);
         }
         let by = format!("the table of providers, for {}", provider.name);
         Err(Error::NoKey { name: wanted.name.clone(), variables: provider.key_env.join(" or "), by })

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use crate::classify::server_delay;
+use crate::classify::{rate_limits, server_delay};
 use crate::codec::Asked;
-use crate::discovery::{Server, discover};
+use crate::discovery::{Server, ask_about};
 use crate::hosts::Hosts;
 use crate::listening::Listening;
 use crate::target::Target;
@@ -29,19 +29,21 @@ pub struct Remote {
     target: Arc<Target>,
     transport: Arc<dyn Transport>,
     hosts: Arc<Hosts>,
-    facts: OnceCell<Facts>,
+    /// What was found out; what could not be asked is asked again.
+    facts: Mutex<Option<Facts>>,
     /// The server said that this model can't call tools.
-    has_no_tools: AtomicBool,
+    has_no_tools: Arc<AtomicBool>,
 }
 
 impl Remote {
     /// The model at this target, reached by this transport.
     pub fn new(target: Target, transport: Arc<dyn Transport>, hosts: Arc<Hosts>) -> Self {
-        let (facts, has_no_tools) = (OnceCell::new(), AtomicBool::new(false));
+        let (facts, has_no_tools) = (Mutex::default(), Arc::default());
         Self { target: Arc::new(target), transport, hosts, facts, has_no_tools }
     }
 
-    async fn find_out(&self) -> Facts {
+    /// What is known, and whether that is all that can be.
+    async fn find_out(&self) -> (Facts, bool) {
         let target = &self.target;
         let entry = target.entry.as_ref();
         // A provider that is in the catalogue is not asked what is known.
@@ -53,7 +55,8 @@ impl Remote {
             base_url: &target.base_url,
             key: target.key.as_ref().map(|key| key.value.as_str()),
         };
-        let said = if asks { discover(&*self.transport, &server, &target.model).await } else { None };
+        let (said, reached) =
+            if asks { ask_about(&*self.transport, &server, &target.model).await } else { (None, true) };
         let said_window = said.as_ref().and_then(|said| said.window);
         let known = [
             (target.window, WindowSource::Config),
@@ -71,12 +74,13 @@ impl Remote {
             .or(said.and_then(|said| said.tools))
             .or(entry.map(|entry| entry.tools))
             .unwrap_or(true);
-        Facts {
+        let facts = Facts {
             window: Some(found.unwrap_or(assumed)),
             max_output: entry.and_then(|entry| entry.max_output),
             tools,
             prices: entry.and_then(|entry| entry.prices),
-        }
+        };
+        (facts, reached)
     }
 
     fn outgoing(&self, request: &Request) -> Outgoing {
@@ -104,7 +108,7 @@ impl Remote {
         if failure.class == Class::NoTools {
             self.has_no_tools.store(true, Ordering::SeqCst);
         }
-        failure
+        Failure { limits: rate_limits(&incoming.headers), ..failure }
     }
 
     fn unsent(&self, trouble: &Trouble) -> Failure {
@@ -121,7 +125,15 @@ impl Model for Remote {
     }
 
     async fn facts(&self) -> Facts {
-        let facts = self.facts.get_or_init(|| self.find_out()).await.clone();
+        let mut known = self.facts.lock().await;
+        let facts = match &*known {
+            Some(facts) => facts.clone(),
+            None => {
+                let (facts, is_all) = self.find_out().await;
+                *known = is_all.then(|| facts.clone());
+                facts
+            }
+        };
         Facts { tools: facts.tools && !self.has_no_tools.load(Ordering::SeqCst), ..facts }
     }
 
@@ -140,7 +152,8 @@ impl Model for Remote {
         if !(200..300).contains(&incoming.status) {
             return Err(self.refusal(incoming).await);
         }
-        Ok(Box::new(Listening::new(target.clone(), incoming, first_byte_by)))
+        let has_no_tools = self.has_no_tools.clone();
+        Ok(Box::new(Listening::new(target.clone(), incoming, first_byte_by, has_no_tools)))
     }
 }
 

@@ -11,6 +11,8 @@ use crate::{Class, Failure, Protocol, Quirks};
 
 /// So much of what a provider says is shown.
 const SHOWN: usize = 300;
+/// A shorter key is none, and stands in ordinary words.
+const SHORTEST_KEY: usize = 6;
 
 /// How long each part of a call may take. There is no limit for all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,13 +103,15 @@ impl Target {
     /// The host and its port, as people write them.
     pub(crate) fn host(&self) -> String {
         let rest = self.base_url.split_once("://").map_or(self.base_url.as_str(), |(_, rest)| rest);
-        rest.split('/').next().unwrap_or(rest).to_owned()
+        let authority = rest.split('/').next().unwrap_or(rest);
+        // A name and a password before it are nobody's business.
+        authority.rsplit('@').next().unwrap_or(authority).to_owned()
     }
 
     /// Words of the provider, without the key that it may have quoted.
     fn quoted(&self, words: &str) -> String {
         let clean = match &self.key {
-            Some(key) if !key.value.is_empty() => words.replace(&key.value, "[key]"),
+            Some(key) if key.value.len() >= SHORTEST_KEY => words.replace(&key.value, "[key]"),
             _ => words.to_owned(),
         };
         let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -155,7 +159,7 @@ impl Target {
         };
         let status = said.status.map(|status| format!(" ({status})")).unwrap_or_default();
         let message = format!("{}{status}{words}{}", self.what(class), self.next(class));
-        Failure { class, message, status: said.status, delay: said.delay, fingerprint: 0 }
+        Failure { status: said.status, delay: said.delay, ..Failure::new(class, message) }
     }
 
     /// What happened, and whose doing it is.

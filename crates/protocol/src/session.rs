@@ -288,6 +288,9 @@ pub struct Usage {
     /// What the prompt was estimated at before it was sent, uncorrected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated: Option<u64>,
+    /// How large the context was taken to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// What the provider says about how much more it takes, as it says it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,

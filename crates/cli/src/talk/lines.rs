@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use longhaul_agent::Redactor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustyline::config::Configurer;
@@ -39,7 +40,7 @@ pub(crate) enum Lines {
 
 impl Lines {
     /// Lines from standard input; edited, where that is a terminal and nobody says otherwise.
-    pub(crate) fn new(home: &Path, options: &TalkOptions) -> Self {
+    pub(crate) fn new(home: &Path, options: &TalkOptions, redactor: &Redactor) -> Self {
         if !std::io::stdin().is_terminal() {
             return Self::Piped(piped());
         }
@@ -47,7 +48,7 @@ impl Lines {
         let cooked = Cooked::default();
         match options.plain || is_dumb || !std::io::stdout().is_terminal() {
             true => Self::Plain(cooked),
-            false => Self::Edited(Editor::new(home.join("history")), cooked),
+            false => Self::Edited(Editor::new(home.join("history"), redactor.clone()), cooked),
         }
     }
 
@@ -157,9 +158,9 @@ pub(crate) struct Editor {
 }
 
 impl Editor {
-    fn new(history: PathBuf) -> Self {
+    fn new(history: PathBuf, redactor: Redactor) -> Self {
         let (ask, asked) = channel();
-        std::thread::spawn(move || edit(&asked, &history));
+        std::thread::spawn(move || edit(&asked, &history, &redactor));
         Self { ask }
     }
 
@@ -172,7 +173,7 @@ impl Editor {
     }
 }
 
-fn edit(asked: &Receiver<(String, oneshot::Sender<Typed>)>, history: &Path) {
+fn edit(asked: &Receiver<(String, oneshot::Sender<Typed>)>, history: &Path, redactor: &Redactor) {
     let Ok(mut editor) = rustyline::Editor::<(), FileHistory>::new() else { return };
     let _ = editor.set_max_history_size(REMEMBERED);
     keep_private(history);
@@ -182,7 +183,7 @@ fn edit(asked: &Receiver<(String, oneshot::Sender<Typed>)>, history: &Path) {
         let typed = match editor.readline(&prompt) {
             Ok(line) => {
                 if !line.trim().is_empty() {
-                    let _ = editor.add_history_entry(&line);
+                    let _ = editor.add_history_entry(redactor.redact(&line));
                     let _ = editor.append_history(history);
                 }
                 Typed::Line(line)

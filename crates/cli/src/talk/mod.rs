@@ -71,9 +71,9 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     let session = runtime.session(&key).await?;
     let mut talk = Talk {
         watcher: Some(session.watch()),
+        lines: Lines::new(&home, options, runtime.redactor()),
         runtime,
         session,
-        lines: Lines::new(&home, options),
         teller: Teller::new(Form::of_conversation()),
         ends,
         terminal,

@@ -73,7 +73,7 @@ impl Talk {
         meanwhile: &mut Meanwhile,
     ) -> anyhow::Result<Result<Became, Next>> {
         let watcher = self.watcher.take().unwrap_or_else(|| self.session.watch());
-        let mut underway = Underway::here(&self.session, self.runtime.journal(), wish.clone(), watcher);
+        let mut underway = Underway::here(&self.runtime, &self.session, wish.clone(), watcher);
         loop {
             let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
             tokio::select! {

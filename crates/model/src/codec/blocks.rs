@@ -67,6 +67,11 @@ impl Blocks {
         self.signature.get_or_insert_default().push_str(signature);
     }
 
+    /// What is open will never be complete.
+    pub(super) fn abandon(&mut self) {
+        (self.open, self.signature) = (Open::Nothing, None);
+    }
+
     /// What is open is complete.
     pub(super) fn close(&mut self, parts: &mut VecDeque<Part>) {
         let signature = self.signature.take();

@@ -1,6 +1,7 @@
+use std::collections::HashMap;
 use std::error::Error as _;
 use std::io;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,26 +18,38 @@ const IDLE: Duration = Duration::from_secs(90);
 /// never waits for that.
 #[derive(Default)]
 pub struct Http {
-    plain: OnceLock<Client>,
-    secure: OnceLock<Client>,
-    near: OnceLock<Client>,
+    /// By what they are for, and how long connecting may take: a client has one clock for all that it is asked.
+    clients: Mutex<HashMap<(Kind, Duration), Client>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Near,
+    Plain,
+    Secure,
 }
 
 impl Http {
-    fn client(&self, url: &reqwest::Url, connect_within: Duration) -> Result<&Client, Trouble> {
-        let (place, builder) = match (url.scheme(), leads_here(url)) {
-            // A proxy of the machine leads away from it, not back to it.
-            ("http", true) => (&self.near, Client::builder().no_proxy().tls_certs_only([])),
-            ("http", false) => (&self.plain, Client::builder().tls_certs_only([])),
-            ("https", _) => (&self.secure, Client::builder()),
+    fn client(&self, url: &reqwest::Url, connect_within: Duration) -> Result<Client, Trouble> {
+        let kind = match (url.scheme(), leads_here(url)) {
+            ("http", true) => Kind::Near,
+            ("http", false) => Kind::Plain,
+            ("https", _) => Kind::Secure,
             _ => return Err(Trouble::BadUrl(url.to_string())),
         };
-        if let Some(client) = place.get() {
-            return Ok(client);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&(kind, connect_within)) {
+            return Ok(client.clone());
         }
+        let builder = match kind {
+            // A proxy of the machine leads away from it, not back to it.
+            Kind::Near => Client::builder().no_proxy().tls_certs_only([]),
+            Kind::Plain => Client::builder().tls_certs_only([]),
+            Kind::Secure => Client::builder(),
+        };
         // Whoever was first has the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let built = builder
+        let client = builder
             .redirect(redirect::Policy::none())
             .connect_timeout(connect_within)
             .pool_idle_timeout(IDLE)
@@ -45,7 +58,8 @@ impl Http {
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| Trouble::Certificate(in_full(&error)))?;
-        Ok(place.get_or_init(|| built))
+        clients.insert((kind, connect_within), client.clone());
+        Ok(client)
     }
 }
 

@@ -148,7 +148,7 @@ impl Decoder for Generated {
 /// What a finish reason means; nothing if it is a failure.
 fn meaning(word: &str) -> Option<StopKind> {
     match word {
-        "STOP" => Some(StopKind::Finished),
+        "STOP" | "FUNCTION_CALL" => Some(StopKind::Finished),
         "MAX_TOKENS" => Some(StopKind::Length),
         "SAFETY"
         | "RECITATION"

@@ -34,7 +34,7 @@ struct Choice<'a> {
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(default)]
-    content: Option<String>,
+    content: Option<Content>,
     #[serde(default)]
     reasoning_content: Option<String>,
     #[serde(default)]
@@ -43,6 +43,38 @@ struct Delta<'a> {
     refusal: Option<String>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallDelta<'a>>>,
+}
+
+/// Text; or, where a model also thinks, a list of both.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    List(Vec<Piece>),
+}
+
+#[derive(Deserialize)]
+struct Piece {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    thinking: Vec<Piece>,
+}
+
+impl Content {
+    fn said(self) -> Vec<Held> {
+        match self {
+            Self::Text(text) => vec![Held::Text(text)],
+            Self::List(pieces) => pieces.into_iter().flat_map(Piece::said).collect(),
+        }
+    }
+}
+
+impl Piece {
+    fn said(self) -> impl Iterator<Item = Held> {
+        let thoughts = self.thinking.into_iter().filter_map(|thought| thought.text).map(Held::Reasoning);
+        thoughts.chain(self.text.map(Held::Text))
+    }
 }
 
 #[derive(Deserialize)]
@@ -104,7 +136,9 @@ impl Chat {
         // Some servers send a thought under both names.
         let thought = delta.reasoning_content.filter(|text| !text.is_empty()).or(delta.reasoning);
         self.say(thought.map(Held::Reasoning), parts);
-        self.say(delta.content.map(Held::Text), parts);
+        for said in delta.content.into_iter().flat_map(Content::said) {
+            self.say(Some(said), parts);
+        }
         if let Some(refusal) = delta.refusal.filter(|text| !text.is_empty()) {
             self.refused = true;
             self.say(Some(Held::Text(refusal)), parts);
@@ -245,6 +279,11 @@ impl Decoder for Chat {
         self.count(chunk.usage, parts);
         if let Some(word) = finish.filter(|_| self.finish.is_none()) {
             let kind = meaning(&word).ok_or_else(|| failed(&word))?;
+            // A call that was cut at the limit of the answer may have any part of its arguments: it must never be run.
+            if kind == StopKind::Length && self.blocks.open() == Open::Call {
+                self.blocks.abandon();
+                self.held.clear();
+            }
             self.close(parts);
             self.finish = Some(Stop::new(kind, word));
             if self.ends_at_finish_reason {

@@ -1,0 +1,107 @@
+//! Review.
+use std::time::{Duration, Instant};
+
+use longhaul_model::transport::{Http, Outgoing, Transport};
+
+/// M7: the clock for connecting is that of the request, not that of the first one that anybody made.
+#[tokio::test]
+async fn connecting_takes_as_long_as_this_request_allows() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    // Nobody accepts: when the queue is full, whoever comes is not answered.
+    let mut full = Vec::new();
+    for _ in 0..8 {
+        if let Ok(Ok(stream)) =
+            tokio::time::timeout(Duration::from_millis(100), tokio::net::TcpStream::connect(address)).await
+        {
+            full.push(stream);
+        }
+    }
+    let http = Http::default();
+    let ask = |within: u64| Outgoing {
+        url: format!("http://{address}/v1"),
+        headers: vec![],
+        body: None,
+        connect_within: Duration::from_millis(within),
+    };
+    let began = Instant::now();
+    let first = http.send(ask(200)).await.err();
+    eprintln!("{first:?} after {:?}", began.elapsed());
+    let began = Instant::now();
+    let second = http.send(ask(2_000)).await.err();
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(1_500), "{second:?} after {took:?}, and 2 s were allowed");
+}
+
+/// Connections are used again, and one that the server closed while it was idle costs nobody a failure.
+#[tokio::test]
+async fn idle_connections() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = connections.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                loop {
+                    match stream.read(&mut buffer).await {
+                        Ok(1..) => {}
+                        _ => return,
+                    }
+                    stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\ndata\n\n\r\n").await.unwrap();
+                    stream.flush().await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    if stream.write_all(b"0\r\n\r\n").await.is_err() { return }
+                }
+            });
+        }
+    });
+    let http = Http::default();
+    for _ in 0..5 {
+        let mut incoming = http
+            .send(Outgoing { url: format!("http://{address}/"), headers: vec![], body: Some(vec![1]), connect_within: Duration::from_secs(1) })
+            .await
+            .unwrap();
+        // The end mark is read; the end of the body is a moment away.
+        incoming.body.next().await.unwrap();
+        drop(incoming);
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    let made = connections.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(made == 1, "5 requests made {made} connections");
+}
+
+#[tokio::test]
+async fn closed_while_idle() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                if stream.read(&mut buffer).await.unwrap_or(0) > 0 {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+                }
+            });
+        }
+    });
+    let http = Http::default();
+    for round in 0..200 {
+        let sent = http
+            .send(Outgoing { url: format!("http://{address}/"), headers: vec![], body: Some(vec![1]), connect_within: Duration::from_secs(1) })
+            .await;
+        let mut incoming = match sent {
+            Ok(incoming) => incoming,
+            Err(trouble) => panic!("round {round}: {trouble:?}"),
+        };
+        while incoming.body.next().await.unwrap().is_some() {}
+    }
+}
