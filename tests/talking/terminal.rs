@@ -269,7 +269,7 @@ fn a_long_wait_is_counted_down_and_has_three_ways_out() {
     let mut command = desk.command(&["--model", "custom/busy"]);
     command.env("NO_PROXY", "127.0.0.1");
     let mut terminal = Terminal::start(command);
-    let ways = "/retry tries now, /model NAME asks another, Ctrl-C stops";
+    let ways = "/retry, /model NAME or Ctrl-C end the wait";
 
     terminal.wait_for(PROMPT);
     terminal.keys("go\r");

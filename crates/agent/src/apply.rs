@@ -251,11 +251,13 @@ impl State {
         if let Some(input) = usage.input {
             let output = if answered { usage.output.unwrap_or(0) } else { 0 };
             let model = self.model.clone().unwrap_or_default();
-            self.reported = Some(Reported { model, tokens: input + output, items: self.items.len() });
+            self.reported =
+                Some(Reported { model, tokens: input.saturating_add(output), items: self.items.len() });
         }
         if let Some(turn) = &mut self.turn {
-            turn.tokens += usage.input.unwrap_or(0) + usage.output.unwrap_or(0);
-            turn.cost_nano += usage.cost.map_or(0, nano);
+            let used = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
+            turn.tokens = turn.tokens.saturating_add(used);
+            turn.cost_nano = turn.cost_nano.saturating_add(usage.cost.map_or(0, nano));
         }
         if !usage.limits.is_empty() {
             self.rate_limits = usage.limits;

@@ -139,7 +139,8 @@ impl Worker {
             match attended {
                 Attended::Done(Ok(part)) => match blocks.push(part) {
                     Progress::End(stop) => break Ended::Complete { stop },
-                    Progress::Odd(reason) => break Ended::Failed(Failure::new(Class::Broken, reason)),
+                    // What it does once it does again.
+                    Progress::Odd(reason) => break Ended::Failed(Failure::new(Class::Invalid, reason)),
                     progress => self.progress(attempt, progress, &mut shown).await?,
                 },
                 Attended::Done(Err(failure)) => break Ended::Failed(failure),

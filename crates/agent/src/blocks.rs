@@ -6,11 +6,15 @@ use longhaul_protocol::{CallId, Item, Role};
 /// An answer that is longer than this is none: no model is asked for so much, and every record of it must fit the journal.
 const LONGEST_ANSWER: usize = 2 << 20;
 
+/// An answer with more calls than this is none.
+const MOST_CALLS: usize = 256;
+
 /// The block that is coming, and what the answer cost so far.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     open: Option<Open>,
     bytes: usize,
+    calls: usize,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) limits: Option<RateLimits>,
 }
@@ -45,8 +49,12 @@ impl Blocks {
         if let Part::TextDelta(delta) | Part::ReasoningDelta(delta) | Part::ArgumentsDelta(delta) = &part {
             self.bytes += delta.len();
         }
+        self.calls += usize::from(matches!(part, Part::CallStart { .. }));
         if self.bytes > LONGEST_ANSWER {
-            return Progress::Odd("it is longer than 2 MiB, which no answer may be");
+            return Progress::Odd("the answer is longer than 2 MiB, which none may be");
+        }
+        if self.calls > MOST_CALLS {
+            return Progress::Odd("the answer asks for more than 256 calls, which none may");
         }
         match (part, self.open.take()) {
             (Part::TextStart, None) => self.begin(Open::Text(String::new())),

@@ -6,17 +6,20 @@ use std::sync::Arc;
 
 use longhaul_model::{Class, Failure, Limit as Spending, Next, Spent, StopKind, Tries, Wait, WindowSource};
 use longhaul_protocol::{
-    AttemptEnded, AttemptId, EventKind, Item, Limit, ModelChanged, Note, SessionRecord, Usage, Warning,
+    At, AttemptEnded, AttemptId, EventKind, Item, Limit, ModelChanged, Note, SessionRecord, Usage, Warning,
 };
 
 use crate::apply::GIVEN_ONCE;
 use crate::asking::Call;
 use crate::attempt::{Ended, Heard};
+use crate::clock::now;
 use crate::decide::Ending;
 use crate::lineup::Patience;
 use crate::state;
 use crate::worker::{Attended, Heed, Step, Stopped, Worker};
 
+/// So much of a refusal stands in the error.
+const REFUSAL_SHOWN: usize = 300;
 /// What the model reads when its answer was cut.
 const WAS_CUT: &str =
     "Your answer reached the limit of its length. Go on from exactly this point, without repeating anything.";
@@ -55,8 +58,8 @@ impl Worker {
             Ended::Complete { stop } => match stop.kind {
                 StopKind::Refused => {
                     let said = self.open_attempt().map(state::Attempt::text).unwrap_or_default();
-                    let said =
-                        if said.trim().is_empty() { String::new() } else { format!(": {}", said.trim()) };
+                    let words: String = said.trim().chars().take(REFUSAL_SHOWN).collect();
+                    let said = if words.is_empty() { String::new() } else { format!(": {words}") };
                     let message = format!(
                         "{} did not want to answer this ({}){said}; say it differently, or choose another model",
                         call.model.name(),
@@ -252,8 +255,13 @@ impl Worker {
                     _ => spent.last.class,
                 };
                 let code = Some(class.code().to_owned());
+                let mut told = spent.to_string();
+                if let Some(Spending::ServerDelay(delay)) = spent.limit {
+                    let delay = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
+                    told += &format!(" ({})", At(now().0.saturating_add(delay)));
+                }
                 // In one append: an attempt that failed for good is never on disk without the end of its turn.
-                self.end_turn(facts, Ending { code, ..Ending::failed(spent.to_string()) }).await
+                self.end_turn(facts, Ending { code, ..Ending::failed(told) }).await
             }
         }
     }

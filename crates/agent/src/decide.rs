@@ -168,8 +168,10 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         return Action::CallModel { turn: None, step: None };
     }
     if turn.steps >= policy.limits.steps {
-        let error =
-            format!("the turn reached its limit of {} steps; send anything to go on", policy.limits.steps);
+        let error = format!(
+            "the turn reached its limit of {} steps (limits.steps); send anything to go on",
+            policy.limits.steps
+        );
         return Action::EndTurn(Ending::limit(Limit::Steps, error));
     }
     Action::CallModel { turn: None, step: Some(turn.steps + 1) }

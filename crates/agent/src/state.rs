@@ -220,7 +220,7 @@ impl State {
         match self.reported.as_ref().filter(|reported| reported.model == model) {
             Some(reported) => {
                 let since = self.items.get(reported.items..).unwrap_or_default();
-                (reported.tokens + corrected(estimate_items(since)), Some(reported))
+                (reported.tokens.saturating_add(corrected(estimate_items(since))), Some(reported))
             }
             None => {
                 let beginning = self.epoch.as_ref().map_or(0, |epoch| epoch.system.bytes + epoch.tools.bytes);

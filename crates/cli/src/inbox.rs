@@ -15,6 +15,8 @@ use crate::arguments::{CancelOptions, Choice, Mode, Place, SendOptions};
 use crate::output::{in_words, json, line, note, shortened};
 use crate::{BadUsage, config, exit};
 
+/// The longest input that is accepted.
+const LONGEST_INPUT: u64 = 8 << 20;
 /// How long `cancel` waits for the end of the turn: a command is given two seconds before it is forced.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -60,12 +62,20 @@ pub(crate) fn words(text: String) -> anyhow::Result<String> {
     let text = if text == "-" {
         let mut read = String::new();
         std::io::stdin()
+            .take(LONGEST_INPUT + 1)
             .read_to_string(&mut read)
             .map_err(|error| BadUsage(format!("standard input can't be read: {error}")))?;
         read
     } else {
         text
     };
+    if text.len() as u64 > LONGEST_INPUT {
+        let most = LONGEST_INPUT >> 20;
+        return Err(BadUsage(format!(
+            "an input may have {most} MiB; put it into a file, and say where it is"
+        ))
+        .into());
+    }
     if text.trim().is_empty() {
         return Err(BadUsage("there is nothing to send: the text is empty".to_owned()).into());
     }

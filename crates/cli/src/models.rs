@@ -54,6 +54,12 @@ async fn used(models: &Models, config: &Config) -> longhaul_model::Result<(Strin
 
 fn one(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
     let Some(provider) = models.providers().get(name) else {
+        if let "custom" | "scripted" = name {
+            return Err(BadUsage(format!(
+                "{name} is no row of the table: docs/models.md says how to use it"
+            ))
+            .into());
+        }
         let nearest = models.providers().nearest(name);
         let hint = match nearest.is_empty() {
             true => "`longhaul models` lists them".to_owned(),

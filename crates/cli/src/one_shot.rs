@@ -8,7 +8,7 @@ use longhaul_protocol::{Outcome, TurnEnded};
 use crate::arguments::{Choice, Place};
 use crate::elsewhere::Elsewhere;
 use crate::inbox::refuse_trashed;
-use crate::output::{in_words, shortened};
+use crate::output::{in_words, note, shortened};
 use crate::signals::{Ends, INTERRUPT};
 use crate::teller::{Form, Teller};
 use crate::underway::{Became, Underway, Wish};
@@ -37,8 +37,16 @@ impl OneShot<'_> {
         let mut ends = Ends::new()?;
         let mut teller = Teller::new(self.form);
         let code = self.see_through(wish, &mut teller, &mut ends).await;
-        tokio::task::block_in_place(|| teller.finish());
-        code
+        match tokio::task::block_in_place(|| teller.finish()) {
+            Some(error) => {
+                let key = &self.key;
+                note(format!(
+                    "the answer could not be written ({error}); longhaul sessions show {key} has it"
+                ));
+                Ok(code?.max(exit::FAILED))
+            }
+            None => code,
+        }
     }
 
     async fn see_through(&self, mut wish: Wish, teller: &mut Teller, ends: &mut Ends) -> anyhow::Result<u8> {

@@ -14,7 +14,7 @@ pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
 /// Prints a line for people to standard error. Unlike `eprintln!` it does not panic when the terminal is gone, which is just
 /// when something has to be brought to its end.
 pub(crate) fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "longhaul: {text}");
+    let _ = writeln!(std::io::stderr().lock(), "longhaul: {}", safe(&text.to_string()));
 }
 
 /// Prints what asks for a line, on which the answer follows.
@@ -63,12 +63,27 @@ pub(crate) fn record(record: &Record) -> String {
 
 /// Text from anywhere, safe to show in a terminal and at most so long.
 pub(crate) fn shortened(text: &str, longest: usize) -> String {
-    let visible = |character: char| if character.is_control() { '\u{fffd}' } else { character };
-    let mut short: String = text.chars().take(longest).map(visible).collect();
+    let mut short: String = text.chars().take(longest).map(|character| visible(character, ' ')).collect();
     if text.chars().nth(longest).is_some() {
         short.push('…');
     }
     short
+}
+
+/// Text from anywhere, in as many lines as it has, safe to show in a terminal.
+pub(crate) fn safe(text: &str) -> String {
+    text.chars().map(|character| visible(character, character)).collect()
+}
+
+/// A character that can't drive a terminal; white space that is none of the usual becomes `blank`.
+fn visible(character: char, blank: char) -> char {
+    match character {
+        '\n' | '\t' => blank,
+        // They turn the text around that follows them.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        character if character.is_control() => '\u{fffd}',
+        character => character,
+    }
 }
 
 /// How a turn ended.

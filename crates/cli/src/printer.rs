@@ -1,6 +1,6 @@
 //! What is printed while a turn runs. A thread of its own writes it, in its order, so that a reader who is slow holds up nobody.
 
-use std::io::Write;
+use std::io::{Error, ErrorKind, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 /// Prints, without ever waiting for whoever reads.
 pub(crate) struct Printer {
     pieces: Sender<Piece>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Option<Error>>,
 }
 
 enum Piece {
@@ -45,28 +45,29 @@ impl Printer {
         }
     }
 
-    /// Waits until everything is written.
-    pub(crate) fn finish(self) {
+    /// Waits until everything is written; says why standard output could not be, unless its reader has just gone.
+    pub(crate) fn finish(self) -> Option<Error> {
         drop(self.pieces);
-        let _ = self.thread.join();
+        self.thread.join().ok()?.filter(|error| error.kind() != ErrorKind::BrokenPipe)
     }
 }
 
 /// A reader that has gone is no reason to stop a turn: nothing more is written for it.
-fn print(pieces: &Receiver<Piece>) {
-    let (mut out_is_read, mut asides_are_read) = (true, true);
+fn print(pieces: &Receiver<Piece>) -> Option<Error> {
+    let (mut failed, mut asides_are_read) = (None, true);
     for piece in pieces {
         match piece {
-            Piece::Out(text) if out_is_read => out_is_read = write(std::io::stdout().lock(), &text),
+            Piece::Out(text) if failed.is_none() => failed = write(std::io::stdout().lock(), &text).err(),
             Piece::Aside(text) if asides_are_read => {
-                asides_are_read = write(std::io::stderr().lock(), &text);
+                asides_are_read = write(std::io::stderr().lock(), &text).is_ok();
             }
             Piece::Out(_) | Piece::Aside(_) => {}
             Piece::Mark(mark) => drop(mark.send(())),
         }
     }
+    failed
 }
 
-fn write(mut to: impl Write, text: &str) -> bool {
-    to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_ok()
+fn write(mut to: impl Write, text: &str) -> std::io::Result<()> {
+    to.write_all(text.as_bytes()).and_then(|()| to.flush())
 }

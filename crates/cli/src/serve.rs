@@ -114,9 +114,11 @@ async fn show(
 fn told(event: &Event) -> Option<String> {
     let what = match &event.kind {
         EventKind::TurnStarted => "started".to_owned(),
-        EventKind::ToolStarted { name, arguments, .. } => format!("{name} {}", shortened(arguments, 90)),
+        EventKind::ToolStarted { name, arguments, .. } => {
+            format!("{} {}", shortened(name, 60), shortened(arguments, 90))
+        }
         EventKind::ToolFinished { name, is_error: true, content, .. } => {
-            format!("{name} failed: {}", shortened(content, 90))
+            format!("{} failed: {}", shortened(name, 60), shortened(content, 90))
         }
         EventKind::ToolFinished { name, content, .. } if name == "exec" => words::ended(content)?,
         EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use longhaul_agent::Watched;
 use longhaul_protocol::EventKind;
 
+use crate::output::safe;
 use crate::printer::Printer;
 use crate::words::{self, lines_made_safe};
 
@@ -153,7 +154,7 @@ impl Teller {
 
     /// A line from the program itself.
     pub(crate) fn note(&mut self, text: impl std::fmt::Display) {
-        self.aside(&format!("longhaul: {text}"));
+        self.aside(&safe(&format!("longhaul: {text}")));
     }
 
     /// Something beside the answer that is no whole line.
@@ -168,8 +169,8 @@ impl Teller {
     }
 
     /// Waits until everything is written.
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn finish(mut self) -> Option<std::io::Error> {
         self.close_line();
-        self.printer.finish();
+        self.printer.finish()
     }
 }

@@ -8,9 +8,11 @@ use crate::output::{in_words, shortened};
 /// What people want to know while a turn runs, besides its answer; one line.
 pub(crate) fn aside(kind: &EventKind) -> Option<String> {
     Some(match kind {
-        EventKind::ToolStarted { name, arguments, .. } => format!("· {name} {}", shortened(arguments, 90)),
+        EventKind::ToolStarted { name, arguments, .. } => {
+            format!("· {} {}", shortened(name, 60), shortened(arguments, 90))
+        }
         EventKind::ToolFinished { name, is_error: true, content, .. } => {
-            format!("✗ {name}: {}", shortened(content, 200))
+            format!("✗ {}: {}", shortened(name, 60), shortened(content, 200))
         }
         EventKind::ToolFinished { name, content, .. } if name == "exec" => format!("✗ {}", ended(content)?),
         EventKind::Warning { code, text } if code == "resumed" => shortened(text, 200),

@@ -73,11 +73,13 @@ impl Calibration {
 
     /// An estimate, corrected by what was learnt.
     pub fn correct(&self, estimated: u64) -> u64 {
-        let (of_all, counted) = self.samples.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (of_all, counted) = self
+            .samples
+            .iter()
+            .fold((0_u128, 0_u128), |sum, one| (sum.0 + u128::from(one.0), sum.1 + u128::from(one.1)));
         match of_all {
             0 => estimated,
-            _ => u64::try_from(u128::from(estimated) * u128::from(counted) / u128::from(of_all))
-                .unwrap_or(u64::MAX),
+            _ => u64::try_from(u128::from(estimated).saturating_mul(counted) / of_all).unwrap_or(u64::MAX),
         }
     }
 

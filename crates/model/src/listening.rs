@@ -115,7 +115,7 @@ impl Listening {
                 _ => break,
             }
         }
-        let (target, first) = (&self.target, first_line(&page));
+        let (target, first) = (&self.target, self.target.quoted(&first_line(&page)));
         if page.trim_ascii_start().starts_with(b"<") {
             return target
                 .no_model_server(&format!("it answered with a web page that begins with {first:?}"));

@@ -152,6 +152,11 @@ impl Model for Remote {
         if !(200..300).contains(&incoming.status) {
             return Err(self.refusal(incoming).await);
         }
+        if let Some(encoding) = incoming.header("content-encoding").filter(|encoding| *encoding != "identity")
+        {
+            let what = format!("it answers as {encoding}, which nobody asked for; a proxy may do that");
+            return Err(target.no_model_server(&target.quoted(&what)));
+        }
         let has_no_tools = self.has_no_tools.clone();
         Ok(Box::new(Listening::new(target.clone(), incoming, first_byte_by, has_no_tools)))
     }

@@ -11,6 +11,8 @@ const OFFLINE_BASE: Duration = Duration::from_secs(2);
 const OFFLINE_CAP: Duration = Duration::from_secs(60);
 /// How often a server may fail in exactly the same words.
 const SAME_WORDS: u32 = 3;
+/// So much is told of a failure before the last.
+const BRIEF: usize = 120;
 /// No server is waited for longer than this, whoever watches.
 const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -90,7 +92,7 @@ pub struct Tries {
     offline_tries: u32,
     offline_waited: Duration,
     same_words: (u64, u32),
-    earlier: Vec<(Class, u32)>,
+    earlier: Vec<String>,
 }
 
 /// What to do after a failure.
@@ -126,8 +128,8 @@ pub struct Spent {
     pub requests: u32,
     /// What ended it.
     pub limit: Option<Limit>,
-    /// The failures before the last, by class, in the order in which they first came.
-    pub earlier: Vec<(Class, u32)>,
+    /// What the failures before the last said, each once, in the order in which they first came.
+    pub earlier: Vec<String>,
 }
 
 /// What ended the tries.
@@ -158,9 +160,9 @@ impl Tries {
     pub fn failed(&mut self, failure: &Failure, chance: f64) -> Next {
         self.requests += 1;
         let next = self.decide(failure, chance);
-        match self.earlier.iter_mut().find(|(class, _)| *class == failure.class) {
-            Some((_, count)) => *count += 1,
-            None => self.earlier.push((failure.class, 1)),
+        let said = brief(failure);
+        if !self.earlier.contains(&said) {
+            self.earlier.push(said);
         }
         next
     }
@@ -265,14 +267,17 @@ impl std::fmt::Display for Spent {
                 write!(f, "; {tries} made, and it said exactly the same {SAME_WORDS} times")?;
             }
         }
-        let before: Vec<String> = self
-            .earlier
-            .iter()
-            .filter(|(class, _)| *class != self.last.class)
-            .map(|(class, count)| format!("{} ({count})", class.code()))
-            .collect();
-        if before.is_empty() { Ok(()) } else { write!(f, "; before that: {}", before.join(", ")) }
+        let last = brief(&self.last);
+        let before: Vec<&str> =
+            self.earlier.iter().map(String::as_str).filter(|said| *said != last).collect();
+        if before.is_empty() { Ok(()) } else { write!(f, "; before that: {}", before.join(" | ")) }
     }
+}
+
+/// What a failure was, in a few words.
+fn brief(failure: &Failure) -> String {
+    let words: String = failure.message.chars().take(BRIEF).collect();
+    format!("{}: {words}", failure.class.code())
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ fn the_last_failure_names_the_classes_of_those_before_it() {
 
     let Next::GiveUp(spent) = tries.failed(&failure(Class::Broken), 0.0) else { panic!("it waits") };
 
-    assert!(spent.to_string().ends_with("before that: throttled (2)"), "{spent}");
+    assert!(spent.to_string().ends_with("before that: throttled: it failed"), "{spent}");
 }
 
 /// M2

@@ -109,7 +109,7 @@ impl Target {
     }
 
     /// Words of the provider, without the key that it may have quoted.
-    fn quoted(&self, words: &str) -> String {
+    pub(crate) fn quoted(&self, words: &str) -> String {
         let clean = match &self.key {
             Some(key) if key.value.len() >= SHORTEST_KEY => words.replace(&key.value, "[key]"),
             _ => words.to_owned(),
@@ -190,7 +190,9 @@ impl Target {
             }
             Class::Key => match &self.key {
                 Some(Key { variable, .. }) => format!("; the key is the value of {variable}, named by {key}"),
-                None => format!("; put it into the variable that model.api_key_env names ({key})"),
+                None => {
+                    format!("; put it into a variable, and name that with model.api_key_env (now: {key})")
+                }
             },
             Class::NotFound => format!("; the model is set by {name}, the address by {base_url}"),
             Class::TooLong => {

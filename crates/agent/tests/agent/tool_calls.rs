@@ -230,7 +230,10 @@ async fn a_turn_that_reaches_its_limit_of_steps_says_so_and_how_to_go_on() {
     let ended = session.send("go").await.unwrap();
 
     assert_eq!((ended.limit, count.load(Ordering::SeqCst)), (Some(Limit::Steps), 4));
-    assert_eq!(ended.error.unwrap(), "the turn reached its limit of 4 steps; send anything to go on");
+    assert_eq!(
+        ended.error.unwrap(),
+        "the turn reached its limit of 4 steps (limits.steps); send anything to go on"
+    );
     runtime.shutdown().await.unwrap();
 }
 

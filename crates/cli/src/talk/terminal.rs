@@ -2,7 +2,9 @@
 
 use std::io::{IsTerminal, Write};
 
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+const USUAL_WIDTH: usize = 80;
 
 /// What a terminal was like when the program began. It is that again when this goes, whatever happened in between.
 pub(crate) struct Terminal(Option<Termios>);
@@ -10,6 +12,12 @@ pub(crate) struct Terminal(Option<Termios>);
 impl Terminal {
     pub(crate) fn remember() -> Self {
         Self(tcgetattr(rustix::stdio::stdin()).ok())
+    }
+
+    /// How many columns it has; the usual number, where it does not say.
+    pub(crate) fn width() -> usize {
+        let size = tcgetwinsize(rustix::stdio::stderr()).ok().filter(|size| size.ws_col > 0);
+        size.map_or(USUAL_WIDTH, |size| usize::from(size.ws_col))
     }
 
     /// Makes it what it was.

@@ -11,9 +11,11 @@ use longhaul_protocol::{
 use tokio::time::Instant;
 
 use super::lines::Typed;
+use super::terminal::Terminal;
 use super::{Next, Talk};
 use crate::commands::{Action, Entry, Row, When, read};
 use crate::one_shot::{code_of, nothing_to};
+use crate::output::shortened;
 use crate::signals::INTERRUPT;
 use crate::underway::{Became, Underway, Wish};
 use crate::{exit, words};
@@ -137,10 +139,10 @@ impl Talk {
         let now = Instant::now();
         let left = countdown.until.saturating_duration_since(now);
         let left = words::duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-        let line = format!(
-            "\r{}: the next try is in {left}; /retry tries now, /model NAME asks another, Ctrl-C stops\x1b[K",
-            countdown.class
-        );
+        let text =
+            format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", countdown.class);
+        // One that is longer than the terminal is wide could not be written over.
+        let line = format!("\r{}\x1b[K", shortened(&text, Terminal::width().saturating_sub(2)));
         countdown.next = now + Duration::from_secs(1);
         self.teller.raw_aside(&line);
     }

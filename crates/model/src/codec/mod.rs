@@ -120,6 +120,9 @@ pub struct Quirks {
     pub no_stream_options: bool,
 }
 
+/// A count of more tokens than this is none.
+const MOST_TOKENS: u64 = 1 << 40;
+
 /// What is encoded.
 pub(crate) struct Asked<'a> {
     pub(crate) request: &'a Request,
@@ -187,7 +190,7 @@ fn parse<'a, T: Deserialize<'a>>(frame: Frame<'a>) -> Result<Option<T>, Fault> {
 
 /// A count of tokens, if there is one at this place.
 fn figure(usage: &Value, pointer: &str) -> Option<u64> {
-    usage.pointer(pointer).and_then(Value::as_u64)
+    usage.pointer(pointer).and_then(Value::as_u64).filter(|count| *count <= MOST_TOKENS)
 }
 
 /// The bytes of a body.
