@@ -43,7 +43,17 @@ fn the_judge_of_manners_finds_nothing() {
     assert!(verdict["faults_injected"].as_u64().unwrap() > turns as u64 / 20, "nothing was tried: {verdict}");
     let report = report(&judge);
     assert!(report.0 || only_chance(&judge, &verdict), "{}", report.1);
-    println!("{}", report.1);
+    println!("{}{:?}", report.1, faults(&judge));
+}
+
+/// How often we met each kind of fault.
+fn faults(judge: &Server) -> BTreeMap<String, usize> {
+    let requests = judge.json("/_llmock/requests");
+    let mut counts = BTreeMap::new();
+    for fault in requests["requests"].as_array().unwrap().iter().filter_map(|r| r["fault"].as_str()) {
+        *counts.entry(fault.split('@').next().unwrap().to_owned()).or_default() += 1;
+    }
+    counts
 }
 
 /// The window is given: asking a server for it is not tried again, which the judge would hold against us.
