@@ -32,3 +32,15 @@ fn times_are_said_as_people_say_them() {
 fn what_comes_from_elsewhere_can_not_steer_the_terminal() {
     assert_eq!(lines_made_safe("a\u{1b}[2J\r\nb\tc\u{7}"), "a\u{fffd}[2J\nb\tc\u{fffd}");
 }
+
+/// A model chooses the names of the tools that it calls.
+#[test]
+fn the_name_of_a_tool_can_not_drive_a_terminal() {
+    let (call_id, content) = (longhaul_protocol::CallId::from_bits(1), "no\r\u{1b}[2J".to_owned());
+    let name = "t\u{1b}]0;mine\u{7}\u{202e}".repeat(40);
+
+    let told = aside(&EventKind::ToolFinished { call_id, name, is_error: true, content }).unwrap();
+
+    assert!(!told.chars().any(|character| character.is_control() || character == '\u{202e}'), "{told:?}");
+    assert!(told.chars().count() < 300, "{told}");
+}

@@ -158,6 +158,24 @@ async fn usage_is_recorded_for_every_attempt_that_says_it() {
     assert_eq!(limits.get("anthropic-ratelimit-requests-remaining").map(String::as_str), Some("49"));
 }
 
+/// M15: what can't be a count is unknown, and harms nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_that_no_model_can_have_are_none() {
+    for protocol in wire::PROTOCOLS {
+        let place = Place::in_memory();
+        let script = Script::saying(Said::text("Fine.").usage(u64::MAX / 2, u64::MAX / 4));
+        let (runtime, _) = wire::open(wire::config(&place, protocol), script).await;
+        let session = runtime.session("a").await.unwrap();
+
+        for _ in 0..3 {
+            assert_eq!(session.send("hello").await.unwrap().text, "Fine.", "{protocol:?}");
+        }
+
+        assert_eq!(session.state().await.unwrap().reported, None, "{protocol:?}");
+        runtime.shutdown().await.unwrap();
+    }
+}
+
 /// M14: a server that cuts prompts without a word is found out, and no longer prompt is sent to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cuts_prompts_is_found_out() {
