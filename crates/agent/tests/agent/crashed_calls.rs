@@ -33,6 +33,26 @@ fn tokio_runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
+/// What a run came to: its appends, and whether it was killed.
+type Run = (Vec<Vec<String>>, bool);
+
+/// Runs it, killed before and after each of its appends; a fresh runtime must come to the same end each time.
+fn killed_anywhere(run: impl Fn(&Place, Option<Crash>) -> Run, resume: impl Fn(&Place) -> String) {
+    let place = Place::in_memory();
+    let (appends, _) = run(&place, None);
+    let expected = resume(&place);
+    for append in 1..=appends.len() {
+        for when in [When::Before, When::After] {
+            let place = Place::in_memory();
+            let (_, crashed) = run(&place, Some(Crash { append, when }));
+
+            let end = resume(&place);
+
+            assert_eq!(end, expected, "{when:?} {append} {:?}, crashed {crashed}", appends[append - 1]);
+        }
+    }
+}
+
 /// T12, M9, M11, M13
 mod calls {
     use super::*;
@@ -66,7 +86,7 @@ mod calls {
         }
     }
 
-    fn run(place: &Place, crash: Option<Crash>) -> (Vec<Vec<String>>, bool) {
+    fn run(place: &Place, crash: Option<Crash>) -> Run {
         let tokio = tokio_runtime();
         let run = tokio.block_on(async {
             let journal = FaultyJournal::new(place.journal().await, crash);
@@ -127,24 +147,7 @@ mod calls {
 
     #[test]
     fn killed_anywhere_in_retries_fallback_going_on_and_nudges() {
-        let place = Place::in_memory();
-        let (appends, _) = run(&place, None);
-        let expected = resume(&place);
-        let mut wrong = Vec::new();
-        for append in 1..=appends.len() {
-            for when in [When::Before, When::After] {
-                let place = Place::in_memory();
-                let (_, crashed) = run(&place, Some(Crash { append, when }));
-                let end = resume(&place);
-                if end != expected {
-                    wrong.push(format!(
-                        "{when:?} {append} {:?} crashed {crashed}: {end}",
-                        appends[append - 1]
-                    ));
-                }
-            }
-        }
-        assert!(wrong.is_empty(), "{wrong:#?}");
+        killed_anywhere(run, resume);
     }
 }
 
@@ -217,7 +220,7 @@ mod orders {
         Err("no end".to_owned())
     }
 
-    fn run(place: &Place, crash: Option<Crash>) -> (Vec<Vec<String>>, bool) {
+    fn run(place: &Place, crash: Option<Crash>) -> Run {
         let tokio = tokio_runtime();
         let run = tokio.block_on(async {
             let journal = FaultyJournal::new(place.journal().await, crash);
@@ -263,23 +266,6 @@ mod orders {
 
     #[test]
     fn killed_anywhere_around_retry_and_continue() {
-        let place = Place::in_memory();
-        let (appends, _) = run(&place, None);
-        let expected = resume(&place);
-        let mut wrong = Vec::new();
-        for append in 1..=appends.len() {
-            for when in [When::Before, When::After] {
-                let place = Place::in_memory();
-                let (_, crashed) = run(&place, Some(Crash { append, when }));
-                let end = resume(&place);
-                if end != expected {
-                    wrong.push(format!(
-                        "{when:?} {append} {:?} crashed {crashed}: {end}",
-                        appends[append - 1]
-                    ));
-                }
-            }
-        }
-        assert!(wrong.is_empty(), "{wrong:#?}");
+        killed_anywhere(run, resume);
     }
 }

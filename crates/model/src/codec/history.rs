@@ -328,6 +328,20 @@ impl Serialize for DataUrl<'_> {
     }
 }
 
+/// The pictures of results where they can't go with them: after each one's caption.
+pub(super) fn pictures<'a, P>(
+    results: &[Returned<'a>],
+    caption: impl Fn(Cow<'a, str>) -> P,
+    picture: impl Fn(&'a Image) -> P,
+) -> Vec<P> {
+    let mut pieces = Vec::new();
+    for result in results.iter().filter(|result| !result.pictures.is_empty()) {
+        pieces.push(caption(result.caption().into()));
+        pieces.extend(result.pictures.iter().map(&picture));
+    }
+    pieces
+}
+
 #[cfg(test)]
 #[path = "history_tests.rs"]
 mod tests;

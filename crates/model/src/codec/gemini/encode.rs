@@ -152,7 +152,8 @@ fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, contents: &mut Vec<
             }
         }
         history::Message::Results(results) => {
-            let pictures = pictures(&results, asked);
+            let pictures =
+                history::pictures(&results, |text| Piece::Text { text }, |image| picture(image, asked));
             contents.push(by_user(results.into_iter().map(result).collect()));
             if !pictures.is_empty() {
                 contents.push(by_user(pictures));
@@ -181,15 +182,6 @@ fn result(result: Returned<'_>) -> Piece<'_> {
     let response =
         if result.is_error { Response::Error(result.content) } else { Response::Output(result.content) };
     Piece::Result { function_response: FunctionResponse { id: result.id, name: result.name, response } }
-}
-
-fn pictures<'a>(results: &[Returned<'a>], asked: &Asked<'a>) -> Vec<Piece<'a>> {
-    let mut pieces = Vec::new();
-    for result in results.iter().filter(|result| !result.pictures.is_empty()) {
-        pieces.push(Piece::Text { text: result.caption().into() });
-        pieces.extend(result.pictures.iter().map(|image| picture(image, asked)));
-    }
-    pieces
 }
 
 fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {

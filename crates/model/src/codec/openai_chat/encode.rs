@@ -4,7 +4,7 @@ use longhaul_protocol::{Image, ToolSchema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Returned, Written};
+use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Written};
 use crate::codec::{Asked, to_bytes};
 
 #[derive(Serialize)]
@@ -125,7 +125,8 @@ fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, messages: &mut Vec<
     match message {
         history::Message::Answer(written) => messages.extend(answer(written, asked)),
         history::Message::Results(results) => {
-            let pictures = pictures(&results, asked);
+            let pictures =
+                history::pictures(&results, |text| Piece::Text { text }, |image| picture(image, asked));
             messages.extend(
                 results
                     .into_iter()
@@ -175,15 +176,6 @@ fn answer<'a>(written: Vec<Written<'a>>, asked: &Asked<'a>) -> Option<Message<'a
 fn joined(mut texts: Vec<Cow<'_, str>>) -> Option<Cow<'_, str>> {
     texts.retain(|text| !text.trim().is_empty());
     if texts.len() > 1 { Some(texts.join("\n\n").into()) } else { texts.pop() }
-}
-
-fn pictures<'a>(results: &[Returned<'a>], asked: &Asked<'a>) -> Vec<Piece<'a>> {
-    let mut pieces = Vec::new();
-    for result in results.iter().filter(|result| !result.pictures.is_empty()) {
-        pieces.push(Piece::Text { text: result.caption().into() });
-        pieces.extend(result.pictures.iter().map(|image| picture(image, asked)));
-    }
-    pieces
 }
 
 fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Proof;
-use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Returned, Written};
+use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Written};
 use crate::codec::{Asked, to_bytes};
 
 /// What has to be asked for so that thoughts can go back without being stored by the provider.
@@ -116,7 +116,8 @@ fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, input: &mut Vec<Ite
     match message {
         history::Message::Answer(written) => input.extend(written.into_iter().filter_map(written_item)),
         history::Message::Results(results) => {
-            let pictures = pictures(&results, asked);
+            let pictures =
+                history::pictures(&results, |text| Piece::InputText { text }, |image| picture(image, asked));
             input.extend(
                 results
                     .into_iter()
@@ -147,15 +148,6 @@ fn written_item(written: Written<'_>) -> Option<Item<'_>> {
             Some(Item::FunctionCall { call_id: id, name, arguments })
         }
     }
-}
-
-fn pictures<'a>(results: &[Returned<'a>], asked: &Asked<'a>) -> Vec<Piece<'a>> {
-    let mut pieces = Vec::new();
-    for result in results.iter().filter(|result| !result.pictures.is_empty()) {
-        pieces.push(Piece::InputText { text: result.caption().into() });
-        pieces.extend(result.pictures.iter().map(|image| picture(image, asked)));
-    }
-    pieces
 }
 
 fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {
