@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::codec::Said;
+use crate::codec::{Said, duration};
 use crate::{Class, RateLimits};
 
 /// Words in codes that mean that nothing more is paid for.
@@ -165,31 +165,7 @@ fn reset_value(value: &str, now: jiff::Timestamp) -> Option<Duration> {
             _ => since(number),
         };
     }
-    spoken(value).or_else(|| moment(value).and_then(|then| until(then, now)))
-}
-
-/// A duration as Go writes it.
-pub(crate) fn spoken(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut sum = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        let unit_end = rest[digits..]
-            .find(|character: char| character.is_ascii_digit())
-            .map_or(rest.len(), |end| digits + end);
-        sum += number
-            * match &rest[digits..unit_end] {
-                "ms" => 0.001,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3_600.0,
-                "d" => 86_400.0,
-                _ => return None,
-            };
-        rest = &rest[unit_end..];
-    }
-    if text.is_empty() { None } else { seconds(sum) }
+    duration(value).or_else(|| moment(value).and_then(|then| until(then, now)))
 }
 
 fn moment(text: &str) -> Option<jiff::Timestamp> {

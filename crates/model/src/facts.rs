@@ -39,8 +39,6 @@ pub enum WindowSource {
     LocalDefault,
     /// Nobody: this is what most models have.
     HostedDefault,
-    /// The server cut a prompt that was longer than this.
-    Observed,
 }
 
 impl std::fmt::Display for WindowSource {
@@ -51,7 +49,6 @@ impl std::fmt::Display for WindowSource {
             Self::Catalogue => "from the catalogue",
             Self::LocalDefault => "assumed for a local server",
             Self::HostedDefault => "assumed, since nobody says",
-            Self::Observed => "observed: longer prompts were cut",
         })
     }
 }

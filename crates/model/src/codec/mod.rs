@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 pub(crate) use frames::{Frames, Framing};
+pub(crate) use said::duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -110,7 +110,7 @@ fn delay_in(message: &str) -> Option<Duration> {
 }
 
 /// A length of time at the beginning of a text: `17s`, `1.5s`, `20ms`, `6m0s`, `1h2m3s`, `20 seconds`.
-fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (mut rest, mut seconds, mut found) = (text, 0.0, false);
     loop {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
