@@ -61,13 +61,19 @@ pub async fn discover(transport: &dyn Transport, server: &Server<'_>, model: &st
     ask_about(transport, server, model).await.0
 }
 
-/// The same, and whether anybody answered at all.
+/// The same, and whether that is all that will ever be known: not, if nobody answered, or if a model is not loaded yet.
 pub(crate) async fn ask_about(
     transport: &dyn Transport,
     server: &Server<'_>,
     model: &str,
 ) -> (Option<Discovered>, bool) {
-    let asking = Asking { transport, server, model, reached: AtomicBool::new(false) };
+    let asking = Asking {
+        transport,
+        server,
+        model,
+        reached: AtomicBool::new(false),
+        may_change: AtomicBool::new(false),
+    };
     let found = match server.provider {
         "ollama" => asking.ollama().await,
         "llamacpp" => asking.first_window([Way::LlamaCpp, Way::Models]).await,
@@ -76,8 +82,8 @@ pub(crate) async fn ask_about(
         _ if is_loopback(server.base_url) => asking.somebody().await,
         _ => asking.models("/models").await,
     };
-    let reached = asking.reached.load(Ordering::SeqCst);
-    ((found != Discovered::default()).then_some(found), reached)
+    let is_all = asking.reached.load(Ordering::SeqCst) && !asking.may_change.load(Ordering::SeqCst);
+    ((found != Discovered::default()).then_some(found), is_all)
 }
 
 /// Looks for model servers on this machine, at all of these ports at once.
@@ -105,6 +111,8 @@ struct Asking<'a> {
     server: &'a Server<'a>,
     model: &'a str,
     reached: AtomicBool,
+    /// What was said holds only for now.
+    may_change: AtomicBool,
 }
 
 impl Asking<'_> {
@@ -166,6 +174,8 @@ impl Asking<'_> {
         let window = match made_with {
             Some(count) => Some(count),
             None => self.loaded_by_ollama().await.or_else(|| {
+                // It may be loaded with far less, and then says so.
+                self.may_change.store(true, Ordering::SeqCst);
                 let facts = shown.get("model_info")?.as_object()?;
                 facts.iter().find(|(key, _)| key.ends_with(".context_length"))?.1.as_u64()
             }),
