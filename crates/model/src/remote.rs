@@ -36,7 +36,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// The model at this target, reached by this transport.
+    /// The model at this target, is_all by this transport.
     pub fn new(target: Target, transport: Arc<dyn Transport>, hosts: Arc<Hosts>) -> Self {
         let (facts, has_no_tools) = (Mutex::default(), Arc::default());
         Self { target: Arc::new(target), transport, hosts, facts, has_no_tools }
@@ -55,7 +55,7 @@ impl Remote {
             base_url: &target.base_url,
             key: target.key.as_ref().map(|key| key.value.as_str()),
         };
-        let (said, reached) =
+        let (said, is_all) =
             if asks { ask_about(&*self.transport, &server, &target.model).await } else { (None, true) };
         let said_window = said.as_ref().and_then(|said| said.window);
         let known = [
@@ -80,7 +80,7 @@ impl Remote {
             tools,
             prices: entry.and_then(|entry| entry.prices),
         };
-        (facts, reached)
+        (facts, is_all)
     }
 
     fn outgoing(&self, request: &Request) -> Outgoing {

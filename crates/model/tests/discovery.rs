@@ -5,7 +5,12 @@
 use std::time::Duration;
 
 use longhaul_model::transport::Trouble;
-use longhaul_model::{Discovered, LocalServer, Protocol, Server, USUAL_PORTS, discover, find_local};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use longhaul_model::{
+    Discovered, LocalServer, Models, Protocol, Server, USUAL_PORTS, Wanted, discover, find_local,
+};
 use longhaul_testkit::wire::{End, Memory, Reply, Script};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -272,4 +277,29 @@ async fn what_is_on_this_machine_is_told_from_what_is_not() {
     for base_url in elsewhere {
         assert_eq!(count(base_url).await, 1, "{base_url}");
     }
+}
+
+/// M14: what Ollama could load is not what it loads.
+#[tokio::test(start_paused = true)]
+async fn a_model_that_ollama_has_not_loaded_is_asked_about_again() {
+    let loaded = Arc::new(AtomicBool::new(false));
+    let script = Script::by({
+        let loaded = loaded.clone();
+        move |seen| match seen.path.as_str() {
+            "/api/show" => Reply::json(&json!({"model_info": {"x.context_length": 131_072}})),
+            "/api/ps" if loaded.load(Ordering::SeqCst) => {
+                Reply::json(&json!({"models": [{"name": "m:latest", "context_length": 4_096}]}))
+            }
+            _ => Reply::error(404, "{}"),
+        }
+    });
+    let home = tempfile::tempdir().unwrap();
+    let models = Models::at(home.path()).unwrap().through(Arc::new(Memory::new(script)));
+    let model = models.open(&Wanted { name: "ollama/m".to_owned(), ..Wanted::default() }).unwrap();
+
+    let before = model.facts().await.window.unwrap().tokens;
+    loaded.store(true, Ordering::SeqCst);
+    let after = model.facts().await.window.unwrap().tokens;
+
+    assert_eq!((before, after), (131_072, 4_096));
 }
