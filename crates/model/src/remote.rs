@@ -36,7 +36,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// The model at this target, is_all by this transport.
+    /// The model at this target, reached by this transport.
     pub fn new(target: Target, transport: Arc<dyn Transport>, hosts: Arc<Hosts>) -> Self {
         let (facts, has_no_tools) = (Mutex::default(), Arc::default());
         Self { target: Arc::new(target), transport, hosts, facts, has_no_tools }

@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use longhaul_model::transport::Trouble;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use longhaul_model::{
     Discovered, LocalServer, Models, Protocol, Server, USUAL_PORTS, Wanted, discover, find_local,
 };
