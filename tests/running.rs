@@ -413,3 +413,65 @@ fn the_models_are_listed_with_the_one_that_would_answer() {
     assert!(one.contains("tokens of context") && !one.contains("a key"), "{one}");
     assert_eq!((unknown, errors.contains("anthropic")), (2, true), "{errors}");
 }
+
+/// J8: what is sent from the command line passes through the same sieve as everything else.
+#[test]
+fn a_key_that_is_sent_reaches_no_file_of_the_home() {
+    let key = "sk-test-0123456789abcdef";
+    let desk = Desk::new(&json!(["Fine."]));
+    let with_key = |arguments: &[&str]| {
+        let output = desk.command(arguments).env("OPENAI_API_KEY", key).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+
+    with_key(&["send", "-s", "a", &format!("my key is {key}")]);
+    with_key(&["run", "-s", "b", &format!("my key is {key}")]);
+
+    let found = Command::new("grep").args(["-r", "-l", key]).arg(desk.path("home")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    assert!(desk.records("b", "input_taken")[0]["text"].as_str().unwrap().contains("[redacted]"));
+}
+
+/// J8: what the model sees of a secret never takes the place of the secret.
+#[test]
+fn a_mark_is_not_written_over_the_secret_that_it_stands_for() {
+    let key = "sk-test-0123456789abcdef";
+    let call = |name: &str, arguments: Value| json!({"calls": [{"name": name, "arguments": arguments}]});
+    let desk = Desk::new(&json!([
+        call("read_file", json!({"path": ".env"})),
+        call("write_file", json!({"path": ".env", "content": "OPENAI_API_KEY=[redacted]\nMORE=1\n"})),
+        "Done."
+    ]));
+    std::fs::write(desk.path("work/.env"), format!("OPENAI_API_KEY={key}\n")).unwrap();
+
+    let output = desk.command(&["run", "-s", "a", "add MORE"]).env("OPENAI_API_KEY", key).output().unwrap();
+
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_to_string(desk.path("work/.env")).unwrap(), format!("OPENAI_API_KEY={key}\n"));
+    let results = desk.records("a", "tool_finished");
+    assert!(results[0]["content"].as_str().unwrap().contains("OPENAI_API_KEY=[redacted]"), "{results:?}");
+    assert!(results[1]["content"].as_str().unwrap().contains("stands for a secret"), "{results:?}");
+}
+
+/// S1: a reader that has stopped reading does not make the program deaf.
+#[test]
+fn a_signal_ends_a_run_whose_output_nobody_reads() {
+    let desk = Desk::new(&json!(["word ".repeat(200_000)]));
+    let mut child = desk.command(&["run", "-s", "a", "talk"]).stdout(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !desk.run(&["status", "-s", "a", "--json"]).1.contains("completed") {
+        assert!(Instant::now() < deadline, "the turn does not end");
+    }
+
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+
+    assert_eq!(status.code(), Some(143));
+}

@@ -309,3 +309,17 @@ fn an_answer_that_breaks_off_is_said_to_be_asked_again() {
     assert!(!rest.contains("asked again"), "{rest}");
     assert_eq!(terminal.wait().code(), Some(1));
 }
+
+/// T3: what is typed ahead, or pasted without marks, is not lost.
+#[test]
+fn lines_that_come_all_at_once_are_all_heard() {
+    let desk = Desk::new(&json!(["Answer one.", "Answer two.", "Answer three."]));
+    let mut terminal = Terminal::start(desk.command(&[]));
+    terminal.wait_for(PROMPT);
+
+    terminal.keys("one\rtwo\rthree\r");
+
+    for answer in ["Answer one.", "Answer two.", "Answer three."] {
+        terminal.wait_for(answer);
+    }
+}

@@ -18,7 +18,7 @@ const CANCELLED: &str =
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
 /// Warnings that are given once.
-pub(crate) const GIVEN_ONCE: [&str; 2] = ["no_tools", "window_assumed"];
+pub(crate) const GIVEN_ONCE: [&str; 3] = ["no_tools", "window_assumed", "cost_unknown"];
 
 impl State {
     /// What the session is after this record.
@@ -145,7 +145,11 @@ impl State {
 
     fn fold_turn_end(&mut self, outcome: Option<Outcome>, inbox_through: Option<Seq>) {
         self.settle_calls();
-        self.interrupted = self.turn.take().and_then(|turn| turn.interrupted);
+        let interrupted = self.turn.take().and_then(|turn| turn.interrupted);
+        // What somebody wants to go on with is there until they have.
+        if self.again != Some(Again::Continue) {
+            self.interrupted = interrupted;
+        }
         self.last_outcome = outcome;
         if outcome == Some(Outcome::Cancelled) {
             self.items.push(Arc::new(Item::Note { text: CANCELLED.to_owned() }));
@@ -189,6 +193,10 @@ impl State {
             std::mem::take(&mut self.waiting).into_iter().partition(|input| input.mode == JoinMode::Join);
         self.waiting = later;
         let seen: Vec<Waiting> = seen;
+        // What is said after somebody has spoken is not said in one breath.
+        if let Some(turn) = self.turn.as_mut().filter(|turn| !seen.is_empty() && !turn.carried.is_empty()) {
+            turn.carried.push_str("\n\n");
+        }
         for input in seen {
             self.items.push(Arc::new(Item::Text { role: Role::User, text: input.text }));
             self.items.extend(input.images.into_iter().map(|image| Arc::new(Item::Image(image))));

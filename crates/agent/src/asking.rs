@@ -169,8 +169,8 @@ impl Worker {
     pub(crate) fn would_be_cut(&self, call: &Call) -> Option<Failure> {
         let counting = self.state.counting.get(call.model.name())?;
         let Cut { at: most, window } = counting.cuts?;
-        // Whoever has made the context larger since then has done what was asked for.
-        let is_larger = self.asking.window.zip(window).is_some_and(|(now, then)| now > then);
+        // Whoever has set another size since then has done what was asked for.
+        let is_larger = self.asking.window.zip(window).is_some_and(|(now, then)| now != then && now > most);
         if is_larger {
             return None;
         }

@@ -100,7 +100,7 @@ impl Worker {
         let call = self.call(attempt).await?;
         let mut blocks = Blocks::default();
         let ended = match self.would_be_cut(&call) {
-            _ if self.policy.ends_the_turn() => Ended::Stopped(self.stopped_by()),
+            _ if self.policy.ends_the_turn() || self.state.cancelled() => Ended::Stopped(self.stopped_by()),
             Some(failure) => Ended::Failed(failure),
             None => self.hear(&call, &mut blocks).await?,
         };
@@ -139,8 +139,10 @@ impl Worker {
             match attended {
                 Attended::Done(Ok(part)) => match blocks.push(part) {
                     Progress::End(stop) => break Ended::Complete { stop },
-                    // What it does once it does again.
-                    Progress::Odd(reason) => break Ended::Failed(Failure::new(Class::Invalid, reason)),
+                    Progress::Odd(reason) => break Ended::Failed(Failure::new(Class::Broken, reason)),
+                    Progress::TooLarge(reason) => {
+                        break Ended::Failed(Failure::new(Class::TooLarge, reason));
+                    }
                     progress => self.progress(attempt, progress, &mut shown).await?,
                 },
                 Attended::Done(Err(failure)) => break Ended::Failed(failure),
@@ -151,7 +153,10 @@ impl Worker {
                 }
             }
         };
-        self.show_rest(&mut shown);
+        // Of an answer that broke off, what may be the beginning of a secret is never shown.
+        if matches!(ended, Ended::Complete { .. }) {
+            self.show_rest(&mut shown);
+        }
         self.checkpoint(attempt, &mut shown.unsaved).await?;
         Ok(ended)
     }
@@ -184,7 +189,7 @@ impl Worker {
                 let index = self.open_blocks();
                 self.commit(vec![SessionRecord::Block(Block { attempt, index, item })], vec![]).await?;
             }
-            Progress::Nothing | Progress::End(_) | Progress::Odd(_) => {}
+            Progress::Nothing | Progress::End(_) | Progress::Odd(_) | Progress::TooLarge(_) => {}
         }
         Ok(())
     }

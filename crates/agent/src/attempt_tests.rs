@@ -55,7 +55,7 @@ async fn attempt(model: &Remote) -> (Attempt, bool) {
         match blocks.push(part) {
             Progress::Block(item) => attempt.blocks.push(Arc::new(item)),
             Progress::End(_) => return (attempt, true),
-            Progress::Odd(reason) => panic!("{reason}"),
+            Progress::Odd(reason) | Progress::TooLarge(reason) => panic!("{reason}"),
             Progress::Nothing | Progress::Text(_) | Progress::Reasoning(_) => {}
         }
     }

@@ -41,6 +41,8 @@ pub(crate) enum Progress {
     End(Stop),
     /// A part that can't come here.
     Odd(&'static str),
+    /// More than any answer may have.
+    TooLarge(&'static str),
 }
 
 impl Blocks {
@@ -51,10 +53,10 @@ impl Blocks {
         }
         self.calls += usize::from(matches!(part, Part::CallStart { .. }));
         if self.bytes > LONGEST_ANSWER {
-            return Progress::Odd("the answer is longer than 2 MiB, which none may be");
+            return Progress::TooLarge("the answer is longer than 2 MiB, which none may be");
         }
         if self.calls > MOST_CALLS {
-            return Progress::Odd("the answer asks for more than 256 calls, which none may");
+            return Progress::TooLarge("the answer asks for more than 256 calls, which none may");
         }
         match (part, self.open.take()) {
             (Part::TextStart, None) => self.begin(Open::Text(String::new())),

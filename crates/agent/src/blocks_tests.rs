@@ -68,5 +68,5 @@ fn an_answer_without_end_is_cut_off() {
 
     assert!(matches!(blocks.push(delta()), Progress::Text(_)));
     assert!(matches!(blocks.push(delta()), Progress::Text(_)));
-    assert!(matches!(blocks.push(delta()), Progress::Odd(_)));
+    assert!(matches!(blocks.push(delta()), Progress::TooLarge(_)));
 }

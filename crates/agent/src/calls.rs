@@ -29,6 +29,8 @@ const GRACE: Duration = Duration::from_secs(3);
 /// How much of an output is kept whole.
 const LONGEST_WHOLE: usize = 16 << 20;
 const CANCELLED: &str = "stopped: the turn ended before this was done";
+const HAS_MARK: &str = "not run: the arguments have [redacted] in them, which stands for a secret that is kept from you; do it \
+                        without naming the secret, for example by a variable or by changing only other parts of the file";
 const NOT_RUN: &str = "not run: the turn had to end before";
 
 /// What became of something that a tool was asked.
@@ -187,6 +189,11 @@ impl Worker {
             return done(Finished::error(format!("there is no tool {:?}; there are: {names}", call.name)));
         };
         let effect = tool.about().effect;
+        // What the model saw of a secret must not be written in place of the secret itself.
+        let only_looks = matches!(effect, Effect::Read | Effect::Idempotent);
+        if !only_looks && self.runtime.redactor.has_marks(&call.arguments) {
+            return done(Finished::error(HAS_MARK));
+        }
         let asked = self.asked(call);
         let journal = &self.runtime.journal;
         if let Some(run) = outputs::read(&call.name, &asked, &self.state.outputs, journal) {

@@ -4,7 +4,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use longhaul_model::{Class, Failure, Limit as Spending, Next, Spent, StopKind, Tries, Wait, WindowSource};
+use longhaul_model::{
+    Class, Failure, Limit as Spending, LongDelays, Next, Spent, StopKind, Tries, Wait, WindowSource,
+};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, EventKind, Item, Limit, ModelChanged, Note, SessionRecord, Usage, Warning,
 };
@@ -14,7 +16,6 @@ use crate::asking::Call;
 use crate::attempt::{Ended, Heard};
 use crate::clock::now;
 use crate::decide::Ending;
-use crate::lineup::Patience;
 use crate::state;
 use crate::worker::{Attended, Heed, Step, Stopped, Worker};
 
@@ -84,7 +85,7 @@ impl Worker {
 
     /// Things about the model that a person should know once.
     fn warnings(&self, call: &Call) -> Vec<SessionRecord> {
-        let [no_tools, window_assumed] = GIVEN_ONCE;
+        let [no_tools, window_assumed, cost_unknown] = GIVEN_ONCE;
         let mut warnings = Vec::new();
         let name = call.model.name();
         if !call.facts.tools
@@ -92,6 +93,14 @@ impl Worker {
             && !self.state.warned.contains(no_tools)
         {
             warnings.push(warning(no_tools, format!("{name} can't call tools, and is asked without them")));
+        }
+        let limits = &self.runtime.config.settings.limits;
+        let is_limited = limits.cost_per_turn > 0.0 || limits.cost_per_day > 0.0;
+        if is_limited && call.facts.prices.is_none() && !self.state.warned.contains(cost_unknown) {
+            let text = format!(
+                "nobody says what {name} costs, so the limits of cost don't hold for it; add prices in providers.toml"
+            );
+            warnings.push(warning(cost_unknown, text));
         }
         let assumed = call.facts.window.filter(|window| window.source == WindowSource::HostedDefault);
         if let Some(window) = assumed.filter(|_| !self.state.warned.contains(window_assumed)) {
@@ -200,7 +209,11 @@ impl Worker {
 
     /// An attempt that failed. With a complete call the step ends there; without one the same is asked again, if that may help.
     async fn failed(&mut self, call: &Call, failure: Failure, mut after: Vec<SessionRecord>) -> Step<()> {
-        let kept = self.open_attempt().map_or(0, state::Attempt::kept_when_broken);
+        let kept = match failure.class {
+            // Nothing of an answer that is none counts.
+            Class::TooLarge => 0,
+            _ => self.open_attempt().map_or(0, state::Attempt::kept_when_broken),
+        };
         if kept > 0 {
             let text = format!("{failure}; what was complete of it counts");
             after.splice(..0, [ended_with(call.attempt, kept, None, Some(failure.message))]);
@@ -230,12 +243,11 @@ impl Worker {
     ) -> Step<()> {
         let mut facts = vec![ended_with(call.attempt, 0, stop, Some(failure.message.clone()))];
         facts.extend(after);
-        // Where another model could answer, nobody has to wait for long.
-        let patience = match self.asking.has_stand_in() {
-            true => Patience::OneShot,
-            false => self.runtime.config.patience,
-        };
-        let policy = patience.retry(&self.runtime.config.settings.retry);
+        let mut policy = self.runtime.config.patience.retry(&self.runtime.config.settings.retry);
+        // Where another model could answer, nobody has to wait for hours.
+        if self.asking.has_stand_in() {
+            policy.long_delays = LongDelays::GiveUp;
+        }
         let tries = self.asking.tries.get_or_insert_with(|| Tries::new(policy));
         match tries.failed(&failure, fastrand::f64()) {
             Next::Wait(wait) => {

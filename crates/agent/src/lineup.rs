@@ -21,22 +21,26 @@ impl Lineup {
     /// This one, then those that stand in for it.
     pub(crate) fn named(models: &Models, config: &Config, name: &str) -> Result<Self> {
         let names = std::iter::once(name).chain(config.settings.model.fallback.iter().map(String::as_str));
-        let open = |name: &str| Ok(models.open(&wanted(config, name))?);
+        let open = |name: &str| Ok(models.open(&wanted(models, config, name))?);
         Ok(Self(names.map(open).collect::<Result<_>>()?))
     }
 }
 
-/// What is known about the model that the config names. Its server may be asked.
-pub async fn facts_of(config: &Config) -> Result<Facts> {
-    let lineup = Lineup::open(&Models::at(&config.home)?, config)?;
-    Ok(lineup.0[0].facts().await)
+/// The model that the config names, as `provider/model`, and what is known about it. Its server may be asked.
+pub async fn facts_of(config: &Config) -> Result<(String, Facts)> {
+    let model = Lineup::open(&Models::at(&config.home)?, config)?.0[0].clone();
+    Ok((model.name().to_owned(), model.facts().await))
 }
 
 /// What the config says about a model. What is said about a server holds for the model that is set and for those that are at
 /// the same provider; a model of another provider is reached as that one usually is.
-fn wanted(config: &Config, name: &str) -> Wanted {
+fn wanted(models: &Models, config: &Config, name: &str) -> Wanted {
     let settings = &config.settings.model;
-    let provider = |name: &str| name.split_once('/').map_or("custom", |(provider, _)| provider).to_owned();
+    // A name whose provider nobody knows belongs to whoever is at the address that is set.
+    let provider = |name: &str| match name.split_once('/') {
+        Some((provider, _)) if models.providers().get(provider).is_some() => provider.to_owned(),
+        _ => "custom".to_owned(),
+    };
     let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
     let is_set = name == settings.name;
     let common = Wanted {
@@ -51,7 +55,9 @@ fn wanted(config: &Config, name: &str) -> Wanted {
         },
         ..Wanted::default()
     };
-    if !is_set && provider(name) != provider(&settings.name) {
+    // The files may be about another model than the one that a flag or a variable names: its key must not go to their address.
+    let file_name = config.model_in_files.as_ref().unwrap_or(&settings.name);
+    if !file_name.is_empty() && provider(name) != provider(file_name) {
         return common;
     }
     Wanted {

@@ -78,6 +78,7 @@ impl Worker {
                 let turn = self.state.turn.as_ref().map(|turn| turn.number);
                 self.shared.hub.begin(started.attempt, &self.shared.live(turn, EventKind::StepStarted));
             }
+            SessionRecord::Usage(usage) => self.runtime.ledger.spent(usage),
             SessionRecord::InputTaken(input) => self.shared.taken(Awaited::Input(input.id)),
             SessionRecord::OrderTaken(order) => {
                 self.shared.taken(Awaited::Order(order.order.id));

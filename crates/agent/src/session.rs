@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use longhaul_journal::{Journal, Page, accept, check_size};
 use longhaul_protocol::{
-    EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId, StreamName,
-    TurnEnded,
+    EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
+    SessionRecord, StreamName, TurnEnded,
 };
 
 use crate::cancel::{Cancelled, PATIENCE, cancel_turn};
@@ -104,7 +104,33 @@ impl Session {
     /// Waits for the end of the turn that is open, or of the one that what waits in the inbox begins; nothing, if there is
     /// neither.
     pub async fn resume(&self) -> Result<Option<TurnEnded>> {
-        if self.is_unfinished().await? { self.order(OrderKind::Unknown).await } else { Ok(None) }
+        if !self.is_unfinished().await? {
+            return Ok(None);
+        }
+        let before = self.state().await?;
+        match self.order(OrderKind::Unknown).await? {
+            Some(ended) => Ok(Some(ended)),
+            // It may have ended before anybody saw that somebody waits for it.
+            None => self.end_of(before.turn.map_or(before.turns + 1, |turn| turn.number), before.head).await,
+        }
+    }
+
+    /// How a turn ended, by the records after this one.
+    async fn end_of(&self, turn: u64, after: Seq) -> Result<Option<TurnEnded>> {
+        let Some(id) = self.known().await? else { return Ok(None) };
+        let mut next = after + 1;
+        loop {
+            let page = self.runtime.journal.read(&StreamName::session(id), next, Page::default()).await?;
+            let Some(last) = page.last() else { return Ok(None) };
+            next = last.seq + 1;
+            let ends = page.iter().filter_map(|record| match SessionRecord::decode(record) {
+                Ok(SessionRecord::TurnEnded(ended)) => Some(ended),
+                _ => None,
+            });
+            if let Some(ended) = ends.into_iter().find(|ended| ended.turn == turn) {
+                return Ok(Some(ended));
+            }
+        }
     }
 
     /// Whether a turn is open, or something that was accepted has not had its turn yet.

@@ -37,15 +37,16 @@ impl OneShot<'_> {
         let mut ends = Ends::new()?;
         let mut teller = Teller::new(self.form);
         let code = self.see_through(wish, &mut teller, &mut ends).await;
-        match tokio::task::block_in_place(|| teller.finish()) {
-            Some(error) => {
+        match teller.finish(&mut ends, *code.as_ref().unwrap_or(&exit::FAILED)).await {
+            Ok(None) => code,
+            Ok(Some(error)) => {
                 let key = &self.key;
                 note(format!(
                     "the answer could not be written ({error}); longhaul sessions show {key} has it"
                 ));
                 Ok(code?.max(exit::FAILED))
             }
-            None => code,
+            Err(number) => Ok(number),
         }
     }
 

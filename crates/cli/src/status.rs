@@ -15,7 +15,7 @@ pub(crate) struct Status {
     pub(crate) key: String,
     pub(crate) id: Option<SessionId>,
     pub(crate) state: State,
-    /// The model that answers next.
+    /// The model that was asked last; the one that is set, if none was.
     pub(crate) model: String,
     /// How many tokens its context may have, and who says so.
     pub(crate) window: Option<(u64, String)>,
@@ -23,6 +23,8 @@ pub(crate) struct Status {
     pub(crate) waiting: u64,
     /// The other process that runs it.
     pub(crate) holder: Option<Holder>,
+    /// Whether anybody runs it, this process too.
+    pub(crate) is_running: bool,
 }
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
@@ -35,11 +37,15 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     journal.close().await;
     let config = config::load(place, choice)?;
     // A model that can't be opened, or none, has no window to show; it is not what was asked about.
-    let window = facts_of(&config).await.ok().and_then(|facts| facts.window);
-    let window = window.map(|window| (window.tokens, window.source.to_string()));
-    let model = state.model.clone().unwrap_or(config.settings.model.name);
+    let set = facts_of(&config).await.ok();
+    let model = state.model.clone().or_else(|| Some(set.as_ref()?.0.clone()));
+    let facts = set.filter(|(name, _)| model.as_ref() == Some(name)).map(|(_, facts)| facts);
+    let window =
+        facts.and_then(|facts| facts.window).map(|window| (window.tokens, window.source.to_string()));
+    let model = model.unwrap_or_else(|| config.settings.model.name.clone());
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
-    let status = Status { key, id: Some(entry.id), state, model, window, waiting, holder };
+    let is_running = holder.is_some();
+    let status = Status { key, id: Some(entry.id), state, model, window, waiting, holder, is_running };
     if as_json {
         json(&status.as_json())?;
     } else {
@@ -92,12 +98,17 @@ impl Status {
     fn turn(&self) -> String {
         match &self.state.turn {
             None => "none is open".to_owned(),
-            Some(turn) => format!(
-                "turn {} is open, in step {}: {}",
-                turn.number,
-                turn.steps.max(1),
-                words::under_way(turn).replace("was on its way", "is on its way").replace("had", "has")
-            ),
+            Some(turn) => {
+                let (number, step, what) = (turn.number, turn.steps.max(1), words::under_way(turn));
+                match self.is_running {
+                    true => format!(
+                        "turn {number} is open, in step {step}; when its last record was written, {what}"
+                    ),
+                    false => format!(
+                        "turn {number} was interrupted in step {step}: {what}; longhaul resume goes on with it"
+                    ),
+                }
+            }
         }
     }
 
@@ -129,6 +140,7 @@ impl Status {
                 "source": if reported.is_some() { "provider" } else { "estimate" },
                 "reported": reported.map(|reported| reported.tokens),
                 "window": self.window.as_ref().map(|(tokens, _)| tokens),
+                "window_source": self.window.as_ref().map(|(_, source)| source),
             },
             "last_outcome": state.last_outcome.map(code),
             "interrupted": state.interrupted,

@@ -5,9 +5,16 @@ use std::io::IsTerminal;
 use longhaul_agent::Watched;
 use longhaul_protocol::EventKind;
 
+use std::time::Duration;
+
+use crate::exit;
 use crate::output::safe;
 use crate::printer::Printer;
+use crate::signals::Ends;
 use crate::words::{self, lines_made_safe};
+
+/// How long what is still to be shown may take once a signal has come.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How answers are shown. Everything else goes to standard error in all forms but one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,9 +175,22 @@ impl Teller {
         self.printer.written().await;
     }
 
-    /// Waits until everything is written.
-    pub(crate) fn finish(mut self) -> Option<std::io::Error> {
+    /// Waits until everything is written; says why the answer could not be. A reader that has stopped reading is waited for
+    /// until the next signal, and after one for a moment only.
+    pub(crate) async fn finish(mut self, ends: &mut Ends, code: u8) -> Result<Option<std::io::Error>, u8> {
         self.close_line();
-        self.printer.finish()
+        let printer = self.printer;
+        let writing = tokio::task::spawn_blocking(move || printer.finish());
+        let patience = async {
+            match code > exit::SIGNAL {
+                true => tokio::time::sleep(LAST_WORDS).await,
+                false => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            written = writing => Ok(written.ok().flatten()),
+            number = ends.next() => Err(exit::SIGNAL + number),
+            () = patience => Ok(None),
+        }
     }
 }

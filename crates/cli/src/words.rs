@@ -77,6 +77,9 @@ pub(crate) fn under_way(turn: &Turn) -> String {
         turn.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
     match (&turn.attempt, &open[..]) {
         (Some(_), _) => "an answer was on its way".to_owned(),
+        (None, []) if turn.steps > 0 && !turn.answered => {
+            "an answer had failed, and the next try was due".to_owned()
+        }
         (None, []) => "it was between two records".to_owned(),
         (None, open) => format!("{} had started", open.join(", ")),
     }

@@ -310,14 +310,17 @@ async fn fetch(transport: &dyn Transport, outgoing: Outgoing, patience: Duration
     let outgoing = Outgoing { connect_within: patience, ..outgoing };
     let answer = async {
         let incoming = transport.send(outgoing).await.ok()?;
+        // A server that is loading its model, or has too much to do, says it later.
+        if incoming.status == 429 || incoming.status >= 500 {
+            return None;
+        }
         if incoming.status != 200 {
             return Some(None);
         }
         let body = read(incoming).await;
         Some(body.and_then(|body| serde_json::from_slice(&body).ok()))
     };
-    // One that takes too long is there, and does not say.
-    tokio::time::timeout(patience, answer).await.unwrap_or(Some(None))
+    tokio::time::timeout(patience, answer).await.ok()?
 }
 
 async fn read(mut incoming: Incoming) -> Option<Vec<u8>> {

@@ -41,6 +41,8 @@ pub enum Class {
     NotAModel,
     /// An answer without anything in it.
     Empty,
+    /// An answer that is larger than any may be.
+    TooLarge,
     /// A script is used up, or says that it fails.
     Script,
 }
@@ -106,6 +108,7 @@ impl Class {
             Self::Certificate => "certificate",
             Self::NotAModel => "not_a_model_server",
             Self::Empty => "empty_answer",
+            Self::TooLarge => "answer_too_large",
             Self::Script => "script",
         }
     }
@@ -131,6 +134,7 @@ impl Class {
             | Self::Certificate
             | Self::NotAModel
             | Self::Empty
+            | Self::TooLarge
             | Self::Script => false,
         }
     }

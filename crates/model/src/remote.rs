@@ -24,13 +24,23 @@ const ERROR_WITHIN: Duration = Duration::from_secs(10);
 const LOCAL_WINDOW: u64 = 8_192;
 const HOSTED_WINDOW: u64 = 128_000;
 
+/// Finding out about a model that takes longer than this is not done again for a while.
+const SLOW: Duration = Duration::from_millis(500);
+const SPARED: Duration = Duration::from_secs(30);
+
+/// What was found out, and until when that counts, if not for good.
+struct Found {
+    facts: Facts,
+    until: Option<Instant>,
+}
+
 /// A model behind a wire.
 pub struct Remote {
     target: Arc<Target>,
     transport: Arc<dyn Transport>,
     hosts: Arc<Hosts>,
     /// What was found out; what could not be asked is asked again.
-    facts: Mutex<Option<Facts>>,
+    facts: Mutex<Option<Found>>,
     /// The server said that this model can't call tools.
     has_no_tools: Arc<AtomicBool>,
 }
@@ -127,10 +137,13 @@ impl Model for Remote {
     async fn facts(&self) -> Facts {
         let mut known = self.facts.lock().await;
         let facts = match &*known {
-            Some(facts) => facts.clone(),
-            None => {
+            Some(found) if found.until.is_none_or(|until| Instant::now() < until) => found.facts.clone(),
+            _ => {
+                let began = Instant::now();
                 let (facts, is_all) = self.find_out().await;
-                *known = is_all.then(|| facts.clone());
+                // Whoever could not be asked is asked again: at once, unless that took so long that it would be felt.
+                let again = if began.elapsed() < SLOW { began } else { Instant::now() + SPARED };
+                *known = Some(Found { facts: facts.clone(), until: (!is_all).then_some(again) });
                 facts
             }
         };

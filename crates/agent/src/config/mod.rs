@@ -56,6 +56,8 @@ pub struct Config {
     pub rest_time: Duration,
     /// Who is there while something is waited for.
     pub patience: Patience,
+    /// The model that the files name, where a flag or a variable may name another: what they say about servers is about this one.
+    pub model_in_files: Option<String>,
 }
 
 /// How long a tool other than a command may take, if nobody says otherwise.
@@ -87,6 +89,7 @@ impl Config {
             tool_time: TOOL_TIME,
             rest_time: REST_TIME,
             patience: Patience::default(),
+            model_in_files: None,
         }
     }
 
@@ -123,6 +126,7 @@ impl Config {
             layers.put_project(layer);
             config.warnings = warnings;
         }
+        config.model_in_files = Some(layers.settings()?.model.name);
         let variable = sources.model_variable.as_deref().filter(|name| !name.is_empty());
         let named = [
             (variable, Origin::Variable("LONGHAUL_MODEL")),

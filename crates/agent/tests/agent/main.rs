@@ -17,7 +17,9 @@ mod inputs;
 mod interleavings;
 mod many_sessions;
 mod mishaps;
+mod rare_cases;
 mod saving;
+
 mod secrets;
 mod tool_calls;
 mod watchers;

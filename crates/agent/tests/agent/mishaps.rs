@@ -87,9 +87,7 @@ async fn retry_after_a_limit_does_not_end_with_what_the_model_said() {
             _ => "messages",
         };
         let list = |at: usize| requests[at].json()[key].as_array().unwrap().clone();
-        let (third, fourth) = (list(2), list(3));
-        eprintln!("{protocol:?} last: {}", third.last().unwrap());
-        eprintln!("{protocol:?} same place in the next request: {}", fourth[third.len() - 1]);
+        let third = list(2);
         let role = third.last().unwrap()["role"].as_str().unwrap().to_owned();
         assert!(role != "assistant" && role != "model", "{protocol:?}: the last message is the model's own");
     }
@@ -113,7 +111,6 @@ async fn a_larger_window_that_is_set_ends_the_cutting() {
     session.send("word ".repeat(8_000)).await.unwrap();
     let refused = session.send("and?").await.unwrap();
     runtime.shutdown().await.unwrap();
-    eprintln!("{:?}", refused.error);
     assert_eq!(refused.code.as_deref(), Some("context_too_long"));
 
     // Somebody does what the message says.
@@ -244,11 +241,10 @@ async fn a_higher_limit_that_is_refused_is_said_and_loses_nothing() {
     });
     let mut config = wire::config(&place, CHAT);
     config.settings.model.context_window = Some(200_000);
-    let (runtime, wire) = wire::open(config, script).await;
+    let (runtime, _) = wire::open(config, script).await;
     let session = runtime.session("a").await.unwrap();
     let ended = session.send("count").await.unwrap();
     runtime.shutdown().await.unwrap();
-    eprintln!("{} requests, {:?} {:?} {:?}", wire.requests().len(), ended.outcome, ended.code, ended.error);
     assert!(ended.text.contains("One, two, "), "{:?}", ended.text);
 }
 

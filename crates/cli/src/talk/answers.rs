@@ -51,6 +51,7 @@ impl Talk {
             state,
             model,
             holder,
+            is_running: true,
         })
     }
 }

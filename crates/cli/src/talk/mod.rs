@@ -97,11 +97,15 @@ impl Talk {
 
     /// The next line; or why there is none.
     async fn typed(&mut self) -> Result<String, Next> {
-        self.teller.written().await;
+        let Self { teller, lines, ends, .. } = self;
+        let typed = async {
+            teller.written().await;
+            lines.next().await
+        };
         tokio::select! {
             biased;
-            number = self.ends.next() => Err(by_signal(number)),
-            typed = self.lines.next() => line_of(typed),
+            number = ends.next() => Err(by_signal(number)),
+            typed = typed => line_of(typed),
         }
     }
 
@@ -140,12 +144,16 @@ impl Talk {
     /// T12: whoever is at the terminal decides.
     async fn ask_about(&mut self, open: &str) -> anyhow::Result<Next> {
         loop {
-            self.teller.written().await;
             let question = format!("{open}. Go on with it? [Y/n] ");
+            let Self { teller, lines, ends, .. } = self;
+            let typed = async {
+                teller.written().await;
+                lines.ask(&question).await
+            };
             let answer = tokio::select! {
                 biased;
-                number = self.ends.next() => Err(by_signal(number)),
-                typed = self.lines.ask(&question) => line_of(typed),
+                number = ends.next() => Err(by_signal(number)),
+                typed = typed => line_of(typed),
             };
             let answer = match answer {
                 Ok(answer) => answer,
@@ -234,7 +242,7 @@ impl Talk {
             Next::Line | Next::Leave => {
                 if self.session.id().is_some() {
                     let key = self.session.key();
-                    self.teller.note(format!("saved; to go on: longhaul run -s {key} …, or talk here again"));
+                    self.teller.note(format!("saved; to go on: longhaul run -s {key} …"));
                 }
                 self.code
             }
@@ -248,8 +256,7 @@ impl Talk {
                 exit::SIGNAL + number
             }
         };
-        tokio::task::block_in_place(|| self.teller.finish());
-        Ok(code)
+        Ok(self.teller.finish(&mut self.ends, code).await.map_or_else(|number| number, |_| code))
     }
 }
 

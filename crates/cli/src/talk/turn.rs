@@ -32,7 +32,12 @@ struct Meanwhile {
     leaves: bool,
     interrupts: u32,
     countdown: Option<Countdown>,
+    /// What began the turn is on its way into the inbox; what is typed now must come after it.
+    is_accepted: bool,
 }
+
+/// An input that another process runs is accepted without a word; after this it surely is.
+const ACCEPTED_WITHIN: Duration = Duration::from_millis(500);
 
 /// A long wait before a retry.
 struct Countdown {
@@ -76,6 +81,8 @@ impl Talk {
     ) -> anyhow::Result<Result<Became, Next>> {
         let watcher = self.watcher.take().unwrap_or_else(|| self.session.watch());
         let mut underway = Underway::here(&self.runtime, &self.session, wish.clone(), watcher);
+        meanwhile.is_accepted = !matches!(wish, Wish::Say(_));
+        let accepted_by = Instant::now() + ACCEPTED_WITHIN;
         loop {
             let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
             tokio::select! {
@@ -95,7 +102,10 @@ impl Talk {
                     Some(watched) => self.show(&watched, meanwhile),
                     None => break,
                 },
-                typed = self.lines.during_turn(), if !meanwhile.leaves => match typed {
+                () = tokio::time::sleep_until(accepted_by), if !meanwhile.is_accepted => {
+                    meanwhile.is_accepted = true;
+                }
+                typed = self.lines.during_turn(), if meanwhile.is_accepted && !meanwhile.leaves => match typed {
                     Typed::Line(line) => self.heed(&line, &mut underway, meanwhile).await?,
                     // It leaves when the turn has ended by itself.
                     Typed::End => meanwhile.leaves = true,
@@ -122,6 +132,8 @@ impl Talk {
         self.end_countdown(meanwhile);
         self.teller.watched(watched);
         let Watched::Event(event) = watched else { return };
+        meanwhile.is_accepted |=
+            matches!(event.kind, EventKind::InputAccepted { .. } | EventKind::InputTaken { .. });
         if let EventKind::RetryWait { class, delay_ms, .. } = &event.kind
             && *delay_ms > LONG_WAIT_MS
             && self.lines.are_typed()

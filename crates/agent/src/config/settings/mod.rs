@@ -160,7 +160,7 @@ pub struct LimitSettings {
     pub cost_per_turn: f64,
     /// Seconds of a turn; 0 for no limit.
     pub seconds_per_turn: u64,
-    /// Dollars of a day; 0 for no limit.
+    /// What all sessions of the home together may cost in a day (UTC), in US dollars; 0 for no limit.
     #[schemars(range(min = 0.0))]
     pub cost_per_day: f64,
 }

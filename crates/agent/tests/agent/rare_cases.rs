@@ -1,0 +1,314 @@
+//! Cases that come up rarely: a day that is used up, windows that change, orders beside cancelled inputs.
+use std::time::Duration;
+
+use longhaul_agent::Patience;
+use longhaul_journal::put;
+use longhaul_model::transport::Trouble;
+use longhaul_model::{Protocol, StopKind};
+use longhaul_protocol::{InboxRecord, Item, Limit, Order, OrderId, OrderKind, Outcome};
+use longhaul_testkit::Place;
+use longhaul_testkit::wire::{Reply, Said, Script};
+use serde_json::json;
+
+use crate::{said, wire};
+
+const CHAT: Protocol = Protocol::OpenaiChat;
+
+fn text(text: &str) -> Reply {
+    Reply::stream(Said::text(text).bytes(CHAT))
+}
+
+fn priced(place: &Place, limit: f64) -> longhaul_agent::Config {
+    let mut config = wire::config(place, Protocol::Anthropic);
+    config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
+    config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
+    config.settings.limits.cost_per_day = limit;
+    config
+}
+
+/// T9, J4: one damaged session is no reason for all others to stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_session_does_not_stop_the_others_of_its_day() {
+    let place = Place::new();
+    let said = Said::text("Fine.").usage(600, 100);
+    let (runtime, _) = wire::open(priced(&place, 1.0), Script::saying(said.clone())).await;
+    runtime.session("damaged").await.unwrap().send("MARKERMARKERMARKER").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    drop(runtime);
+    let file = place.home().join("journal.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let needle = b"MARKERMARKERMARKER";
+    let places: Vec<usize> =
+        bytes.windows(needle.len()).enumerate().filter(|(_, w)| w == needle).map(|(at, _)| at).collect();
+    eprintln!("{} places", places.len());
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at] = b'X';
+    }
+    std::fs::write(&file, bytes).unwrap();
+
+    let (runtime, _) = wire::open(priced(&place, 1.0), Script::saying(said)).await;
+    let session = runtime.session("other").await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(5), session.send("hello")).await;
+    runtime.shutdown().await.unwrap();
+    let ended = ended.unwrap();
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!(ended.unwrap().outcome, Outcome::Completed);
+}
+
+/// T9: what other sessions spend while a turn runs counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_spend_during_a_turn_counts() {
+    let place = Place::new();
+    let script = Script::by(|seen| {
+        let body = String::from_utf8_lossy(&seen.body).into_owned();
+        let cheap = |said: Said| Reply::stream(said.usage(100, 10).bytes(Protocol::Anthropic));
+        if body.contains("from the other") {
+            return Reply::stream(Said::text("Fine.").usage(10_000, 1_000).bytes(Protocol::Anthropic));
+        }
+        if body.contains("tool_result") {
+            return cheap(Said::text("Done."));
+        }
+        cheap(Said::nothing().call("list_files", json!({"path": "."}))).after(Duration::from_millis(800))
+    });
+    let (runtime, wire) = wire::open(priced(&place, 0.005), script).await;
+    let long = runtime.session("long").await.unwrap();
+    let sender = long.clone();
+    let sending = tokio::spawn(async move { sender.send("go").await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    runtime.session("b").await.unwrap().send("from the other").await.unwrap();
+    let ended = sending.await.unwrap().unwrap();
+    runtime.shutdown().await.unwrap();
+    eprintln!("{} requests", wire.requests().len());
+    assert_eq!((ended.outcome, ended.limit), (Outcome::Limit, Some(Limit::Cost)), "{ended:?}");
+}
+
+/// M14: the advice helps also where the window was taken to be larger than it is now set.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_window_that_is_set_counts_also_if_more_was_assumed() {
+    let place = Place::new();
+    let counted = |seen: &longhaul_testkit::wire::Seen| {
+        let length = seen.body.len() as u64 / 4;
+        if length > 6_000 { 2_000 } else { length }
+    };
+    // As Ollama says what the model was made for, and not what it is loaded with.
+    let script = Script::by(move |seen| match seen.protocol() {
+        None => Reply::json(&json!({"data": [{"id": "m", "context_length": 131_072}]})),
+        Some(_) => Reply::stream(Said::text("Fine.").usage(counted(seen), 2).bytes(CHAT)),
+    });
+    let mut config = wire::config(&place, CHAT);
+    config.settings.model.context_window = None;
+    let (runtime, _wire) = wire::open(config, script).await;
+    let session = runtime.session("a").await.unwrap();
+    for _ in 0..4 {
+        session.send("hello").await.unwrap();
+    }
+    session.send("word ".repeat(8_000)).await.unwrap();
+    let refused = session.send("and?").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    eprintln!("{:?}", refused.error);
+    assert_eq!(refused.code.as_deref(), Some("context_too_long"));
+
+    // The server has a larger context now, and the config says so.
+    let mut config = wire::config(&place, CHAT);
+    config.settings.model.context_window = Some(32_768);
+    let script = Script::by(|seen| {
+        Reply::stream(Said::text("Fine.").usage(seen.body.len() as u64 / 4, 2).bytes(CHAT))
+    });
+    let (runtime, wire) = wire::open(config, script).await;
+    let session = runtime.session("a").await.unwrap();
+    let ended = session.send("and now?").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    assert_eq!((ended.outcome, wire.requests().len()), (Outcome::Completed, 1), "{:?}", ended.error);
+}
+
+/// M14: llama.cpp answers everything with 503 while it loads its model.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_still_loading_is_asked_again() {
+    let place = Place::in_memory();
+    let mut config = wire::config(&place, CHAT);
+    config.settings.model.context_window = None;
+    let mut asked = 0;
+    let script = Script::by(move |_seen| {
+        asked += 1;
+        if asked <= 2 {
+            return Reply::error(503, "{\"error\":{\"code\":503,\"message\":\"Loading model\"}}");
+        }
+        match _seen.protocol() {
+            Some(_) => text("Fine."),
+            None => Reply::json(&json!({"data": [{"id": "m", "max_model_len": 32_000}]})),
+        }
+    });
+    let (runtime, _wire) = wire::open(config, script).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("hello").await.unwrap();
+    session.send("hello").await.unwrap();
+    let (_, facts) = runtime.model().await;
+    runtime.shutdown().await.unwrap();
+    assert_eq!(facts.window.map(|window| window.tokens), Some(32_000));
+}
+
+/// M4, M13: a terminal waits without end, also if the one that could stand in can't be reached either.
+#[tokio::test(flavor = "multi_thread")]
+async fn offline_with_a_fallback_does_not_fail_a_turn_in_a_terminal() {
+    let place = Place::in_memory();
+    let mut config = wire::config(&place, CHAT);
+    config.settings.model.fallback = vec!["ollama/other".to_owned()];
+    config.settings.retry.offline_wait_s = 1;
+    config.patience = Patience::Attended;
+    let mut first = Some(text("Fine."));
+    let script = Script::by(move |seen| {
+        if seen.protocol().is_some()
+            && let Some(first) = first.take()
+        {
+            return first;
+        }
+        Reply::trouble(if String::from_utf8_lossy(&seen.body).contains("\"model\":\"m\"") {
+            Trouble::NoSuchHost("model.test".to_owned())
+        } else {
+            Trouble::Refused
+        })
+    });
+    let (runtime, _wire) = wire::open(config, script).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("hello").await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(4), session.send("again")).await;
+    let _ = session.cancel().await;
+    runtime.shutdown().await.unwrap();
+    assert!(ended.is_err(), "there is no network, and the turn ended: {ended:?}");
+}
+
+/// M10, T11: an input that was cancelled before its turn takes nothing from an answer that was interrupted before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_input_does_not_take_what_continue_goes_on_from() {
+    let place = Place::new();
+    let whole = Said::text("A long answer that somebody has read half of already.").bytes(CHAT);
+    let mut first = Some(Reply::stream(whole.clone()).cut_at(whole.len() / 2));
+    let mut config = wire::config(&place, CHAT);
+    config.settings.retry.max_retries = 0;
+    let script = Script::by(move |_| first.take().unwrap_or_else(|| text("and the rest.")));
+    let (runtime, _wire) = wire::open(config.clone(), script).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("hello").await.unwrap();
+    let shown = session.state().await.unwrap().interrupted.unwrap();
+    let id = session.id().unwrap();
+    runtime.shutdown().await.unwrap();
+
+    let (runtime, wire) = wire::open(config, Script::by(|_| text("and the rest."))).await;
+    let journal = runtime.journal();
+    put(&*journal, id, InboxRecord::Input(said("never mind")).encode()).await.unwrap();
+    for kind in [OrderKind::Cancel, OrderKind::Continue] {
+        let order = Order { id: OrderId::generate(), kind };
+        put(&*journal, id, InboxRecord::Order(order).encode()).await.unwrap();
+    }
+    let session = runtime.session("a").await.unwrap();
+    let _ = session.resume().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let state = session.state().await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let has = state.items.iter().any(|item| matches!(&**item, Item::Text { text, .. } if *text == shown));
+    assert!(has, "{} requests; {:#?}", wire.requests().len(), state.items);
+}
+
+/// M11, T3: what joins between an answer that was cut and its rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_joins_a_cut_answer() {
+    let place = Place::new();
+    let replies = vec![
+        Reply::stream(Said::text("One, two").stop(StopKind::Length).bytes(CHAT))
+            .after(Duration::from_millis(500)),
+        text("I stopped counting."),
+    ];
+    let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::list(replies)).await;
+    let session = runtime.session("a").await.unwrap();
+    let sender = session.clone();
+    let sending = tokio::spawn(async move { sender.send("count").await });
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    session.put(said("stop counting"), None).await.unwrap();
+    let ended = sending.await.unwrap().unwrap();
+    runtime.shutdown().await.unwrap();
+    eprintln!("{:?}", wire.requests().last().unwrap().json()["messages"]);
+    assert_ne!(ended.text, "One, twoI stopped counting.");
+}
+
+/// M13: an answer that some other model would give is not lost to one that this one can't end.
+#[tokio::test(flavor = "multi_thread")]
+async fn more_calls_than_any_answer_may_have_run_none() {
+    let place = Place::new();
+    let mut many = Said::nothing();
+    for _ in 0..257 {
+        many = many.call("list_files", json!({"path": "."}));
+    }
+    let replies = vec![Reply::stream(many.bytes(CHAT)), text("Fine.")];
+    let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::list(replies)).await;
+    let session = runtime.session("a").await.unwrap();
+    let ended = session.send("go").await.unwrap();
+    let state = session.state().await.unwrap();
+    let results = state.items.iter().filter(|item| matches!(&***item, Item::ToolResult { .. })).count();
+    runtime.shutdown().await.unwrap();
+    eprintln!("{:?} {:?} {} requests, {results} results", ended.outcome, ended.error, wire.requests().len());
+    assert_eq!(results, 0);
+}
+
+/// T2: a limit for the day costs each turn little, however many sessions there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_for_the_day_does_not_make_sessions_wait_for_each_other() {
+    let mut took = vec![];
+    for limit in [0.0, 1_000_000.0] {
+        let place = Place::in_memory();
+        let said = Said::text("Fine.").usage(600, 100);
+        let (runtime, _) = wire::open(priced(&place, limit), Script::saying(said)).await;
+        let mut round = vec![];
+        for _ in 0..2 {
+            let began = std::time::Instant::now();
+            let turns: Vec<_> = (0..400)
+                .map(|number| {
+                    let runtime = runtime.clone();
+                    tokio::spawn(async move {
+                        let session = runtime.session(&format!("s{number}")).await.unwrap();
+                        session.send("hello").await.unwrap()
+                    })
+                })
+                .collect();
+            for turn in turns {
+                turn.await.unwrap();
+            }
+            round.push(began.elapsed());
+        }
+        runtime.shutdown().await.unwrap();
+        took.push(round);
+    }
+    eprintln!("{took:?}");
+    assert!(took[1][1] < took[0][1] * 2, "{took:?}");
+}
+
+/// T10: what was cancelled ends as cancelled, whatever else is wrong with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_input_of_a_session_that_is_cut_ends_as_cancelled() {
+    let place = Place::new();
+    let counted = |seen: &longhaul_testkit::wire::Seen| {
+        let length = seen.body.len() as u64 / 4;
+        if length > 6_000 { 2_000 } else { length }
+    };
+    let script = move || {
+        Script::by(move |seen| Reply::stream(Said::text("Fine.").usage(counted(seen), 2).bytes(CHAT)))
+    };
+    let (runtime, _wire) = wire::open(wire::config(&place, CHAT), script()).await;
+    let session = runtime.session("a").await.unwrap();
+    for _ in 0..4 {
+        session.send("hello").await.unwrap();
+    }
+    session.send("word ".repeat(8_000)).await.unwrap();
+    let id = session.id().unwrap();
+    runtime.shutdown().await.unwrap();
+
+    let (runtime, _wire) = wire::open(wire::config(&place, CHAT), script()).await;
+    let journal = runtime.journal();
+    put(&*journal, id, InboxRecord::Input(said("never mind")).encode()).await.unwrap();
+    let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
+    put(&*journal, id, InboxRecord::Order(order).encode()).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    let ended = session.resume().await.unwrap();
+    runtime.shutdown().await.unwrap();
+    assert_eq!(ended.map(|ended| ended.outcome), Some(Outcome::Cancelled));
+}
