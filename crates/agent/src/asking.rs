@@ -101,19 +101,20 @@ pub(crate) struct Call {
 }
 
 impl Worker {
-    /// Chooses who is asked: at the beginning of a turn the model that is set, and at once the one that somebody chose.
-    pub(crate) fn choose(&mut self, begins_turn: bool, begins_step: bool) -> Option<SessionRecord> {
+    /// Chooses who is asked: at the beginning of a turn the model that is set, and at once the one that somebody chose. What
+    /// begins with this call is named, if something does.
+    pub(crate) fn choose(&mut self, turn: Option<u64>, step: Option<u64>) -> Option<SessionRecord> {
         let lineup = self.runtime.lineup();
         let was_chosen = !Arc::ptr_eq(&lineup, &self.asking.lineup);
-        if begins_turn || was_chosen {
+        if turn.is_some() || was_chosen {
             self.asking = Asking::anew(lineup);
         }
-        if begins_step {
+        if step.is_some() {
             self.asking.begin_step();
         }
         let to = self.asking.model().name().to_owned();
         let from = self.state.model.clone().filter(|from| *from != to)?;
-        let reason = if begins_turn && !was_chosen {
+        let reason = if turn.is_some() && !was_chosen {
             "a new turn begins with the model that is set"
         } else {
             "it is the model that is set now"

@@ -85,7 +85,7 @@ impl Worker {
     /// Asks the model once, after beginning the turn and the step if they have not begun.
     pub(crate) async fn call_model(&mut self, turn: Option<u64>, step: Option<u64>) -> Step<()> {
         let attempt = AttemptId::generate();
-        let changed = self.choose(turn.is_some(), step.is_some());
+        let changed = self.choose(turn, step);
         let model = self.asking.model().name().to_owned();
         let mut facts = Vec::new();
         facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
