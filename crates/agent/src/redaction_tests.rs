@@ -412,3 +412,17 @@ proptest! {
         prop_assert!(SECRETS.iter().all(|secret| !shown.contains(secret)), "{shown:?}");
     }
 }
+
+/// J8: a model may spell the arguments of a call as it likes.
+#[test]
+fn a_secret_that_is_spelt_with_escapes_inside_of_arguments_is_found() {
+    let redactor = Redactor::new(&["sk-secret-1234".to_owned()], &[]).unwrap();
+    let arguments = r#"{"command":"echo sk-sec\u0072et-1234 > f","more":"a\nb"}"#;
+    let body = serde_json::json!({"arguments": arguments, "name": "exec"}).to_string();
+
+    let clean = redactor.redact_json(&body);
+
+    let value: Value = serde_json::from_str(&clean).unwrap();
+    let inner: Value = serde_json::from_str(value["arguments"].as_str().unwrap()).unwrap();
+    assert_eq!(inner, serde_json::json!({"command": "echo [redacted] > f", "more": "a\nb"}));
+}

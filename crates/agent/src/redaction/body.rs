@@ -105,5 +105,11 @@ fn redact_value(rules: &Rules, key: &str, quoted: &str) -> Option<String> {
         quoted[1..quoted.len() - 1].into()
     };
     let patterns = if STRUCTURAL.contains(&key) { &[] } else { rules.patterns.as_slice() };
-    rules.redact(&text, patterns)
+    let once = rules.redact(&text, patterns);
+    // The arguments of a call are JSON inside a string: what is spelt with escapes there is found as well.
+    let current = once.as_deref().unwrap_or(&text);
+    let may_be = current.starts_with(['{', '[']) && current.contains('\\');
+    let is_json = may_be && serde_json::from_str::<&RawValue>(current).is_ok();
+    let deeper = if is_json { redact(rules, current) } else { None };
+    deeper.or(once)
 }

@@ -31,7 +31,7 @@ async fn no_tools_said_in_a_stream_does_not_loop() {
     });
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(2), session.send("hello")).await;
+    let ended = tokio::time::timeout(Duration::from_secs(20), session.send("hello")).await;
     let requests = wire.requests().len();
     let cancelled = session.cancel().await;
     drop(cancelled);
@@ -147,7 +147,7 @@ async fn cancel_does_not_wait_for_what_a_server_says_about_itself() {
     let took = began.elapsed();
     let _ = sending.await;
     runtime.shutdown().await.unwrap();
-    assert!(took < Duration::from_millis(500), "{took:?}");
+    assert!(took < Duration::from_millis(1_500), "it does not wait for the two seconds of asking: {took:?}");
 }
 
 /// M14: a server that was not there yet is asked again.
@@ -219,7 +219,7 @@ async fn a_long_delay_goes_to_the_fallback() {
     });
     let (runtime, _wire) = wire::open(config, script).await;
     let session = runtime.session("a").await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(2), session.send("hello")).await;
+    let ended = tokio::time::timeout(Duration::from_secs(20), session.send("hello")).await;
     let is_over = ended.is_ok();
     let _ = session.cancel().await;
     runtime.shutdown().await.unwrap();
@@ -541,7 +541,11 @@ async fn cancel_while_an_error_body_hangs() {
     }
     let began = Instant::now();
     session.cancel().await.unwrap();
-    assert!(began.elapsed() < Duration::from_millis(300), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "it does not wait for the ten seconds of reading: {:?}",
+        began.elapsed()
+    );
     let _ = sending.await;
     runtime.shutdown().await.unwrap();
 }
