@@ -146,7 +146,8 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         let error = format!("{reason}; say what should be done differently to go on");
         return Action::EndTurn(Ending::limit(Limit::Loop, error));
     }
-    if policy.is_out_of_time {
+    let is_done = turn.answered && turn.calls.is_empty() && !turn.goes_on && !state.joins();
+    if policy.is_out_of_time && !is_done {
         let error = "the turn reached its limit of time (limits.seconds_per_turn); send anything to go on";
         return Action::EndTurn(Ending::limit(Limit::Time, error));
     }
@@ -157,7 +158,6 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if state.epoch.is_none() {
         return Action::StartEpoch;
     }
-    let is_done = turn.answered && turn.calls.is_empty() && !turn.goes_on && !state.joins();
     if is_done {
         return Action::EndTurn(Ending::plain(Outcome::Completed));
     }

@@ -114,3 +114,20 @@ fn what_could_not_be_saved_ends_the_turn_once_what_started_is_known() {
     assert_eq!(ending, Action::EndTurn(Ending::failed("disk full")));
     assert_eq!(open, Action::RunTools(vec![call_id(1)]));
 }
+
+/// T9: a turn whose answer is complete is complete, however long it took.
+#[test]
+fn time_that_is_over_ends_only_what_is_not_done() {
+    let late = Policy { is_out_of_time: true, ..policy() };
+    let begun = [input(JoinMode::Join), turn(), step(1), attempt(), text()];
+
+    let done = after(&[&begun[..], &[answered(1)]].concat());
+    let failed = after(&[&begun[..], &[broke(0)]].concat());
+
+    let ending = |state: &State| match decide(state, &late) {
+        Action::EndTurn(ending) => (ending.outcome, ending.limit),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ending(&done), (Outcome::Completed, None));
+    assert_eq!(ending(&failed), (Outcome::Limit, Some(Limit::Time)));
+}

@@ -109,7 +109,8 @@ impl Worker {
         let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
         let (turn, text) = (turn.number, text.unwrap_or_else(|| said.clone()));
         // With this a later look at the session's last record shows that there is nothing to do.
-        let inbox_through = self.state.waiting.is_empty().then_some(self.state.inbox_through);
+        let is_idle = self.state.waiting.is_empty() && self.state.again.is_none();
+        let inbox_through = is_idle.then_some(self.state.inbox_through);
         let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };
         facts.push(SessionRecord::TurnEnded(ended));
         self.commit(facts, vec![]).await?;

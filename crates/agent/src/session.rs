@@ -96,7 +96,7 @@ impl Session {
         self.order(OrderKind::Retry).await
     }
 
-    /// Goes on from the text of an answer that was interrupted. Nothing, if there was none.
+    /// Goes on from the text of an answer that was interrupted, or waits for the turn that is open. Nothing, if there was neither.
     pub async fn go_on(&self) -> Result<Option<TurnEnded>> {
         self.order(OrderKind::Continue).await
     }
