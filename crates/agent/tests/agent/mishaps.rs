@@ -93,39 +93,6 @@ async fn retry_after_a_limit_does_not_end_with_what_the_model_said() {
     }
 }
 
-/// M14: the advice that is given helps.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_larger_window_that_is_set_ends_the_cutting() {
-    let place = Place::new();
-    let counted = |seen: &longhaul_testkit::wire::Seen| {
-        let length = seen.body.len() as u64 / 4;
-        if length > 6_000 { 2_000 } else { length }
-    };
-    let script =
-        Script::by(move |seen| Reply::stream(Said::text("Fine.").usage(counted(seen), 2).bytes(CHAT)));
-    let (runtime, _wire) = wire::open(wire::config(&place, CHAT), script).await;
-    let session = runtime.session("a").await.unwrap();
-    for _ in 0..4 {
-        session.send("hello").await.unwrap();
-    }
-    session.send("word ".repeat(8_000)).await.unwrap();
-    let refused = session.send("and?").await.unwrap();
-    runtime.shutdown().await.unwrap();
-    assert_eq!(refused.code.as_deref(), Some("context_too_long"));
-
-    // Somebody does what the message says.
-    let mut config = wire::config(&place, CHAT);
-    config.settings.model.context_window = Some(200_000);
-    let script = Script::by(|seen| {
-        Reply::stream(Said::text("Fine.").usage(seen.body.len() as u64 / 4, 2).bytes(CHAT))
-    });
-    let (runtime, wire) = wire::open(config, script).await;
-    let session = runtime.session("a").await.unwrap();
-    let ended = session.send("and now?").await.unwrap();
-    runtime.shutdown().await.unwrap();
-    assert_eq!((ended.outcome, wire.requests().len()), (Outcome::Completed, 1), "{:?}", ended.error);
-}
-
 /// T10: also while the server is asked for its window.
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_does_not_wait_for_what_a_server_says_about_itself() {

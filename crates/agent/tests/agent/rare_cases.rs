@@ -1,11 +1,11 @@
 //! Cases that come up rarely: a day that is used up, windows that change, orders beside cancelled inputs.
 use std::time::Duration;
 
-use longhaul_agent::Patience;
+use longhaul_agent::{Config, Patience};
 use longhaul_journal::put;
 use longhaul_model::transport::Trouble;
 use longhaul_model::{Protocol, StopKind};
-use longhaul_protocol::{InboxRecord, Item, Limit, Order, OrderId, OrderKind, Outcome};
+use longhaul_protocol::{InboxRecord, Item, Limit, Order, OrderId, OrderKind, Outcome, SessionId};
 use longhaul_testkit::Place;
 use longhaul_testkit::wire::{Latch, Piece, Reply, Said, Script};
 use serde_json::json;
@@ -18,7 +18,7 @@ fn text(text: &str) -> Reply {
     Reply::stream(Said::text(text).bytes(CHAT))
 }
 
-fn priced(place: &Place, limit: f64) -> longhaul_agent::Config {
+fn priced(place: &Place, limit: f64) -> Config {
     let mut config = wire::config(place, Protocol::Anthropic);
     config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
     config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
@@ -86,22 +86,21 @@ async fn what_others_spend_during_a_turn_counts() {
     assert_eq!((ended.outcome, ended.limit), (Outcome::Limit, Some(Limit::Cost)), "{ended:?}");
 }
 
-/// M14: the advice helps also where the window was taken to be larger than it is now set.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_window_that_is_set_counts_also_if_more_was_assumed() {
-    let place = Place::new();
-    let counted = |seen: &longhaul_testkit::wire::Seen| {
-        let length = seen.body.len() as u64 / 4;
-        if length > 6_000 { 2_000 } else { length }
-    };
-    // As Ollama says what the model was made for, and not what it is loaded with.
-    let script = Script::by(move |seen| match seen.protocol() {
+/// A server that reads no more than 2,000 tokens of a long prompt, and says that the model could take far more.
+fn cutting() -> Script {
+    Script::by(|seen| match seen.protocol() {
         None => Reply::json(&json!({"data": [{"id": "m", "context_length": 131_072}]})),
-        Some(_) => Reply::stream(Said::text("Fine.").usage(counted(seen), 2).bytes(CHAT)),
-    });
-    let mut config = wire::config(&place, CHAT);
-    config.settings.model.context_window = None;
-    let (runtime, _wire) = wire::open(config, script).await;
+        Some(_) => {
+            let length = seen.body.len() as u64 / 4;
+            let counted = if length > 6_000 { 2_000 } else { length };
+            Reply::stream(Said::text("Fine.").usage(counted, 2).bytes(CHAT))
+        }
+    })
+}
+
+/// A session whose last prompt was cut.
+async fn cut_session(config: Config) -> SessionId {
+    let (runtime, _) = wire::open(config, cutting()).await;
     let session = runtime.session("a").await.unwrap();
     for _ in 0..4 {
         session.send("hello").await.unwrap();
@@ -110,18 +109,28 @@ async fn the_window_that_is_set_counts_also_if_more_was_assumed() {
     let refused = session.send("and?").await.unwrap();
     runtime.shutdown().await.unwrap();
     assert_eq!(refused.code.as_deref(), Some("context_too_long"));
+    session.id().unwrap()
+}
 
-    // The server has a larger context now, and the config says so.
-    let mut config = wire::config(&place, CHAT);
-    config.settings.model.context_window = Some(32_768);
-    let script = Script::by(|seen| {
-        Reply::stream(Said::text("Fine.").usage(seen.body.len() as u64 / 4, 2).bytes(CHAT))
-    });
-    let (runtime, wire) = wire::open(config, script).await;
-    let session = runtime.session("a").await.unwrap();
-    let ended = session.send("and now?").await.unwrap();
-    runtime.shutdown().await.unwrap();
-    assert_eq!((ended.outcome, wire.requests().len()), (Outcome::Completed, 1), "{:?}", ended.error);
+/// M14: the advice that is given helps, whether more was set before or less, or more was assumed.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_window_that_is_set_ends_the_cutting() {
+    for (before, now) in [(Some(100_000), 200_000), (None, 32_768)] {
+        let place = Place::in_memory();
+        let mut config = wire::config(&place, CHAT);
+        config.settings.model.context_window = before;
+        cut_session(config.clone()).await;
+        config.settings.model.context_window = Some(now);
+        let reads_all = Script::by(|seen| {
+            Reply::stream(Said::text("Fine.").usage(seen.body.len() as u64 / 4, 2).bytes(CHAT))
+        });
+        let (runtime, wire) = wire::open(config, reads_all).await;
+
+        let ended = runtime.session("a").await.unwrap().send("and now?").await.unwrap();
+
+        assert_eq!((ended.outcome, wire.requests().len()), (Outcome::Completed, 1), "{:?}", ended.error);
+        runtime.shutdown().await.unwrap();
+    }
 }
 
 /// M14: llama.cpp answers everything with 503 while it loads its model.
@@ -288,23 +297,8 @@ async fn a_limit_for_the_day_does_not_make_sessions_wait_for_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_input_of_a_session_that_is_cut_ends_as_cancelled() {
     let place = Place::new();
-    let counted = |seen: &longhaul_testkit::wire::Seen| {
-        let length = seen.body.len() as u64 / 4;
-        if length > 6_000 { 2_000 } else { length }
-    };
-    let script = move || {
-        Script::by(move |seen| Reply::stream(Said::text("Fine.").usage(counted(seen), 2).bytes(CHAT)))
-    };
-    let (runtime, _wire) = wire::open(wire::config(&place, CHAT), script()).await;
-    let session = runtime.session("a").await.unwrap();
-    for _ in 0..4 {
-        session.send("hello").await.unwrap();
-    }
-    session.send("word ".repeat(8_000)).await.unwrap();
-    let id = session.id().unwrap();
-    runtime.shutdown().await.unwrap();
-
-    let (runtime, _wire) = wire::open(wire::config(&place, CHAT), script()).await;
+    let id = cut_session(wire::config(&place, CHAT)).await;
+    let (runtime, _) = wire::open(wire::config(&place, CHAT), cutting()).await;
     let journal = runtime.journal();
     put(&*journal, id, InboxRecord::Input(said("never mind")).encode()).await.unwrap();
     let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
