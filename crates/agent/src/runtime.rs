@@ -205,7 +205,7 @@ impl Runtime {
     /// until that one has gone.
     pub async fn other_host(&self) -> Result<Option<Holder>> {
         let holder = self.0.journal.holder(&StreamName::host()).await?;
-        Ok(holder.filter(|holder| *holder != Holder::this_process() && !holder.is_gone()))
+        Ok(holder.filter(Holder::is_another))
     }
 
     /// Sees what happens in all sessions from now on.

@@ -236,16 +236,18 @@ impl State {
 }
 
 impl Turn {
-    /// What was open when the runtime before this one ended, for people.
-    pub(crate) fn was_open(&self) -> String {
+    /// What was under way when its last record was written, for people.
+    pub fn under_way(&self) -> String {
         let open: Vec<&str> =
             self.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
-        let what = match (&self.attempt, &open[..]) {
+        match (&self.attempt, &open[..]) {
             (Some(_), _) => "an answer was on its way".to_owned(),
+            (None, []) if self.steps > 0 && !self.answered => {
+                "an answer had failed, and the next try was due".to_owned()
+            }
             (None, []) => "it was between two records".to_owned(),
             (None, open) => format!("{} had started", open.join(", ")),
-        };
-        format!("turn {} was open, and goes on: {what}", self.number)
+        }
     }
 }
 

@@ -5,11 +5,11 @@ use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal, resolve};
 use serde_json::json;
 
 use crate::arguments::{Choice, Place, ResumeOptions, SessionOptions};
+use crate::exit;
 use crate::one_shot::OneShot;
 use crate::output::{self, line, note, shortened};
 use crate::teller::Form;
 use crate::underway::Wish;
-use crate::{exit, words};
 
 pub(crate) async fn resume(place: &Place, choice: &Choice, options: ResumeOptions) -> anyhow::Result<u8> {
     let ResumeOptions { session, json } = options;
@@ -74,7 +74,7 @@ async fn unfinished(place: &Place) -> anyhow::Result<Vec<(String, String)>> {
 async fn open_in(journal: &SqliteJournal, entry: &SessionEntry) -> anyhow::Result<Option<String>> {
     let state = load(journal, &entry.key, entry.id).await?;
     Ok(match &state.turn {
-        Some(turn) => Some(format!("turn {}: {}", turn.number, words::under_way(turn))),
+        Some(turn) => Some(format!("turn {}: {}", turn.number, turn.under_way())),
         None if state.inbox_through < entry.inbox_head || !state.waiting.is_empty() => {
             Some("an input waits".to_owned())
         }

@@ -12,6 +12,8 @@ use longhaul_protocol::{
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
+use crate::inbox::somebody_runs_it;
+use crate::status::holder;
 use crate::underway::Wish;
 
 /// How often the records are looked at. Whoever holds no lease is not rung.
@@ -46,8 +48,7 @@ enum Awaited {
 impl Elsewhere {
     /// The process that runs the session, if it is another one.
     pub(crate) async fn holder(&self) -> Result<Option<Holder>> {
-        let holder = self.journal.holder(&StreamName::session(self.id)).await?;
-        Ok(holder.filter(|holder| *holder != Holder::this_process() && !holder.is_gone()))
+        Ok(holder(&*self.journal, self.id).await?)
     }
 
     /// Puts what is wanted into the inbox, and tells what happens until the turn that took it has ended.
@@ -67,7 +68,7 @@ impl Elsewhere {
             }
             if looked_for_holder.elapsed() >= LOOK_FOR_HOLDER {
                 looked_for_holder = Instant::now();
-                if !self.somebody_runs_it().await? {
+                if !somebody_runs_it(&*self.journal, self.id).await? {
                     return Ok(Followed::Abandoned);
                 }
             }
@@ -123,15 +124,5 @@ impl Elsewhere {
             }
         }
         Ok(None)
-    }
-
-    /// Whether somebody has the session, or would take it.
-    async fn somebody_runs_it(&self) -> Result<bool> {
-        for stream in [StreamName::session(self.id), StreamName::host()] {
-            if self.journal.holder(&stream).await?.is_some_and(|holder| !holder.is_gone()) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }

@@ -112,7 +112,8 @@ async fn begin_in(journal: &SqliteJournal, id: SessionId, key: &str, folder: &Pa
     }
 }
 
-async fn somebody_runs_it(journal: &SqliteJournal, session: SessionId) -> anyhow::Result<bool> {
+/// Whether somebody has a session, or would take it.
+pub(crate) async fn somebody_runs_it(journal: &dyn Journal, session: SessionId) -> Result<bool, Error> {
     for stream in [StreamName::session(session), StreamName::host()] {
         if journal.holder(&stream).await?.is_some_and(|holder| !holder.is_gone()) {
             return Ok(true);

@@ -72,7 +72,11 @@ pub(crate) fn shortened(text: &str, longest: usize) -> String {
 
 /// Text from anywhere, in as many lines as it has, safe to show in a terminal.
 pub(crate) fn safe(text: &str) -> String {
-    text.chars().map(|character| visible(character, character)).collect()
+    // The end of a line is the same with it and without.
+    text.chars()
+        .filter(|character| *character != '\r')
+        .map(|character| visible(character, character))
+        .collect()
 }
 
 /// A character that can't drive a terminal; white space that is none of the usual becomes `blank`.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::arguments::{Choice, Place, SessionOptions};
 use crate::inbox::refuse_trashed;
 use crate::output::{count, grouped, in_words, json, line, shortened};
-use crate::{config, exit, words};
+use crate::{config, exit};
 
 /// A session, and what is known about it.
 pub(crate) struct Status {
@@ -55,9 +55,9 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
 }
 
 /// The other process that runs a session.
-pub(crate) async fn holder(journal: &dyn Journal, id: SessionId) -> anyhow::Result<Option<Holder>> {
+pub(crate) async fn holder(journal: &dyn Journal, id: SessionId) -> Result<Option<Holder>, Error> {
     let holder = journal.holder(&StreamName::session(id)).await?;
-    Ok(holder.filter(|holder| *holder != Holder::this_process() && !holder.is_gone()))
+    Ok(holder.filter(Holder::is_another))
 }
 
 impl Status {
@@ -99,7 +99,7 @@ impl Status {
         match &self.state.turn {
             None => "none is open".to_owned(),
             Some(turn) => {
-                let (number, step, what) = (turn.number, turn.steps.max(1), words::under_way(turn));
+                let (number, step, what) = (turn.number, turn.steps.max(1), turn.under_way());
                 match self.is_running {
                     true => format!(
                         "turn {number} is open, in step {step}; when its last record was written, {what}"

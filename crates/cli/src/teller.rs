@@ -11,7 +11,7 @@ use crate::exit;
 use crate::output::safe;
 use crate::printer::Printer;
 use crate::signals::Ends;
-use crate::words::{self, lines_made_safe};
+use crate::words;
 
 /// How long what is still to be shown may take once a signal has come.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -109,7 +109,7 @@ impl Teller {
         self.text.push_str(text);
         if self.form == Form::Stream && !text.is_empty() {
             self.line_is_open = !text.ends_with('\n');
-            self.printer.out(lines_made_safe(text));
+            self.printer.out(safe(text));
         }
     }
 
@@ -118,7 +118,7 @@ impl Teller {
         let was_shown = !std::mem::take(&mut self.text).is_empty();
         match self.form {
             Form::Messages => self.line_out(content),
-            Form::Stream if !was_shown => self.line_out(&lines_made_safe(content)),
+            Form::Stream if !was_shown => self.line_out(&safe(content)),
             Form::Stream => self.close_line(),
             Form::Final | Form::Json => {}
         }

@@ -1,9 +1,8 @@
 //! What happens in a turn, in words for people: the same ones wherever it is shown.
 
-use longhaul_agent::Turn;
 use longhaul_protocol::{EventKind, Outcome};
 
-use crate::output::{in_words, shortened};
+use crate::output::{in_words, safe, shortened};
 
 /// What people want to know while a turn runs, besides its answer; one line.
 pub(crate) fn aside(kind: &EventKind) -> Option<String> {
@@ -71,40 +70,15 @@ pub(crate) fn duration(milliseconds: u64) -> String {
     }
 }
 
-/// What was under way in a turn that is open.
-pub(crate) fn under_way(turn: &Turn) -> String {
-    let open: Vec<&str> =
-        turn.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
-    match (&turn.attempt, &open[..]) {
-        (Some(_), _) => "an answer was on its way".to_owned(),
-        (None, []) if turn.steps > 0 && !turn.answered => {
-            "an answer had failed, and the next try was due".to_owned()
-        }
-        (None, []) => "it was between two records".to_owned(),
-        (None, open) => format!("{} had started", open.join(", ")),
-    }
-}
-
 /// How a turn ended that did not complete, with what was wrong.
 pub(crate) fn end_of_turn(outcome: Outcome, error: Option<&str>) -> Option<String> {
-    let error = error.map(|error| format!(": {}", lines_made_safe(error))).unwrap_or_default();
+    let error = error.map(|error| format!(": {}", safe(error))).unwrap_or_default();
     match outcome {
         Outcome::Completed => None,
         Outcome::Cancelled => Some("the turn is cancelled".to_owned()),
         Outcome::Failed => Some(format!("the turn failed{error}")),
         Outcome::Limit => Some(format!("{}{error}", in_words(outcome))),
     }
-}
-
-/// Text from anywhere, safe to show in a terminal with its lines.
-pub(crate) fn lines_made_safe(text: &str) -> String {
-    let kept = text.chars().filter(|character| *character != '\r');
-    let visible = |character: char| match character {
-        '\n' | '\t' => character,
-        character if character.is_control() => '\u{fffd}',
-        character => character,
-    };
-    kept.map(visible).collect()
 }
 
 #[cfg(test)]

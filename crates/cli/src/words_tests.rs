@@ -30,7 +30,7 @@ fn times_are_said_as_people_say_them() {
 
 #[test]
 fn what_comes_from_elsewhere_can_not_steer_the_terminal() {
-    assert_eq!(lines_made_safe("a\u{1b}[2J\r\nb\tc\u{7}"), "a\u{fffd}[2J\nb\tc\u{fffd}");
+    assert_eq!(safe("a\u{1b}[2J\r\nb\tc\u{7}"), "a\u{fffd}[2J\nb\tc\u{fffd}");
 }
 
 /// A model chooses the names of the tools that it calls.

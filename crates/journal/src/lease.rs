@@ -64,6 +64,11 @@ impl Holder {
         }
     }
 
+    /// Whether it is alive, as far as can be told, and not this process.
+    pub fn is_another(&self) -> bool {
+        *self != Self::this_process() && !self.is_gone()
+    }
+
     /// Whether the process is certainly gone.
     pub fn is_gone(&self) -> bool {
         self.is_gone_for(&Self::this_process())

@@ -28,7 +28,7 @@ use crate::output::count;
 use crate::signals::{Ends, INTERRUPT};
 use crate::teller::{Form, Teller};
 use crate::underway::Wish;
-use crate::{config, exit, status, words};
+use crate::{config, exit, status};
 
 /// A conversation.
 struct Talk {
@@ -129,7 +129,7 @@ impl Talk {
             return self.turn(Wish::Resume).await;
         }
         let open = match &state.turn {
-            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, words::under_way(turn)),
+            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, turn.under_way()),
             None => "An input waits for its answer".to_owned(),
         };
         if let Some(id) = self.session.id()
