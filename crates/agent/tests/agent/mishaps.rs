@@ -2,7 +2,6 @@
 use std::time::{Duration, Instant};
 
 use longhaul_agent::Patience;
-use longhaul_model::transport::Trouble;
 use longhaul_model::{Protocol, StopKind};
 use longhaul_protocol::{EventKind, Outcome, SessionRecord};
 use longhaul_testkit::wire::{End, Reply, Said, Script};
@@ -115,33 +114,6 @@ async fn cancel_does_not_wait_for_what_a_server_says_about_itself() {
     let _ = sending.await;
     runtime.shutdown().await.unwrap();
     assert!(took < Duration::from_millis(1_500), "it does not wait for the two seconds of asking: {took:?}");
-}
-
-/// M14: a server that was not there yet is asked again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_window_that_could_not_be_asked_for_is_asked_for_again() {
-    let place = Place::in_memory();
-    let mut config = wire::config(&place, CHAT);
-    config.settings.model.context_window = None;
-    let mut asked = 0;
-    let script = Script::by(move |seen| match seen.protocol() {
-        Some(_) => text("Fine."),
-        None => {
-            asked += 1;
-            if asked == 1 {
-                Reply::trouble(Trouble::Refused)
-            } else {
-                Reply::json(&json!({"data": [{"id": "m", "max_model_len": 32_000}]}))
-            }
-        }
-    });
-    let (runtime, _wire) = wire::open(config, script).await;
-    let session = runtime.session("a").await.unwrap();
-    session.send("hello").await.unwrap();
-    session.send("hello").await.unwrap();
-    let (_, facts) = runtime.model().await;
-    runtime.shutdown().await.unwrap();
-    assert_eq!(facts.window.map(|window| window.tokens), Some(32_000));
 }
 
 /// M15: those of the answer that says no are the ones that people want to see.

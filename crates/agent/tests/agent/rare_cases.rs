@@ -133,30 +133,31 @@ async fn another_window_that_is_set_ends_the_cutting() {
     }
 }
 
-/// M14: llama.cpp answers everything with 503 while it loads its model.
+/// M14: a server that is not there yet, or still loads its model, as llama.cpp says with 503, is asked again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_still_loading_is_asked_again() {
-    let place = Place::in_memory();
-    let mut config = wire::config(&place, CHAT);
-    config.settings.model.context_window = None;
-    let mut asked = 0;
-    let script = Script::by(move |_seen| {
-        asked += 1;
-        if asked <= 2 {
-            return Reply::error(503, "{\"error\":{\"code\":503,\"message\":\"Loading model\"}}");
-        }
-        match _seen.protocol() {
+async fn a_window_that_could_not_be_asked_for_is_asked_for_again() {
+    let loading = || Reply::error(503, r#"{"error":{"code":503,"message":"Loading model"}}"#);
+    for not_yet in [Reply::trouble(Trouble::Refused), loading()] {
+        let place = Place::in_memory();
+        let mut config = wire::config(&place, CHAT);
+        config.settings.model.context_window = None;
+        let mut first = Some(not_yet);
+        let script = Script::by(move |seen| match seen.protocol() {
             Some(_) => text("Fine."),
-            None => Reply::json(&json!({"data": [{"id": "m", "max_model_len": 32_000}]})),
-        }
-    });
-    let (runtime, _wire) = wire::open(config, script).await;
-    let session = runtime.session("a").await.unwrap();
-    session.send("hello").await.unwrap();
-    session.send("hello").await.unwrap();
-    let (_, facts) = runtime.model().await;
-    runtime.shutdown().await.unwrap();
-    assert_eq!(facts.window.map(|window| window.tokens), Some(32_000));
+            None => first
+                .take()
+                .unwrap_or_else(|| Reply::json(&json!({"data": [{"id": "m", "max_model_len": 32_000}]}))),
+        });
+        let (runtime, _) = wire::open(config, script).await;
+        let session = runtime.session("a").await.unwrap();
+
+        session.send("hello").await.unwrap();
+        session.send("hello").await.unwrap();
+
+        let (_, facts) = runtime.model().await;
+        assert_eq!(facts.window.map(|window| window.tokens), Some(32_000));
+        runtime.shutdown().await.unwrap();
+    }
 }
 
 /// M4, M13: a terminal waits without end, also if the one that could stand in can't be reached either.
