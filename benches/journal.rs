@@ -36,7 +36,7 @@ fn main() {
 }
 
 fn note() -> NewRecord {
-    SessionRecord::Note(Note { text: "x".repeat(BODY - 11) }).encode()
+    SessionRecord::Note(Note::new("x".repeat(BODY - 11))).encode()
 }
 
 fn stream(number: u128) -> StreamName {

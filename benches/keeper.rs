@@ -53,6 +53,7 @@ impl Bench {
             environment: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
             output_cap: 64 << 20,
             max_runtime_s: None,
+            session: None,
             description: None,
             target: "local".to_owned(),
             token_file: "../../run/token".to_owned(),

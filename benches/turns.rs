@@ -86,7 +86,7 @@ async fn with_past(journal: &SqliteJournal, key: &str, past: usize) {
     let created = SessionCreated { id, key, work_dir: None, origin: None, version };
     let created = SessionRecord::SessionCreated(created).encode();
     journal.append(Append::under(&lease).record(created)).await.expect("an append");
-    let note = SessionRecord::Note(Note { text: "x".repeat(200) }).encode();
+    let note = SessionRecord::Note(Note::new("x".repeat(200))).encode();
     for _ in 0..past / 1_000 {
         let append = (0..1_000).fold(Append::under(&lease), |append, _| append.record(note.clone()));
         journal.append(append).await.expect("an append");

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::Blob;
@@ -279,13 +280,15 @@ impl Worker {
             arguments: call.arguments.clone(),
             seen: self.state.seen.clone(),
             cap: cap_for(self.asking.window),
+            session: self.id,
+            tasks: Arc::default(),
         }
     }
 
     /// Records a result.
     async fn finish(&mut self, id: CallId, finished: Finished) -> Step<()> {
         let Some(call) = self.state.call(id).cloned() else { return Ok(()) };
-        let Finished { content, is_error, images, whole, seen, todo } = finished;
+        let Finished { content, is_error, images, whole, seen, todo, task, news } = finished;
         let redactor = &self.runtime.redactor;
         let mut content = redactor.redact(&content).into_owned();
         let mut whole = whole.map(|whole| redactor.bytes(whole));
@@ -306,10 +309,14 @@ impl Worker {
             whole: whole.as_deref().map(|whole| BlobRef::to(whole, "text/plain")),
             seen,
             todo,
+            news,
             ..ToolFinished::new(id, &call.name, content)
         };
         let blobs = images.into_iter().map(|picture| picture.bytes).chain(whole).map(Blob::new).collect();
-        self.commit(vec![SessionRecord::ToolFinished(fact)], blobs).await
+        // That it goes on and what its call gave back are one fact: a crash between them would lose a task.
+        let facts =
+            task.map(SessionRecord::TaskStarted).into_iter().chain([SessionRecord::ToolFinished(fact)]);
+        self.commit(facts.collect(), blobs).await
     }
 }
 

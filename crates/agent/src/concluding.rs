@@ -160,7 +160,7 @@ impl Worker {
         let error = "thoughts without an answer".to_owned();
         let mut facts = [vec![ended_with(call.attempt, 0, Some(word), Some(error))], after].concat();
         if self.asking.only_thoughts == 2 {
-            facts.push(SessionRecord::Note(Note { text: SAY_SOMETHING.to_owned() }));
+            facts.push(SessionRecord::Note(Note::new(SAY_SOMETHING)));
         }
         self.commit(facts, vec![]).await
     }
@@ -202,7 +202,7 @@ impl Worker {
             return self.end_turn(facts, ending).await;
         }
         if goes_on {
-            facts.push(SessionRecord::Note(Note { text: WAS_CUT.to_owned() }));
+            facts.push(SessionRecord::Note(Note::new(WAS_CUT)));
         }
         self.commit(facts, vec![]).await
     }

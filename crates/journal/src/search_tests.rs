@@ -30,7 +30,7 @@ fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {
         Record { stream: stream.clone(), seq: 1, at, kind: new.kind, key: None, body, prev, hash: prev }
     };
 
-    let said = Findable::of(&record(SessionRecord::Note(Note { text: "remember the milk".into() })));
+    let said = Findable::of(&record(SessionRecord::Note(Note::new("remember the milk"))));
     let book_keeping =
         Findable::of(&record(SessionRecord::TurnStarted(longhaul_protocol::TurnStarted { turn: 1 })));
 

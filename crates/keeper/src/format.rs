@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use longhaul_protocol::{At, TaskId, TaskStatus};
+use longhaul_protocol::{At, SessionId, TaskId, TaskStatus};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,9 @@ pub struct Spec {
     /// After this many seconds it is ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_runtime_s: Option<u64>,
+    /// The session that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
     /// What it is for, in the words of whoever started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

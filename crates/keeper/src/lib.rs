@@ -78,6 +78,7 @@
 //!     environment: std::env::vars().collect(),
 //!     output_cap: 64 << 20,
 //!     max_runtime_s: None,
+//!     session: None,
 //!     description: Some("build".into()),
 //!     target: "local".into(),
 //!     token_file: "../../run/token".into(),

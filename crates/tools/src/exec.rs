@@ -145,6 +145,7 @@ impl Tool for ExecTool {
             environment: self.settings.environment.clone(),
             output_cap: self.settings.output_cap,
             max_runtime_s: arguments.max_runtime,
+            session: Some(call.session),
             description: arguments.description,
             target: "local".to_owned(),
             token_file: self.settings.token_file.clone(),

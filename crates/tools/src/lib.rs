@@ -29,7 +29,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use longhaul_protocol::CallId;
+//! use longhaul_protocol::{CallId, SessionId};
 //! use longhaul_tools::{Call, Cap, Scope, ScopeConfig, Stop, file_tools};
 //!
 //! # let folder = std::env::temp_dir().join(format!("longhaul-tools-doc-{}", std::process::id()));
@@ -42,9 +42,11 @@
 //!
 //! let call = Call {
 //!     id: CallId::generate(),
+//!     session: SessionId::generate(),
 //!     arguments: r#"{"path": "hello.txt"}"#.to_owned(),
 //!     seen: Arc::default(),
 //!     cap: Cap::default(),
+//!     tasks: Arc::default(),
 //! };
 //! let prepared = read_file.prepare(&call).await.unwrap();
 //! let (_stopper, stop) = Stop::pair();
@@ -79,5 +81,7 @@ pub use plain::plain;
 pub use reference::reference;
 pub use schema::schema_of;
 pub use scope::{Allowed, Denied, FileError, Permission, Scope, ScopeConfig};
-pub use tool::{About, Call, Cap, Finished, Picture, Prepared, Resumed, Run, Stop, Stopper, Tool};
+pub use tool::{
+    About, Call, Cap, Finished, KnownTask, Picture, Prepared, Redact, Resumed, Run, Stop, Stopper, Tool,
+};
 pub use toolset::{all_abouts, file_tools};

@@ -12,7 +12,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_protocol::{CallId, Effect, FileSeen, FileWrite, Hash, Todo, ToolStarted};
+use longhaul_protocol::{
+    CallId, Effect, FileSeen, FileWrite, Hash, SessionId, TaskEnded, TaskId, TaskNews, TaskStarted, Todo,
+    ToolStarted,
+};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -58,13 +61,45 @@ pub struct About {
 pub struct Call {
     /// Our id of it.
     pub id: CallId,
+    /// The session that it belongs to.
+    pub session: SessionId,
     /// The arguments, exactly as the model wrote them.
     pub arguments: String,
     /// What the model has seen of files, by canonical path: the hash of the whole file as it was then.
     pub seen: Arc<HashMap<String, Hash>>,
     /// How much of an output the model gets to read.
     pub cap: Cap,
+    /// The session's tasks, the oldest first: all that run, and the newest of those that have ended.
+    pub tasks: Arc<[KnownTask]>,
 }
+
+impl Call {
+    /// The task of this session with this id.
+    pub fn task(&self, id: TaskId) -> Option<&KnownTask> {
+        self.tasks.iter().find(|task| task.started.task_id == id)
+    }
+
+    /// How many of the session's tasks run, as far as is known.
+    pub fn running(&self) -> usize {
+        self.tasks.iter().filter(|task| task.ended.is_none()).count()
+    }
+}
+
+/// A task of the session, as its records have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownTask {
+    /// What it is.
+    pub started: TaskStarted,
+    /// How it ended, once that is on record.
+    pub ended: Option<TaskEnded>,
+    /// How far the model has been told of it.
+    pub told: Option<TaskNews>,
+    /// Whether it seems to wait for input.
+    pub is_waiting: bool,
+}
+
+/// Takes what nobody should see out of a text.
+pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// How much of an output the model gets to read at once. Head and tail of more than that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +167,10 @@ pub struct Finished {
     pub seen: Option<FileSeen>,
     /// The todo list from here on.
     pub todo: Option<Vec<Todo>>,
+    /// The task as which its command goes on.
+    pub task: Option<TaskStarted>,
+    /// What the model now knows of a task.
+    pub news: Option<TaskNews>,
 }
 
 impl Finished {

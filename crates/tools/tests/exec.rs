@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_keeper::{Launcher, Tasks};
-use longhaul_protocol::{CallId, Effect, TaskId, ToolStarted};
+use longhaul_protocol::{CallId, Effect, SessionId, TaskId, ToolStarted};
 use longhaul_tools::{
     Call, Cap, ExecSettings, ExecTool, Finished, Resumed, Run, Scope, ScopeConfig, Stop, Stopper, Tool,
     command_environment,
@@ -109,6 +109,8 @@ fn call(arguments: &Value) -> Call {
         arguments: arguments.to_string(),
         seen: Arc::default(),
         cap: Cap::default(),
+        session: SessionId::generate(),
+        tasks: Arc::default(),
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn a_full_journal(folder: &Path) -> Home {
         for line in 0..40 {
             let text = format!("line {line} of {number}: {}", "word ".repeat(line % 17));
             journal
-                .append(Append::under(&lease).record(SessionRecord::Note(Note { text }).encode()))
+                .append(Append::under(&lease).record(SessionRecord::Note(Note::new(text)).encode()))
                 .await
                 .unwrap();
         }
@@ -282,7 +282,7 @@ async fn a_removed_stream_is_not_taken_for_a_lost_tail() {
     let home = a_full_journal(folder.path()).await;
     let (one, other) = (SqliteJournal::open(&home).await.unwrap(), SqliteJournal::open(&home).await.unwrap());
     let stream = StreamName::session(one.session("cli:session-1").await.unwrap().unwrap().id);
-    let note = SessionRecord::Note(Note { text: "x".into() }).encode();
+    let note = SessionRecord::Note(Note::new("x")).encode();
     other.append(Append::to(&stream).record(note)).await.unwrap();
 
     one.remove(&stream, None).await.unwrap();
@@ -303,7 +303,7 @@ async fn a_journal_with_a_broken_page(folder: &Path) -> (Home, StreamName) {
     for number in 1..=400 {
         let text = format!("number {number} {}", "filler ".repeat(20));
         journal
-            .append(Append::to(&stream).record(SessionRecord::Note(Note { text }).encode()))
+            .append(Append::to(&stream).record(SessionRecord::Note(Note::new(text)).encode()))
             .await
             .unwrap();
     }

@@ -29,7 +29,7 @@ async fn a_newer_format_is_open_for_reading_only() {
 
     let journal = SqliteJournal::open(&home).await.unwrap();
     let read = read_all(&journal, &StreamName::names()).await;
-    let note = SessionRecord::Note(Note { text: "x".into() }).encode();
+    let note = SessionRecord::Note(Note::new("x")).encode();
     let refused = journal.append(Append::to(&StreamName::names()).record(note)).await.unwrap_err();
 
     assert_eq!(read.len(), 4);

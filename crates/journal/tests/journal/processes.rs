@@ -12,7 +12,7 @@ const EXPIRY: Duration = Duration::from_millis(400);
 const LONG: Duration = Duration::from_secs(600);
 
 fn note(text: &str) -> NewRecord {
-    SessionRecord::Note(Note { text: text.to_owned() }).encode()
+    SessionRecord::Note(Note::new(text)).encode()
 }
 
 /// The one stream of these tests.

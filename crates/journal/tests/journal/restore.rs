@@ -112,7 +112,7 @@ async fn the_log_of_a_journal_that_is_gone_is_not_played_into_the_restored_one()
     let journal = SqliteJournal::open(&home).await.unwrap();
     let stream = StreamName::session(resolve(&journal, "cli:session-0").await.unwrap().id);
     for _ in 0..50 {
-        let note = SessionRecord::Note(Note { text: "only in the log".into() }).encode();
+        let note = SessionRecord::Note(Note::new("only in the log")).encode();
         journal.append(Append::to(&stream).record(note)).await.unwrap();
     }
     let log = std::fs::read(folder.path().join("journal.db-wal")).unwrap();
@@ -140,7 +140,7 @@ async fn the_home_is_let_go_only_when_the_last_connection_is() {
         let busy: Vec<_> = (0..50)
             .map(|_| {
                 let (journal, stream) = (journal.clone(), stream.clone());
-                let note = SessionRecord::Note(Note { text: "late".into() }).encode();
+                let note = SessionRecord::Note(Note::new("late")).encode();
                 tokio::spawn(async move { drop(journal.append(Append::to(&stream).record(note)).await) })
             })
             .collect();

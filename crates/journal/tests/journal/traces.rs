@@ -31,10 +31,7 @@ async fn every_file_is_private_to_the_user() {
     let journal = SqliteJournal::open(&home).await.unwrap();
     let session = name_session(&journal, "cli:x").await.unwrap();
     let stream = StreamName::session(session);
-    journal
-        .append(Append::to(&stream).record(SessionRecord::Note(Note { text: "x".into() }).encode()))
-        .await
-        .unwrap();
+    journal.append(Append::to(&stream).record(SessionRecord::Note(Note::new("x")).encode())).await.unwrap();
     journal.search(&Search { words: "x".into(), streams: vec![], limit: 1 }).await.unwrap();
     let _rings = journal.rings().await.unwrap();
     journal.backup(&folder.join("backup.db")).await.unwrap();
@@ -113,7 +110,10 @@ async fn erased_bytes_are_gone_from_every_file() {
         } else {
             format!("filler {line} ").repeat(line % 40)
         };
-        journal.append(Append::to(stream).record(SessionRecord::Note(Note { text }).encode())).await.unwrap();
+        journal
+            .append(Append::to(stream).record(SessionRecord::Note(Note::new(text)).encode()))
+            .await
+            .unwrap();
     }
     let whole = Some(BlobRef::to(&output, "text/plain"));
     let (call, name, content) = (CallId::generate(), "exec".to_owned(), String::new());

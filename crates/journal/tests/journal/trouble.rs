@@ -16,7 +16,7 @@ fn stream() -> StreamName {
 }
 
 fn note(text: &str) -> NewRecord {
-    SessionRecord::Note(Note { text: text.to_owned() }).encode()
+    SessionRecord::Note(Note::new(text)).encode()
 }
 
 async fn append(journal: &SqliteJournal, text: &str) -> Result<(), Error> {

@@ -84,6 +84,7 @@ pub(crate) fn spec_in(home: &Path, command: &str) -> Spec {
         environment: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
         output_cap: 1 << 20,
         max_runtime_s: None,
+        session: None,
         description: None,
         target: "local".to_owned(),
         token_file: "../../run/token".to_owned(),

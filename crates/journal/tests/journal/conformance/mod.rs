@@ -38,7 +38,7 @@ fn a_stream() -> StreamName {
 }
 
 fn note(text: &str) -> NewRecord {
-    SessionRecord::Note(Note { text: text.to_owned() }).encode()
+    SessionRecord::Note(Note::new(text)).encode()
 }
 
 /// Appends notes with these texts, one append each.

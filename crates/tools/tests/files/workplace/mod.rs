@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longhaul_protocol::{CallId, Effect, FileWrite, Hash, ToolStarted};
+use longhaul_protocol::{CallId, Effect, FileWrite, Hash, SessionId, ToolStarted};
 use longhaul_tools::{
     Allowed, Call, Cap, Denied, Finished, Permission, Prepared, Resumed, Scope, ScopeConfig, Stop, Stopper,
     Tool, file_tools,
@@ -136,6 +136,8 @@ pub(crate) fn call_with_text(arguments: &str) -> Call {
         arguments: arguments.to_owned(),
         seen: Arc::default(),
         cap: Cap::default(),
+        session: SessionId::generate(),
+        tasks: Arc::default(),
     }
 }
 

@@ -1,15 +1,24 @@
 //! The kinds of record in `session/<id>`. Their names are settled; their fields grow with the features that
 //! write them.
 
+mod calls;
+mod compaction;
+mod questions;
+mod tasks;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
-use crate::{
-    AttemptId, BlobRef, CallId, Hash, Image, InputId, Item, JoinMode, Order, QuestionId, Seq, SessionId,
-    TaskId,
+use crate::{AttemptId, BlobRef, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
+
+pub use calls::{Effect, FileSeen, FileWrite, ToolFinished, ToolStarted};
+pub use compaction::{
+    CompactDone, CompactFailed, CompactStart, CompactedBy, Stubbed, SystemMessage, TextContent,
 };
+pub use questions::{Answered, Question};
+pub use tasks::{EndedTask, Note, Notification, TaskEnded, TaskNews, TaskStarted, TaskStatus};
 
 record_kinds! {
     /// What happens in a session, in the order in which it was committed.
@@ -126,6 +135,9 @@ pub struct EpochStarted {
     /// Tasks that were running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskStarted>,
+    /// Tasks that had ended and are still listed, or of which the model had not been told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<EndedTask>,
     /// Questions that were open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
@@ -134,9 +146,22 @@ pub struct EpochStarted {
 impl EpochStarted {
     /// An epoch that carries nothing over.
     pub fn new(epoch: u64, reason: EpochReason, system: BlobRef, tools: BlobRef) -> Self {
-        let (pins, todo, tasks, questions) = (vec![], vec![], vec![], vec![]);
+        let (pins, todo, tasks, ended, questions) = (vec![], vec![], vec![], vec![], vec![]);
         let (turns, inbox_through, folds_from) = (0, 0, None);
-        Self { epoch, reason, system, tools, turns, inbox_through, pins, todo, folds_from, tasks, questions }
+        Self {
+            epoch,
+            reason,
+            system,
+            tools,
+            turns,
+            inbox_through,
+            pins,
+            todo,
+            folds_from,
+            tasks,
+            ended,
+            questions,
+        }
     }
 }
 
@@ -294,238 +319,6 @@ pub struct Usage {
     /// What the provider says about how much more it takes, as it says it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
-}
-
-/// What a tool may do to the world, which decides what happens to a call that a crash left open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// It only looks: run it again.
-    Read,
-    /// Running it twice is like running it once: run it again.
-    Idempotent,
-    /// It writes a file: compare the file with the hashes in the record.
-    CheckedWrite,
-    /// It is a command: its keeper knows.
-    Command,
-    /// Nobody can tell whether it happened: say so.
-    Unknown,
-}
-
-/// A tool is about to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolStarted {
-    /// The call.
-    pub call: CallId,
-    /// The tool.
-    pub name: String,
-    /// The arguments, as the model wrote them.
-    pub arguments: String,
-    /// What it may do.
-    pub effect: Effect,
-    /// The file that it writes, if it writes one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write: Option<FileWrite>,
-    /// The folder of tasks that its command is kept in. Where that one is not found again, nobody can tell whether it ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept_in: Option<String>,
-}
-
-/// A file as it is before a write and as it will be after it. With these a write that a crash interrupted can be told
-/// from one that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileWrite {
-    /// Its canonical path.
-    pub path: String,
-    /// The hash of its bytes before; absent if there was no such file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Hash>,
-    /// The hash of its bytes after.
-    pub after: Hash,
-}
-
-/// What the model knows of a file: it may write it only as long as this is how it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSeen {
-    /// Its canonical path.
-    pub path: String,
-    /// The hash of its bytes.
-    pub hash: Hash,
-}
-
-/// A tool ran.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolFinished {
-    /// The call.
-    pub call: CallId,
-    /// The tool.
-    pub name: String,
-    /// Whether the call failed.
-    pub is_error: bool,
-    /// What the model reads.
-    pub content: String,
-    /// Images for the model.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub images: Vec<Image>,
-    /// The whole output, where `content` is only its head and tail.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub whole: Option<BlobRef>,
-    /// What the model knows of a file through this call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen: Option<FileSeen>,
-    /// The todo list from here on, if the call changed it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub todo: Option<Vec<Todo>>,
-}
-
-impl ToolFinished {
-    /// A call that worked and left nothing but words.
-    pub fn new(call: CallId, name: &str, content: impl Into<String>) -> Self {
-        let (name, content) = (name.to_owned(), content.into());
-        Self { call, name, is_error: false, content, images: vec![], whole: None, seen: None, todo: None }
-    }
-}
-
-/// A command goes on in the background.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskStarted {
-    /// The task.
-    pub task_id: TaskId,
-    /// The command.
-    pub command: String,
-    /// What it is for.
-    pub description: String,
-    /// Where it runs; `local` is this machine.
-    pub target: String,
-}
-
-/// A task is over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskEnded {
-    /// The task.
-    pub task_id: TaskId,
-    /// How it ended.
-    pub status: TaskStatus,
-    /// The exit code, if the command came to one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// How long it ran.
-    pub duration_ms: u64,
-    /// What it printed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<BlobRef>,
-}
-
-/// How a task is or ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the words say it")]
-pub enum TaskStatus {
-    Running,
-    Completed,
-    Failed,
-    Killed,
-    TimedOut,
-    Lost,
-}
-
-/// The model is told of the end of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Notification {
-    /// The task.
-    pub task_id: TaskId,
-    /// What the model reads.
-    pub text: String,
-}
-
-/// The runtime tells the model something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
-    /// What it says.
-    pub text: String,
-}
-
-/// A person is asked something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
-    /// The question.
-    pub id: QuestionId,
-    /// Its words.
-    pub text: String,
-    /// The call that waits for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<CallId>,
-}
-
-/// A question was settled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answered {
-    /// The question.
-    pub id: QuestionId,
-    /// The answer.
-    pub answer: String,
-}
-
-/// A compaction began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompactStart {
-    /// Why.
-    pub reason: String,
-}
-
-/// A message that the runtime composed for the new epoch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SystemMessage {
-    /// Its parts.
-    pub content: Vec<TextContent>,
-}
-
-/// A part of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextContent {
-    /// Its words.
-    pub text: String,
-}
-
-/// A compaction succeeded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompactDone {
-    /// The epoch that it started.
-    pub epoch: u64,
-    /// How it was made.
-    pub by: CompactedBy,
-    /// Tokens before.
-    pub before: u64,
-    /// Tokens after.
-    pub after: u64,
-    /// The first record that it covers.
-    pub from: Seq,
-    /// The last one.
-    pub through: Seq,
-}
-
-/// How a compaction was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CompactedBy {
-    /// A model wrote a summary.
-    Model,
-    /// Oldest whole exchanges were dropped by rule.
-    Rule,
-}
-
-/// A compaction failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompactFailed {
-    /// Why.
-    pub reason: String,
-}
-
-/// Old tool output was replaced by stubs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stubbed {
-    /// The calls whose results are stubs from here on.
-    pub calls: Vec<CallId>,
 }
 
 /// Another model answers from here on.
