@@ -69,6 +69,7 @@ fn a_command_is_seen_wherever_it_stands() {
         ("x=(1 $(a) \"$(b)\" # c\n d) e", "a | b | e"),
         ("x[$(a)]=1 b", "a | b"),
         ("x[1 + 2]=3 a", "a"),
+        ("x[\n$(a) + y[1]]=3 b", "a | b"),
         ("declare -a x=(1 $(a))", "a | declare -a ?"),
         ("a <(b) >(c) 2> >(d)", "b | c | d | a ? ?"),
         ("a $(b \"$(c)\") ${x:-$(d)} \"${y:-`e`}\" $((1 + $(f)))", "c | b ? | d | e | f | a ? ? ? ?"),
@@ -297,7 +298,7 @@ fn bash_runs_nothing_else() {
         "(a1)|(b1)&&c1;{ d1;}",
         "for ((i = $(a1; echo 0); i < 1; i++)) { b1; }",
         "x=$(cat <<E\n$(a1)\nE\n); b1",
-        "echo @(a1); b1",
+        "x[ $(a1; echo 1) ]=3 b1",
         "declare -a x=($(a1)); b1",
     ];
 

@@ -3,9 +3,6 @@
 use super::grammar::{Close, Parser};
 use super::{Kind, Unseen, Word};
 
-/// How far the end of a subscript is looked for.
-const LONGEST_SUBSCRIPT: usize = 1000;
-
 /// A word while it is read.
 #[derive(Debug)]
 pub(super) struct Draft {
@@ -146,22 +143,53 @@ impl Parser<'_, '_> {
         if !is_name(&rest[..name]) {
             return Ok(false);
         }
-        let mut end = name;
         if rest[name..].starts_with('[') {
-            let Some(length) = subscript(&rest[name..]) else { return Ok(false) };
-            end += length;
+            self.at += name;
+            self.nested(Self::subscript)?;
+            if !self.eat("+=") && !self.eat("=") {
+                // A command with such a name, which nobody has.
+                return Err(Unseen::Syntax);
+            }
+        } else {
+            let Some(after) = rest[name..].strip_prefix("+=").or(rest[name..].strip_prefix('=')) else {
+                return Ok(false);
+            };
+            self.at = self.text.len() - after.len();
         }
-        let Some(after) = rest[end..].strip_prefix("+=").or(rest[end..].strip_prefix('=')) else {
-            return Ok(false);
-        };
-        self.expansions_in(&rest[name..end]);
-        self.at = self.text.len() - after.len();
         if self.peek() == Some('(') {
             self.nested(Self::array)?;
         } else {
             self.word()?;
         }
         Ok(true)
+    }
+
+    /// `[…]` behind the name of an array, in which blanks don't end the word.
+    fn subscript(&mut self) -> Result<(), Unseen> {
+        let mut depth = 0usize;
+        let mut unused = Draft::new();
+        loop {
+            let letter = self.peek().ok_or(Unseen::Syntax)?;
+            match letter {
+                '"' => self.double_quoted(&mut unused)?,
+                '$' => self.dollar(&mut unused, Quoted::No)?,
+                '`' => self.backquoted(&mut unused, Quoted::No)?,
+                '\'' => self.at += self.rest()[1..].find('\'').ok_or(Unseen::Syntax)? + 2,
+                '\\' => {
+                    self.at += 1;
+                    self.at += self.peek().map_or(0, char::len_utf8);
+                }
+                _ => {
+                    self.at += letter.len_utf8();
+                    match letter {
+                        '[' => depth += 1,
+                        ']' if depth == 1 => return Ok(()),
+                        ']' => depth -= 1,
+                        _ => {}
+                    }
+                }
+            }
+        }
     }
 
     /// `(a b c)`, the value of an array.
@@ -209,11 +237,4 @@ pub(super) enum Quoted {
 pub(super) fn is_name(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
-}
-
-/// The length of `[…]` if it is followed by an assignment.
-fn subscript(text: &str) -> Option<usize> {
-    let text = crate::shown::cut(text, LONGEST_SUBSCRIPT);
-    let mut ends = text.match_indices(']').map(|(at, _)| at + 1);
-    ends.find(|end| text[*end..].starts_with('=') || text[*end..].starts_with("+="))
 }
