@@ -38,7 +38,7 @@ fn an_input_from_another_process_is_taken_at_once() {
 #[test]
 fn cancel_from_another_process_ends_the_turn_and_its_command() {
     let desk = Desk::new(&json!([
-        {"calls": [{"name": "exec", "arguments": {"command": "echo $$ > pid.txt; sleep 300"}}]}, "Never.",
+        {"calls": [{"name": "exec", "arguments": {"command": "echo $$ > pid.txt; sleep 300 & wait"}}]}, "Never.",
     ]));
     desk.send("go");
     let serving = desk.serve();
@@ -83,7 +83,7 @@ fn what_is_sent_while_nobody_serves_is_run_later_and_the_same_key_is_one_input()
 #[test]
 fn an_input_that_interrupts_comes_through_from_another_process() {
     let desk = Desk::new(&json!([
-        {"calls": [{"name": "exec", "arguments": {"command": "echo x > started.txt; sleep 300"}}]}, "After all.",
+        {"calls": [{"name": "exec", "arguments": {"command": "echo x > started.txt; sleep 300 & wait"}}]}, "After all.",
     ]));
     let serving = desk.serve();
     desk.send("go");

@@ -22,6 +22,7 @@ use tokio::io::AsyncReadExt;
 use result::Over;
 
 use crate::background::{to_the_end, unless};
+use crate::shell::long_sleep;
 use crate::{
     About, Call, Cap, Finished, Permission, Prepared, Resumed, Scope, Stop, Tool, arguments, schema_of,
 };
@@ -135,6 +136,7 @@ impl Tool for ExecTool {
 
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let arguments = self.check(call)?;
+        refuse_long_sleep(&arguments)?;
         let work_dir = self.folder(arguments.work_dir.as_deref()).await?;
         let watch = self.watch(call, &arguments);
         let spec = Spec {
@@ -229,6 +231,16 @@ impl ExecTool {
             note,
             max_runtime: arguments.max_runtime,
         }
+    }
+}
+
+/// K4. Only before a command begins: one that has begun is waited for, whatever it does.
+fn refuse_long_sleep(arguments: &Arguments) -> Result<(), Finished> {
+    match long_sleep(&arguments.command) {
+        Some(sleep) if arguments.run_in_background != Some(true) => {
+            Err(Finished::error(format!("exec was not run: {sleep}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -19,6 +19,8 @@
 //! | `search` | list_files, find_files, search_text |
 //! | `todo` | the todo list |
 //! | `exec` | commands, each under a keeper of its own |
+//! | `shell` | what a command line would run, as far as that can be told before it runs |
+//! | `approval` | what is done only after asking, by tool and command |
 //! | `cap`, `plain` | what of a long output the model gets to read; text without colours and control codes |
 //! | `arguments`, `schema` | reading what the model wrote; the schema that it should fit |
 //! | `background` | work that blocks, on a thread of its own, as long as somebody wants it |
@@ -59,6 +61,7 @@
 
 #![allow(clippy::result_large_err, reason = "the error of a call is its result, and there is one a call")]
 
+mod approval;
 mod arguments;
 mod background;
 mod cap;
@@ -69,11 +72,13 @@ mod reference;
 mod schema;
 mod scope;
 mod search;
+mod shell;
 mod shown;
 mod todo;
 mod tool;
 mod toolset;
 
+pub use approval::{Action, Approvals, Rule, Verdict, WrongRule};
 pub use arguments::parse as parse_arguments;
 pub use cap::cap;
 pub use exec::{ExecSettings, ExecTool, command_environment};

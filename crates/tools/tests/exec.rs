@@ -210,12 +210,26 @@ async fn a_timeout_that_is_too_long_is_clamped_and_said() {
     assert_eq!(fields(&finished), expected);
 }
 
+/// K4
+#[tokio::test]
+async fn a_long_sleep_in_the_foreground_is_refused_and_one_in_the_background_runs() {
+    let place = Workplace::new();
+
+    let refused = place.run(json!({"command": "touch begun; sleep 5"})).await;
+    let run = place.run(json!({"command": "sleep 5 > log & echo sleep 5"})).await;
+
+    assert!(refused.is_error, "{}", refused.content);
+    assert!(refused.content.starts_with("exec was not run: `sleep 5` would wait"), "{}", refused.content);
+    assert!(!place.work.join("begun").exists());
+    assert_eq!(fields(&run)["output"], "sleep 5\n");
+}
+
 /// K3
 #[tokio::test]
 async fn a_command_that_runs_longer_than_it_may_is_ended() {
     let place = Workplace::new();
 
-    let finished = place.run(json!({"command": "echo begun; sleep 600", "max_runtime": 1})).await;
+    let finished = place.run(json!({"command": "echo begun; sleep 600 & wait", "max_runtime": 1})).await;
 
     let fields = fields(&finished);
     assert_eq!((&fields["status"], &fields["output"]), (&json!("timed_out"), &json!("begun\n")));
@@ -340,7 +354,7 @@ async fn an_output_of_which_not_all_was_kept_says_so() {
 #[tokio::test]
 async fn a_command_that_is_stopped_is_killed_and_its_output_kept() {
     let place = Workplace::new();
-    let call = call(&json!({"command": "echo begun; touch begun; sleep 600"}));
+    let call = call(&json!({"command": "echo begun; touch begun; sleep 600 & wait"}));
     let (stopper, result) = place.begin(&call).await;
     place.until_there("begun").await;
 
@@ -378,7 +392,7 @@ async fn a_command_goes_on_when_nobody_waits_and_is_found_running() {
 #[tokio::test]
 async fn a_command_that_was_found_running_can_be_stopped() {
     let place = Workplace::new();
-    let call = call(&json!({"command": "touch begun; sleep 600"}));
+    let call = call(&json!({"command": "touch begun; sleep 600 & wait"}));
     let (_stopper, result) = place.begin(&call).await;
     place.until_there("begun").await;
     result.abort();
@@ -439,7 +453,7 @@ async fn what_became_of_a_command_after_a_crash() {
 async fn a_command_is_waited_for_and_can_be_stopped_also_without_token_socket_or_spec() {
     for missing in ["../../run/token", "socket", "spec.json"] {
         let place = Workplace::new();
-        let call = call(&json!({"command": "touch begun; sleep 600"}));
+        let call = call(&json!({"command": "touch begun; sleep 600 & wait"}));
         let (_stopper, result) = place.begin(&call).await;
         place.until_there("begun").await;
         result.abort();

@@ -169,7 +169,7 @@ async fn a_tool_that_does_not_say_what_it_would_do_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_is_full_while_a_command_runs_stops_the_turn() {
     let place = Place::new();
-    let answers = json!([{"calls": [{"name": "exec", "arguments": {"command": "echo x > started.txt; sleep 300"}}]}, "Never."]);
+    let answers = json!([{"calls": [{"name": "exec", "arguments": {"command": "echo x > started.txt; sleep 300 & wait"}}]}, "Never."]);
     let (runtime, journal) = open_faulty(&place, Recording::new(script(&answers))).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();

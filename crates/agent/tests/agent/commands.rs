@@ -48,7 +48,7 @@ async fn a_command_that_fails_is_a_result_with_its_output_and_exit_code() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_kills_the_foreground_command_and_everything_it_started() {
     let place = Place::new();
-    let command = "(sleep 300; echo late > late.txt) & echo $$ > pid.txt; echo so far; sleep 300";
+    let command = "(sleep 300; echo late > late.txt) & echo $$ > pid.txt; echo so far; wait";
     let model = Recording::new(script(&json!([exec(command), "Never."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
@@ -106,7 +106,7 @@ async fn a_command_goes_on_while_no_runtime_lives_and_the_next_one_waits_for_it(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_that_waits_in_the_inbox_ends_what_a_runtime_left_open() {
     let place = Place::new();
-    let answers = json!([exec("echo x > started.txt; sleep 300"), "Never."]);
+    let answers = json!([exec("echo x > started.txt; sleep 300 & wait"), "Never."]);
     let first = open(&place, Recording::new(script(&answers))).await;
     let session = first.session("a").await.unwrap();
     let sending = sends(&session, "go");
@@ -220,7 +220,7 @@ async fn an_idle_runtime_ends_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_whose_folder_is_gone_is_not_started_again() {
     let place = Place::new();
-    let answers = json!([exec("echo once >> log.txt; sleep 2"), "Told."]);
+    let answers = json!([exec("echo once >> log.txt; sleep 1; sleep 1"), "Told."]);
     let first = open(&place, Recording::new(script(&answers))).await;
     let sending = sends(&first.session("a").await.unwrap(), "go");
     wait_for_file(&place, "log.txt").await;

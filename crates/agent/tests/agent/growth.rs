@@ -59,7 +59,7 @@ async fn requests_grow_only_at_their_end_whatever_happens_to_a_turn() {
         {"name": "exec", "arguments": {"command": "echo x > started.txt; while [ ! -e go.txt ]; do sleep 0.02; done"}},
     ]});
     let hang = json!({"text": "so", "calls": [
-        {"name": "exec", "arguments": {"command": "echo x > hangs.txt; sleep 300"}},
+        {"name": "exec", "arguments": {"command": "echo x > hangs.txt; sleep 300 & wait"}},
         {"name": "list_files", "arguments": {}},
     ]});
     let answers =

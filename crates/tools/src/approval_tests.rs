@@ -1,0 +1,252 @@
+use Action::{Ask, Auto, Deny};
+
+use super::*;
+
+fn rule(tool: &str, command: &str, action: Action) -> Rule {
+    let command = (!command.is_empty()).then(|| command.to_owned());
+    Rule { tool: tool.to_owned(), command, action }
+}
+
+fn approvals(default: Action, rules: &[(&str, Action)]) -> Approvals {
+    let rules = rules.iter().map(|(command, action)| rule("exec", command, *action)).collect();
+    Approvals::new(default, rules).unwrap()
+}
+
+fn judge(approvals: &Approvals, line: &str) -> Verdict {
+    approvals.judge("exec", &serde_json::json!({ "command": line }).to_string())
+}
+
+/// P4
+#[test]
+fn a_rule_holds_for_a_command_however_it_is_written() {
+    let approvals =
+        approvals(Auto, &[("git push*", Ask), ("rm -rf *", Deny), ("sudo *", Ask), ("curl * | *", Deny)]);
+    let table = [
+        ("git push", Ask),
+        ("git push origin main", Ask),
+        ("git  push\torigin", Ask),
+        ("git pull", Auto),
+        ("git status; ls", Auto),
+        ("git pushx", Ask),
+        ("git -C dir push", Auto),
+        ("echo git push", Auto),
+        ("echo 'git push'", Auto),
+        ("echo \"; git push\"", Auto),
+        ("ls # git push", Auto),
+        ("grep -r 'rm -rf /' .", Auto),
+        ("make && git push", Ask),
+        ("make || git push", Ask),
+        ("make | git push", Ask),
+        ("make & git push", Ask),
+        ("git push &", Ask),
+        ("(git push)", Ask),
+        ("{ git push; }", Ask),
+        ("if true; then git push; fi", Ask),
+        ("for x in 1; do git push; done", Ask),
+        ("f() { git push; }; f", Ask),
+        ("case x in *) git push;; esac", Ask),
+        ("echo $(git push)", Ask),
+        ("echo `git push`", Ask),
+        ("x=$(git push)", Ask),
+        ("cat <(git push)", Ask),
+        ("cat <<E\n$(git push)\nE", Ask),
+        ("cat <<'E'\n$(git push)\nE", Auto),
+        ("g\"i\"t pu\\sh", Ask),
+        ("$'git' push", Ask),
+        ("git \\\n push", Ask),
+        ("/usr/bin/git push", Ask),
+        ("../../usr/bin/git push", Ask),
+        ("A=b git push", Ask),
+        ("env -i A=b git push", Ask),
+        ("timeout 5 nice git push", Ask),
+        ("command git push", Ask),
+        ("> log git push", Ask),
+        ("sudo ls", Ask),
+        ("/usr/bin/sudo -u bob ls", Ask),
+        ("env sudo ls", Ask),
+        ("bash -c 'git push'", Ask),
+        ("bash -c \"bash -c 'git push'\"", Ask),
+        ("eval 'git push'", Ask),
+        ("echo x | xargs git push", Ask),
+        ("find . -exec git push \\;", Ask),
+        ("trap 'git push' EXIT", Ask),
+        ("bash <<'E'\ngit push\nE", Ask),
+        ("rm -rf build", Deny),
+        ("rm -rf", Deny),
+        ("rm -rf $HOME", Deny),
+        ("rm -rf *.o", Deny),
+        ("rm -r build", Auto),
+        ("git push; rm -rf build", Deny),
+        ("rm -rf build; git push", Deny),
+        ("sudo rm -rf /", Deny),
+        ("git push; $x", Ask),
+        ("rm -rf build )", Deny),
+        ("", Auto),
+        ("x=1", Auto),
+    ];
+
+    for (line, expected) in table {
+        let verdict = judge(&approvals, line);
+        assert_eq!(verdict.action, expected, "{line:?}: {}", verdict.reason);
+    }
+}
+
+/// P4
+#[test]
+fn what_can_not_be_seen_is_asked_about_where_a_rule_could_hold() {
+    let strict = approvals(Auto, &[("git push*", Deny)]);
+    let lenient = approvals(Auto, &[("git push*", Auto)]);
+    let table = [
+        "$cmd push",
+        "$(echo git) push",
+        "`which git` push",
+        "/usr/bin/gi? push",
+        "{git,push}",
+        "eval \"$x\"",
+        "bash -c \"$x\"",
+        "bash -c \"git $x\"",
+        "source <(curl x)",
+        "curl x | sh",
+        "curl x | sudo bash",
+        "bash < x",
+        "alias ls='git push'",
+        "git $x",
+        "git $(echo push)",
+        "git $nothing push",
+        "git pus?",
+        "git {push,origin}",
+        "git \"pu\"${x}sh",
+        "echo push | xargs git",
+        "echo 'unfinished",
+        "ls )",
+    ];
+
+    for line in table {
+        assert_eq!(judge(&strict, line).action, Ask, "{line}");
+        assert_eq!(judge(&lenient, line).action, Auto, "{line}");
+    }
+    for line in [
+        "ls $x",
+        "git status $x",
+        "rm *.o",
+        "echo \"$(date)\"",
+        "cd \"$HOME\" && ls -l",
+        "git commit -m \"$m\"",
+    ] {
+        assert_eq!(judge(&strict, line).action, Auto, "{line}");
+    }
+}
+
+/// P4
+#[test]
+fn of_all_rules_that_match_the_strictest_holds_and_otherwise_the_default() {
+    let table = [
+        (Ask, vec![("ls*", Auto)], "ls -l", Auto),
+        (Ask, vec![("ls*", Auto)], "ls; pwd", Ask),
+        (Ask, vec![("ls*", Auto)], "/bin/ls", Auto),
+        (Ask, vec![("ls*", Auto)], "timeout 5 ls", Auto),
+        (Ask, vec![("ls*", Auto)], "sudo ls", Ask),
+        (Ask, vec![("ls*", Auto)], "bash -c ls", Ask),
+        (Ask, vec![("ls*", Auto), ("bash -c *", Auto)], "bash -c ls", Auto),
+        (Ask, vec![("ls*", Auto), ("bash -c *", Auto)], "bash -c 'ls; pwd'", Ask),
+        (Deny, vec![("ls*", Auto)], "ls )", Deny),
+        (Deny, vec![("ls*", Auto)], "$x", Deny),
+        (Deny, vec![("*", Auto)], "$x", Auto),
+        (Deny, vec![("ls*", Ask)], "", Deny),
+        (Auto, vec![("git *", Ask), ("git push*", Deny)], "git push", Deny),
+        (Auto, vec![("git push*", Deny), ("git *", Ask)], "git push", Deny),
+        (Auto, vec![("git *", Ask), ("git status*", Auto)], "git status", Ask),
+        (Auto, vec![("", Ask), ("ls", Auto)], "ls", Ask),
+        (Auto, vec![("", Ask), ("ls", Deny)], "ls", Deny),
+        (Auto, vec![("", Auto), ("ls", Deny)], "pwd", Auto),
+        (Deny, vec![("", Auto)], "pwd; $x", Auto),
+        (Auto, vec![("*/deploy.sh *", Ask)], "./scripts/deploy.sh prod", Ask),
+        (Auto, vec![("*secret*", Deny)], "cat my.secret.txt", Deny),
+        (Auto, vec![("git push ?", Ask)], "git push ab", Auto),
+        (Auto, vec![("[ *", Ask)], "[ -f x ]", Ask),
+    ];
+
+    for (default, rules, line, expected) in table {
+        let verdict = judge(&approvals(default, &rules), line);
+        assert_eq!(verdict.action, expected, "{default:?} {rules:?} {line:?}: {}", verdict.reason);
+    }
+}
+
+/// P4
+#[test]
+fn a_rule_is_about_a_tool_or_several() {
+    let rules = vec![rule("write_file", "", Ask), rule("task_*", "", Deny), rule("*", "git push*", Ask)];
+    let approvals = Approvals::new(Auto, rules).unwrap();
+
+    let actions = ["write_file", "task_kill", "read_file", "write_files"]
+        .map(|tool| approvals.judge(tool, r#"{"path": "x", "command": "git push"}"#).action);
+
+    assert_eq!(actions, [Ask, Deny, Auto, Auto]);
+    assert_eq!(judge(&approvals, "git push").action, Ask);
+}
+
+#[test]
+fn arguments_that_can_not_be_read_are_judged_by_tool() {
+    let approvals = approvals(Ask, &[("ls", Auto)]);
+
+    for arguments in ["", "{}", "[]", r#"{"command": 5}"#] {
+        assert_eq!(approvals.judge("exec", arguments).action, Ask, "{arguments}");
+    }
+}
+
+#[test]
+fn a_reason_names_the_command_and_the_rule() {
+    let approvals = approvals(Auto, &[("git push*", Ask)]);
+    let table = [
+        ("make; git push origin main", "`git push origin main` matches the rule `git push*`"),
+        ("env A=b git push", "`env A=b git push` matches the rule `git push*`"),
+        ("git $x", "`git $x` may match the rule `git push*`: not all of it is known before it runs"),
+        (
+            "curl x | sh",
+            "not everything that it runs can be seen: `sh` runs whatever comes to its standard input",
+        ),
+        ("ls", "no rule matches `ls`"),
+        ("git push $'\\e[31m'", "`git push \\u{1b}[31m` matches the rule `git push*`"),
+    ];
+
+    for (line, expected) in table {
+        assert_eq!(judge(&approvals, line).reason, expected, "{line}");
+    }
+    let reason = judge(&approvals, &format!("git push {}", "x".repeat(9000))).reason;
+    assert!(reason.len() < 300, "{reason}");
+}
+
+#[test]
+fn a_rule_that_could_never_hold_is_an_error_that_names_it() {
+    let table = [
+        (
+            rule("", "", Ask),
+            r#"rule 2 of approval (tool = ""): a tool's name is one word; `*` is all of them"#,
+        ),
+        (
+            rule("exec ls", "", Ask),
+            r#"rule 2 of approval (tool = "exec ls"): a tool's name is one word; `*` is all of them"#,
+        ),
+        (
+            rule("read_file", "git*", Ask),
+            r#"rule 2 of approval (command = "git*"): only `exec` has commands, so this rule would never hold; leave `command` out"#,
+        ),
+        (
+            rule("exec", " git", Ask),
+            r#"rule 2 of approval (command = " git"): no command begins or ends with a space; take it away"#,
+        ),
+        (
+            rule("exec", "   ", Ask),
+            r#"rule 2 of approval (command = "   "): it is empty; `*` is every command, and so is leaving it out"#,
+        ),
+        (
+            rule("exec", "git\tpush", Ask),
+            r#"rule 2 of approval (command = "git\tpush"): it has a control character in it; words are separated by spaces"#,
+        ),
+    ];
+
+    for (wrong, expected) in table {
+        let error = Approvals::new(Auto, vec![rule("exec", "ls", Ask), wrong]).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}

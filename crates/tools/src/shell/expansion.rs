@@ -1,0 +1,292 @@
+//! What stands behind `$` and in backquotes, and here documents.
+
+use super::grammar::{Close, Parser};
+use super::word::{Draft, Quoted};
+use super::{Kind, Unseen};
+
+/// A here document, from its beginning in a line to its text below.
+#[derive(Debug)]
+pub(super) struct HereDocument {
+    /// The line that ends it.
+    pub(super) end: String,
+    pub(super) strips_tabs: bool,
+    /// Nothing in it is expanded.
+    pub(super) is_quoted: bool,
+    /// A shell reads it.
+    pub(super) is_script: bool,
+}
+
+impl<'text> Parser<'text, '_> {
+    /// Anything that begins with `$`.
+    pub(super) fn dollar(&mut self, draft: &mut Draft, quoted: Quoted) -> Result<(), Unseen> {
+        let after = &self.rest()[1..];
+        match (after.chars().next(), quoted) {
+            (Some('('), _) => {
+                draft.becomes(Kind::Unknown);
+                if after.starts_with("((") && self.arithmetic("$((")? {
+                    return Ok(());
+                }
+                self.at += 2;
+                self.substitution(Close::Parenthesis)
+            }
+            (Some('{'), _) => {
+                draft.becomes(Kind::Unknown);
+                self.nested(|parser| parser.parameter(quoted))
+            }
+            (Some('['), _) => {
+                draft.becomes(Kind::Unknown);
+                let end = after.find(']').ok_or(Unseen::Syntax)?;
+                // The bracket that closes it may be a later one, which changes nothing for what is expanded.
+                self.expansions_in(&after[1..end]);
+                self.at += 1 + end + 1;
+                Ok(())
+            }
+            (Some('\''), Quoted::No) => self.escaped(draft),
+            (Some('"'), Quoted::No) => {
+                self.at += 1;
+                self.double_quoted(draft)
+            }
+            (Some(letter), _) if letter.is_ascii_alphabetic() || letter == '_' => {
+                draft.becomes(Kind::Unknown);
+                let name = after.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+                self.at += 1 + name.unwrap_or(after.len());
+                Ok(())
+            }
+            (Some('0'..='9' | '*' | '@' | '#' | '?' | '$' | '!' | '-'), _) => {
+                draft.becomes(Kind::Unknown);
+                self.at += 2;
+                Ok(())
+            }
+            _ => {
+                draft.push('$');
+                self.at += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// `${…}`. With a blank behind the brace it is a list of commands.
+    fn parameter(&mut self, quoted: Quoted) -> Result<(), Unseen> {
+        self.at += 2;
+        if matches!(self.peek(), Some(' ' | '\t' | '\n' | '|' | '(')) {
+            self.eat("|");
+            return self.substitution(Close::Word("}"));
+        }
+        let single_quotes_count = quoted == Quoted::No || !gives_a_value(self.rest());
+        let mut unused = Draft::new();
+        loop {
+            match self.peek().ok_or(Unseen::Syntax)? {
+                '}' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                '\\' => {
+                    self.at += 1;
+                    self.at += self.peek().map_or(0, char::len_utf8);
+                }
+                '\'' if single_quotes_count => {
+                    let inner = self.rest()[1..].find('\'').ok_or(Unseen::Syntax)?;
+                    self.at += inner + 2;
+                }
+                '"' => self.double_quoted(&mut unused)?,
+                '$' => self.dollar(&mut unused, quoted)?,
+                '`' => self.backquoted(&mut unused, quoted)?,
+                '<' | '>' if quoted == Quoted::No && self.is_process_substitution() => {
+                    self.at += 2;
+                    self.substitution(Close::Parenthesis)?;
+                }
+                letter => self.at += letter.len_utf8(),
+            }
+        }
+    }
+
+    /// An arithmetic expression after this opening, if it is one: otherwise nothing is read.
+    pub(super) fn arithmetic(&mut self, opening: &str) -> Result<bool, Unseen> {
+        let inner = &self.rest()[opening.len()..];
+        let Some(end) = arithmetic_end(inner) else { return Ok(false) };
+        self.nested(|parser| {
+            parser.expansions_in(&inner[..end]);
+            Ok(())
+        })?;
+        self.at += opening.len() + end + 2;
+        Ok(true)
+    }
+
+    /// Commands in backquotes.
+    pub(super) fn backquoted(&mut self, draft: &mut Draft, quoted: Quoted) -> Result<(), Unseen> {
+        draft.becomes(Kind::Unknown);
+        self.at += 1;
+        let mut script = String::new();
+        loop {
+            let letter = self.peek().ok_or(Unseen::Syntax)?;
+            self.at += letter.len_utf8();
+            match (letter, self.peek()) {
+                ('`', _) => break,
+                ('\\', Some(next @ ('`' | '\\' | '$'))) => {
+                    script.push(next);
+                    self.at += 1;
+                }
+                ('\\', Some('"')) if quoted == Quoted::Yes => {
+                    script.push('"');
+                    self.at += 1;
+                }
+                _ => script.push(letter),
+            }
+        }
+        self.inner_script(&script);
+        Ok(())
+    }
+
+    /// `$'…'`.
+    fn escaped(&mut self, draft: &mut Draft) -> Result<(), Unseen> {
+        self.at += 2;
+        loop {
+            let letter = self.peek().ok_or(Unseen::Syntax)?;
+            self.at += letter.len_utf8();
+            match letter {
+                '\'' => return Ok(()),
+                '\\' => match self.escape() {
+                    // Bash ends the text there, or makes bytes of it that are no text.
+                    None | Some('\0') => draft.becomes(Kind::Unknown),
+                    Some(letter) => draft.push(letter),
+                },
+                letter => draft.push(letter),
+            }
+        }
+    }
+
+    /// What follows a backslash in `$'…'`.
+    fn escape(&mut self) -> Option<char> {
+        let letter = self.peek()?;
+        self.at += letter.len_utf8();
+        let mut number = |most: usize, radix: u32| {
+            let rest = &self.text[self.at..];
+            let length = rest.chars().take(most).take_while(|digit| digit.is_digit(radix)).count();
+            self.at += length;
+            u32::from_str_radix(&rest[..length], radix).ok()
+        };
+        match letter {
+            'n' => Some('\n'),
+            't' => Some('\t'),
+            'r' => Some('\r'),
+            'a' => Some('\x07'),
+            'b' => Some('\x08'),
+            'e' | 'E' => Some('\x1b'),
+            'f' => Some('\x0c'),
+            'v' => Some('\x0b'),
+            '\\' | '\'' | '"' | '?' => Some(letter),
+            'x' => number(2, 16).filter(|byte| *byte < 128).and_then(char::from_u32),
+            'u' => number(4, 16).and_then(char::from_u32),
+            'U' => number(8, 16).and_then(char::from_u32),
+            '0'..='7' => {
+                self.at -= 1;
+                let rest = &self.text[self.at..];
+                let length = rest.bytes().take(3).take_while(|digit| (b'0'..=b'7').contains(digit)).count();
+                self.at += length;
+                let byte = u32::from_str_radix(&rest[..length], 8).ok()?;
+                (byte < 128).then(|| char::from_u32(byte)).flatten()
+            }
+            _ => None,
+        }
+    }
+
+    /// Finds what is expanded in a text in which quotes don't count: of here documents, subscripts and arithmetic.
+    pub(super) fn expansions_in(&mut self, text: &str) {
+        let depth = self.depth;
+        let mut inner = Parser { depth, ..Parser::new(text, self.script) };
+        if let Err(unseen) = inner.expansions() {
+            self.script.unseen.push(unseen);
+        }
+    }
+
+    fn expansions(&mut self) -> Result<(), Unseen> {
+        let mut unused = Draft::new();
+        while let Some(letter) = self.peek() {
+            match letter {
+                '\\' => {
+                    self.at += 1;
+                    self.at += self.peek().map_or(0, char::len_utf8);
+                }
+                '$' => self.dollar(&mut unused, Quoted::Yes)?,
+                '`' => self.backquoted(&mut unused, Quoted::Yes)?,
+                letter => self.at += letter.len_utf8(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the here documents that were begun in the line that has just ended.
+    pub(super) fn read_here_documents(&mut self) {
+        for document in std::mem::take(&mut self.here_documents) {
+            let body = self.here_document(&document);
+            if !document.is_quoted {
+                self.expansions_in(body);
+            }
+            if !document.is_script {
+                continue;
+            }
+            if document.is_quoted || !body.contains(['$', '`', '\\']) {
+                let body = if document.strips_tabs { without_tabs(body) } else { body.to_owned() };
+                self.inner_script(&body);
+            } else {
+                self.script.unseen.push(Unseen::Text(body.to_owned()));
+            }
+        }
+    }
+
+    fn here_document(&mut self, document: &HereDocument) -> &'text str {
+        let from = self.at;
+        while self.at < self.text.len() {
+            let before = self.at;
+            let length = self.rest().find('\n').unwrap_or(self.rest().len());
+            let line = &self.rest()[..length];
+            self.at = self.text.len().min(self.at + length + 1);
+            let line = if document.strips_tabs { line.trim_start_matches('\t') } else { line };
+            if line == document.end {
+                return &self.text[from..before];
+            }
+        }
+        &self.text[from..]
+    }
+}
+
+fn without_tabs(text: &str) -> String {
+    text.split_inclusive('\n').map(|line| line.trim_start_matches('\t')).collect()
+}
+
+/// Whether what stands behind `${` gives another value, as `x:-other` does: there, single quotes inside of double quotes are letters.
+fn gives_a_value(text: &str) -> bool {
+    let text = text.strip_prefix('!').unwrap_or(text);
+    let name = text.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
+    let after = if name.len() == text.len() { text.get(1..).unwrap_or_default() } else { name };
+    let after = match after.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((_, after)) => after,
+        None => after,
+    };
+    after.strip_prefix(':').unwrap_or(after).starts_with(['-', '=', '?', '+'])
+}
+
+/// Where `))` closes an arithmetic expression. If something else comes first it is a subshell in a subshell.
+fn arithmetic_end(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut depth = 0usize;
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'\'' => at += 1 + text.get(at + 1..)?.find('\'')?,
+            b'"' => {
+                at += 1;
+                while *bytes.get(at)? != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            b'(' => depth += 1,
+            b')' if depth > 0 => depth -= 1,
+            b')' => return (bytes.get(at + 1) == Some(&b')')).then_some(at),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
