@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
+use longhaul_protocol::At;
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, chmodat, flock, fstat, fsync,
     openat, renameat, renameat_with, statat, unlinkat,
@@ -107,6 +108,15 @@ impl Folder {
         match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(self.said("looking for", name, error)),
+        }
+    }
+
+    /// When a file was changed last; `None` if there is none.
+    pub(crate) fn changed_at(&self, name: &str) -> Result<Option<At>> {
+        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => Ok(Some(At(status.st_mtime * 1000 + status.st_mtime_nsec as i64 / 1_000_000))),
+            Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(self.said("looking for", name, error)),
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use longhaul_protocol::TaskId;
+use longhaul_protocol::{At, TaskId};
 use rustix::process::Signal;
 
 use crate::folder::{Folder, name};
@@ -71,6 +71,11 @@ impl Task {
     /// How it ended, if it has. A keeper that was killed leaves no status: ask [`crate::Tasks::find`] what became of it.
     pub fn status(&self) -> Result<Option<Status>> {
         read_status(&self.folder)
+    }
+
+    /// When its start began, as the folder has it: a runtime that finds it later counts from there.
+    pub fn started_at(&self) -> Result<Option<At>> {
+        self.folder.changed_at(name::SPAWNING)
     }
 
     /// How many bytes it has printed so far.

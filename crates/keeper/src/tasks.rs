@@ -163,6 +163,19 @@ impl Tasks {
             .map_or(Ok(false), |folder| holder::lives(&folder))
     }
 
+    /// How a task ended, as far as its keeper wrote that down. Cheap: only [`Tasks::find`] can tell whether one without a
+    /// status still runs.
+    pub fn status(&self, id: TaskId) -> Result<Option<Status>> {
+        Folder::within(self.folder.as_fd(), &id.to_string())?.map_or(Ok(None), |folder| known_status(&folder))
+    }
+
+    /// What was asked for: the command, and all that it was started with.
+    pub fn spec(&self, id: TaskId) -> Result<Option<Spec>> {
+        let Some(folder) = Folder::within(self.folder.as_fd(), &id.to_string())? else { return Ok(None) };
+        let bytes = folder.read(name::SPEC)?;
+        bytes.map(|bytes| decode(&folder.title(name::SPEC), &bytes)).transpose()
+    }
+
     /// What a task has printed, while it runs or afterwards.
     pub fn output(&self, id: TaskId) -> Result<Output> {
         let folder = Folder::within(self.folder.as_fd(), &id.to_string())?;

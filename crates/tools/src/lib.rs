@@ -19,6 +19,7 @@
 //! | `search` | list_files, find_files, search_text |
 //! | `todo` | the todo list |
 //! | `exec` | commands, each under a keeper of its own |
+//! | `printed`, `report` | what a command printed, without secrets; the JSON object that tells of it |
 //! | `cap`, `plain` | what of a long output the model gets to read; text without colours and control codes |
 //! | `arguments`, `schema` | reading what the model wrote; the schema that it should fit |
 //! | `background` | work that blocks, on a thread of its own, as long as somebody wants it |
@@ -65,7 +66,9 @@ mod cap;
 mod exec;
 mod files;
 mod plain;
+mod printed;
 mod reference;
+mod report;
 mod schema;
 mod scope;
 mod search;

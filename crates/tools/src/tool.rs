@@ -195,6 +195,7 @@ pub struct Picture {
 }
 
 /// What became of a call that a crash left open.
+#[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
 pub enum Resumed {
     /// It is known how it ended.
     Finished(Finished),

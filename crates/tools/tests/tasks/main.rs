@@ -1,0 +1,9 @@
+//! Commands in the background, with real processes under real keepers, called as the runtime calls them.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
+mod place;
+
+mod going_on;
+mod many;
+mod secrets;
