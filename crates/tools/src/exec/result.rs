@@ -10,6 +10,8 @@ use crate::report::{Report, Rest};
 
 pub(crate) const UNKNOWN: &str = "the command may or may not have started: its keeper died in that moment. Look at what it \
                                   would have changed before you run it again";
+pub(crate) const EXPIRED: &str =
+    "the command has run and ended; how it ended and its raw output were kept 24 hours, and are gone";
 pub(crate) const LOST: &str =
     "the process that kept this command died, and the command with it; how far it came is not known";
 const STARTED: &str = "it runs in the background, and you are told when it ends; task_output reads what it prints, task_wait \
@@ -23,6 +25,8 @@ pub(super) enum Over {
     Lost,
     /// Its keeper died while it was starting it.
     Unknown,
+    /// It ended so long ago that nothing of it is left.
+    Expired,
 }
 
 /// The result of a command that doesn't run any more. Reads its output, so it blocks.
@@ -31,6 +35,7 @@ pub(super) fn finished(watch: &Watch, over: &Over) -> Finished {
         Over::Ended(status) => status,
         Over::Lost => return lost(watch, LOST),
         Over::Unknown => return lost(watch, UNKNOWN),
+        Over::Expired => return lost(watch, EXPIRED),
     };
     match status.never_started() {
         Some(reason) => Finished::error(format!("the command did not start: {reason}")),

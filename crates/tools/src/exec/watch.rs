@@ -114,6 +114,7 @@ impl Watch {
                 Resumed::Running(Box::new(move |stop| Box::pin(self.until_the_end(None, stop))))
             }
             Ok(State::Over(Over::Unknown)) => Resumed::Unknown(result::UNKNOWN.to_owned()),
+            Ok(State::Over(Over::Expired)) => Resumed::Unknown(result::EXPIRED.to_owned()),
             Ok(State::Over(over)) => Resumed::Finished(self.finished(over).await),
             Err(trouble) => Resumed::Unknown(trouble.content),
         }
@@ -221,6 +222,7 @@ impl Watch {
                 Ok(Found::Ended(status)) => Ok(State::Over(Over::Ended(status))),
                 Ok(Found::Lost) => Ok(State::Over(Over::Lost)),
                 Ok(Found::Unknown) => Ok(State::Over(Over::Unknown)),
+                Ok(Found::Expired) => Ok(State::Over(Over::Expired)),
                 Err(error @ Error::Newer { .. }) => Err(failed(error)),
                 Err(error) => match tasks.is_kept(id) {
                     Ok(true) => Ok(State::Running(None)),

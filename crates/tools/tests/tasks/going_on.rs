@@ -173,3 +173,17 @@ async fn stopping_kills_the_command_in_the_foreground_and_no_task() {
     assert!(place.tasks.status(task).unwrap().is_none());
     until(|| place.tasks.is_kept(task).unwrap()).await;
 }
+
+/// K16: what has run is not run again because nobody knows any more how it ended.
+#[tokio::test]
+async fn a_command_whose_folder_has_expired_is_not_run_again() {
+    let place = Workplace::new();
+    let call = place.call(&json!({"command": "echo ran >> runs"}));
+    place.make_call("exec", &call).await;
+    place.tasks.expire(Duration::ZERO).unwrap();
+
+    let resumed = place.resume(&call).await;
+
+    assert!(matches!(resumed, Resumed::Unknown(why) if why.contains("kept 24 hours")));
+    assert_eq!(fs::read_to_string(place.work.join("runs")).unwrap(), "ran\n");
+}
