@@ -10,7 +10,7 @@ use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use longhaul_protocol::{CallId, TaskId};
+use longhaul_protocol::{At, CallId, TaskId};
 use rustix::fs::{CWD, Mode, OFlags, fsync, mkdirat, openat};
 use rustix::io::Errno;
 
@@ -197,6 +197,11 @@ impl Tasks {
         let Some(folder) = self.folder_of(id)? else { return Ok(None) };
         let bytes = folder.read(name::SPEC)?;
         bytes.map(|bytes| decode(&folder.title(name::SPEC), &bytes)).transpose()
+    }
+
+    /// When the start of a task began.
+    pub fn started_at(&self, id: TaskId) -> Result<Option<At>> {
+        self.folder_of(id)?.map_or(Ok(None), |folder| folder.changed_at(name::SPAWNING))
     }
 
     /// What a task has printed, while it runs or afterwards.

@@ -21,6 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use places::Places;
+pub(crate) use watch::PAUSE;
 use watch::{Watch, Way};
 
 use crate::background::to_the_end;

@@ -25,6 +25,10 @@ const LONGEST_LINE: usize = 4096;
 const MARGIN: usize = 16 << 10;
 /// What is left out beside a range that was dropped, where no line ends near.
 const TORN: usize = 512;
+/// How much of an end is told, and how much is read for that: colours take room, too.
+const TAIL_LINES: usize = 20;
+const TAIL_BYTES: usize = 2 << 10;
+const TAIL_READ: u64 = 16 << 10;
 /// The last line is shown before it is whole if nothing came for so many milliseconds.
 const SETTLING: i64 = 1000;
 
@@ -238,6 +242,14 @@ impl<'a> Printed<'a> {
         Ok((text, next))
     }
 
+    /// The last lines before an offset.
+    pub(crate) fn tail(&self, end: u64) -> Result<String> {
+        let text = self.head_and_tail(end.saturating_sub(TAIL_READ)..end, WHOLE)?.text;
+        let lines: usize = text.split_inclusive('\n').rev().take(TAIL_LINES).map(str::len).sum();
+        let from = text.len() - lines.min(TAIL_BYTES);
+        Ok(text[text.ceil_char_boundary(from)..].to_owned())
+    }
+
     /// The last bytes before an offset, if they were kept.
     fn just_before(&self, offset: u64) -> Result<Vec<u8>> {
         let from = offset.saturating_sub(MARGIN as u64);
@@ -355,7 +367,3 @@ fn whole_characters(bytes: &[u8]) -> usize {
 fn is_within_character(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
-
-#[cfg(test)]
-#[path = "printed_tests.rs"]
-mod tests;

@@ -140,7 +140,7 @@ pub(crate) fn word(status: TaskStatus) -> &'static str {
 }
 
 /// How many bytes a text has as a JSON string, without the quotes around it.
-fn escaped(text: &str) -> usize {
+pub(crate) fn escaped(text: &str) -> usize {
     serde_json::to_string(text).map_or(usize::MAX, |text| text.len() - 2)
 }
 

@@ -1,5 +1,7 @@
 //! The text between two cuts, such that nothing shows of what a cut goes through.
 
+use std::borrow::Cow;
+
 use crate::{Redact, plain};
 
 /// How much of each side of a cut is enough to tell whether something goes through it.
@@ -16,10 +18,11 @@ pub(crate) struct Between {
 pub(crate) fn text_between(before: &[u8], shown: &[u8], after: &[u8], redact: &Redact) -> Between {
     let read = |bytes: &[u8]| redact(&plain(bytes));
     let is_clean = |one: &[u8], other: &[u8]| {
-        let (one, other) = (&one[one.len().saturating_sub(SIDE)..], &other[..other.len().min(SIDE)]);
         one.is_empty() || other.is_empty() || read(one) + &read(other) == read(&[one, other].concat())
     };
-    let (begins_well, ends_well) = (is_clean(before, shown), is_clean(shown, after));
+    // A secret may go through both cuts, so what lies beyond the other one is looked at, too.
+    let begins_well = is_clean(&last_of(&[], before), &first_of(shown, after));
+    let ends_well = is_clean(&last_of(before, shown), &first_of(after, &[]));
     if begins_well && ends_well {
         return Between { text: read(shown), ends_well };
     }
@@ -39,6 +42,22 @@ pub(crate) fn text_between(before: &[u8], shown: &[u8], after: &[u8], redact: &R
     Between { text, ends_well }
 }
 
+/// The first bytes of two parts that follow each other, as many as are enough.
+fn first_of<'a>(one: &'a [u8], other: &[u8]) -> Cow<'a, [u8]> {
+    match SIDE.checked_sub(one.len()) {
+        Some(left) if !other.is_empty() => [one, &other[..other.len().min(left)]].concat().into(),
+        _ => one[..one.len().min(SIDE)].into(),
+    }
+}
+
+/// The last bytes of them.
+fn last_of<'a>(one: &[u8], other: &'a [u8]) -> Cow<'a, [u8]> {
+    match SIDE.checked_sub(other.len()) {
+        Some(left) if !one.is_empty() => [&one[one.len().saturating_sub(left)..], other].concat().into(),
+        _ => other[other.len().saturating_sub(SIDE)..].into(),
+    }
+}
+
 /// How many bytes of two texts are the same from the start on, in whole characters.
 fn common_start(one: &str, other: &str) -> usize {
     let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
@@ -50,3 +69,7 @@ fn common_end(one: &str, other: &str) -> usize {
     let same = one.chars().rev().zip(other.chars().rev()).take_while(|(one, other)| one == other);
     same.map(|(letter, _)| letter.len_utf8()).sum()
 }
+
+#[cfg(test)]
+#[path = "seam_tests.rs"]
+mod tests;

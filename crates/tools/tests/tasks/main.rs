@@ -4,6 +4,11 @@
 
 mod place;
 
+mod ending;
 mod going_on;
+mod grepping;
+mod listing;
 mod many;
+mod reading;
 mod secrets;
+mod waiting;

@@ -8,15 +8,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use longhaul_keeper::{Launcher, Tasks};
-use longhaul_protocol::{CallId, Effect, SessionId, TaskId, ToolStarted};
+use longhaul_protocol::{CallId, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
 use longhaul_tools::{
     Call, Cap, ExecSettings, ExecTool, Finished, KnownTask, Redact, Resumed, Run, Scope, ScopeConfig, Stop,
-    Stopper, Tool,
+    Stopper, TaskSettings, Tool, task_end, task_tools,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
+/// A task of these tests is quiet after this.
+pub(crate) const QUIET: Duration = Duration::from_millis(500);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// What the sessions of these tests know as a secret.
 pub(crate) const SECRET: &str = "sk-0123456789abcdef";
@@ -72,7 +74,7 @@ impl Workplace {
             cap: Cap::default(),
             session: SessionId::generate(),
             known: Mutex::default(),
-            tools: vec![Arc::new(ExecTool::new(settings.clone()))],
+            tools: tools(&settings),
             settings,
             _temporary: temporary,
         }
@@ -127,6 +129,29 @@ impl Workplace {
         }
     }
 
+    /// Records the end of a task, as the runtime does.
+    pub(crate) fn record_end(&self, id: TaskId) {
+        let ended = task_end(&self.tasks, id, &self.settings.redact).unwrap().unwrap();
+        let mut known = self.known.lock().unwrap();
+        let task = known.iter_mut().find(|task| task.started.task_id == id).unwrap();
+        task.ended = Some(TaskEnded {
+            task_id: id,
+            status: ended.status,
+            exit_code: ended.exit_code,
+            duration_ms: ended.duration_ms,
+            output: None,
+            tail: ended.tail,
+            message: ended.message,
+        });
+    }
+
+    /// Runs a command in the background to its end.
+    pub(crate) async fn finish(&self, command: &str) -> TaskId {
+        let id = self.start(command).await;
+        self.until_over(id).await;
+        id
+    }
+
     /// Starts a command in the background.
     pub(crate) async fn start(&self, command: &str) -> TaskId {
         let finished = self.make("exec", json!({"command": command, "run_in_background": true})).await;
@@ -174,6 +199,13 @@ impl Drop for Workplace {
             }
         }
     }
+}
+
+fn tools(settings: &ExecSettings) -> Vec<Arc<dyn Tool>> {
+    let (tasks, redact) = (Arc::clone(&settings.tasks), Arc::clone(&settings.redact));
+    let mut tools = task_tools(&TaskSettings { quiet: QUIET, ..TaskSettings::new(tasks, redact) });
+    tools.push(Arc::new(ExecTool::new(settings.clone())));
+    tools
 }
 
 pub(crate) fn redact() -> Redact {
