@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use longhaul_context::{Prompt, system_prompt};
 use longhaul_journal::Blob;
@@ -140,12 +141,16 @@ impl Toolbox {
 fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let Config { home, settings, .. } = &runtime.config;
     let scope = Arc::new(Scope::new(work_dir, &settings.scope, home));
+    let redactor = runtime.redactor.clone();
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
         scope: scope.clone(),
         environment: command_environment(&runtime.hidden),
         output_cap: settings.exec.output_cap_bytes,
         token_file: "../../run/token".to_owned(),
+        timeout: Duration::from_secs(settings.exec.timeout_s),
+        max_tasks: usize::try_from(settings.exec.max_tasks).unwrap_or(usize::MAX),
+        redact: Arc::new(move |text| redactor.redact(text).into_owned()),
     });
     let mut tools = file_tools(scope);
     tools.push(Arc::new(exec));

@@ -9,9 +9,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
+use longhaul_protocol::At;
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, chmodat, flock, fstat, fsync,
-    openat, renameat, renameat_with, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, chmodat, flock, fstat,
+    fsync, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -107,6 +108,15 @@ impl Folder {
         match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(self.said("looking for", name, error)),
+        }
+    }
+
+    /// When a file was changed last; `None` if there is none.
+    pub(crate) fn changed_at(&self, name: &str) -> Result<Option<At>> {
+        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => Ok(Some(At(status.st_mtime * 1000 + status.st_mtime_nsec as i64 / 1_000_000))),
+            Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(self.said("looking for", name, error)),
         }
     }
@@ -272,10 +282,10 @@ impl Folder {
         made.ok_or_else(|| self.said("making", name::LOCK, Errno::NOENT))
     }
 
-    /// Moves this folder, which is `name` in `parent`, out of the way under a name that is free.
-    pub(crate) fn move_aside(&self, parent: BorrowedFd<'_>, name: &str) -> Result<()> {
+    /// Moves this folder, which is `name` in `parent`, out of the way under a name that is free: `task_….void-1`.
+    pub(crate) fn move_aside(&self, parent: BorrowedFd<'_>, name: &str, why: &str) -> Result<()> {
         for number in 1_u32.. {
-            let aside = format!("{name}.void-{number}");
+            let aside = format!("{name}.{why}-{number}");
             match renameat_with(parent, name, parent, &*aside, RenameFlags::NOREPLACE) {
                 Ok(()) => break,
                 Err(Errno::EXIST) => {}
@@ -283,6 +293,35 @@ impl Folder {
             }
         }
         fsync(parent).map_err(Error::io("writing the folder of tasks to disk"))
+    }
+
+    /// The names of everything in this folder.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        let said = || Error::io(format!("reading {}", self.name));
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.handle).map_err(said())? {
+            let entry = entry.map_err(said())?;
+            // A keeper gives names in Unicode, and the two that every folder has are not meant.
+            match entry.file_name().to_str() {
+                Ok("." | "..") | Err(_) => {}
+                Ok(name) => names.push(name.to_owned()),
+            }
+        }
+        Ok(names)
+    }
+
+    /// When anything in this folder was changed last.
+    pub(crate) fn last_change(&self) -> Result<At> {
+        let own = self.changed_at(".")?.unwrap_or(At(0));
+        self.names()?.iter().try_fold(own, |last, name| Ok(last.max(self.changed_at(name)?.unwrap_or(last))))
+    }
+
+    /// Removes a file. One that is gone already is as good.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        match unlinkat(&self.handle, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(self.said("removing", name, error)),
+        }
     }
 
     /// The token that a socket of this task asks for. The file may lie anywhere; it is named by this folder.

@@ -46,6 +46,9 @@
 //! has found a task `Lost` or `Unknown` leaves a file `lost`, so that nobody looks again for processes by numbers that may be
 //! others' by then.
 //!
+//! What is over for long is removed ([`Tasks::expire`]), but not that it has run: [`Tasks::find`] answers `Expired` then, for 30
+//! days, and nothing can be started under its id.
+//!
 //! To *void* a folder is to write `void` into it and to move it aside, so that the task can be started again under its id.
 //!
 //! # Where things are
@@ -53,6 +56,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `tasks`, `task`, `launcher` | the runtime's side: starting, finding, watching, killing |
+//! | `expiry` | what goes when a task is over for long, and what stays known |
 //! | `folder`, `format` | both sides: the files, and what is in them and on the socket |
 //! | `holder` | which process a keeper is, and whether it lives |
 //! | `tail`, `output` | where a printed byte lies, and reading it while more are printed |
@@ -92,6 +96,7 @@
 //! ```
 
 mod error;
+mod expiry;
 mod folder;
 mod format;
 mod holder;
@@ -109,5 +114,5 @@ pub use format::{FORMAT, MARK, Spec, Status};
 pub use launcher::Launcher;
 pub use output::{Chunk, Output};
 pub use process::{keep_here, main_if_asked};
-pub use task::Task;
+pub use task::{Following, Task};
 pub use tasks::{Found, Tasks};

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use longhaul_protocol::At;
+
 use crate::folder::{Folder, name};
 use crate::tail::Tail;
 use crate::{Error, Result};
@@ -39,6 +41,15 @@ impl Output {
             Some((_, tail)) => Ok(tail.written),
             None => self.head()?.map_or(Ok(0), |head| self.length(&head)),
         }
+    }
+
+    /// When the last of it was written; `None` if there is none yet.
+    pub fn printed_at(&self) -> Result<Option<At>> {
+        if self.printed()? == 0 {
+            return Ok(None);
+        }
+        let (head, tail) = (self.folder.changed_at(name::HEAD)?, self.folder.changed_at(name::TAIL)?);
+        Ok(head.max(tail))
     }
 
     /// Up to `limit` bytes from this offset on. If they were dropped, the next that are there, and the range that is missing.

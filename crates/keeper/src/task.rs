@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use longhaul_protocol::TaskId;
+use longhaul_protocol::{At, TaskId};
 use rustix::process::Signal;
 
 use crate::folder::{Folder, name};
@@ -21,6 +21,7 @@ const IMPATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(2);
 /// No keeper says more than this to one question.
 const LONGEST_ANSWER: u64 = 64 << 10;
+const LONGEST_LINE: usize = 4096;
 
 /// A command that was started, and perhaps has ended since.
 #[derive(Debug)]
@@ -47,11 +48,26 @@ impl Task {
     /// A keeper with too many connections closes the oldest, so whoever finds no status then connects again.
     pub fn connect(&self) -> Result<UnixStream> {
         let request = Request { watch: true, ..Request::default() };
-        if let Some((stream, _)) = self.talk(request)? {
+        if let Some((stream, ..)) = self.talk(request)? {
             return Ok(stream);
         }
-        let (ours, _closed) = UnixStream::pair().map_err(Error::io("making a connection"))?;
-        Ok(ours)
+        closed()
+    }
+
+    /// The same, and the keeper also says when there is more output: [`Following`] understands it.
+    pub fn follow(&self) -> Result<(UnixStream, Following)> {
+        let request = Request { watch: true, follow: true, ..Request::default() };
+        match self.talk(request)? {
+            Some((stream, Answer::State { printed, .. }, heard)) => {
+                let mut following = Following { printed, heard: Vec::new() };
+                following.hear(&heard);
+                Ok((stream, following))
+            }
+            _ => {
+                let printed = self.status()?.map_or(0, |status| status.printed);
+                Ok((closed()?, Following { printed, heard: Vec::new() }))
+            }
+        }
     }
 
     /// Ends the command and everything that it has started, and returns when that is done. A command that has ended
@@ -73,11 +89,16 @@ impl Task {
         read_status(&self.folder)
     }
 
+    /// When its start began, as the folder has it: a runtime that finds it later counts from there.
+    pub fn started_at(&self) -> Result<Option<At>> {
+        self.folder.changed_at(name::SPAWNING)
+    }
+
     /// How many bytes it has printed so far.
     pub fn printed(&self) -> Result<u64> {
         if self.status()?.is_none() {
             let request = Request { watch: true, ..Request::default() };
-            if let Some((_, Answer::State { printed, .. })) = self.talk(request)? {
+            if let Some((_, Answer::State { printed, .. }, _)) = self.talk(request)? {
                 return Ok(printed);
             }
         }
@@ -113,15 +134,15 @@ impl Task {
     }
 
     /// Asks until there is an answer; `None` if the command has ended, or its keeper. A keeper with too many connections may
-    /// drop one that it has not heard yet.
-    fn talk(&self, request: Request) -> Result<Option<(UnixStream, Answer)>> {
+    /// drop one that it has not heard yet. What it said besides comes along.
+    fn talk(&self, request: Request) -> Result<Option<(UnixStream, Answer, Vec<u8>)>> {
         let (reaching, patience) =
             if request.kill { (IMPATIENCE, PATIENCE_WITH_ENDING) } else { (PATIENCE, PATIENCE) };
         let since = Instant::now();
         loop {
             let Some(stream) = self.greet(reaching)? else { return Ok(None) };
-            if let Some(answer) = self.ask(&stream, request, patience)? {
-                return Ok(Some((stream, answer)));
+            if let Some((answer, heard)) = self.ask(&stream, request, patience)? {
+                return Ok(Some((stream, answer, heard)));
             }
             if self.is_over()? {
                 return Ok(None);
@@ -171,8 +192,13 @@ impl Task {
         })
     }
 
-    /// The answer to a request; `None` if the keeper ended instead.
-    fn ask(&self, stream: &UnixStream, request: Request, patience: Duration) -> Result<Option<Answer>> {
+    /// The answer to a request, and what was heard beyond it; `None` if the keeper ended instead.
+    fn ask(
+        &self,
+        stream: &UnixStream,
+        request: Request,
+        patience: Duration,
+    ) -> Result<Option<(Answer, Vec<u8>)>> {
         let said = |error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::NotAnswering { id: self.id },
             _ => Error::io(format!("talking to the keeper of {}", self.id))(error),
@@ -203,8 +229,47 @@ impl Task {
             }
         };
         stream.set_read_timeout(None).map_err(said)?;
-        Ok(answer)
+        Ok(answer.map(|answer| (answer, lines.buffer().to_vec())))
     }
+}
+
+/// What a keeper says of the output, on a connection that follows it.
+#[derive(Debug)]
+pub struct Following {
+    printed: u64,
+    /// The beginning of a line.
+    heard: Vec<u8>,
+}
+
+impl Following {
+    /// How many bytes were printed, as far as was heard.
+    pub fn printed(&self) -> u64 {
+        self.printed
+    }
+
+    /// Takes in what was read from the connection, in pieces of any length. What isn't understood is passed over.
+    pub fn hear(&mut self, bytes: &[u8]) {
+        self.heard.extend_from_slice(bytes);
+        while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+            let rest = self.heard.split_off(end + 1);
+            let line = std::mem::replace(&mut self.heard, rest);
+            if let Ok(Answer::Printed { printed } | Answer::State { printed, .. }) =
+                serde_json::from_slice(&line)
+            {
+                self.printed = printed;
+            }
+        }
+        // No keeper says anything that long.
+        if self.heard.len() > LONGEST_LINE {
+            self.heard.clear();
+        }
+    }
+}
+
+/// A connection that is closed from the start.
+fn closed() -> Result<UnixStream> {
+    let (ours, _closed) = UnixStream::pair().map_err(Error::io("making a connection"))?;
+    Ok(ours)
 }
 
 pub(crate) fn read_status(folder: &Folder) -> Result<Option<Status>> {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use longhaul_protocol::{CallId, TaskId};
+use longhaul_protocol::{At, CallId, TaskId};
 use rustix::fs::{CWD, Mode, OFlags, fsync, mkdirat, openat};
 use rustix::io::Errno;
 
@@ -29,8 +29,10 @@ const PATIENCE_WITH_LOCK: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 /// A report is one short line.
 const LONGEST_REPORT: u64 = 64 << 10;
+/// What the name of a folder ends with of which the command was not started.
+pub(crate) const VOID: &str = "void";
 /// In which nobody but the user may look.
-const PRIVATE: u32 = 0o700;
+pub(crate) const PRIVATE: u32 = 0o700;
 
 /// All tasks of a home.
 #[derive(Debug)]
@@ -55,6 +57,16 @@ pub enum Found {
     Unknown,
     /// The keeper died while the command was running. What was left of it was ended.
     Lost,
+    /// It ran, and ended so long ago that its folder was removed.
+    Expired,
+}
+
+/// What a folder says of its task.
+enum Within {
+    Found(Found),
+    Running,
+    /// It may not be the task's folder any more: look again.
+    Moved,
 }
 
 impl Tasks {
@@ -80,6 +92,9 @@ impl Tasks {
         self.reap();
         let id = spec.task_id;
         let name = id.to_string();
+        if self.has_expired(id)? {
+            return Err(Error::Exists { id });
+        }
         match mkdirat(&self.folder, &*name, Mode::from_raw_mode(PRIVATE)) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(Error::Exists { id }),
@@ -107,66 +122,111 @@ impl Tasks {
         self.reap();
         let name = id.to_string();
         loop {
-            let Some(folder) = Folder::within(self.folder.as_fd(), &name)? else {
-                return Ok(Found::NotStarted);
+            let Some(folder) = self.folder_of(id)? else {
+                // What expires is noted before its folder goes, so this is asked afterwards.
+                return Ok(if self.has_expired(id)? { Found::Expired } else { Found::NotStarted });
             };
-            // Whoever still has the lock is only tidying up then.
-            if let Some(status) = known_status(&folder)? {
-                return Ok(Found::Ended(status));
-            }
-            let lock = match folder.try_lock()? {
-                Locked::Ours(lock) => lock,
-                Locked::Theirs => match is_kept(id, &folder)? {
-                    true => return Ok(Found::Running(adopt(id, folder))),
-                    false => continue,
-                },
-                Locked::Missing if holder::living(&folder).is_some() => {
-                    return Ok(Found::Running(adopt(id, folder)));
-                }
-                // Without a lock and without a word of the keeper nobody knows whether it lives, so nothing is ended.
-                Locked::Missing if holder::recorded(&folder).keeper.is_none() => {
-                    return lost_or_unknown(&folder);
-                }
-                Locked::Missing => return gone(id, &folder),
-            };
-            if !folder.is(self.folder.as_fd(), &name) {
+            match self.find_in(id, &folder) {
+                Ok(Within::Found(found)) => return Ok(found),
+                Ok(Within::Running) => return Ok(Found::Running(adopt(id, folder))),
                 // Somebody has moved it aside since it was opened.
-                continue;
+                Ok(Within::Moved) => {}
+                Err(_) if !folder.is(self.folder.as_fd(), &name) => {}
+                Err(error) => return Err(error),
             }
-            if let Some(status) = known_status(&folder)? {
-                return Ok(Found::Ended(status));
-            }
-            if !folder.has(name::VOID)? && folder.has_begun()? {
-                return gone(id, &folder);
-            }
-            if !folder.has(name::VOID)? {
-                folder.write(name::VOID, b"")?;
-                folder.sync()?;
-            }
-            folder.move_aside(self.folder.as_fd(), &name)?;
-            drop(lock);
-            return Ok(Found::NotStarted);
         }
+    }
+
+    fn find_in(&self, id: TaskId, folder: &Folder) -> Result<Within> {
+        let name = id.to_string();
+        // Whoever still has the lock is only tidying up then.
+        if let Some(status) = known_status(folder)? {
+            return Ok(Within::Found(Found::Ended(status)));
+        }
+        let lock = match folder.try_lock()? {
+            Locked::Ours(lock) => lock,
+            Locked::Theirs if is_kept(id, folder)? => return Ok(Within::Running),
+            // Somebody only wanted to know.
+            Locked::Theirs => return Ok(Within::Moved),
+            Locked::Missing if holder::living(folder).is_some() => return Ok(Within::Running),
+            // Without a lock and without a word of the keeper nobody knows whether it lives, so nothing is ended.
+            Locked::Missing if holder::recorded(folder).keeper.is_none() => {
+                return lost_or_unknown(folder).map(Within::Found);
+            }
+            Locked::Missing => return gone(id, folder).map(Within::Found),
+        };
+        if !folder.is(self.folder.as_fd(), &name) {
+            return Ok(Within::Moved);
+        }
+        if let Some(status) = known_status(folder)? {
+            return Ok(Within::Found(Found::Ended(status)));
+        }
+        if !folder.has(name::VOID)? && folder.has_begun()? {
+            return gone(id, folder).map(Within::Found);
+        }
+        if !folder.has(name::VOID)? {
+            folder.write(name::VOID, b"")?;
+            folder.sync()?;
+        }
+        folder.move_aside(self.folder.as_fd(), &name, VOID)?;
+        drop(lock);
+        Ok(Within::Found(Found::NotStarted))
     }
 
     /// Sees to it that nothing of a task runs, nor ever will by itself, and returns when that is so.
     pub fn kill(&self, id: TaskId) -> Result<()> {
         match self.find(id)? {
             Found::Running(task) => task.kill(),
-            Found::NotStarted | Found::Ended(_) | Found::Unknown | Found::Lost => Ok(()),
+            Found::NotStarted | Found::Ended(_) | Found::Unknown | Found::Lost | Found::Expired => Ok(()),
         }
     }
 
     /// Whether somebody keeps a task now: also where [`Tasks::find`] has trouble, it still runs then.
     pub fn is_kept(&self, id: TaskId) -> Result<bool> {
-        Folder::within(self.folder.as_fd(), &id.to_string())?
-            .map_or(Ok(false), |folder| holder::lives(&folder))
+        self.folder_of(id)?.map_or(Ok(false), |folder| holder::lives(&folder))
+    }
+
+    /// How a task ended, as far as its keeper wrote that down. Cheap: only [`Tasks::find`] can tell whether one without a
+    /// status still runs.
+    pub fn status(&self, id: TaskId) -> Result<Option<Status>> {
+        Folder::within(self.folder.as_fd(), &id.to_string())?.map_or(Ok(None), |folder| known_status(&folder))
+    }
+
+    /// What was asked for: the command, and all that it was started with.
+    pub fn spec(&self, id: TaskId) -> Result<Option<Spec>> {
+        let Some(folder) = self.folder_of(id)? else { return Ok(None) };
+        let bytes = folder.read(name::SPEC)?;
+        bytes.map(|bytes| decode(&folder.title(name::SPEC), &bytes)).transpose()
+    }
+
+    /// When the start of a task began.
+    pub fn started_at(&self, id: TaskId) -> Result<Option<At>> {
+        self.folder_of(id)?.map_or(Ok(None), |folder| folder.changed_at(name::SPAWNING))
     }
 
     /// What a task has printed, while it runs or afterwards.
     pub fn output(&self, id: TaskId) -> Result<Output> {
-        let folder = Folder::within(self.folder.as_fd(), &id.to_string())?;
-        folder.map(Output::of).ok_or(Error::NoSuchTask { id })
+        self.folder_of(id)?.map(Output::of).ok_or(Error::NoSuchTask { id })
+    }
+
+    /// Every task that has a folder here, the oldest first. Most of them have ended.
+    pub fn all(&self) -> Result<Vec<TaskId>> {
+        let mut all: Vec<TaskId> = self.names()?.iter().filter_map(|name| name.parse().ok()).collect();
+        all.sort_unstable();
+        Ok(all)
+    }
+
+    /// The names of everything in the folder of tasks.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        Folder::within(self.folder.as_fd(), ".")?.map_or(Ok(Vec::new()), |folder| folder.names())
+    }
+
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    pub(crate) fn folder_of(&self, id: TaskId) -> Result<Option<Folder>> {
+        Folder::within(self.folder.as_fd(), &id.to_string())
     }
 
     /// Lets the system forget keepers that have ended.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{Finished, Stop};
 
@@ -56,6 +57,22 @@ pub(crate) async fn unless<T>(comes: impl Future<Output = ()>, wanted: impl Futu
         Poll::Pending => comes.as_mut().poll(context).map(|()| None),
     })
     .await
+}
+
+/// What came first.
+pub(crate) enum First<T> {
+    Done(T),
+    Due,
+    Stopped,
+}
+
+/// What comes of something, unless its time is over or nobody wants it any more.
+pub(crate) async fn until<T>(due: Instant, stop: &mut Stop, wanted: impl Future<Output = T>) -> First<T> {
+    match unless(stop.asked(), timeout_at(due, wanted)).await {
+        Some(Ok(output)) => First::Done(output),
+        Some(Err(_)) => First::Due,
+        None => First::Stopped,
+    }
 }
 
 /// Does something to its end, even if nobody waits for it any more.

@@ -1,4 +1,4 @@
-//! What the agent may do: read, write and search files, and keep a todo list, within a scope that bounds it.
+//! What the agent may do: read, write and search files, keep a todo list, and run commands, within a scope that bounds it.
 //!
 //! # What this crate promises
 //!
@@ -21,6 +21,8 @@
 //! | `exec` | commands, each under a keeper of its own |
 //! | `shell` | what a command line would run, as far as that can be told before it runs |
 //! | `approval` | what is done only after asking, by tool and command |
+//! | `tasks` | task_list, task_output, task_wait, task_kill; the end of a task, for its record |
+//! | `printed`, `report` | what a command printed, without secrets; the JSON object that tells of it |
 //! | `cap`, `plain` | what of a long output the model gets to read; text without colours and control codes |
 //! | `arguments`, `schema` | reading what the model wrote; the schema that it should fit |
 //! | `background` | work that blocks, on a thread of its own, as long as somebody wants it |
@@ -68,12 +70,15 @@ mod cap;
 mod exec;
 mod files;
 mod plain;
+mod printed;
 mod reference;
+mod report;
 mod schema;
 mod scope;
 mod search;
 mod shell;
 mod shown;
+mod tasks;
 mod todo;
 mod tool;
 mod toolset;
@@ -83,9 +88,11 @@ pub use arguments::parse as parse_arguments;
 pub use cap::cap;
 pub use exec::{ExecSettings, ExecTool, command_environment};
 pub use plain::plain;
+pub use printed::last_line;
 pub use reference::reference;
 pub use schema::schema_of;
 pub use scope::{Allowed, Denied, FileError, Permission, Scope, ScopeConfig};
+pub use tasks::{Ended, TaskSettings, looks_like_a_prompt, task_end, task_tools};
 pub use tool::{
     About, Call, Cap, Finished, KnownTask, Picture, Prepared, Redact, Resumed, Run, Stop, Stopper, Tool,
 };

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_protocol::{
@@ -122,6 +123,8 @@ pub struct Prepared {
     pub write: Option<FileWrite>,
     /// The folder of tasks that its command is kept in, if it is one.
     pub kept_in: Option<String>,
+    /// How long it may take, where that is not as long as any other.
+    pub takes_up_to: Option<Duration>,
     /// Does it.
     pub run: Run,
 }
@@ -136,13 +139,19 @@ impl Prepared {
     where
         F: Future<Output = Finished> + Send + 'static,
     {
-        Self { write: None, kept_in: None, run: Box::new(|stop| Box::pin(run(stop))) }
+        Self { write: None, kept_in: None, takes_up_to: None, run: Box::new(|stop| Box::pin(run(stop))) }
     }
 
     /// The same, with the file that it writes.
     #[must_use]
     pub fn writing(self, write: FileWrite) -> Self {
         Self { write: Some(write), ..self }
+    }
+
+    /// The same, with how long it may take.
+    #[must_use]
+    pub fn taking_up_to(self, time: Duration) -> Self {
+        Self { takes_up_to: Some(time), ..self }
     }
 
     /// The same, with the folder of tasks that its command is kept in.
@@ -195,6 +204,7 @@ pub struct Picture {
 }
 
 /// What became of a call that a crash left open.
+#[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
 pub enum Resumed {
     /// It is known how it ended.
     Finished(Finished),

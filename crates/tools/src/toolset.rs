@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::files::{self, EditFile, ReadFile, WriteFile};
 use crate::search::{self, FindFiles, ListFiles, SearchText};
 use crate::todo::{self, TodoList};
-use crate::{About, Scope, Tool, exec};
+use crate::{About, Scope, Tool, exec, tasks};
 
 /// The tools for files and the todo list, always in this order: what comes first in a request must not change.
 pub fn file_tools(scope: Arc<Scope>) -> Vec<Arc<dyn Tool>> {
@@ -31,5 +31,9 @@ pub fn all_abouts() -> Vec<About> {
         search::search_text(),
         todo::about(),
         exec::about(),
+        tasks::task_list(),
+        tasks::task_output(),
+        tasks::task_wait(),
+        tasks::task_kill(),
     ]
 }

@@ -9,6 +9,8 @@ mod adopting;
 mod damage;
 mod disk;
 mod ending;
+mod expiring;
+mod following;
 mod forcing;
 mod formats;
 mod keeping_output;

@@ -26,6 +26,7 @@ fn word(found: &Found) -> &'static str {
         Found::Ended(_) => "ended",
         Found::Unknown => "unknown",
         Found::Lost => "lost",
+        Found::Expired => "expired",
     }
 }
 
@@ -207,7 +208,7 @@ fn a_keeper_that_is_killed_at_any_moment_never_runs_the_command_twice() {
             Found::Ended(status) => {
                 assert_eq!((status.status, runs().as_str()), (TaskStatus::Completed, "ran\n"));
             }
-            Found::Running(_) => unreachable!("it was waited for"),
+            Found::Running(_) | Found::Expired => unreachable!("it was waited for"),
             Found::Unknown | Found::Lost => assert!(["", "ran\n"].contains(&runs().as_str())),
         }
     }

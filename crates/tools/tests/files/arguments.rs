@@ -82,16 +82,16 @@ async fn nothing_is_an_object_without_fields_and_null_is_a_field_that_is_not_the
     }
 }
 
-/// They are sent with every request, which is to be under 6 KB.
+/// They are sent with every request, which is to be under 6.5 KB.
 #[test]
-fn all_tools_together_are_told_in_five_kilobytes() {
+fn all_tools_together_are_told_in_five_and_a_half_kilobytes() {
     let sizes = longhaul_tools::all_abouts()
         .into_iter()
         .map(|about| about.name.len() + about.description.len() + about.schema.to_string().len());
 
     let all: usize = sizes.sum();
 
-    assert!(all < 5_000, "{all}");
+    assert!(all < 5_500, "{all}");
 }
 
 /// Providers differ in what of JSON Schema they take; these are plain.

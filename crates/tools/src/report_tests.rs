@@ -2,17 +2,18 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
+use crate::printed::Gap;
 
 fn call() -> CallId {
     CallId::from_bits(7)
 }
 
-fn completed() -> CommandResult {
-    CommandResult {
+fn completed() -> Report {
+    Report {
         exit_code: Some(0),
         duration_ms: Some(1234),
         message: Some("`timeout` was taken as 600, not \"7000\"".to_owned()),
-        ..CommandResult::new(TaskStatus::Completed)
+        ..Report::new(TaskStatus::Completed)
     }
 }
 
@@ -21,7 +22,7 @@ fn printed(text: &str) -> Text {
 }
 
 fn shown(cap: Cap, text: &str) -> Finished {
-    within(cap, completed(), &printed(text), call())
+    completed().within(cap, &printed(text), Rest::Kept(call()))
 }
 
 /// K1, C8: an escaped character takes up to six bytes, and what is cut afterwards is no JSON any more.
@@ -61,7 +62,8 @@ fn where_the_keeper_dropped_something_only_bytes_are_counted() {
     let text = format!("{}{gap}{}", "head\n".repeat(100), "tail\n".repeat(100));
     let gaps = vec![Gap { line: 500..500 + gap.len(), bytes: 5000 }];
 
-    let finished = within(Cap { lines: 21, bytes: 10_000 }, completed(), &Text { text, gaps }, call());
+    let finished =
+        completed().within(Cap { lines: 21, bytes: 10_000 }, &Text { text, gaps }, Rest::Kept(call()));
 
     let fields: Value = serde_json::from_str(&finished.content).unwrap();
     let output = fields["output"].as_str().unwrap();
@@ -76,7 +78,8 @@ fn what_was_dropped_elsewhere_is_not_counted_twice() {
     let text = format!("{gap}{}", "tail\n".repeat(100));
     let gaps = vec![Gap { line: 0..gap.len(), bytes: 5000 }];
 
-    let finished = within(Cap { lines: 21, bytes: 10_000 }, completed(), &Text { text, gaps }, call());
+    let finished =
+        completed().within(Cap { lines: 21, bytes: 10_000 }, &Text { text, gaps }, Rest::Kept(call()));
 
     let fields: Value = serde_json::from_str(&finished.content).unwrap();
     let output = fields["output"].as_str().unwrap();

@@ -1,0 +1,100 @@
+//! How a task is.
+
+use longhaul_keeper::{Error, Found, Result, Status, Task, Tasks};
+use longhaul_protocol::{TaskId, TaskStatus};
+
+use crate::exec::result::{EXPIRED, LOST, UNKNOWN, out_of_time};
+use crate::printed::now;
+use crate::report::Report;
+use crate::{Finished, KnownTask};
+
+const GONE: &str = "the folder of this task is gone, so it is not known how it ended";
+
+/// How a task is, as far as can be known.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) status: TaskStatus,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) duration_ms: Option<u64>,
+    /// What else there is to say.
+    pub(crate) message: Option<String>,
+    /// Its keeper, while it runs and can be talked to.
+    pub(crate) task: Option<Task>,
+}
+
+impl State {
+    fn new(status: TaskStatus, message: Option<&str>) -> Self {
+        let message = message.map(str::to_owned);
+        Self { status, exit_code: None, duration_ms: None, message, task: None }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.status != TaskStatus::Running
+    }
+
+    pub(crate) fn report(&self, id: TaskId) -> Report {
+        Report {
+            exit_code: self.exit_code,
+            duration_ms: self.duration_ms,
+            task_id: Some(id),
+            ..Report::new(self.status)
+        }
+    }
+}
+
+/// Finds out how a task of a session is. Blocks.
+pub(crate) fn state_of(tasks: &Tasks, known: &KnownTask) -> std::result::Result<State, Finished> {
+    let id = known.started.task_id;
+    if let Some(ended) = &known.ended {
+        // Its files may be gone by now, and say nothing else where they are not.
+        return Ok(State {
+            exit_code: ended.exit_code,
+            duration_ms: Some(ended.duration_ms),
+            message: ended.message.clone(),
+            ..State::new(ended.status, None)
+        });
+    }
+    let mut state = truth(tasks, id)
+        .map_err(|error| Finished::error(format!("nobody can tell now how {id} is: {error}")))?;
+    if let (TaskStatus::Running, Some(started_at)) = (state.status, known.started.started_at) {
+        state.duration_ms = u64::try_from(now() - started_at.0).ok();
+    }
+    Ok(state)
+}
+
+/// How a task is, by its keeper and what that left. Blocks.
+pub(crate) fn truth(tasks: &Tasks, id: TaskId) -> Result<State> {
+    match tasks.find(id) {
+        Ok(Found::Running(task)) => Ok(State { task: Some(task), ..State::new(TaskStatus::Running, None) }),
+        Ok(Found::Ended(status)) => Ok(ended(tasks, id, &status)),
+        Ok(Found::Lost) => Ok(State::new(TaskStatus::Lost, Some(LOST))),
+        Ok(Found::Unknown) => Ok(State::new(TaskStatus::Lost, Some(UNKNOWN))),
+        Ok(Found::Expired) => Ok(State::new(TaskStatus::Lost, Some(EXPIRED))),
+        Ok(Found::NotStarted) => Ok(State::new(TaskStatus::Lost, Some(GONE))),
+        Err(error @ Error::Newer { .. }) => Err(error),
+        // Trouble is no end as long as a keeper has the task.
+        Err(error) => match tasks.is_kept(id) {
+            Ok(true) => Ok(State::new(TaskStatus::Running, None)),
+            _ => Err(error),
+        },
+    }
+}
+
+fn ended(tasks: &Tasks, id: TaskId, status: &Status) -> State {
+    let limit = || tasks.spec(id).ok().flatten().and_then(|spec| spec.max_runtime_s);
+    let how = match (status.never_started(), status.status) {
+        (Some(reason), _) => Some(format!("the command did not start: {reason}")),
+        (None, TaskStatus::TimedOut) => limit().map(out_of_time),
+        (None, _) => None,
+    };
+    let said: Vec<String> = match status.never_started() {
+        Some(_) => how.into_iter().collect(),
+        None => how.into_iter().chain(status.message.clone()).collect(),
+    };
+    State {
+        exit_code: status.exit_code,
+        duration_ms: Some(status.duration_ms),
+        message: (!said.is_empty()).then(|| said.join("; ")),
+        ..State::new(status.status, None)
+    }
+}

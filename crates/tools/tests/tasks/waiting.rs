@@ -1,0 +1,179 @@
+//! K11: `task_wait`; K8: `task_kill`.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use longhaul_protocol::TaskNews;
+use serde_json::json;
+
+use crate::place::{QUIET, SECRET, Workplace, fields, in_time, text, until, wait_for};
+
+/// K11
+#[tokio::test]
+async fn waiting_returns_at_the_end_of_a_task_and_never_again() {
+    let place = Workplace::new();
+    let id = place.start(&format!("{}; echo done; exit 3", wait_for("go"))).await;
+    let call = place.call(&json!({"task_id": id}));
+    let (_stopper, result) = place.begin("task_wait", &call).await;
+    place.put("go");
+
+    let finished = in_time(result).await.unwrap();
+    place.remember(&finished);
+    let again = place.make("task_wait", json!({"task_id": id})).await;
+
+    assert_eq!(finished.news, Some(TaskNews { task_id: id, printed: 5, ended: true }));
+    let fields = fields(&finished);
+    assert_eq!((text(&fields, "status"), text(&fields, "output")), ("failed", "done\n"));
+    assert_eq!(fields["exit_code"], json!(3));
+    assert!(
+        again.is_error && again.content.contains("has ended (failed), and you were told"),
+        "{}",
+        again.content
+    );
+}
+
+/// K11: what came before the wait counts as news once, and what comes after silence when it comes.
+#[tokio::test]
+async fn waiting_returns_on_new_output_after_silence_and_not_twice_for_the_same() {
+    let place = Workplace::new();
+    let id = place.start(&format!("echo one; {}; echo two; {}", wait_for("go"), wait_for("end"))).await;
+    place.until_printed(id, 4).await;
+
+    let first = place.make("task_wait", json!({"task_id": id, "seconds": 600})).await;
+    let since = Instant::now();
+    let nothing = place.make("task_wait", json!({"task_id": id, "seconds": 1})).await;
+    let waited = since.elapsed();
+    let call = place.call(&json!({"task_id": id, "seconds": 600}));
+    let (_stopper, result) = place.begin("task_wait", &call).await;
+    place.put("go");
+    let second = in_time(result).await.unwrap();
+
+    assert_eq!((&fields(&first)["output"], &fields(&first)["status"]), (&json!("one\n"), &json!("running")));
+    assert!(waited >= Duration::from_secs(1), "{waited:?}");
+    assert_eq!(fields(&nothing)["output"], "");
+    assert!(text(&fields(&nothing), "message").contains("the time is over"), "{}", nothing.content);
+    assert_eq!(fields(&second)["output"], "two\n");
+    assert_eq!(second.news, Some(TaskNews { task_id: id, printed: 8, ended: false }));
+}
+
+/// K11
+#[tokio::test]
+async fn a_task_that_prints_all_the_time_is_waited_for_until_the_time_is_over() {
+    let place = Workplace::new();
+    let id = place.start("while :; do echo x; sleep 0.02; done").await;
+    let since = Instant::now();
+
+    let finished = place.make("task_wait", json!({"task_id": id, "seconds": 2})).await;
+
+    assert!(since.elapsed() >= Duration::from_secs(2), "{:?}", since.elapsed());
+    let fields = fields(&finished);
+    assert!(text(&fields, "output").starts_with("x\nx\n"), "{fields}");
+    assert!(text(&fields, "message").contains("the time is over"), "{fields}");
+}
+
+/// K11: what the call that started it has shown is no news.
+#[tokio::test]
+async fn what_was_shown_when_a_command_went_on_is_not_told_again() {
+    let place = Workplace::new();
+    let command = format!("echo one; {}; echo two", wait_for("go"));
+    let went_on = place.make("exec", json!({"command": command, "timeout": 1})).await;
+    let id = went_on.task.unwrap().task_id;
+    place.put("go");
+
+    let finished = place.make("task_wait", json!({"task_id": id})).await;
+
+    assert_eq!(fields(&finished)["output"], "two\n");
+}
+
+/// K11
+#[tokio::test]
+async fn waiting_stops_at_once_and_the_task_goes_on() {
+    let place = Workplace::new();
+    let id = place.start("touch begun; sleep 600").await;
+    place.until_there("begun").await;
+    let call = place.call(&json!({"task_id": id, "seconds": 600}));
+    let (stopper, result) = place.begin("task_wait", &call).await;
+    let since = Instant::now();
+
+    stopper.stop();
+    let finished = in_time(result).await.unwrap();
+
+    assert!(finished.is_error && finished.content.contains("the task goes on"), "{}", finished.content);
+    assert!(since.elapsed() < Duration::from_secs(5));
+    assert!(place.tasks.status(id).unwrap().is_none());
+}
+
+/// K11, K8
+#[tokio::test]
+async fn a_task_whose_keeper_dies_meanwhile_is_lost() {
+    let place = Workplace::new();
+    let id = place.start("echo begun; touch begun; sleep 600").await;
+    place.until_there("begun").await;
+    place.make("task_output", json!({"task_id": id})).await;
+    let call = place.call(&json!({"task_id": id, "seconds": 600}));
+    let (_stopper, result) = place.begin("task_wait", &call).await;
+    let pid = fs::read_to_string(place.folder.join(format!("{id}/lock"))).unwrap();
+    let pid = pid.split(['{', ',', '}']).find_map(|field| field.strip_prefix("\"pid\":")).unwrap().to_owned();
+    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+
+    let finished = in_time(result).await.unwrap();
+
+    assert_eq!(finished.news, Some(TaskNews { task_id: id, printed: 6, ended: true }));
+    let fields = fields(&finished);
+    assert_eq!(text(&fields, "status"), "lost");
+    assert!(text(&fields, "message").contains("died"), "{fields}");
+}
+
+/// K11
+#[tokio::test]
+async fn a_wait_that_is_too_long_is_clamped_and_said() {
+    let place = Workplace::new();
+    let id = place.finish("true").await;
+
+    let call = place.call(&json!({"task_id": id, "seconds": 700}));
+    let most = place.tool("task_wait").prepare(&call).await.unwrap().takes_up_to;
+    let finished = place.make_call("task_wait", &call).await;
+    let none = place.make("task_wait", json!({"task_id": id, "seconds": 0})).await;
+
+    assert!(most > Some(Duration::from_secs(600)));
+    assert_eq!(fields(&finished)["message"], "`seconds` was taken as 600, not 700");
+    assert!(none.is_error && none.content.contains("at least 1"), "{}", none.content);
+}
+
+/// K11: silence is what the tools' settings say.
+#[tokio::test]
+async fn output_is_gathered_until_the_task_is_quiet() {
+    let place = Workplace::new();
+    let id = place.start("for n in 1 2 3 4 5; do echo $n; sleep 0.05; done; sleep 600").await;
+    let since = Instant::now();
+
+    let finished = place.make("task_wait", json!({"task_id": id, "seconds": 60})).await;
+
+    assert_eq!(fields(&finished)["output"], "1\n2\n3\n4\n5\n");
+    assert!(since.elapsed() >= QUIET, "{:?}", since.elapsed());
+}
+
+/// K8
+#[tokio::test]
+async fn killing_ends_a_task_and_all_that_it_started_and_confirms() {
+    let place = Workplace::new();
+    let id =
+        place.start(&format!("seq 100; echo {SECRET}; (setsid sleep 600 & echo $! > child; wait)")).await;
+    until(|| fs::read_to_string(place.work.join("child")).is_ok_and(|child| child.ends_with('\n'))).await;
+    let child = fs::read_to_string(place.work.join("child")).unwrap();
+
+    let killed = place.make("task_kill", json!({"task_id": id})).await;
+    let again = place.make("task_kill", json!({"task_id": id})).await;
+
+    let news = killed.news.unwrap();
+    assert!(news.ended && news.printed > 300);
+    let fields_killed = fields(&killed);
+    assert_eq!(text(&fields_killed, "status"), "killed");
+    assert_eq!(fields_killed["exit_code"], json!(143));
+    assert!(fields_killed["duration_ms"].is_u64());
+    assert!(text(&fields_killed, "output").ends_with("99\n100\n[redacted]\n"), "{fields_killed}");
+    assert!(text(&fields_killed, "output").lines().count() <= 20);
+    assert!(text(&fields(&again), "message").contains("it had ended before (killed)"), "{}", again.content);
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z"), "{stat}");
+}
