@@ -56,6 +56,7 @@ impl Bench {
             description: None,
             target: "local".to_owned(),
             token_file: "../../run/token".to_owned(),
+            bounds: None,
         };
         self.tasks.start(&spec).expect("a start")
     }
