@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, Weak};
 use longhaul_context::{Prompt, system_prompt};
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, Effect, ToolSchema};
-use longhaul_tools::{Cap, ExecSettings, ExecTool, Scope, Tool, command_environment, file_tools};
+use longhaul_tools::{Cap, ExecSettings, ExecTool, Sandbox, Scope, Tool, command_environment, file_tools};
 
 use crate::Config;
 use crate::apply::nano;
 use crate::clock::now;
+use crate::config::SandboxMode;
 use crate::decide::{Limits, Policy};
 use crate::runtime::{Inner, lock};
 use crate::state::State;
@@ -140,10 +141,17 @@ impl Toolbox {
 fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let Config { home, settings, .. } = &runtime.config;
     let scope = Arc::new(Scope::new(work_dir, &settings.scope, home));
+    let environment = command_environment(&runtime.hidden);
+    let mode = match settings.sandbox.mode {
+        SandboxMode::Off => longhaul_tools::SandboxMode::Off,
+        SandboxMode::On => longhaul_tools::SandboxMode::On,
+        SandboxMode::Strict => longhaul_tools::SandboxMode::Strict,
+    };
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
         scope: scope.clone(),
-        environment: command_environment(&runtime.hidden),
+        sandbox: Sandbox::new(mode, home, &environment),
+        environment,
         output_cap: settings.exec.output_cap_bytes,
         token_file: "../../run/token".to_owned(),
     });

@@ -7,7 +7,7 @@ mod result;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,10 @@ use tokio::io::AsyncReadExt;
 use result::Over;
 
 use crate::background::{to_the_end, unless};
+use crate::bounds::Held;
 use crate::{
-    About, Call, Cap, Finished, Permission, Prepared, Resumed, Scope, Stop, Tool, arguments, schema_of,
+    About, Call, Cap, Finished, Permission, Prepared, Resumed, Sandbox, Scope, Stop, Tool, arguments,
+    schema_of,
 };
 
 const LONGEST_TIMEOUT: u64 = 600;
@@ -71,6 +73,8 @@ pub struct ExecSettings {
     pub output_cap: u64,
     /// The file with the token of keepers' sockets, by a task's folder: `../../run/token`.
     pub token_file: String,
+    /// What holds commands to the scope.
+    pub sandbox: Sandbox,
 }
 
 /// The tool.
@@ -136,18 +140,20 @@ impl Tool for ExecTool {
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let arguments = self.check(call)?;
         let work_dir = self.folder(arguments.work_dir.as_deref()).await?;
+        let held = self.held(&work_dir).await?;
         let watch = self.watch(call, &arguments);
         let spec = Spec {
             format: FORMAT,
             task_id: watch.id(),
             command: arguments.command,
             work_dir,
-            environment: self.settings.environment.clone(),
+            environment: held.environment,
             output_cap: self.settings.output_cap,
             max_runtime_s: arguments.max_runtime,
             description: arguments.description,
             target: "local".to_owned(),
             token_file: self.settings.token_file.clone(),
+            bounds: held.bounds,
         };
         let tasks = self.settings.tasks.identity().to_owned();
         Ok(Prepared::new(move |stop| watch.start(spec, stop)).kept_in(&tasks))
@@ -214,6 +220,15 @@ impl ExecTool {
             let refused =
                 |error| Finished::error(format!("exec was not run, because of its `work_dir`: {error}"));
             scope.check_folder(&path, Permission::Read).map_err(refused)
+        })
+        .await
+    }
+
+    /// What the command gets because of the sandbox.
+    async fn held(&self, work_dir: &Path) -> Result<Held, Finished> {
+        let (settings, work_dir) = (Arc::clone(&self.settings), work_dir.to_owned());
+        to_the_end(move || {
+            Ok(settings.sandbox.around(&settings.scope, &settings.environment, &work_dir, None))
         })
         .await
     }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_protocol::{CallId, Effect, TaskId, ToolStarted};
 use longhaul_tools::{
-    Call, Cap, ExecSettings, ExecTool, Finished, Resumed, Run, Scope, ScopeConfig, Stop, Stopper, Tool,
-    command_environment,
+    Call, Cap, ExecSettings, ExecTool, Finished, Resumed, Run, Sandbox, SandboxMode, Scope, ScopeConfig,
+    Stop, Stopper, Tool, command_environment,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -51,10 +51,12 @@ impl Workplace {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         fs::write(root.join("home/run/token"), "open sesame").unwrap();
+        let environment = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
         let settings = ExecSettings {
             tasks: Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap()),
             scope: Arc::new(Scope::new(&root.join("work"), &ScopeConfig::default(), &root.join("home"))),
-            environment: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
+            sandbox: Sandbox::new(SandboxMode::On, &root.join("home"), &environment),
+            environment,
             output_cap,
             token_file: "../../run/token".to_owned(),
         };
