@@ -14,8 +14,7 @@ use crate::{Error, Launcher, Result};
 const PATIENCE: Duration = Duration::from_secs(20);
 const LONGEST_ANSWER: u64 = 64 << 10;
 /// Since these versions Landlock also keeps a command from what is said beside them.
-const GAPS: [(u32, &str); 3] = [
-    (3, "a command can cut a file outside of the scope to nothing, though not read or write it"),
+const GAPS: [(u32, &str); 2] = [
     (5, "a command can set devices outside of the scope that the user may open"),
     (6, "a command can send signals to the user's other processes, and reach their abstract sockets"),
 ];

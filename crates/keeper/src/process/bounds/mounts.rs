@@ -45,6 +45,10 @@ pub(super) fn carry_out(plan: &Plan) -> Done {
     for (path, cover) in &plan.covers {
         sources.push(source(path, cover).map_err(while_(format!("taking hold of {}", path.display())))?);
     }
+    let system = find(Path::new("/")).and_then(|root| root.ok_or_else(|| Errno::NOENT.into()));
+    system
+        .and_then(|root| set(&root, MountAttrFlags::MOUNT_ATTR_RDONLY))
+        .map_err(while_("making the system read-only"))?;
     let mut masks = Masks::of(plan).map_err(while_("making the masks"))?;
     let mut passages = Vec::new();
     for ((path, cover), source) in plan.covers.iter().zip(&sources) {
@@ -87,7 +91,7 @@ fn source(path: &Path, cover: &Cover) -> io::Result<Option<Source>> {
         | OpenTreeFlags::AT_EMPTY_PATH;
     let mount = open_tree(&place, "", flags)?;
     match cover {
-        Cover::ReadOnly => set(&mount, MountAttrFlags::MOUNT_ATTR_RDONLY)?,
+        Cover::Kept | Cover::ReadOnly => set(&mount, MountAttrFlags::MOUNT_ATTR_RDONLY)?,
         Cover::Folder(_) => set(&mount, HARMLESS)?,
         _ => {}
     }

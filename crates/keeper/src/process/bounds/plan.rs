@@ -12,12 +12,17 @@ pub(super) struct Plan {
 }
 
 /// What is mounted over a path. Where several claim one path, the later in this list wins.
+///
+/// Everything that is not covered can't be written: Landlock lets modes, owners and times of any file be changed, so the command sees
+/// the whole system for reading, and what it may write is mounted on top.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
+    /// The path as it was before anything covered it, for reading.
+    Kept,
     /// The path itself: a mount point can't be renamed, and neither can what is denied in it be carried away with it.
     Pinned,
-    /// The path as it was before anything covered it.
-    Kept,
+    /// The path itself, for writing.
+    Writable,
     /// An empty folder in memory that can be written.
     Memory,
     /// Another folder, that can be written.
@@ -37,14 +42,14 @@ impl Cover {
     pub(super) fn conceals(&self) -> bool {
         match self {
             Self::Memory | Self::Folder(_) | Self::Hidden | Self::HiddenAround => true,
-            Self::Pinned | Self::Kept | Self::ReadOnly | Self::Emptied => false,
+            Self::Kept | Self::Pinned | Self::Writable | Self::ReadOnly | Self::Emptied => false,
         }
     }
 
     /// Whether it shows something that is there already.
     pub(super) fn shows(&self) -> bool {
         match self {
-            Self::Pinned | Self::Kept | Self::ReadOnly | Self::Folder(_) => true,
+            Self::Kept | Self::Pinned | Self::Writable | Self::ReadOnly | Self::Folder(_) => true,
             Self::Memory | Self::Emptied | Self::Hidden | Self::HiddenAround => false,
         }
     }
@@ -63,6 +68,7 @@ impl Plan {
             cover(&private.at, private.kept_in.clone().map_or(Cover::Memory, Cover::Folder));
         }
         bounds.kept.iter().for_each(|path| cover(path, Cover::Kept));
+        bounds.write.iter().for_each(|path| cover(path, Cover::Writable));
         bounds.read_only.iter().for_each(|path| cover(path, Cover::ReadOnly));
         bounds.emptied.iter().for_each(|path| cover(path, Cover::Emptied));
         bounds.hidden.iter().for_each(|path| cover(path, Cover::Hidden));
@@ -73,7 +79,7 @@ impl Plan {
         }
         // The order of paths puts each after those that it lies in.
         let mut plan = Self { covers: covers.into_iter().collect() };
-        plan.leave_out_the_concealed();
+        plan.leave_out_what_is_not_needed(&bounds.kept);
         plan.open_around_the_kept();
         plan
     }
@@ -88,21 +94,25 @@ impl Plan {
         self.around(path).is_some_and(|(_, cover)| cover.conceals())
     }
 
-    /// What lies in something concealed needs no cover, and there is nothing to cover, unless it is kept.
-    fn leave_out_the_concealed(&mut self) {
+    /// What lies in something concealed needs no cover, unless it is kept; and what is in sight needs nothing to keep it there.
+    fn leave_out_what_is_not_needed(&mut self, kept: &[PathBuf]) {
         let mut index = 0;
         while let Some((path, cover)) = self.covers.get(index) {
-            match *cover != Cover::Kept && self.is_concealed(path) {
-                true => drop(self.covers.remove(index)),
-                false => index += 1,
+            let is_needed = match self.is_concealed(path) {
+                true => kept.contains(path),
+                false => *cover != Cover::Kept,
+            };
+            match is_needed {
+                true => index += 1,
+                false => drop(self.covers.remove(index)),
             }
         }
     }
 
+    /// A hidden folder in which something has a cover must lead there.
     fn open_around_the_kept(&mut self) {
-        let kept = self.covers.iter().filter(|(_, cover)| *cover == Cover::Kept);
         let around: Vec<PathBuf> =
-            kept.filter_map(|(path, _)| self.around(path)).map(|(at, _)| at.clone()).collect();
+            self.covers.iter().filter_map(|(path, _)| self.around(path)).map(|(at, _)| at.clone()).collect();
         for (at, cover) in &mut self.covers {
             if *cover == Cover::Hidden && around.contains(at) {
                 *cover = Cover::HiddenAround;

@@ -56,6 +56,7 @@ fn of_several_covers_of_one_path_the_strictest_is_taken() {
     let bounds = Bounds {
         private: vec![private("/tmp", "/kept")],
         kept: paths(&["/tmp", "/work"]),
+        write: paths(&["/work"]),
         read_only: paths(&["/work"]),
         hidden: paths(&["/work"]),
         ..Bounds::default()
@@ -82,6 +83,27 @@ fn a_hidden_folder_leads_on_to_what_is_kept_in_it() {
             ("/run".to_owned(), Cover::HiddenAround),
             ("/run/resolve/conf".to_owned(), Cover::Kept),
             ("/srv".to_owned(), Cover::Hidden),
+        ]
+    );
+}
+
+#[test]
+fn what_may_be_written_is_covered_also_where_it_is_kept() {
+    let bounds = Bounds {
+        private: vec![private("/tmp", "/kept")],
+        write: paths(&["/tmp/work", "/tmp/elsewhere"]),
+        kept: paths(&["/tmp/work", "/tmp/work/inner", "/tmp/library"]),
+        ..Bounds::default()
+    };
+
+    let covers = covers(&bounds);
+
+    assert_eq!(
+        covers,
+        [
+            ("/tmp".to_owned(), Cover::Folder("/kept".into())),
+            ("/tmp/library".to_owned(), Cover::Kept),
+            ("/tmp/work".to_owned(), Cover::Writable),
         ]
     );
 }
