@@ -25,8 +25,6 @@ pub(super) const SYSTEM: &[&str] = &[
 /// Of the system's settings those that programs read to run at all. None of them holds a key.
 pub(super) const SETTINGS: &[&str] = &[
     "alternatives",
-    "apk",
-    "apt",
     "bash.bashrc",
     "bash_completion.d",
     "bashrc",
@@ -37,7 +35,6 @@ pub(super) const SETTINGS: &[&str] = &[
     "debian_version",
     "default/locale",
     "dpkg",
-    "environment",
     "ethertypes",
     "fonts",
     "gai.conf",
@@ -48,7 +45,6 @@ pub(super) const SETTINGS: &[&str] = &[
     "hostname",
     "hosts",
     "inputrc",
-    "java",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
@@ -57,7 +53,6 @@ pub(super) const SETTINGS: &[&str] = &[
     "localtime",
     "login.defs",
     "lsb-release",
-    "machine-id",
     "magic",
     "magic.mime",
     "manpath.config",
@@ -71,21 +66,17 @@ pub(super) const SETTINGS: &[&str] = &[
     "passwd",
     "paths.d",
     "perl",
-    "php",
     "pip.conf",
     "pkcs11",
     "pki",
     "profile",
     "profile.d",
     "protocols",
-    "python",
-    "python3",
     "redhat-release",
     "resolv.conf",
     "rpc",
     "services",
     "shells",
-    "skel",
     "ssl",
     "static",
     "terminfo",
@@ -94,6 +85,9 @@ pub(super) const SETTINGS: &[&str] = &[
     "wgetrc",
     "xdg",
 ];
+
+/// The same for settings with a version in their name, such as `java-21-openjdk`: how their names begin.
+pub(super) const SETTINGS_OF_VERSIONS: &[&str] = &["java", "python", "ruby"];
 
 /// What of the system holds keys, and is hidden where it lies in something that may be read.
 pub(super) const KEYS_OF_THE_SYSTEM: &[&str] = &[
@@ -176,7 +170,6 @@ pub(super) const TOOLCHAINS: &[&str] = &[
     ".mix",
     ".nix-profile",
     ".nodenv",
-    ".npm",
     ".nvm",
     ".opam",
     ".pip",

@@ -106,7 +106,7 @@ impl Sandbox {
             kept: places.kept(&private, work_dir),
             emptied: places.emptied(),
             hidden: places.hidden(),
-            read_only: denied(scope, Permission::Write),
+            read_only: places.read_only(),
             devices: known::DEVICES.iter().filter_map(|path| resolved(Path::new(path))).collect(),
             private,
             network: match self.mode {

@@ -39,7 +39,14 @@ impl<'a> Places<'a> {
     pub(super) fn add_system(&mut self) {
         let settings = known::SETTINGS.iter().map(|name| Path::new("/etc").join(name));
         let folders = known::SYSTEM.iter().map(PathBuf::from);
-        folders.chain(settings).for_each(|path| self.add(&path, Permission::Read));
+        let has_version = |name: &std::ffi::OsStr| {
+            known::SETTINGS_OF_VERSIONS
+                .iter()
+                .any(|begin| name.as_encoded_bytes().starts_with(begin.as_bytes()))
+        };
+        let entries = std::fs::read_dir("/etc").into_iter().flatten().flatten();
+        let of_versions = entries.filter(|entry| has_version(&entry.file_name())).map(|entry| entry.path());
+        folders.chain(settings).chain(of_versions).for_each(|path| self.add(&path, Permission::Read));
     }
 
     pub(super) fn add_toolchains(&mut self) {
@@ -68,6 +75,21 @@ impl<'a> Places<'a> {
                 self.add_of_user(Path::new(folder), Permission::Read);
             }
         }
+    }
+
+    /// What can't be written: what the scope says, and folders in which commands are looked for, wherever they are, unless the scope
+    /// has them: what lies there the user runs outside of every sandbox.
+    pub(super) fn read_only(&self) -> Vec<PathBuf> {
+        let mut read_only = denied(self.scope, Permission::Write);
+        let path = self.environment.get("PATH").map(String::as_str).unwrap_or_default();
+        let folders = path.split(':').filter_map(|folder| resolved(Path::new(folder)));
+        let in_scope = |folder: &Path| {
+            let mut writable =
+                self.scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
+            writable.any(|(allowed, _)| folder.starts_with(allowed))
+        };
+        read_only.extend(folders.filter(|folder| self.is_writable(folder) && !in_scope(folder)));
+        read_only
     }
 
     /// What is not to be seen at all: what the scope denies, sockets of services, and keys where they could be read otherwise.
@@ -116,9 +138,8 @@ impl<'a> Places<'a> {
     /// Adds something that the user has set up, unless that is more than anybody can have meant: all that they have, or our own.
     fn add_of_user(&mut self, path: &Path, permission: Permission) {
         let Some(place) = resolved(path) else { return };
-        let is_above = |folder: &Path| folder.starts_with(&place);
-        let is_too_much = self.own.as_deref().is_some_and(is_above) || is_above(&self.home);
-        if !is_too_much && !place.starts_with(&self.home) {
+        let is_all = place.parent().is_none() || self.own.as_ref().is_some_and(|own| own.starts_with(&place));
+        if !is_all && !place.starts_with(&self.home) {
             self.add(path, permission);
         }
     }

@@ -100,3 +100,14 @@ fn off_holds_nobody() {
 
     assert_eq!(workplace.run("cat $OUTSIDE/secret"), SECRET);
 }
+
+/// P3: a setuid program gives nobody more rights, and root has only those over files and its own processes.
+#[test]
+fn a_command_gets_no_rights_by_what_it_runs() {
+    let status = on().run("grep -E 'NoNewPrivs|CapBnd' /proc/self/status");
+
+    assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+    let rights = status.lines().find_map(|line| line.strip_prefix("CapBnd:\t")).unwrap();
+    // Changing owners, modes and files of any owner, ending processes, becoming another user, and low ports.
+    assert_eq!(u64::from_str_radix(rights, 16).unwrap() & !0x4fb, 0, "{status}");
+}
