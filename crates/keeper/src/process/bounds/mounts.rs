@@ -24,7 +24,7 @@ use super::{Done, while_};
 const HARMLESS: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const SHUT: MountAttrFlags =
     HARMLESS.union(MountAttrFlags::MOUNT_ATTR_NOEXEC).union(MountAttrFlags::MOUNT_ATTR_RDONLY);
-/// Where the masks are mounted for the moment in which they are copied. It may be any folder that every system has.
+/// Where the masks are mounted for the moment in which they are copied if no folder is hidden: one that every system has.
 const WORKBENCH: &str = "/proc";
 /// A folder that leads on and shows nothing.
 const PASSAGE: Mode = Mode::from_raw_mode(0o111);
@@ -150,9 +150,13 @@ struct Masks {
 impl Masks {
     /// As many copies as the plan needs.
     fn of(plan: &Plan) -> io::Result<Self> {
-        let mut wanted = Vec::new();
+        let (mut wanted, mut folder) = (Vec::new(), None);
         for (path, cover) in &plan.covers {
-            wanted.extend(kind(path)?.and_then(|kind| mask(cover, kind)));
+            let name = kind(path)?.and_then(|kind| mask(cover, kind));
+            if name == Some("folder") && plan.around(path).is_none() {
+                folder = Some(path.clone());
+            }
+            wanted.extend(name);
         }
         if wanted.is_empty() {
             return Ok(Self { copies: Vec::new() });
@@ -163,12 +167,16 @@ impl Masks {
         openat(&masks, "file", made, Mode::empty())?;
         openat(&masks, "empty", made, Mode::from_raw_mode(0o444))?;
         set(&masks, SHUT)?;
-        // Only what is mounted somewhere can be copied.
-        put(&masks, Path::new(WORKBENCH))?;
+        // Only what is mounted somewhere can be copied. Unmounting waits for the whole system, so it is best left where a mask
+        // covers it.
+        let covered = folder.as_deref();
+        put(&masks, covered.unwrap_or(Path::new(WORKBENCH)))?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let copy = |name| open_tree(&masks, name, flags).map(|copy| (name, copy));
         let copies = wanted.into_iter().map(copy).collect::<Result<_, _>>()?;
-        unmount(WORKBENCH, UnmountFlags::DETACH)?;
+        if covered.is_none() {
+            unmount(WORKBENCH, UnmountFlags::DETACH)?;
+        }
         Ok(Self { copies })
     }
 
