@@ -9,11 +9,15 @@ use std::time::Duration;
 use longhaul_context::{Prompt, system_prompt};
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, Effect, ToolSchema};
-use longhaul_tools::{Cap, ExecSettings, ExecTool, Scope, Tool, command_environment, file_tools};
+use longhaul_tools::{
+    Cap, ExecSettings, ExecTool, Redact, Sandbox, Scope, TaskSettings, Tool, Unavailable,
+    command_environment, file_tools, task_tools,
+};
 
 use crate::Config;
 use crate::apply::nano;
 use crate::clock::now;
+use crate::config::{SandboxMode, WithoutSandbox};
 use crate::decide::{Limits, Policy};
 use crate::runtime::{Inner, lock};
 use crate::state::State;
@@ -142,18 +146,32 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let Config { home, settings, .. } = &runtime.config;
     let scope = Arc::new(Scope::new(work_dir, &settings.scope, home));
     let redactor = runtime.redactor.clone();
+    let redact: Redact = Arc::new(move |text| redactor.redact(text).into_owned());
+    let environment = command_environment(&runtime.hidden);
+    let mode = match settings.sandbox.mode {
+        SandboxMode::Off => longhaul_tools::SandboxMode::Off,
+        SandboxMode::On => longhaul_tools::SandboxMode::On,
+        SandboxMode::Strict => longhaul_tools::SandboxMode::Strict,
+    };
+    // Where a person has to be asked, the worker has done so before.
+    let unavailable = match settings.sandbox.unavailable {
+        WithoutSandbox::Refuse => Unavailable::Refuse,
+        WithoutSandbox::Ask | WithoutSandbox::Allow => Unavailable::Run,
+    };
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
         scope: scope.clone(),
-        environment: command_environment(&runtime.hidden),
+        sandbox: Sandbox::new(mode, home, &environment).or_else(unavailable),
+        environment,
         output_cap: settings.exec.output_cap_bytes,
         token_file: "../../run/token".to_owned(),
         timeout: Duration::from_secs(settings.exec.timeout_s),
         max_tasks: usize::try_from(settings.exec.max_tasks).unwrap_or(usize::MAX),
-        redact: Arc::new(move |text| redactor.redact(text).into_owned()),
+        redact: redact.clone(),
     });
     let mut tools = file_tools(scope);
     tools.push(Arc::new(exec));
+    tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), redact)));
     tools.extend(runtime.tools.iter().cloned());
     tools
 }

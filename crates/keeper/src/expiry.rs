@@ -33,12 +33,13 @@ const STARTING: Duration = Duration::from_secs(10 * 60);
 const DRAFT: &str = "id.";
 
 impl Tasks {
-    /// Removes the folders of tasks that ended before so long, and says whose. One that runs is never touched. What else was
-    /// left lying around goes, too. Trouble with one is no reason to keep another: the first is told when all is done.
-    pub fn expire(&self, older_than: Duration) -> Result<Vec<TaskId>> {
+    /// Removes the folders of tasks that ended before so long, and says whose. One that runs is never touched, nor one that
+    /// somebody needs. What else was left lying around goes, too. Trouble with one is no reason to keep another: the first is told when all is done.
+    pub fn expire(&self, older_than: Duration, is_needed: impl Fn(TaskId) -> bool) -> Result<Vec<TaskId>> {
         let (mut expired, mut trouble) = (Vec::new(), None);
         for name in self.names()? {
             let done = match name.parse::<TaskId>() {
+                Ok(id) if is_needed(id) => Ok(()),
                 Ok(id) => self.expire_task(id, older_than).map(|has| expired.extend(has.then_some(id))),
                 Err(_) => self.expire_remains(&name, older_than),
             };

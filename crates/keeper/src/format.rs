@@ -11,7 +11,7 @@ use longhaul_protocol::{At, SessionId, TaskId, TaskStatus};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Bounds, Error, Result};
 
 /// The format that this version writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -47,6 +47,9 @@ pub struct Spec {
     pub target: String,
     /// The file with the token that the keeper's socket asks for, by the task's folder: `../../run/token`.
     pub token_file: String,
+    /// What the command may reach; without them, whatever its user may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
 }
 
 /// How a command ended: `status.json`.

@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 /// The hidden first argument.
 pub(crate) const ARGUMENT: &str = "keeper-process";
+/// A keeper with this in its environment keeps nothing and says what it could enforce.
+pub(crate) const PROBE: &str = "LONGHAUL_KEEPER_PROBE";
 
 /// The program that plays the keeper, and the arguments that make it do so.
 #[derive(Debug, Clone)]
@@ -44,6 +46,20 @@ impl Launcher {
             .args(&self.arguments)
             .env_clear()
             .current_dir(folder)
+            .stdin(Stdio::from(report))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    }
+
+    /// Starts a keeper that only says what it could enforce.
+    pub(crate) fn probe(&self, report: OwnedFd) -> io::Result<Child> {
+        Command::new(&self.program)
+            .arg0("longhaul-keeper")
+            .args(&self.arguments)
+            .env_clear()
+            .env(PROBE, "1")
+            .current_dir("/")
             .stdin(Stdio::from(report))
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -21,6 +21,9 @@
 //! - **Output costs no memory.** The system moves it from pipe to file. The first and the last half of the cap are kept, and
 //!   readable at any moment; offsets count printed bytes, so a dropped middle shifts nothing.
 //!
+//! - **A command is held to its bounds, or not started.** Bounds are set by the system, for it and all that it starts, before it
+//!   begins; if a single step of that fails, the command never started and the status says which.
+//!
 //! # A start, step by step
 //!
 //! Each row is what is on disk when everything dies after that step, and what [`Tasks::find`] answers then. Whoever acts
@@ -61,6 +64,8 @@
 //! | `holder` | which process a keeper is, and whether it lives |
 //! | `tail`, `output` | where a printed byte lies, and reading it while more are printed |
 //! | `process` | the keeper's side: its start, its loop, its clients |
+//! | `bounds`, `process/bounds` | what a command may reach, and how it is held to that |
+//! | `enforcement` | whether the system lets it be held |
 //! | `process_table`, `strays` | the system's processes, and those that a dead keeper left |
 //!
 //! # Example
@@ -86,6 +91,7 @@
 //!     description: Some("build".into()),
 //!     target: "local".into(),
 //!     token_file: "../../run/token".into(),
+//!     bounds: None,
 //! })?;
 //!
 //! // The connection closes when the command has ended.
@@ -95,6 +101,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bounds;
+mod enforcement;
 mod error;
 mod expiry;
 mod folder;
@@ -109,6 +117,8 @@ mod tail;
 mod task;
 mod tasks;
 
+pub use bounds::{Bounds, Network, Private};
+pub use enforcement::{Enforcement, what_can_be_enforced};
 pub use error::{Error, Result};
 pub use format::{FORMAT, MARK, Spec, Status};
 pub use launcher::Launcher;

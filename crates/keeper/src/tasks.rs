@@ -7,18 +7,19 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use longhaul_protocol::{At, CallId, TaskId};
 use rustix::fs::{CWD, Mode, OFlags, fsync, mkdirat, openat};
 use rustix::io::Errno;
 
+use crate::enforcement::what_can_be_enforced;
 use crate::folder::{Folder, Locked, name};
 use crate::format::{Spec, StartReport, decode, encode};
 use crate::holder::{self, Reached};
 use crate::task::known_status;
-use crate::{Error, Launcher, Output, Result, Status, Task, strays};
+use crate::{Enforcement, Error, Launcher, Output, Result, Status, Task, strays};
 
 /// A keeper says within milliseconds that the command started; a disk that is very busy can make that seconds.
 const PATIENCE_WITH_START: Duration = Duration::from_secs(60);
@@ -40,6 +41,7 @@ pub struct Tasks {
     folder: OwnedFd,
     identity: String,
     launcher: Launcher,
+    enforcement: OnceLock<Enforcement>,
     /// Keepers that this process started and that may have ended: the system keeps their entries until they are asked for.
     keepers: Mutex<Vec<Child>>,
 }
@@ -79,12 +81,24 @@ impl Tasks {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, folder, flags, Mode::empty()).map_err(|error| said(error.into()))?;
         let identity = identity_of(folder).map_err(said)?;
-        Ok(Self { folder: handle, identity, launcher, keepers: Mutex::default() })
+        let (enforcement, keepers) = (OnceLock::new(), Mutex::default());
+        Ok(Self { folder: handle, identity, launcher, enforcement, keepers })
     }
 
     /// What tells this folder from any other: a task that is not found here was perhaps kept elsewhere.
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// What keepers can enforce here. Tried out the first time, which blocks for a few milliseconds.
+    pub fn enforcement(&self) -> &Enforcement {
+        self.enforcement.get_or_init(|| {
+            what_can_be_enforced(&self.launcher).unwrap_or_else(|error| Enforcement {
+                no_landlock: Some(error.to_string()),
+                no_namespaces: Some(error.to_string()),
+                ..Enforcement::default()
+            })
+        })
     }
 
     /// Starts a command under a keeper of its own and returns when it has begun. Blocks for a few milliseconds.

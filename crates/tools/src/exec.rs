@@ -10,7 +10,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +25,11 @@ pub(crate) use watch::PAUSE;
 use watch::{Watch, Way};
 
 use crate::background::to_the_end;
+use crate::bounds::Held;
 use crate::shell::long_sleep;
 use crate::{
-    About, Call, Finished, Permission, Prepared, Redact, Resumed, Scope, Tool, arguments, schema_of, shown,
+    About, Call, Finished, Permission, Prepared, Redact, Resumed, Sandbox, SandboxMode, Scope, Tool,
+    arguments, schema_of, shown,
 };
 
 const LONGEST_TIMEOUT: u64 = 600;
@@ -70,6 +72,8 @@ pub struct ExecSettings {
     pub output_cap: u64,
     /// The file with the token of keepers' sockets, by a task's folder: `../../run/token`.
     pub token_file: String,
+    /// What holds commands to the scope.
+    pub sandbox: Sandbox,
     /// After so long a command goes on in the background, unless its call says otherwise.
     pub timeout: Duration,
     /// How many tasks of a session may run at once.
@@ -150,6 +154,7 @@ impl Tool for ExecTool {
         let arguments = self.check(call)?;
         refuse_long_sleep(&arguments)?;
         let work_dir = self.folder(arguments.work_dir.as_deref()).await?;
+        let held = self.held(call, &work_dir).await?;
         let watch = self.watch(call, &arguments);
         if watch.way == Way::Background {
             watch.places.check().await?;
@@ -159,13 +164,14 @@ impl Tool for ExecTool {
             task_id: watch.id(),
             command: arguments.command,
             work_dir,
-            environment: self.settings.environment.clone(),
+            environment: held.environment,
             output_cap: self.settings.output_cap,
             max_runtime_s: arguments.max_runtime,
             session: Some(call.session),
             description: Some(watch.description.clone()),
             target: LOCAL.to_owned(),
             token_file: self.settings.token_file.clone(),
+            bounds: held.bounds,
         };
         let tasks = self.settings.tasks.identity().to_owned();
         Ok(Prepared::new(move |stop| watch.start(spec, stop)).kept_in(&tasks))
@@ -205,6 +211,23 @@ impl ExecTool {
             let refused =
                 |error| Finished::error(format!("exec was not run, because of its `work_dir`: {error}"));
             scope.check_folder(&path, Permission::Read).map_err(refused)
+        })
+        .await
+    }
+
+    /// What the command gets because of the sandbox.
+    async fn held(&self, call: &Call, work_dir: &Path) -> Result<Held, Finished> {
+        let (settings, work_dir, session) = (Arc::clone(&self.settings), work_dir.to_owned(), call.session);
+        to_the_end(move || {
+            let refused =
+                |why| Finished::error(format!("exec was not run: it can't be held to the scope. {why}"));
+            let sandbox = &settings.sandbox;
+            if sandbox.mode() != SandboxMode::Off
+                && sandbox.holds(settings.tasks.enforcement()).map_err(refused)?
+            {
+                return Ok(sandbox.around(&settings.scope, &settings.environment, &work_dir, Some(session)));
+            }
+            Ok(Held { bounds: None, environment: settings.environment.clone() })
         })
         .await
     }

@@ -3,6 +3,7 @@
 //! # What this crate promises
 //!
 //! - **Nothing outside the scope is read or written**, by any tool, through links, `..`, case or races.
+//! - **Commands are held to the same scope**, by the system, with what programs need besides, and never with anybody's keys.
 //! - **What will happen is known before it happens.** A call is prepared, recorded, and only then run ([`Tool`]).
 //! - **A write is whole or did not happen**, keeps mode and owner, and fails if the file changed since it was read. After a
 //!   crash the file itself shows which it was.
@@ -19,10 +20,11 @@
 //! | `search` | list_files, find_files, search_text |
 //! | `todo` | the todo list |
 //! | `exec` | commands, each under a keeper of its own |
-//! | `shell` | what a command line would run, as far as that can be told before it runs |
-//! | `approval` | what is done only after asking, by tool and command |
 //! | `tasks` | task_list, task_output, task_wait, task_kill; the end of a task, for its record |
 //! | `printed`, `report` | what a command printed, without secrets; the JSON object that tells of it |
+//! | `shell` | what a command line would run, as far as that can be told before it runs |
+//! | `approval` | what is done only after asking, by tool and command |
+//! | `bounds` | what the system lets a command reach, because of the scope |
 //! | `cap`, `plain` | what of a long output the model gets to read; text without colours and control codes |
 //! | `arguments`, `schema` | reading what the model wrote; the schema that it should fit |
 //! | `background` | work that blocks, on a thread of its own, as long as somebody wants it |
@@ -66,6 +68,7 @@
 mod approval;
 mod arguments;
 mod background;
+mod bounds;
 mod cap;
 mod exec;
 mod files;
@@ -85,6 +88,7 @@ mod toolset;
 
 pub use approval::{Action, Approvals, Rule, Verdict, WrongRule};
 pub use arguments::parse as parse_arguments;
+pub use bounds::{Sandbox, SandboxMode, Unavailable};
 pub use cap::cap;
 pub use exec::{ExecSettings, ExecTool, command_environment};
 pub use plain::plain;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_protocol::{CallId, Effect, SessionId, TaskId, ToolStarted};
 use longhaul_tools::{
-    Call, Cap, ExecSettings, ExecTool, Finished, Resumed, Run, Scope, ScopeConfig, Stop, Stopper, Tool,
-    command_environment,
+    Call, Cap, ExecSettings, ExecTool, Finished, Resumed, Run, Sandbox, SandboxMode, Scope, ScopeConfig,
+    Stop, Stopper, Tool, command_environment,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,16 +45,22 @@ impl Workplace {
     }
 
     fn with(output_cap: u64, launcher: Launcher) -> Self {
+        Self::in_mode(SandboxMode::On, output_cap, launcher)
+    }
+
+    fn in_mode(mode: SandboxMode, output_cap: u64, launcher: Launcher) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for name in ["work/inner", "outside", "home/run"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         fs::write(root.join("home/run/token"), "open sesame").unwrap();
+        let environment = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
         let settings = ExecSettings {
             tasks: Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap()),
             scope: Arc::new(Scope::new(&root.join("work"), &ScopeConfig::default(), &root.join("home"))),
-            environment: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
+            sandbox: Sandbox::new(mode, &root.join("home"), &environment),
+            environment,
             output_cap,
             token_file: "../../run/token".to_owned(),
             timeout: Duration::from_secs(600),
@@ -499,7 +505,9 @@ async fn a_command_that_is_stopped_before_it_began_never_begins() {
          exec {} plays_the_keeper --exact --ignored --nocapture --test-threads=1",
         std::env::current_exe().unwrap().display()
     );
-    let place = Workplace::with(1 << 20, Launcher::new("/bin/sh", ["-c".to_owned(), late]));
+    // A keeper that is slow could not be asked in time what can be enforced.
+    let launcher = Launcher::new("/bin/sh", ["-c".to_owned(), late]);
+    let place = Workplace::in_mode(SandboxMode::Off, 1 << 20, launcher);
     let home = place.tasks.parent().unwrap().to_owned();
     let call = call(&json!({"command": "touch ran"}));
     let (stopper, result) = place.begin(&call).await;

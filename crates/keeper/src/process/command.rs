@@ -11,7 +11,9 @@ use longhaul_protocol::At;
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, getpid};
 
-use super::signals::become_command;
+use super::bounds::{Ready, Reason};
+use super::signals::{become_command, die_with};
+use crate::Bounds;
 use crate::format::{MARK, Spec};
 
 /// The only target that a keeper serves.
@@ -52,16 +54,43 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
         .stdin(Stdio::null())
         .stdout(Stdio::from(output))
         .stderr(Stdio::from(errors));
-    on_the_way(&mut command, keeper);
-    let child = command.spawn().map_err(|error| format!("{} can't be run ({error})", shell.display()))?;
-    Ok(Pid::from_child(&child))
+    let reason = match &spec.bounds {
+        Some(bounds) => Some(hold(&mut command, bounds, spec, keeper)?),
+        None => {
+            on_the_way(&mut command, move || become_command(keeper));
+            None
+        }
+    };
+    let started = command.spawn();
+    // The child's end of the reason goes with it, or nobody would ever have heard all of it.
+    drop(command);
+    started.map(|child| Pid::from_child(&child)).map_err(|error| match reason.and_then(Reason::heard) {
+        Some(reason) => format!("it can't be held to its bounds ({reason})"),
+        None => format!("{} can't be run ({error})", shell.display()),
+    })
 }
 
-#[allow(unsafe_code, reason = "between fork and exec only system calls are allowed, and nothing checks that")]
-fn on_the_way(command: &mut Command, keeper: Pid) {
-    // SAFETY: `become_command` makes system calls only, and allocates only where it fails.
+/// Sees to it that the command begins within its bounds or not at all.
+fn hold(command: &mut Command, bounds: &Bounds, spec: &Spec, keeper: Pid) -> Result<Reason, String> {
+    let in_words = |trouble: String| format!("it can't be held to its bounds ({trouble})");
+    let ready = Ready::new(bounds, &spec.work_dir).map_err(in_words)?;
+    let said = |error: std::io::Error| in_words(error.to_string());
+    let reason = Reason::new().map_err(said)?;
+    let theirs = reason.theirs().map_err(said)?;
+    on_the_way(command, move || {
+        become_command(keeper)?;
+        ready.enter_or_say(&theirs)?;
+        // A change of rights can undo this.
+        die_with(keeper)
+    });
+    Ok(reason)
+}
+
+#[allow(unsafe_code, reason = "between fork and exec only some things are allowed, and nothing checks that")]
+fn on_the_way(command: &mut Command, step: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static) {
+    // SAFETY: the keeper has one thread, so nobody else holds a lock that the child could wait for: it may allocate.
     unsafe {
-        command.pre_exec(move || become_command(keeper));
+        command.pre_exec(step);
     }
 }
 

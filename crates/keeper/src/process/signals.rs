@@ -79,10 +79,7 @@ extern "C" fn tell(signal: libc::c_int) {
 /// Runs between fork and exec, where only system calls are allowed.
 #[allow(unsafe_code, reason = "there is no safe way to reset signals")]
 pub(crate) fn become_command(keeper: Pid) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid() != Some(keeper) {
-        return Err(io::Error::other("the keeper has ended"));
-    }
+    die_with(keeper)?;
     // SAFETY: plain system calls on a set that lives here. Those signals that can't be changed are refused, which is right.
     unsafe {
         for signal in 1..=LAST_SIGNAL {
@@ -93,6 +90,12 @@ pub(crate) fn become_command(keeper: Pid) -> io::Result<()> {
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
     }
     Ok(())
+}
+
+/// Sees to it that this process does not outlive its keeper.
+pub(crate) fn die_with(keeper: Pid) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() == Some(keeper) { Ok(()) } else { Err(io::Error::other("the keeper has ended")) }
 }
 
 /// Closes what the runtime's own parents left open, or a pipe of theirs would stay open as long as the command runs.

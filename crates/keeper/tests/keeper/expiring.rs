@@ -49,9 +49,9 @@ fn a_task_that_ended_long_ago_goes_and_is_known_to_have_run() {
     let task = home.start("echo hello");
     ended(&task);
 
-    assert_eq!(home.tasks.expire(DAY).unwrap(), []);
+    assert_eq!(home.tasks.expire(DAY, |_| false).unwrap(), []);
     assert!(matches!(home.tasks.find(task.id()).unwrap(), Found::Ended(_)));
-    assert_eq!(home.tasks.expire(Duration::ZERO).unwrap(), [task.id()]);
+    assert_eq!(home.tasks.expire(Duration::ZERO, |_| false).unwrap(), [task.id()]);
 
     assert_eq!(names(&home), ["expired", "id"]);
     assert!(matches!(home.tasks.find(task.id()).unwrap(), Found::Expired));
@@ -75,7 +75,7 @@ fn a_task_that_runs_stays_however_old_it_is() {
     }
     File::open(home.task_folder(task.id())).unwrap().set_modified(SystemTime::now() - 9 * DAY).unwrap();
 
-    assert_eq!(home.tasks.expire(Duration::ZERO).unwrap(), []);
+    assert_eq!(home.tasks.expire(Duration::ZERO, |_| false).unwrap(), []);
 
     assert!(matches!(home.tasks.find(task.id()).unwrap(), Found::Running(_)));
     assert_eq!(home.tasks.all().unwrap(), [task.id()]);
@@ -91,9 +91,9 @@ fn a_task_that_was_lost_long_ago_goes() {
     assert!(matches!(after_all(&home.tasks, task.id()), Found::Lost));
     fs::remove_file(home.task_folder(task.id()).join("socket")).unwrap();
 
-    assert_eq!(home.tasks.expire(DAY).unwrap(), []);
+    assert_eq!(home.tasks.expire(DAY, |_| false).unwrap(), []);
     age(&home.task_folder(task.id()), 2 * DAY);
-    assert_eq!(home.tasks.expire(DAY).unwrap(), [task.id()]);
+    assert_eq!(home.tasks.expire(DAY, |_| false).unwrap(), [task.id()]);
 
     assert!(matches!(home.tasks.find(task.id()).unwrap(), Found::Expired));
 }
@@ -122,7 +122,7 @@ fn what_is_found_after_a_crash_at_each_point() {
     assert!(matches!(home.tasks.find(noted).unwrap(), Found::Ended(_)));
     assert!(matches!(home.tasks.find(moved).unwrap(), Found::Expired));
     assert!(matches!(home.tasks.find(half_removed).unwrap(), Found::Expired));
-    home.tasks.expire(DAY).unwrap();
+    home.tasks.expire(DAY, |_| false).unwrap();
 
     assert_eq!(names(&home), ["expired", "id"]);
     for id in [noted, moved, half_removed] {
@@ -142,17 +142,17 @@ fn what_else_was_left_goes_when_it_is_old() {
     fs::write(&draft, "").unwrap();
     fs::write(home.folder.join("tasks/somebody's"), "").unwrap();
 
-    home.tasks.expire(DAY).unwrap();
+    home.tasks.expire(DAY, |_| false).unwrap();
     assert!(aside.exists() && draft.exists());
     assert!(home.task_folder(starting).exists());
-    assert_eq!(home.tasks.expire(Duration::ZERO).unwrap(), []);
+    assert_eq!(home.tasks.expire(Duration::ZERO, |_| false).unwrap(), []);
     assert!(home.task_folder(starting).exists(), "it may be about to start");
     assert!(!aside.exists() && !draft.exists());
     age(&home.task_folder(starting), 2 * DAY);
-    home.tasks.expire(DAY).unwrap();
+    home.tasks.expire(DAY, |_| false).unwrap();
     assert!(matches!(home.tasks.find(starting).unwrap(), Found::NotStarted), "it never ran");
     age(&home.folder.join(format!("tasks/{starting}.void-1")), 2 * DAY);
-    home.tasks.expire(DAY).unwrap();
+    home.tasks.expire(DAY, |_| false).unwrap();
 
     assert_eq!(names(&home), ["id", "somebody's"]);
 }
@@ -164,12 +164,12 @@ fn that_a_task_has_run_is_forgotten_after_thirty_days() {
     let (young, old) = (home.start("true"), home.start("true"));
     ended(&young);
     ended(&old);
-    home.tasks.expire(Duration::ZERO).unwrap();
+    home.tasks.expire(Duration::ZERO, |_| false).unwrap();
     let note = |id: TaskId| File::open(home.folder.join(format!("tasks/expired/{id}"))).unwrap();
     note(young.id()).set_modified(SystemTime::now() - 29 * DAY).unwrap();
     note(old.id()).set_modified(SystemTime::now() - 31 * DAY).unwrap();
 
-    home.tasks.expire(DAY).unwrap();
+    home.tasks.expire(DAY, |_| false).unwrap();
 
     assert!(matches!(home.tasks.find(young.id()).unwrap(), Found::Expired));
     assert!(matches!(home.tasks.find(old.id()).unwrap(), Found::NotStarted));
@@ -198,8 +198,10 @@ fn several_at_once_expire_each_task_once_and_nobody_takes_one_for_never_started(
                 found.iter().all(|found| matches!(found, Found::Expired)).then_some(())
             });
         });
-        let expiring: Vec<_> =
-            others.iter().map(|tasks| scope.spawn(|| tasks.expire(Duration::ZERO).unwrap())).collect();
+        let expiring: Vec<_> = others
+            .iter()
+            .map(|tasks| scope.spawn(|| tasks.expire(Duration::ZERO, |_| false).unwrap()))
+            .collect();
         asking.join().unwrap();
         expiring.into_iter().flat_map(|one| one.join().unwrap()).collect()
     });

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use longhaul_keeper::{Found, Spec, Status};
+use longhaul_keeper::{Found, Network, Spec, Status};
 use longhaul_protocol::{CallId, TaskId, TaskStatus};
 
 use crate::home::{Home, ended};
@@ -24,6 +24,16 @@ fn a_spec_is_read_and_written_byte_for_byte() {
 
     assert_eq!(serde_json::to_string(&spec).unwrap() + "\n", text);
     assert_eq!((spec.format, spec.max_runtime_s, spec.command.as_str()), (1, Some(600), "make -j4"));
+}
+
+#[test]
+fn a_spec_with_bounds_is_read_and_written_byte_for_byte() {
+    let text = text("spec-1-with-bounds.json");
+
+    let spec: Spec = serde_json::from_str(&text).unwrap();
+
+    assert_eq!(serde_json::to_string(&spec).unwrap() + "\n", text);
+    assert_eq!(spec.bounds.map(|bounds| bounds.network), Some(Network::Closed));
 }
 
 #[test]

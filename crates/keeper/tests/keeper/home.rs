@@ -88,6 +88,7 @@ pub(crate) fn spec_in(home: &Path, command: &str) -> Spec {
         description: None,
         target: "local".to_owned(),
         token_file: "../../run/token".to_owned(),
+        bounds: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod home;
 mod part;
 
 mod adopting;
+mod bounds;
 mod damage;
 mod disk;
 mod ending;

@@ -47,6 +47,32 @@ impl Denial {
         resolve::canonical(&self.target).unwrap_or_else(|| self.target.clone())
     }
 
+    /// Every path under which it is known: as it was written, as it was at first, and wherever that was moved since.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let mut paths = vec![self.path_now(), self.path_at_first.clone()];
+        paths.extend(self.moved_to());
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// Where the system says that what was there at first is now.
+    #[cfg(target_os = "linux")]
+    fn moved_to(&self) -> Option<PathBuf> {
+        use std::os::fd::AsRawFd;
+
+        let (handle, identity) = self.at_first.as_ref()?;
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
+        // What was removed is named too, in a way that no path is meant.
+        let is_there = rustix::fs::lstat(&path).is_ok_and(|status| Identity::from(&status) == *identity);
+        is_there.then_some(path)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn moved_to(&self) -> Option<PathBuf> {
+        None
+    }
+
     fn identity_now(&self) -> Option<Identity> {
         rustix::fs::stat(&self.target).ok().map(|status| Identity::from(&status))
     }

@@ -91,9 +91,13 @@ impl Scope {
         self.allow.iter().map(|ground| (ground.path.as_path(), ground.permission))
     }
 
-    /// The denied targets, resolved as far as they exist now, Longhaul's own folder included.
+    /// The denied targets, resolved as far as they exist now, Longhaul's own folder included; each under every path that it has.
     pub fn denied(&self) -> impl Iterator<Item = (PathBuf, Permission)> {
-        self.deny.iter().map(|denial| (denial.path_now(), denial.permission))
+        let paths = |denial: &Denial| {
+            let permission = denial.permission;
+            denial.paths().into_iter().map(move |path| (path, permission))
+        };
+        self.deny.iter().flat_map(paths)
     }
 
     /// Finds an existing folder that may be used with this permission, such as the one that a command runs in.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_protocol::{CallId, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
 use longhaul_tools::{
-    Call, Cap, ExecSettings, ExecTool, Finished, KnownTask, Redact, Resumed, Run, Scope, ScopeConfig, Stop,
-    Stopper, TaskSettings, Tool, task_end, task_tools,
+    Call, Cap, ExecSettings, ExecTool, Finished, KnownTask, Redact, Resumed, Run, Sandbox, SandboxMode,
+    Scope, ScopeConfig, Stop, Stopper, TaskSettings, Tool, task_end, task_tools,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -56,10 +56,12 @@ impl Workplace {
         let keeper = ["place::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
         let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
         let tasks = Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap());
+        let environment = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
         let mut settings = ExecSettings {
+            sandbox: Sandbox::new(SandboxMode::On, &root.join("home"), &environment),
             tasks: Arc::clone(&tasks),
             scope: Arc::new(Scope::new(&root.join("work"), &ScopeConfig::default(), &root.join("home"))),
-            environment: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
+            environment,
             output_cap: 64 << 20,
             token_file: "../../run/token".to_owned(),
             timeout: Duration::from_secs(600),

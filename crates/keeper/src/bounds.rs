@@ -1,0 +1,56 @@
+//! What a command may reach, as its spec says it.
+//!
+//! Whoever writes the spec decides; the keeper carries it out and decides nothing. Every path is absolute and without links: one
+//! that goes through a link when the command starts is passed over, because a command could have put it there.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a command may reach. What is not named is out of its reach.
+///
+/// Landlock holds the command to the folders and files that are allowed. What it has no words for is done by mounts that only the
+/// command sees: something denied inside an allowed folder, and sockets, which it does not guard.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bounds {
+    /// What may be read and executed. What is not there is passed over, here and in every other list.
+    pub read: Vec<PathBuf>,
+    /// What may be read, executed and written.
+    pub write: Vec<PathBuf>,
+    /// Devices that may be read, written and set, and folders of such.
+    pub devices: Vec<PathBuf>,
+    /// Folders in whose place the command sees one of its own, which it may write.
+    pub private: Vec<Private>,
+    /// What the command sees as empty and may not open, whatever else is allowed.
+    pub hidden: Vec<PathBuf>,
+    /// Files that the command reads as empty, for programs that fail at a file which they may not open.
+    pub emptied: Vec<PathBuf>,
+    /// What can't be written, also where it lies in something that can.
+    pub read_only: Vec<PathBuf>,
+    /// What shows at its own path although it lies in a private or a hidden folder. This allows nothing by itself.
+    pub kept: Vec<PathBuf>,
+    /// Whether it reaches the network.
+    pub network: Network,
+}
+
+/// A folder in whose place a command sees one of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Private {
+    /// The folder.
+    pub at: PathBuf,
+    /// Where what is written to it is kept. It is made if it isn't there. Without it, it is kept in memory until the command ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_in: Option<PathBuf>,
+}
+
+/// Whether a command reaches the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// As its keeper does.
+    #[default]
+    Open,
+    /// Only itself, by a loopback of its own.
+    Closed,
+}

@@ -1,0 +1,28 @@
+use super::*;
+
+#[test]
+fn what_is_missing_is_said_with_what_to_do() {
+    let all = Enforcement { landlock: Some(7), ..Enforcement::default() };
+    let none = Enforcement {
+        landlock: None,
+        no_landlock: Some("Function not implemented".to_owned()),
+        no_namespaces: Some("making a user and mount namespace: Operation not permitted".to_owned()),
+        no_network_namespace: None,
+    };
+    let no_network = Enforcement { no_network_namespace: Some("no".to_owned()), ..all.clone() };
+
+    assert_eq!(all.missing(Network::Closed), None);
+    let missing = none.missing(Network::Open).unwrap();
+    for words in ["Function not implemented", "lsm=", "Operation not permitted", "sysctl"] {
+        assert!(missing.contains(words), "{missing}");
+    }
+    assert_eq!(no_network.missing(Network::Open), None);
+    assert!(no_network.missing(Network::Closed).is_some());
+}
+
+#[test]
+fn an_older_landlock_leaves_gaps_that_are_said() {
+    let gaps = |landlock| Enforcement { landlock: Some(landlock), ..Enforcement::default() }.gaps().len();
+
+    assert_eq!([1, 2, 3, 4, 5, 6, 7].map(gaps), [2, 2, 2, 2, 1, 0, 0]);
+}

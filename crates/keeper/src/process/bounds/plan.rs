@@ -1,0 +1,132 @@
+//! Which mounts make a command see what its bounds say, worked out before anything is mounted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::Bounds;
+
+/// The covers of a command, each after those that it lies in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) covers: Vec<(PathBuf, Cover)>,
+}
+
+/// What is mounted over a path. Where several claim one path, the later in this list wins.
+///
+/// Everything that is not covered can't be written: Landlock lets modes, owners and times of any file be changed, so the command sees
+/// the whole system for reading, and what it may write is mounted on top.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cover {
+    /// The path as it was before anything covered it, for reading.
+    Kept,
+    /// The path itself: a mount point can't be renamed, and neither can what is denied in it be carried away with it.
+    Pinned,
+    /// The path itself, for writing.
+    Writable,
+    /// An empty folder in memory that can be written.
+    Memory,
+    /// Another folder, that can be written.
+    Folder(PathBuf),
+    /// The path itself, for reading.
+    ReadOnly,
+    /// A file that reads as empty.
+    Emptied,
+    /// Something empty that can't be opened.
+    Hidden,
+    /// An empty folder that can't be listed or written, in which something is kept.
+    HiddenAround,
+}
+
+impl Cover {
+    /// Whether what lies beneath it is out of sight.
+    pub(super) fn conceals(&self) -> bool {
+        match self {
+            Self::Memory | Self::Folder(_) | Self::Hidden | Self::HiddenAround => true,
+            Self::Kept | Self::Pinned | Self::Writable | Self::ReadOnly | Self::Emptied => false,
+        }
+    }
+
+    /// Whether it shows something that is there already.
+    pub(super) fn shows(&self) -> bool {
+        match self {
+            Self::Kept | Self::Pinned | Self::Writable | Self::ReadOnly | Self::Folder(_) => true,
+            Self::Memory | Self::Emptied | Self::Hidden | Self::HiddenAround => false,
+        }
+    }
+}
+
+impl Plan {
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        let mut covers = BTreeMap::new();
+        let mut cover = |path: &Path, cover: Cover| {
+            let known = covers.entry(path.to_owned()).or_insert_with(|| cover.clone());
+            if *known < cover {
+                *known = cover;
+            }
+        };
+        for private in &bounds.private {
+            cover(&private.at, private.kept_in.clone().map_or(Cover::Memory, Cover::Folder));
+        }
+        bounds.kept.iter().for_each(|path| cover(path, Cover::Kept));
+        bounds.write.iter().for_each(|path| cover(path, Cover::Writable));
+        bounds.read_only.iter().for_each(|path| cover(path, Cover::ReadOnly));
+        bounds.emptied.iter().for_each(|path| cover(path, Cover::Emptied));
+        bounds.hidden.iter().for_each(|path| cover(path, Cover::Hidden));
+        for guarded in bounds.hidden.iter().chain(&bounds.read_only).chain(&bounds.emptied) {
+            for above in movable_above(guarded, &bounds.write) {
+                cover(above, Cover::Pinned);
+            }
+        }
+        // The order of paths puts each after those that it lies in.
+        let mut plan = Self { covers: covers.into_iter().collect() };
+        plan.leave_out_what_is_not_needed(&bounds.kept);
+        plan.open_around_the_kept();
+        plan
+    }
+
+    /// The nearest cover that a path lies in.
+    pub(super) fn around(&self, path: &Path) -> Option<&(PathBuf, Cover)> {
+        self.covers.iter().rev().find(|(at, _)| at != path && path.starts_with(at))
+    }
+
+    /// Whether a path is out of sight unless something brings it back.
+    fn is_concealed(&self, path: &Path) -> bool {
+        self.around(path).is_some_and(|(_, cover)| cover.conceals())
+    }
+
+    /// What lies in something concealed needs no cover, unless it is kept; and what is in sight needs nothing to keep it there.
+    fn leave_out_what_is_not_needed(&mut self, kept: &[PathBuf]) {
+        let mut index = 0;
+        while let Some((path, cover)) = self.covers.get(index) {
+            let is_needed = match self.is_concealed(path) {
+                true => kept.contains(path),
+                false => *cover != Cover::Kept,
+            };
+            match is_needed {
+                true => index += 1,
+                false => drop(self.covers.remove(index)),
+            }
+        }
+    }
+
+    /// A hidden folder in which something has a cover must lead there.
+    fn open_around_the_kept(&mut self) {
+        let around: Vec<PathBuf> =
+            self.covers.iter().filter_map(|(path, _)| self.around(path)).map(|(at, _)| at.clone()).collect();
+        for (at, cover) in &mut self.covers {
+            if *cover == Cover::Hidden && around.contains(at) {
+                *cover = Cover::HiddenAround;
+            }
+        }
+    }
+}
+
+/// The folders above a path that a command could rename, and the path with them.
+fn movable_above<'a>(path: &'a Path, writable: &[PathBuf]) -> impl Iterator<Item = &'a Path> {
+    let is_movable = |above: &&Path| writable.iter().any(|place| *above != place && above.starts_with(place));
+    path.ancestors().skip(1).filter(is_movable).collect::<Vec<_>>().into_iter()
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

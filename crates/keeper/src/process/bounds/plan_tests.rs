@@ -1,0 +1,109 @@
+use super::*;
+use crate::Private;
+
+fn paths(list: &[&str]) -> Vec<PathBuf> {
+    list.iter().map(PathBuf::from).collect()
+}
+
+fn private(at: &str, kept_in: &str) -> Private {
+    Private { at: at.into(), kept_in: Some(kept_in.into()) }
+}
+
+fn covers(bounds: &Bounds) -> Vec<(String, Cover)> {
+    let covers = Plan::new(bounds).covers.into_iter();
+    covers.map(|(path, cover)| (path.to_str().unwrap().to_owned(), cover)).collect()
+}
+
+#[test]
+fn what_lies_in_a_private_folder_is_covered_only_if_it_is_kept() {
+    let bounds = Bounds {
+        private: vec![private("/tmp", "/home/me/.longhaul/tmp/one")],
+        kept: paths(&["/tmp/work"]),
+        hidden: paths(&["/tmp/others", "/tmp/work/secret"]),
+        ..Bounds::default()
+    };
+
+    let covers = covers(&bounds);
+
+    assert_eq!(
+        covers,
+        [
+            ("/tmp".to_owned(), Cover::Folder("/home/me/.longhaul/tmp/one".into())),
+            ("/tmp/work".to_owned(), Cover::Kept),
+            ("/tmp/work/secret".to_owned(), Cover::Hidden),
+        ]
+    );
+}
+
+#[test]
+fn a_denied_place_can_not_be_carried_away_with_a_folder_that_holds_it() {
+    let bounds = Bounds {
+        write: paths(&["/work"]),
+        hidden: paths(&["/work/a/b/secret", "/elsewhere/c/secret"]),
+        read_only: paths(&["/work/d/fixed"]),
+        ..Bounds::default()
+    };
+
+    let covers = covers(&bounds);
+
+    let pinned: Vec<&str> =
+        covers.iter().filter(|(_, cover)| *cover == Cover::Pinned).map(|(path, _)| path.as_str()).collect();
+    assert_eq!(pinned, ["/work/a", "/work/a/b", "/work/d"]);
+}
+
+#[test]
+fn of_several_covers_of_one_path_the_strictest_is_taken() {
+    let bounds = Bounds {
+        private: vec![private("/tmp", "/kept")],
+        kept: paths(&["/tmp", "/work"]),
+        write: paths(&["/work"]),
+        read_only: paths(&["/work"]),
+        hidden: paths(&["/work"]),
+        ..Bounds::default()
+    };
+
+    let covers = covers(&bounds);
+
+    assert_eq!(
+        covers,
+        [("/tmp".to_owned(), Cover::Folder("/kept".into())), ("/work".to_owned(), Cover::Hidden)]
+    );
+}
+
+#[test]
+fn a_hidden_folder_leads_on_to_what_is_kept_in_it() {
+    let bounds =
+        Bounds { hidden: paths(&["/run", "/srv"]), kept: paths(&["/run/resolve/conf"]), ..Bounds::default() };
+
+    let covers = covers(&bounds);
+
+    assert_eq!(
+        covers,
+        [
+            ("/run".to_owned(), Cover::HiddenAround),
+            ("/run/resolve/conf".to_owned(), Cover::Kept),
+            ("/srv".to_owned(), Cover::Hidden),
+        ]
+    );
+}
+
+#[test]
+fn what_may_be_written_is_covered_also_where_it_is_kept() {
+    let bounds = Bounds {
+        private: vec![private("/tmp", "/kept")],
+        write: paths(&["/tmp/work", "/tmp/elsewhere"]),
+        kept: paths(&["/tmp/work", "/tmp/work/inner", "/tmp/library"]),
+        ..Bounds::default()
+    };
+
+    let covers = covers(&bounds);
+
+    assert_eq!(
+        covers,
+        [
+            ("/tmp".to_owned(), Cover::Folder("/kept".into())),
+            ("/tmp/library".to_owned(), Cover::Kept),
+            ("/tmp/work".to_owned(), Cover::Writable),
+        ]
+    );
+}

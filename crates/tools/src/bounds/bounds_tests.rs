@@ -1,0 +1,168 @@
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Allowed, Denied, ScopeConfig};
+
+struct World {
+    root: PathBuf,
+    environment: BTreeMap<String, String>,
+    _folder: TempDir,
+}
+
+impl World {
+    fn new(folders: &[&str]) -> Self {
+        // Not in a folder for temporary files: those are private, and what is in them is kept.
+        let program = std::env::current_exe().unwrap();
+        let folder = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["work", "home", "user"].iter().chain(folders) {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let environment =
+            BTreeMap::from([("HOME".to_owned(), root.join("user").to_str().unwrap().to_owned())]);
+        Self { root, environment, _folder: folder }
+    }
+
+    fn with(mut self, name: &str, below: &str) -> Self {
+        let value = self.root.join(below).to_str().unwrap().to_owned();
+        self.environment.insert(name.to_owned(), value);
+        self
+    }
+
+    fn held(&self, mode: SandboxMode, config: &ScopeConfig) -> Held {
+        let scope = Scope::new(&self.root.join("work"), config, &self.root.join("home"));
+        let sandbox = Sandbox::new(mode, &self.root.join("home"), &self.environment);
+        sandbox.around(&scope, &self.environment, &self.root.join("work"), None)
+    }
+
+    fn bounds(&self, config: &ScopeConfig) -> Bounds {
+        self.held(SandboxMode::On, config).bounds.unwrap()
+    }
+
+    /// The paths among these that lie in this world, from its root on.
+    fn within(&self, paths: &[PathBuf]) -> Vec<String> {
+        let inside = paths.iter().filter_map(|path| path.strip_prefix(&self.root).ok());
+        inside.map(|path| path.to_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn allowing(targets: &[&str]) -> ScopeConfig {
+    let allowed = |target: &&str| Allowed { target: (*target).to_owned(), permission: Permission::Write };
+    ScopeConfig { allow: targets.iter().map(allowed).collect(), deny: Vec::new() }
+}
+
+/// P3
+#[test]
+fn a_variable_that_names_all_of_a_users_files_opens_none_of_them() {
+    let world = World::new(&[]).with("XDG_CACHE_HOME", "user").with("GOCACHE", "").with("PATH", "user");
+
+    let bounds = world.bounds(&ScopeConfig::default());
+
+    assert_eq!(world.within(&bounds.write), ["work", "user/.cache", "user/.npm"]);
+    assert!(world.within(&bounds.read).is_empty());
+}
+
+/// P3
+#[test]
+fn nothing_in_the_home_is_opened_whatever_names_it() {
+    let world =
+        World::new(&["home/bin", "home/cache"]).with("PATH", "home/bin").with("PIP_CACHE_DIR", "home/cache");
+
+    let bounds = world.bounds(&allowing(&["./", "../home/bin"]));
+
+    assert!(world.within(&bounds.hidden).contains(&"home".to_owned()));
+    assert!(bounds.kept.iter().all(|path| !path.starts_with(world.root.join("home"))));
+    assert!(!world.within(&bounds.write).contains(&"home/cache".to_owned()));
+}
+
+/// P3
+#[test]
+fn folders_of_commands_are_never_written_unless_the_scope_has_them() {
+    let world = World::new(&["user/.cache/tool/bin"]).with("PATH", "user/.cache/tool/bin");
+    let in_scope = World::new(&["work/bin"]).with("PATH", "work/bin");
+
+    let bounds = world.bounds(&ScopeConfig::default());
+    let bounds_in_scope = in_scope.bounds(&ScopeConfig::default());
+
+    assert_eq!(world.within(&bounds.read_only), ["user/.cache/tool/bin"]);
+    assert!(bounds_in_scope.read_only.is_empty());
+}
+
+/// P3: a command could have put a link there.
+#[test]
+fn nothing_that_a_command_can_write_is_followed() {
+    let world = World::new(&["outside"]).with("CARGO_HOME", "work/cargo").with("GOCACHE", "work/link");
+    fs::create_dir(world.root.join("work/cargo")).unwrap();
+    for link in ["work/link", "work/cargo/registry"] {
+        std::os::unix::fs::symlink(world.root.join("outside"), world.root.join(link)).unwrap();
+    }
+
+    let bounds = world.bounds(&ScopeConfig::default());
+
+    assert_eq!(world.within(&bounds.write), ["work", "user/.cache", "user/.npm"]);
+    assert!(world.within(&bounds.read).is_empty());
+}
+
+/// P3
+#[test]
+fn keys_are_hidden_in_an_allowed_folder_unless_the_scope_names_them() {
+    let world = World::new(&["user/.ssh", "user/.aws"]);
+
+    let around = world.bounds(&allowing(&["./", "../user"]));
+    let named = world.bounds(&allowing(&["./", "../user", "../user/.ssh"]));
+
+    assert_eq!(world.within(&around.hidden), ["home", "user/.aws", "user/.ssh"]);
+    assert_eq!(world.within(&named.hidden), ["home", "user/.aws"]);
+}
+
+/// P3: a denied thing stays denied wherever it is moved while somebody has the scope.
+#[test]
+fn what_is_denied_is_hidden_under_every_path_that_it_has() {
+    let world = World::new(&["work/denied"]);
+    let denied = Denied { target: "denied".to_owned(), permission: Permission::Read };
+    let config = ScopeConfig { allow: Vec::new(), deny: vec![denied] };
+    let scope = Scope::new(&world.root.join("work"), &config, &world.root.join("home"));
+
+    fs::rename(world.root.join("work/denied"), world.root.join("work/moved")).unwrap();
+    let hidden = super::denied(&scope, Permission::Read);
+
+    assert_eq!(world.within(&hidden), ["work/denied", "work/moved", "home"]);
+}
+
+/// P3
+#[test]
+fn a_folder_for_temporary_files_that_can_not_be_written_is_not_named() {
+    let outside = World::new(&["outside"]).with("TMPDIR", "outside");
+    let inside = World::new(&["work/tmp"]).with("TMPDIR", "work/tmp");
+
+    let names = [outside, inside].map(|world| {
+        let held = world.held(SandboxMode::On, &ScopeConfig::default());
+        held.environment.contains_key("TMPDIR")
+    });
+
+    assert_eq!(names, [false, true]);
+}
+
+/// P3
+#[test]
+fn a_session_has_temporary_folders_of_its_own_on_disk() {
+    let world = World::new(&[]);
+    let scope = Scope::new(&world.root.join("work"), &ScopeConfig::default(), &world.root.join("home"));
+    let sandbox = Sandbox::new(SandboxMode::Strict, &world.root.join("home"), &world.environment);
+    let session = SessionId::generate();
+
+    let held = sandbox.around(&scope, &world.environment, &world.root.join("work"), Some(session));
+
+    let kept_in = world.root.join("home/tmp").join(session.to_string()).join("tmp");
+    let expected = Private { at: "/tmp".into(), kept_in: Some(kept_in) };
+    assert!(held.bounds.unwrap().private.contains(&expected));
+}
+
+#[test]
+fn off_is_nothing_at_all() {
+    let world = World::new(&["outside"]).with("TMPDIR", "outside");
+
+    let held = world.held(SandboxMode::Off, &ScopeConfig::default());
+
+    assert_eq!(held, Held { bounds: None, environment: world.environment.clone() });
+}

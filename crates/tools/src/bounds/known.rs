@@ -1,0 +1,304 @@
+//! Where programs have what they need, and where people have what no command should read.
+
+/// The system's own folders, for reading. What is not there is passed over, here and below.
+pub(super) const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/home/linuxbrew/.linuxbrew",
+    "/proc",
+    "/sys",
+    "/var/cache/fontconfig",
+    "/var/lib/ca-certificates",
+    "/var/lib/dpkg",
+    "/var/lib/rpm",
+];
+
+/// Of the system's settings those that programs read to run at all. None of them holds a key.
+pub(super) const SETTINGS: &[&str] = &[
+    "alternatives",
+    "bash.bashrc",
+    "bash_completion.d",
+    "bashrc",
+    "bindresvport.blacklist",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "default/locale",
+    "dpkg",
+    "ethertypes",
+    "fonts",
+    "gai.conf",
+    "gitattributes",
+    "gitconfig",
+    "group",
+    "host.conf",
+    "hostname",
+    "hosts",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "login.defs",
+    "lsb-release",
+    "magic",
+    "magic.mime",
+    "manpath.config",
+    "maven",
+    "mime.types",
+    "mtab",
+    "networks",
+    "nsswitch.conf",
+    "openssl",
+    "os-release",
+    "passwd",
+    "paths.d",
+    "perl",
+    "pip.conf",
+    "pkcs11",
+    "pki",
+    "profile",
+    "profile.d",
+    "protocols",
+    "redhat-release",
+    "resolv.conf",
+    "rpc",
+    "services",
+    "shells",
+    "ssl",
+    "static",
+    "terminfo",
+    "timezone",
+    "vimrc",
+    "wgetrc",
+    "xdg",
+];
+
+/// The same for settings with a version in their name, such as `java-21-openjdk`: how their names begin.
+pub(super) const SETTINGS_OF_VERSIONS: &[&str] = &["java", "python", "ruby"];
+
+/// What of the system holds keys, and is hidden where it lies in something that may be read.
+pub(super) const KEYS_OF_THE_SYSTEM: &[&str] = &[
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/pki/tls/private",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+];
+
+/// Where the system's services have their sockets.
+pub(super) const SOCKETS: &[&str] = &["/run", "/var/run"];
+
+/// Links among the sockets on which some systems have all their programs.
+pub(super) const LINKS_AMONG_SOCKETS: &[&str] =
+    &["/run/current-system", "/run/booted-system", "/run/opengl-driver"];
+
+/// Variables that name a socket of somebody who acts for the user.
+pub(super) const NAMES_OF_SOCKETS: &[&str] = &["SSH_AUTH_SOCK", "DOCKER_HOST", "CONTAINER_HOST"];
+
+/// Folders for temporary files, and the name under which a session's own are kept. Without one they are kept in memory.
+pub(super) const TEMPORARY: &[(&str, Option<&str>)] =
+    &[("/tmp", Some("tmp")), ("/var/tmp", Some("var-tmp")), ("/dev/shm", None)];
+
+/// Variables that name a folder for temporary files.
+pub(super) const NAMES_OF_TEMPORARY: &[&str] = &["TMPDIR", "TMP", "TEMP", "TEMPDIR"];
+
+/// Devices without which few programs run.
+pub(super) const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+
+/// In the user's own folder: toolchains, and settings of tools, for reading.
+pub(super) const TOOLCHAINS: &[&str] = &[
+    ".asdf",
+    ".bun",
+    ".cabal",
+    ".cargo",
+    ".config/git",
+    ".config/go",
+    ".config/pip",
+    ".config/pnpm",
+    ".config/uv",
+    ".config/yarn",
+    ".conda",
+    ".deno",
+    ".dotnet",
+    ".fnm",
+    ".gem",
+    ".ghcup",
+    ".gitconfig",
+    ".gitignore",
+    ".gitignore_global",
+    ".goenv",
+    ".gradle",
+    ".jenv",
+    ".julia",
+    ".juliaup",
+    ".linuxbrew",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".local/state/nix",
+    ".m2",
+    ".mix",
+    ".nix-profile",
+    ".nodenv",
+    ".nvm",
+    ".opam",
+    ".pip",
+    ".poetry",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".rvm",
+    ".sdkman",
+    ".stack",
+    ".volta",
+    "anaconda3",
+    "go",
+    "miniconda3",
+];
+
+/// Variables that name a toolchain, a part of one, or certificates.
+pub(super) const NAMES_OF_TOOLCHAINS: &[&str] = &[
+    "CARGO_HOME",
+    "CONDA_PREFIX",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "GOPATH",
+    "GOROOT",
+    "GRADLE_USER_HOME",
+    "JAVA_HOME",
+    "NODE_EXTRA_CA_CERTS",
+    "NVM_DIR",
+    "PIP_CERT",
+    "PLAYWRIGHT_BROWSERS_PATH",
+    "PYENV_ROOT",
+    "REQUESTS_CA_BUNDLE",
+    "RUSTUP_HOME",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+];
+
+/// In the user's own folder: caches, for writing. Nothing that is on anybody's `PATH`, and no settings.
+pub(super) const CACHES: &[&str] = &[
+    ".bun/install/cache",
+    ".bundle/cache",
+    ".cabal/packages",
+    ".cache",
+    ".ccache",
+    ".composer/cache",
+    ".conan2",
+    ".gradle/caches",
+    ".gradle/daemon",
+    ".gradle/native",
+    ".gradle/notifications",
+    ".gradle/wrapper",
+    ".ivy2/cache",
+    ".local/share/pnpm/store",
+    ".m2/repository",
+    ".m2/wrapper",
+    ".npm",
+    ".nuget/packages",
+    ".pnpm-store",
+    ".pub-cache/hosted",
+    ".stack/pantry",
+    ".yarn/berry",
+    "go/pkg",
+];
+
+/// The same in cargo's folder, wherever that is.
+pub(super) const CACHES_OF_CARGO: &[&str] =
+    &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"];
+
+/// Variables that name a cache.
+pub(super) const NAMES_OF_CACHES: &[&str] = &[
+    "BUN_INSTALL_CACHE_DIR",
+    "CARGO_BUILD_TARGET_DIR",
+    "CARGO_TARGET_DIR",
+    "CCACHE_DIR",
+    "DENO_DIR",
+    "GOCACHE",
+    "GOMODCACHE",
+    "NPM_CONFIG_CACHE",
+    "PIP_CACHE_DIR",
+    "SCCACHE_DIR",
+    "UV_CACHE_DIR",
+    "XDG_CACHE_HOME",
+    "YARN_CACHE_FOLDER",
+    "npm_config_cache",
+];
+
+/// Caches that are made if the folder that holds them is there, from the user's own folder on.
+pub(super) const MADE_AT_FIRST: &[(&str, &str)] =
+    &[("", ".cache"), ("", ".npm"), (".cargo", "registry"), (".cargo", "git")];
+
+/// In the user's own folder: what holds keys, or the sockets of those who do.
+pub(super) const KEYS: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".composer/auth.json",
+    ".config/composer/auth.json",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/hub",
+    ".config/op",
+    ".config/pypoetry/auth.toml",
+    ".config/rclone",
+    ".docker",
+    ".gem/credentials",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".m2/settings-security.xml",
+    ".m2/settings.xml",
+    ".netrc",
+    ".password-store",
+    ".pypirc",
+    ".ssh",
+    ".terraform.d",
+    ".vault-token",
+];
+
+/// The same in cargo's folder, wherever that is.
+pub(super) const KEYS_OF_CARGO: &[&str] = &["credentials", "credentials.toml"];
+
+/// Files with keys at which programs fail if they may not open them: they read them as empty.
+pub(super) const EMPTIED: &[&str] =
+    &[".config/pnpm/rc", ".gradle/gradle.properties", ".npmrc", ".yarnrc.yml"];
+
+/// Variables that name such a file.
+pub(super) const NAMES_OF_EMPTIED: &[&str] = &["NPM_CONFIG_USERCONFIG", "npm_config_userconfig"];

@@ -1,0 +1,185 @@
+//! From a scope to the bounds that the system holds a command to.
+//!
+//! What a command may reach is what the scope allows, and besides that what programs need to run at all: the system's folders, its
+//! user's toolchains and the caches of those, and folders for temporary files that are the session's own. What holds keys is never
+//! among them. The keeper carries this out and decides nothing.
+
+mod known;
+mod places;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use longhaul_keeper::{Bounds, Enforcement, Network, Private};
+use longhaul_protocol::SessionId;
+
+use crate::{Permission, Scope};
+use places::{Places, resolved};
+
+/// How closely commands are held to the scope.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SandboxMode {
+    /// Not at all.
+    Off,
+    /// The scope, the system's folders, private temporary folders, and the toolchains and caches of the user.
+    #[default]
+    On,
+    /// The scope, the system's folders and private temporary folders, and no network.
+    Strict,
+}
+
+/// What holds commands to the scope.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    mode: SandboxMode,
+    unavailable: Unavailable,
+    /// Where the temporary folders of sessions are kept.
+    temporary: PathBuf,
+}
+
+/// What becomes of commands where the system can't hold them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unavailable {
+    /// They are refused.
+    #[default]
+    Refuse,
+    /// They run all the same: somebody who may has said so.
+    Run,
+}
+
+/// What a command gets because of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) bounds: Option<Bounds>,
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Sandbox {
+    /// A sandbox for the commands of a Longhaul home. Caches that programs make at their first run are made here: a command could
+    /// not, because their folder is not for it to write.
+    pub fn new(mode: SandboxMode, home: &Path, environment: &BTreeMap<String, String>) -> Self {
+        let own = environment.get("HOME").map(PathBuf::from).filter(|own| own.is_absolute() && own.is_dir());
+        if let (SandboxMode::On, Some(own)) = (mode, own) {
+            for (within, cache) in known::MADE_AT_FIRST {
+                if own.join(within).is_dir() {
+                    // Where it can't be made, the program that needs it says so.
+                    let _ = fs::create_dir(own.join(within).join(cache));
+                }
+            }
+        }
+        let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
+        Self { mode, unavailable: Unavailable::default(), temporary: home.join("tmp") }
+    }
+
+    /// The same, with what becomes of commands where the system can't hold them.
+    #[must_use]
+    pub fn or_else(self, unavailable: Unavailable) -> Self {
+        Self { unavailable, ..self }
+    }
+
+    /// Whether a command is held, given what can be enforced; or why it must not run.
+    pub(crate) fn holds(&self, enforcement: &Enforcement) -> Result<bool, String> {
+        match (self.unenforceable(enforcement), self.unavailable) {
+            (None, _) => Ok(self.mode != SandboxMode::Off),
+            (Some(_), Unavailable::Run) => Ok(false),
+            (Some(why), Unavailable::Refuse) => Err(why),
+        }
+    }
+
+    /// How closely commands are held.
+    pub fn mode(&self) -> SandboxMode {
+        self.mode
+    }
+
+    /// The temporary files of a session, for whoever removes it.
+    pub fn temporary_of(&self, session: SessionId) -> PathBuf {
+        self.temporary.join(session.to_string())
+    }
+
+    /// Why this can't be enforced on a system, in words for people. None if it can be.
+    pub fn unenforceable(&self, enforcement: &Enforcement) -> Option<String> {
+        match self.mode {
+            SandboxMode::Off => None,
+            SandboxMode::On => enforcement.missing(Network::Open),
+            SandboxMode::Strict => enforcement.missing(Network::Closed),
+        }
+    }
+
+    /// What a command gets that runs in this folder. Looks at the file system, and changes nothing.
+    ///
+    /// Without a session its temporary files are in memory, and go with it.
+    pub(crate) fn around(
+        &self,
+        scope: &Scope,
+        environment: &BTreeMap<String, String>,
+        work_dir: &Path,
+        session: Option<SessionId>,
+    ) -> Held {
+        if self.mode == SandboxMode::Off {
+            return Held { bounds: None, environment: environment.clone() };
+        }
+        let mut places = Places::new(scope, environment, self.temporary.parent().unwrap_or(&self.temporary));
+        let own_folders = session.map(|session| self.temporary_of(session));
+        let private = private_folders(scope, own_folders.as_deref());
+        places.add_system();
+        if self.mode == SandboxMode::On {
+            places.add_toolchains();
+            places.add_caches();
+        }
+        places.add_path(self.mode);
+        let bounds = Bounds {
+            kept: places.kept(&private, work_dir),
+            emptied: places.emptied(),
+            hidden: places.hidden(),
+            read_only: places.read_only(),
+            devices: known::DEVICES.iter().filter_map(|path| resolved(Path::new(path))).collect(),
+            private,
+            network: match self.mode {
+                SandboxMode::Strict => Network::Closed,
+                SandboxMode::On | SandboxMode::Off => Network::Open,
+            },
+            read: places.read,
+            write: places.write,
+        };
+        Held { environment: with_temporary_folder(environment, &bounds), bounds: Some(bounds) }
+    }
+}
+
+/// The folders for temporary files, unless the scope has them.
+fn private_folders(scope: &Scope, own: Option<&Path>) -> Vec<Private> {
+    let mut private: Vec<Private> = Vec::new();
+    for (folder, name) in known::TEMPORARY {
+        let Some(at) = resolved(Path::new(folder)) else { continue };
+        let is_allowed = scope.allowed().any(|(allowed, _)| at.starts_with(allowed));
+        if !is_allowed && !private.iter().any(|known| known.at == at) {
+            private.push(Private { at, kept_in: name.and_then(|name| Some(own?.join(name))) });
+        }
+    }
+    private
+}
+
+/// What the scope denies for good or for writing.
+fn denied(scope: &Scope, permission: Permission) -> Vec<PathBuf> {
+    let of_this = scope.denied().filter(|(_, denied)| *denied == permission);
+    of_this.map(|(path, _)| path).collect()
+}
+
+/// A variable that names a folder for temporary files which the command can't write is left out: `/tmp` is its own.
+fn with_temporary_folder(
+    environment: &BTreeMap<String, String>,
+    bounds: &Bounds,
+) -> BTreeMap<String, String> {
+    let is_writable = |folder: &str| {
+        let path = resolved(Path::new(folder));
+        path.is_some_and(|path| bounds.write.iter().any(|place| path.starts_with(place)))
+    };
+    let is_of_use =
+        |name: &str, value: &str| !known::NAMES_OF_TEMPORARY.contains(&name) || is_writable(value);
+    let kept = environment.iter().filter(|(name, value)| is_of_use(name, value));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+#[cfg(test)]
+#[path = "bounds_tests.rs"]
+mod tests;

@@ -1,0 +1,113 @@
+//! What each mode lets a command do, besides the scope.
+
+use std::fs;
+
+use longhaul_tools::SandboxMode;
+
+use crate::workplace::{SECRET, Workplace};
+
+fn on() -> Workplace {
+    Workplace::new(SandboxMode::On)
+}
+
+/// P3
+#[test]
+fn a_command_can_do_what_commands_do() {
+    let workplace = on();
+    let commands = [
+        "mkdir -p a/b && mv a c && echo 1 > c/b/file && ln c/b/file d && rm -r c && cat d",
+        "echo 1 | tee /dev/null | cat <(cat) > /dev/stdout",
+        "f=$(mktemp) && echo 1 > $f && cat $f && rm $f",
+        "f=$(mktemp -p /var/tmp) && echo 1 > $f && cat $f && rm $f",
+        "python3 -c 'print(1)'",
+        // Not of use to anybody, but the attempts to leave the scope by it should get as far as this.
+        "python3 -c 'import ctypes; print(1 + ctypes.CDLL(None).unshare(0x10020000))'",
+        "python3 -c 'import multiprocessing as m; print(m.Value(\"i\", 1).value)'",
+        "python3 -c 'import pty, os; a, b = pty.openpty(); print(int(os.isatty(b)))'",
+        "cat $LIBRARY/file > copy && echo 1",
+        "getent hosts localhost > /dev/null && echo 1",
+        "id > /dev/null && date > /dev/null && ps > /dev/null && echo 1",
+    ];
+
+    for command in commands {
+        assert_eq!(workplace.run(command), "1\n", "{command}");
+    }
+}
+
+/// P3: what a session's commands leave in `/tmp` goes with them as long as nobody says whose it is.
+#[test]
+fn temporary_folders_are_nobody_elses() {
+    let workplace = on();
+    let name = format!("longhaul-{}", std::process::id());
+
+    let output = workplace.run(&format!(
+        "for folder in /tmp /var/tmp /dev/shm; do ls -A $folder; echo here > $folder/{name}; cat $folder/{name}; done"
+    ));
+
+    assert_eq!(output, "here\nhere\nhere\n");
+    assert!(
+        ["/tmp", "/var/tmp", "/dev/shm"]
+            .iter()
+            .all(|folder| !fs::exists(format!("{folder}/{name}")).unwrap())
+    );
+}
+
+/// P3
+#[test]
+fn toolchains_and_caches_are_for_on_and_not_for_strict() {
+    let look = "cat ~/.cargo/bin/tool 2>/dev/null; echo 1 > ~/.cache/file; cat ~/.cache/file 2>/dev/null; \
+                echo 2 > ~/.cargo/bin/new; cat ~/.cargo/credentials.toml ~/.npmrc; echo end";
+    let outputs = [SandboxMode::On, SandboxMode::Strict].map(|mode| {
+        let workplace = Workplace::new(mode);
+        let user = workplace.root.join("user");
+        fs::create_dir_all(user.join(".cargo/bin")).unwrap();
+        fs::create_dir_all(user.join(".cache")).unwrap();
+        fs::write(user.join(".cargo/bin/tool"), "tool\n").unwrap();
+        fs::write(user.join(".cargo/credentials.toml"), SECRET).unwrap();
+        fs::write(user.join(".npmrc"), SECRET).unwrap();
+        let output = workplace.run(&format!("{{ {look}; }} 2>/dev/null"));
+        assert!(!user.join(".cargo/bin/new").exists());
+        output
+    });
+
+    assert_eq!(outputs, ["tool\n1\nend\n", "end\n"]);
+}
+
+/// P3
+#[test]
+fn strict_has_no_network_but_its_own() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = format!("(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo open || echo closed");
+    let own = "python3 -c \"import socket; s=socket.create_server(('127.0.0.1', 0)); \
+               socket.create_connection(s.getsockname()); print('own')\"";
+
+    let on = on().run(&connect);
+    let strict = Workplace::new(SandboxMode::Strict);
+
+    assert_eq!(on, "open\n");
+    assert_eq!(strict.run(&connect), "closed\n");
+    // It may lie in the user's own folder.
+    if strict.run("python3 -V").starts_with("Python") {
+        assert_eq!(strict.run(own), "own\n");
+    }
+}
+
+/// P3
+#[test]
+fn off_holds_nobody() {
+    let workplace = Workplace::new(SandboxMode::Off);
+
+    assert_eq!(workplace.run("cat $OUTSIDE/secret"), SECRET);
+}
+
+/// P3: a setuid program gives nobody more rights, and root has only those over files and its own processes.
+#[test]
+fn a_command_gets_no_rights_by_what_it_runs() {
+    let status = on().run("grep -E 'NoNewPrivs|CapBnd' /proc/self/status");
+
+    assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+    let rights = status.lines().find_map(|line| line.strip_prefix("CapBnd:\t")).unwrap();
+    // Changing owners, modes and files of any owner, ending processes, becoming another user, and low ports.
+    assert_eq!(u64::from_str_radix(rights, 16).unwrap() & !0x4fb, 0, "{status}");
+}

@@ -1,0 +1,197 @@
+//! A work folder, and around it everything that a command must not reach.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_keeper::{Launcher, Tasks};
+use longhaul_protocol::{CallId, SessionId};
+use longhaul_tools::{
+    Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Permission, Sandbox, SandboxMode, Scope, ScopeConfig,
+    Stop, Tool,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What nobody in the scope may read.
+pub(crate) const SECRET: &str = "correct horse battery staple";
+const PATIENCE: Duration = Duration::from_secs(240);
+
+#[test]
+#[ignore = "a part that other tests play in another process"]
+fn plays_the_keeper() {
+    longhaul_keeper::keep_here();
+}
+
+/// A user's folder, Longhaul's home, a work folder, a library that may be read, and something outside of all of them.
+pub(crate) struct Workplace {
+    pub(crate) work: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) temporary: TempDir,
+    session: SessionId,
+    tool: ExecTool,
+    /// Somebody else's process, whose folder and open file are outside.
+    victim: Child,
+    _sockets: [UnixListener; 2],
+    _folder: TempDir,
+}
+
+impl Workplace {
+    pub(crate) fn new(mode: SandboxMode) -> Self {
+        // Not where temporary files are: those folders are private, and nothing else would be tried out.
+        Self::within(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), mode)
+    }
+
+    pub(crate) fn within(folder: TempDir, mode: SandboxMode) -> Self {
+        let root = folder.path().canonicalize().unwrap();
+        let folders = [
+            "work/denied",
+            "work/holder/denied",
+            "work/fixed",
+            "outside",
+            "library",
+            "home/run",
+            "user/.ssh",
+        ];
+        for name in folders {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let secrets = [
+            "work/denied/secret",
+            "work/holder/denied/secret",
+            "work/denied-file",
+            "outside/secret",
+            "outside/movable",
+            "home/run/token",
+            "home/journal.db",
+            "user/.ssh/id_ed25519",
+            "user/.netrc",
+        ];
+        for name in secrets {
+            fs::write(root.join(name), SECRET).unwrap();
+        }
+        fs::write(root.join("library/file"), "to be read").unwrap();
+        fs::write(root.join("work/fixed/file"), "to be read").unwrap();
+        let temporary = tempfile::tempdir_in("/tmp").unwrap();
+        fs::write(temporary.path().join("secret"), SECRET).unwrap();
+
+        let mut environment = BTreeMap::from([
+            ("PATH".to_owned(), std::env::var("PATH").unwrap()),
+            ("HOME".to_owned(), root.join("user").to_str().unwrap().to_owned()),
+        ]);
+        environment.extend(toolchains());
+        let victim = victim(&root.join("outside"));
+        let name = abstract_name(&root);
+        let sockets = [
+            UnixListener::bind(root.join("home/run/doorbell")).unwrap(),
+            UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(),
+        ];
+        let tool = tool(&root, mode, environment);
+        let (work, session) = (root.join("work"), SessionId::generate());
+        Self { work, root, temporary, session, tool, victim, _sockets: sockets, _folder: folder }
+    }
+
+    /// Runs a command to its end, and says what it printed.
+    pub(crate) fn run(&self, command: &str) -> String {
+        let result = self.result(command);
+        result["output"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Runs a command to its end, and says what became of it.
+    pub(crate) fn result(&self, command: &str) -> Value {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let command = format!("{}\n{command}", self.header());
+        let call = Call {
+            id: CallId::generate(),
+            arguments: json!({ "command": command }).to_string(),
+            seen: Arc::default(),
+            cap: Cap::default(),
+            session: self.session,
+            tasks: Arc::default(),
+        };
+        let (_stopper, stop) = Stop::pair();
+        let finished = runtime.block_on(async {
+            let prepared = self.tool.prepare(&call).await.map_err(|refused| refused.content).unwrap();
+            tokio::time::timeout(PATIENCE, (prepared.run)(stop)).await.expect("it ends in time")
+        });
+        assert!(!finished.is_error, "{}", finished.content);
+        serde_json::from_str(&finished.content).unwrap()
+    }
+
+    /// Where everything is, for the command.
+    fn header(&self) -> String {
+        let (root, temporary) = (self.root.display(), self.temporary.path().display());
+        format!(
+            "ROOT={root} OUTSIDE={root}/outside LIBRARY={root}/library LONGHAUL={root}/home TEMPORARY={temporary} \
+             VICTIM={} ABSTRACT={}; export ROOT OUTSIDE LIBRARY LONGHAUL TEMPORARY VICTIM ABSTRACT",
+            self.victim.id(),
+            abstract_name(&self.root),
+        )
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}
+
+fn tool(root: &Path, mode: SandboxMode, environment: BTreeMap<String, String>) -> ExecTool {
+    let deny = |target: &str, permission| Denied { target: target.to_owned(), permission };
+    let config = ScopeConfig {
+        allow: vec![
+            Allowed { target: "./".to_owned(), permission: Permission::Write },
+            Allowed { target: "../library".to_owned(), permission: Permission::Read },
+        ],
+        deny: vec![
+            deny("denied", Permission::Read),
+            deny("denied-file", Permission::Read),
+            deny("holder/denied", Permission::Read),
+            deny("fixed", Permission::Write),
+        ],
+    };
+    let keeper = ["workplace::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
+    let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
+    ExecTool::new(ExecSettings {
+        tasks: Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap()),
+        scope: Arc::new(Scope::new(&root.join("work"), &config, &root.join("home"))),
+        sandbox: Sandbox::new(mode, &root.join("home"), &environment),
+        environment,
+        output_cap: 1 << 20,
+        token_file: "../../run/token".to_owned(),
+        timeout: Duration::from_secs(600),
+        max_tasks: 16,
+        redact: Arc::new(str::to_owned),
+    })
+}
+
+/// Where the toolchains are of whoever runs the tests: the user of a workplace has none.
+fn toolchains() -> impl Iterator<Item = (String, String)> {
+    let own = std::env::home_dir().unwrap();
+    let names = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")];
+    names.into_iter().map(move |(name, below)| {
+        let usual = || own.join(below).to_str().unwrap().to_owned();
+        (name.to_owned(), std::env::var(name).unwrap_or_else(|_| usual()))
+    })
+}
+
+fn victim(outside: &Path) -> Child {
+    Command::new("sleep")
+        .arg("600")
+        .current_dir(outside)
+        .env("A_KEY", SECRET)
+        .stdin(fs::File::open(outside.join("secret")).unwrap())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn abstract_name(root: &Path) -> String {
+    format!("longhaul{}", root.file_name().unwrap().to_str().unwrap())
+}
