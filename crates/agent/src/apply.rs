@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    At, AttemptEnded, AttemptId, CallId, DecodeError, Effect, EpochStarted, InputTaken, Item, JoinMode,
-    OrderKind, OrderTaken, Outcome, Record, Role, Seq, SessionRecord, ToolFinished, ToolStarted, TurnStarted,
-    Usage,
+    Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, Effect, EpochStarted, InputTaken, Item,
+    JoinMode, OrderKind, OrderTaken, Outcome, Record, Role, Seq, SessionRecord, ToolFinished, ToolStarted,
+    TurnStarted, Usage,
 };
 
 use crate::state::{Again, Attempt, CallState, Created, Cut, Epoch, Reported, State, Turn, Waiting, text_of};
+use crate::tasks::SessionTasks;
 
 /// What the model reads at the end of a turn that somebody did not want any more.
 const CANCELLED: &str =
@@ -69,18 +70,28 @@ impl State {
             }
             SessionRecord::ToolFinished(finished) => self.fold_result(finished),
             SessionRecord::TurnEnded(ended) => self.fold_turn_end(Some(ended.outcome), ended.inbox_through),
-            SessionRecord::TaskStarted(task) => self.tasks.push(task),
-            SessionRecord::TaskEnded(ended) => self.tasks.retain(|task| task.task_id != ended.task_id),
+            SessionRecord::TaskStarted(task) => self.tasks.start(task),
+            SessionRecord::TaskEnded(ended) => {
+                if let Some(output) = &ended.output {
+                    self.outputs.insert(ended.task_id.call(), output.clone());
+                }
+                self.tasks.end(ended);
+            }
             SessionRecord::Notification(notification) => {
+                self.tasks.notified(notification.task_id);
                 self.items.push(Arc::new(Item::Text { role: Role::User, text: notification.text }));
             }
-            SessionRecord::Note(note) => self.items.push(Arc::new(Item::Note { text: note.text })),
-            SessionRecord::Question(question) => self.questions.push(question),
-            SessionRecord::Answered(answered) => {
-                self.questions.retain(|question| question.id != answered.id);
+            SessionRecord::Note(note) => {
+                self.tasks.noted(&note);
+                self.items.push(Arc::new(Item::Note { text: note.text }));
             }
+            SessionRecord::Question(question) => self.questions.push(question),
+            SessionRecord::Answered(answered) => self.fold_answered(answered),
             SessionRecord::ModelChanged(changed) => self.model = Some(changed.to),
             SessionRecord::Warning(warning) => {
+                if let Some(news) = warning.task {
+                    self.tasks.waits(news, warning.text);
+                }
                 if GIVEN_ONCE.contains(&warning.code.as_str()) {
                     self.warned.insert(warning.code);
                 }
@@ -102,6 +113,8 @@ impl State {
             self.reported = None;
             self.seen = Arc::default();
             self.outputs.clear();
+            self.tasks = SessionTasks::carried(epoch.tasks, epoch.ended);
+            self.questions = epoch.questions;
         }
         self.epoch = Some(Epoch {
             number: epoch.epoch,
@@ -113,8 +126,6 @@ impl State {
         self.inbox_through = self.inbox_through.max(epoch.inbox_through);
         self.pins = epoch.pins;
         self.todo = epoch.todo;
-        self.tasks = epoch.tasks;
-        self.questions = epoch.questions;
     }
 
     /// A new turn is what inputs waited for. Those that were cancelled before it began make a turn of their own, which ends as
@@ -183,7 +194,16 @@ impl State {
             (OrderKind::Retry, Some(turn)) => turn.hurried += 1,
             (OrderKind::Retry, None) if stopped_short => self.again = Some(Again::Retry),
             (OrderKind::Continue, None) if self.interrupted.is_some() => self.again = Some(Again::Continue),
+            (OrderKind::Kill { task }, _) => self.tasks.is_to_end(*task),
             _ => {}
+        }
+    }
+
+    fn fold_answered(&mut self, answered: Answered) {
+        let settled = self.questions.extract_if(.., |question| question.id == answered.id).next();
+        let call = settled.and_then(|question| question.call);
+        if let Some(call) = call.and_then(|call| self.call_mut(call)) {
+            call.answer = Some(answered.answer);
         }
     }
 
@@ -282,6 +302,9 @@ impl State {
         if let Some(whole) = finished.whole {
             self.outputs.insert(finished.call, whole);
         }
+        if let Some(news) = finished.news {
+            self.tasks.know(news);
+        }
         let Some(call) = self.call_mut(finished.call).filter(|call| call.result.is_none()) else { return };
         let called = (call.name.clone(), call.arguments.clone());
         call.result = Some(Arc::new(Item::ToolResult {
@@ -323,6 +346,10 @@ impl State {
                 self.fold_answer(&AttemptEnded { attempt, kept, stop, error, goes_on: false });
             }
             ("tool_started", _) => self.fold_gone_start(),
+            ("notification", _) => {
+                self.tasks.notified_of_one();
+                self.items.push(Arc::new(Item::Text { role: Role::User, text: erased }));
+            }
             // Which call it was is unknown too; but only one that had started can have finished.
             ("tool_finished", _) => {
                 let calls = self.turn.iter().flat_map(|turn| &turn.calls).filter(|call| call.is_open());
@@ -374,6 +401,7 @@ fn call_of(block: &Item) -> Option<CallState> {
             id: *call,
             name: name.clone(),
             arguments: arguments.clone(),
+            answer: None,
             started: None,
             result: None,
         }),

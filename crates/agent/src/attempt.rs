@@ -87,9 +87,15 @@ impl Worker {
         let attempt = AttemptId::generate();
         let changed = self.choose(turn, step);
         let model = self.asking.model().name().to_owned();
+        if step.is_some() {
+            self.look_at_tasks().await?;
+        }
         let mut facts = Vec::new();
         facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
         facts.extend(changed);
+        if step.is_some() {
+            facts.extend(self.state.tasks.tell());
+        }
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
         // The turn begins, to end with its limit.
         if turn.is_some() && self.policy.limits.left_today_nano == Some(0) {

@@ -9,17 +9,17 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{
-    BlobRef, CallId, Effect, FileWrite, Image, SessionRecord, ToolFinished, ToolStarted,
+    BlobRef, CallId, Effect, FileWrite, Image, Question, SessionRecord, ToolFinished, ToolStarted,
 };
 use longhaul_tools::{Call, Finished, Resumed, Run, Stop, Stopper, cap};
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
+use crate::approving::Permission;
 use crate::equipment::cap_for;
 use crate::outputs;
 use crate::state::CallState;
@@ -43,9 +43,17 @@ enum Aside<T> {
 }
 
 /// A call that is about to run, or that came to its result before it ran.
+#[allow(clippy::large_enum_variant, reason = "there are a few of them, for a moment")]
 enum Ready {
-    Run { effect: Effect, run: Run },
+    Run {
+        effect: Effect,
+        run: Run,
+        /// It takes longer than other tools may.
+        takes_up_to: Option<Duration>,
+    },
     Done(Finished),
+    /// A person has to say whether it may run.
+    Ask(Question),
 }
 
 /// The calls of a step that are running.
@@ -112,17 +120,29 @@ impl Worker {
             starts.extend(start.map(SessionRecord::ToolStarted));
             ready.push((call, next));
         }
+        let asked = |(_, next): &(&CallState, Ready)| match next {
+            Ready::Ask(question) => Some(SessionRecord::Question(question.clone())),
+            Ready::Run { .. } | Ready::Done(_) => None,
+        };
+        let questions: Vec<SessionRecord> = ready.iter().filter_map(asked).collect();
+        if !questions.is_empty() {
+            // Nothing of it begins before they are answered, so that the order of the calls stays as it was.
+            return self.commit(questions, vec![]).await;
+        }
         self.commit(starts, vec![]).await?;
         let mut running = Running::new();
         for (call, next) in ready {
             match next {
                 Ready::Done(finished) => self.finish(call.id, finished).await?,
+                // It was asked above.
+                Ready::Ask(_) => {}
                 // It was recorded late, and the turn must end: what has not begun does not begin.
                 Ready::Run { .. } if call.started.is_none() && self.policy.ends_the_turn() => {
                     self.finish(call.id, Finished::error(NOT_RUN)).await?;
                 }
-                Ready::Run { effect, run } => {
-                    running.spawn(call.id, effect, run, self.runtime.config.tool_time);
+                Ready::Run { effect, run, takes_up_to } => {
+                    let limit = takes_up_to.unwrap_or(self.runtime.config.tool_time);
+                    running.spawn(call.id, effect, run, limit);
                 }
             }
         }
@@ -199,13 +219,20 @@ impl Worker {
         let journal = &self.runtime.journal;
         if let Some(run) = outputs::read(&call.name, &asked, &self.state.outputs, journal) {
             let effect = Effect::Read;
-            return Ok((Some(started(call, effect, None, None)), Ready::Run { effect, run }));
+            let next = Ready::Run { effect, run, takes_up_to: None };
+            return Ok((Some(started(call, effect, None, None)), next));
         }
         let preparing = async move { tool.prepare(&asked).await };
         match self.aside(preparing, Heed::Cancel).await? {
             Aside::Done(Ok(prepared)) => {
-                let started = started(call, effect, prepared.write, prepared.kept_in);
-                Ok((Some(started), Ready::Run { effect, run: prepared.run }))
+                let next = match self.permission(call).await {
+                    Permission::Given => {
+                        Ready::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to }
+                    }
+                    Permission::Refused(why) => return done(Finished::error(why)),
+                    Permission::Asked(question) => return Ok((None, Ready::Ask(question))),
+                };
+                Ok((Some(started(call, effect, prepared.write, prepared.kept_in)), next))
             }
             Aside::Done(Err(refused)) => done(refused),
             Aside::Called => done(Finished::error(CANCELLED)),
@@ -231,7 +258,7 @@ impl Worker {
         let resuming = async move { tool.resume(&asked, &started).await };
         Ok(match self.aside(resuming, Heed::Nothing).await? {
             Aside::Done(Resumed::Finished(finished)) => Ready::Done(finished),
-            Aside::Done(Resumed::Running(run)) => Ready::Run { effect, run },
+            Aside::Done(Resumed::Running(run)) => Ready::Run { effect, run, takes_up_to: None },
             Aside::Done(Resumed::RunAgain) => return self.again(call).await,
             Aside::Done(Resumed::Unknown(known)) => Ready::Done(unknown(&known)),
             Aside::Called => Ready::Done(Finished::error(CANCELLED)),
@@ -281,7 +308,7 @@ impl Worker {
             seen: self.state.seen.clone(),
             cap: cap_for(self.asking.window),
             session: self.id,
-            tasks: Arc::default(),
+            tasks: self.known_tasks(),
         }
     }
 

@@ -329,7 +329,7 @@ fn is_cut_call(item: &Item) -> bool {
 }
 
 fn warning(code: &str, text: String) -> SessionRecord {
-    SessionRecord::Warning(Warning { code: code.to_owned(), text })
+    SessionRecord::Warning(Warning::new(code, text))
 }
 
 pub(crate) fn ended_with(

@@ -3,8 +3,9 @@
 //! Whoever acts carries an action to its end before asking again. So an attempt or a call that is open *here* was left open by
 //! a runtime that is gone.
 
-use longhaul_protocol::{CallId, Hash, Limit, Outcome};
+use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId};
 
+use crate::Wake;
 use crate::state::{CallState, State, Turn};
 
 /// What the decisions depend on besides the records.
@@ -18,6 +19,10 @@ pub struct Policy {
     pub reads: Vec<String>,
     /// What a turn may use.
     pub limits: Limits,
+    /// Which ends of tasks begin a turn by themselves.
+    pub wake: Wake,
+    /// Whether more of them are waited for before they do.
+    pub is_gathering: bool,
     /// Whether the time of this turn is over.
     pub is_out_of_time: bool,
     /// Why nothing more may be done in this turn: the journal refused to take what happened.
@@ -71,6 +76,8 @@ pub enum Action {
     },
     /// Run these calls side by side, or find out what became of them.
     RunTools(Vec<CallId>),
+    /// Wait for a person's answer, without which these calls can't run.
+    AwaitAnswer(QuestionId),
     /// End the turn.
     EndTurn(Ending),
 }
@@ -107,10 +114,18 @@ impl Ending {
 /// What to do next.
 pub fn decide(state: &State, policy: &Policy) -> Action {
     match &state.turn {
-        None if state.waiting.is_empty() && state.again.is_none() => Action::Rest,
+        None if !state.wants_a_turn(policy) => Action::Rest,
         None if begins_anew(state, policy) => Action::StartEpoch,
         None => Action::CallModel { turn: Some(state.turns + 1), step: Some(1) },
         Some(turn) => decide_in_turn(state, turn, policy),
+    }
+}
+
+impl State {
+    /// Whether something is there that a turn should begin with.
+    pub(crate) fn wants_a_turn(&self, policy: &Policy) -> bool {
+        let wakes = !policy.is_gathering && self.tasks.wakes(policy.wake);
+        !self.waiting.is_empty() || self.again.is_some() || wakes
     }
 }
 
@@ -152,6 +167,9 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         return Action::EndTurn(Ending::limit(Limit::Time, error));
     }
     let next = next_calls(&turn.calls, policy);
+    if let Some(question) = next.iter().find_map(|call| state.question_about(*call)) {
+        return Action::AwaitAnswer(question.id);
+    }
     if !next.is_empty() {
         return Action::RunTools(next);
     }

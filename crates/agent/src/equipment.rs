@@ -10,8 +10,8 @@ use longhaul_context::{Prompt, system_prompt};
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, Effect, ToolSchema};
 use longhaul_tools::{
-    Cap, ExecSettings, ExecTool, Redact, Sandbox, Scope, TaskSettings, Tool, Unavailable,
-    command_environment, file_tools, task_tools,
+    Cap, ExecSettings, ExecTool, Sandbox, Scope, TaskSettings, Tool, Unavailable, command_environment,
+    file_tools, task_tools,
 };
 
 use crate::Config;
@@ -115,6 +115,8 @@ impl Equipment {
                 cost_nano: (limits.cost_per_turn > 0.0).then(|| nano(limits.cost_per_turn)),
                 left_today_nano: None,
             },
+            wake: runtime.config.settings.exec.wake,
+            is_gathering: false,
             is_out_of_time: false,
             must_end: None,
         }
@@ -145,8 +147,6 @@ impl Toolbox {
 fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let Config { home, settings, .. } = &runtime.config;
     let scope = Arc::new(Scope::new(work_dir, &settings.scope, home));
-    let redactor = runtime.redactor.clone();
-    let redact: Redact = Arc::new(move |text| redactor.redact(text).into_owned());
     let environment = command_environment(&runtime.hidden);
     let mode = match settings.sandbox.mode {
         SandboxMode::Off => longhaul_tools::SandboxMode::Off,
@@ -167,11 +167,11 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
         token_file: "../../run/token".to_owned(),
         timeout: Duration::from_secs(settings.exec.timeout_s),
         max_tasks: usize::try_from(settings.exec.max_tasks).unwrap_or(usize::MAX),
-        redact: redact.clone(),
+        redact: runtime.redact(),
     });
     let mut tools = file_tools(scope);
     tools.push(Arc::new(exec));
-    tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), redact)));
+    tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
     tools.extend(runtime.tools.iter().cloned());
     tools
 }

@@ -70,6 +70,26 @@ pub enum Error {
         /// What can't be read.
         reason: DecodeError,
     },
+    /// No such question is open.
+    #[error("{key} has no open question {question}: {known}")]
+    NoSuchQuestion {
+        /// The session.
+        key: String,
+        /// What was asked for.
+        question: String,
+        /// What became of it, or which there are.
+        known: String,
+    },
+    /// The session has no such task.
+    #[error("{key} has no task {task}: {known}")]
+    NoSuchTask {
+        /// The session.
+        key: String,
+        /// What was asked for.
+        task: String,
+        /// Which there are.
+        known: String,
+    },
     /// The runtime is about to end; the turn is open and the next one goes on with it.
     #[error("the runtime is ending: the turn stays open, and the next runtime goes on with it")]
     Suspended,

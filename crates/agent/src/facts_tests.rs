@@ -6,6 +6,7 @@ use longhaul_protocol::{
     Role, SessionId, SessionRecord, StepStarted, StreamName, ToolFinished, ToolStarted, TurnStarted,
 };
 
+use crate::Wake;
 use crate::decide::{Limits, Policy};
 use crate::state::State;
 
@@ -46,7 +47,16 @@ pub(crate) fn policy() -> Policy {
     let hash = Hash::of(b"x");
     let limits = Limits { steps: 3, ..Limits::default() };
     let reads = vec!["look".to_owned()];
-    Policy { system: hash, tools: hash, limits, reads, is_out_of_time: false, must_end: None }
+    Policy {
+        system: hash,
+        tools: hash,
+        limits,
+        reads,
+        is_out_of_time: false,
+        must_end: None,
+        wake: Wake::Always,
+        is_gathering: false,
+    }
 }
 
 pub(crate) fn input(mode: JoinMode) -> SessionRecord {

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{Lease, Page, Result as JournalResult, SessionEntry};
-use longhaul_protocol::{Event, EventKind, Seq, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{Event, EventKind, Seq, SessionId, SessionRecord, StreamName, TaskId};
 use tokio::time::Instant;
 
-use crate::Result;
 use crate::clock::now;
 use crate::load::load;
 use crate::runtime::Inner;
+use crate::tasks::{TaskState, watching};
+use crate::{Result, tidying};
 
 /// How often all sessions are looked at.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -30,6 +31,8 @@ struct Known {
     ends: HashMap<SessionId, (Seq, Seq)>,
     /// They had something to do: another process has them, or they failed.
     unfinished: HashSet<SessionId>,
+    /// Their tasks that run.
+    running: HashMap<SessionId, Vec<TaskId>>,
     /// They can't be read, and for this reason; under no key, the list of them.
     unreadable: BTreeMap<String, String>,
 }
@@ -39,8 +42,14 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     let mut suspension = runtime.suspension();
     let mut known = Known::default();
     let mut lease = None;
+    let mut tidies_at = Instant::now();
     loop {
         let began = Instant::now();
+        if began >= tidies_at {
+            tidies_at = began + tidying::EVERY;
+            let inner = runtime.clone();
+            runtime.spawn(async move { tidying::tidy(&inner).await });
+        }
         // Carried to its end: a lease that was taken and then forgotten would keep others waiting until it expires.
         lease = keep(&runtime, lease).await;
         let look = async {
@@ -112,40 +121,60 @@ async fn sweep(runtime: &Arc<Inner>, known: &Known) -> JournalResult<Known> {
             }
             let ends = (entry.head.seq, entry.inbox_head);
             let changed = known.ends.get(&entry.id) != Some(&ends);
-            if !changed && !known.unfinished.contains(&entry.id) {
+            let running = known.running.get(&entry.id).cloned().unwrap_or_default();
+            let look = if !changed && !known.unfinished.contains(&entry.id) {
+                Look { has_something_to_do: false, running }
+            } else {
+                match look_at(runtime, entry).await {
+                    Ok(look) => look,
+                    // It is looked at again the next time.
+                    Err(error) => {
+                        seen.unreadable.insert(entry.key.clone(), error.to_string());
+                        continue;
+                    }
+                }
+            };
+            if !look.running.is_empty() {
+                // One whose end another process should have recorded, and has not, is watched again.
+                let shared = runtime.shared(&entry.key, Some(entry.id));
+                look.running.iter().for_each(|task| watching::watch(runtime, &shared, *task));
+                seen.running.insert(entry.id, look.running);
+            }
+            if !look.has_something_to_do {
                 seen.ends.insert(entry.id, ends);
                 continue;
             }
-            match has_something_to_do(runtime, entry).await {
-                Ok(false) => drop(seen.ends.insert(entry.id, ends)),
-                Ok(true) => {
-                    seen.unfinished.insert(entry.id);
-                    if !runtime.failures.too_early(entry.id) {
-                        runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
-                    }
-                }
-                // It is looked at again the next time.
-                Err(error) => drop(seen.unreadable.insert(entry.key.clone(), error.to_string())),
+            seen.unfinished.insert(entry.id);
+            if !runtime.failures.too_early(entry.id) {
+                runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
             }
         }
     }
 }
 
-/// Whether a turn is open or something waits.
-async fn has_something_to_do(runtime: &Inner, entry: &SessionEntry) -> Result<bool> {
+/// What there is to do in a session.
+#[derive(Default)]
+struct Look {
+    /// A turn is open or something waits.
+    has_something_to_do: bool,
+    /// The tasks that run.
+    running: Vec<TaskId>,
+}
+
+async fn look_at(runtime: &Inner, entry: &SessionEntry) -> Result<Look> {
     if entry.inbox_head > 0 && entry.head.seq == 0 {
-        return Ok(true);
+        return Ok(Look { has_something_to_do: true, ..Look::default() });
     }
-    Ok(match rests_through(runtime, entry).await? {
-        Some(through) => through < entry.inbox_head,
-        None => {
-            let state = load(&*runtime.journal, &entry.key, entry.id).await?;
-            state.turn.is_some()
-                || state.again.is_some()
-                || !state.waiting.is_empty()
-                || state.inbox_through < entry.inbox_head
-        }
-    })
+    if let Some(through) = rests_through(runtime, entry).await? {
+        return Ok(Look { has_something_to_do: through < entry.inbox_head, ..Look::default() });
+    }
+    let state = load(&*runtime.journal, &entry.key, entry.id).await?;
+    let has_something_to_do = state.turn.is_some()
+        || state.again.is_some()
+        || !state.waiting.is_empty()
+        || state.tasks.wakes(runtime.config.settings.exec.wake)
+        || state.inbox_through < entry.inbox_head;
+    Ok(Look { has_something_to_do, running: state.tasks.running().map(TaskState::id).collect() })
 }
 
 /// Most sessions rest, and their last record says so: then nothing else of them needs to be read.

@@ -2,8 +2,8 @@
 
 use longhaul_journal::{Blob, Error as JournalError, Page};
 use longhaul_protocol::{
-    EpochReason, EpochStarted, InboxRecord, InputTaken, Order, OrderId, OrderKind, OrderTaken, Record, Seq,
-    SessionCreated, SessionRecord, StreamName, Warning,
+    Answered, EpochReason, EpochStarted, InboxRecord, InputTaken, Order, OrderId, OrderKind, OrderTaken,
+    QuestionId, Record, Seq, SessionCreated, SessionRecord, StreamName, Warning,
 };
 
 use crate::worker::{Step, Worker};
@@ -37,17 +37,38 @@ impl Worker {
         match self.runtime.journal.read(&inbox, from, Page::default()).await {
             Ok(records) => {
                 let read = records.last().map_or(self.inbox_read, |record| record.seq);
-                Ok((records.iter().map(taken).collect(), read))
+                Ok((self.with_answers(records.iter().map(taken)), read))
             }
             Err(error @ JournalError::Damaged { .. }) => {
                 let (code, text) = ("inbox_damaged".to_owned(), format!("{error}; it is passed over"));
-                let warning = SessionRecord::Warning(Warning { code, text });
+                let warning = SessionRecord::Warning(Warning::new(code, text));
                 Ok((vec![passed_over(from), warning], from))
             }
             // It is looked at again soon.
             Err(error) if error.may_pass() => Ok((vec![], self.inbox_read)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The same, with the answers that settle an open question; the first one counts.
+    fn with_answers(&self, taken: impl Iterator<Item = SessionRecord>) -> Vec<SessionRecord> {
+        let mut open: Vec<QuestionId> = self.state.questions.iter().map(|question| question.id).collect();
+        let mut facts = Vec::new();
+        for fact in taken {
+            let answer = match &fact {
+                SessionRecord::OrderTaken(OrderTaken { order, .. }) => match &order.kind {
+                    OrderKind::Answer { question, answer } => open
+                        .extract_if(.., |open| open == question)
+                        .next()
+                        .map(|id| SessionRecord::Answered(Answered { id, answer: answer.clone() })),
+                    _ => None,
+                },
+                _ => None,
+            };
+            facts.push(fact);
+            facts.extend(answer);
+        }
+        facts
     }
 
     pub(crate) async fn start_epoch(&mut self) -> Step<()> {
@@ -79,7 +100,8 @@ impl Worker {
             pins: self.state.pins.clone(),
             todo: self.state.todo.clone(),
             folds_from,
-            tasks: self.state.tasks.clone(),
+            tasks: self.state.tasks.to_carry(),
+            ended: self.state.tasks.ended_to_carry(),
             questions: self.state.questions.clone(),
             ..EpochStarted::new(number, reason, system.reference.clone(), tools.reference.clone())
         }));

@@ -43,6 +43,7 @@
 //! ```
 
 mod apply;
+mod approving;
 mod asking;
 mod attempt;
 mod blocks;
@@ -64,6 +65,7 @@ mod inbox;
 mod lineup;
 mod load;
 mod outputs;
+mod questions;
 mod recording;
 mod redaction;
 mod repeats;
@@ -72,6 +74,8 @@ mod session;
 mod shared;
 mod spending;
 mod state;
+mod tasks;
+mod tidying;
 mod watch;
 mod worker;
 
@@ -89,9 +93,11 @@ pub use events::event_of;
 pub use lineup::{Patience, facts_of, redactor};
 pub use load::load;
 pub use longhaul_keeper as keeper;
-pub use redaction::Redactor;
+pub use questions::{Settled, answer_question};
+pub use redaction::{Holding, Redactor};
 pub use repeats::Repeats;
 pub use runtime::{Parts, Runtime};
 pub use session::{Accepted, Session, input_at};
 pub use state::{Again, Attempt, CallState, Counting, Created, Cut, Epoch, Reported, State, Turn, Waiting};
+pub use tasks::{SessionTasks, Stall, TaskState, Told};
 pub use watch::{Watched, Watcher};

@@ -2,13 +2,17 @@
 //! the state says and what is on disk are always the same.
 
 use longhaul_journal::{Append, Blob, Error as JournalError, Page};
-use longhaul_protocol::{EventKind, Record, SessionRecord, StreamName, ToolFinished, TurnEnded};
+use longhaul_protocol::{Answered, EventKind, Record, SessionRecord, StreamName, ToolFinished, TurnEnded};
 
 use crate::Error;
 use crate::decide::Ending;
 use crate::events::event_of;
 use crate::shared::Awaited;
+use crate::tasks::watching;
 use crate::worker::{FIRST_RETRY, LONGEST_RETRY, Step, Stopped, Worker};
+
+/// What settles a question that the end of its turn has left open.
+const WITHDRAWN: &str = "withdrawn: the turn ended";
 
 impl Worker {
     /// Appends what happened. When this returns it is on disk, in the state, and shown to every watcher. Where that took
@@ -79,6 +83,7 @@ impl Worker {
                 self.shared.hub.begin(started.attempt, &self.shared.live(turn, EventKind::StepStarted));
             }
             SessionRecord::Usage(usage) => self.runtime.ledger.spent(usage),
+            SessionRecord::TaskStarted(task) => watching::watch(&self.runtime, &self.shared, task.task_id),
             SessionRecord::InputTaken(input) => self.shared.taken(Awaited::Input(input.id)),
             SessionRecord::OrderTaken(order) => {
                 self.shared.taken(Awaited::Order(order.order.id));
@@ -104,12 +109,17 @@ impl Worker {
             let result = ToolFinished::new(call.id, &call.name, content);
             SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
         }));
+        // Nobody needs to know any more.
+        facts.extend(self.state.questions.iter().map(|question| {
+            SessionRecord::Answered(Answered { id: question.id, answer: WITHDRAWN.to_owned() })
+        }));
         let Ending { outcome, limit, error, code, text } = ending;
         // Of an answer that was to go on there is at least what came before.
         let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
         let (turn, text) = (turn.number, text.unwrap_or_else(|| said.clone()));
         // With this a later look at the session's last record shows that there is nothing to do.
-        let is_idle = self.state.waiting.is_empty() && self.state.again.is_none();
+        let is_idle =
+            self.state.waiting.is_empty() && self.state.again.is_none() && self.state.tasks.are_over();
         let inbox_through = is_idle.then_some(self.state.inbox_through);
         let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };
         facts.push(SessionRecord::TurnEnded(ended));

@@ -24,7 +24,7 @@ use regex_automata::util::syntax;
 use serde_json::value::RawValue;
 
 use automaton::Automaton;
-pub(crate) use holding::Holding;
+pub use holding::Holding;
 
 /// What stands in place of a secret.
 const MARK: &str = "[redacted]";
@@ -112,7 +112,7 @@ impl Redactor {
     }
 
     /// For one stream of deltas.
-    pub(crate) fn holding(&self) -> Holding {
+    pub fn holding(&self) -> Holding {
         Holding::new(self.rules.clone())
     }
 }

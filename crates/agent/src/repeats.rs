@@ -18,6 +18,9 @@ const OBJECTS: [&str; 5] = ["exec", "task_list", "task_output", "task_wait", "ta
 /// What differs from run to run without a difference in what happened.
 const PASSING: [&str; 3] = ["duration_ms", "task_id", "message"];
 
+/// The tool that waits.
+const WAIT: &str = "task_wait";
+
 /// The latest calls of a turn with their results, newest last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repeats {
@@ -27,6 +30,11 @@ pub struct Repeats {
 impl Repeats {
     /// One more call came to its result.
     pub(crate) fn push(&mut self, name: &str, arguments: &str, content: &str) {
+        // Whoever waits for a task and looks again is not stuck: time has passed.
+        if name == WAIT {
+            self.latest.clear();
+            return;
+        }
         self.latest.push_back(fingerprint(name, arguments, content));
         if self.latest.len() > ALTERNATING {
             self.latest.pop_front();

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use longhaul_journal::{Holder, Home, Journal, Ring, SqliteJournal};
-use longhaul_keeper::{Launcher, Tasks};
+use longhaul_keeper::{Launcher, Network, Tasks};
 use longhaul_model::transport::Transport;
 use longhaul_model::{Facts, Model, Models};
 use longhaul_protocol::{SessionId, StreamName};
-use longhaul_tools::Tool;
+use longhaul_tools::{Action, Approvals, Redact, Rule, Tool, WrongRule};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -23,8 +23,9 @@ use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::spending::Ledger;
+use crate::tasks::watching::Watching;
 use crate::watch::{Hub, Watcher};
-use crate::{Config, Error, Result, host, lineup};
+use crate::{Approval, Config, Error, Result, SandboxMode, host, lineup, tidying};
 
 /// How many entries of sessions may be there before it is looked which of them nobody needs.
 const CROWDED: usize = 64;
@@ -57,11 +58,14 @@ pub(crate) struct Inner {
     models: Models,
     /// Who is asked.
     lineup: Mutex<Arc<Lineup>>,
-    pub(crate) redactor: Redactor,
+    pub(crate) redactor: Arc<Redactor>,
     /// The variables that no command sees.
     pub(crate) hidden: Vec<String>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) tasks: Arc<Tasks>,
+    pub(crate) watching: Watching,
+    /// What is done only after asking.
+    pub(crate) approvals: Approvals,
     pub(crate) toolboxes: Toolboxes,
     pub(crate) failures: Failures,
     pub(crate) ledger: Ledger,
@@ -132,16 +136,19 @@ impl Runtime {
             None => Arc::new(SqliteJournal::open(&home).await?),
         };
         let tasks = tasks(&config, home.folder())?;
+        let approvals = approvals(&config)?;
         let inner = Arc::new(Inner {
             config: Config { home: home.folder().to_owned(), ..config },
             instructions,
             journal,
             lineup: Mutex::new(Arc::new(lineup)),
             models,
-            redactor,
+            redactor: Arc::new(redactor),
             hidden,
             tools: parts.tools,
             tasks: Arc::new(tasks),
+            watching: Watching::default(),
+            approvals,
             toolboxes: Toolboxes::default(),
             failures: Failures::default(),
             ledger: Ledger::default(),
@@ -164,6 +171,12 @@ impl Runtime {
             return Ok(());
         }
         if self.0.spawn(host::run(self.0.clone())) { Ok(()) } else { Err(Error::Suspended) }
+    }
+
+    /// Removes what commands have left behind and nobody needs any more, unless somebody has just done so. A runtime that looks
+    /// after sessions does this by itself.
+    pub async fn tidy(&self) {
+        tidying::tidy(&self.0).await;
     }
 
     /// Asks another model from the next request on, in all sessions.
@@ -237,6 +250,23 @@ impl Runtime {
         let _ = tokio::time::timeout(CLOSES_WITHIN, self.0.journal.close()).await;
         Ok(())
     }
+}
+
+fn approvals(config: &Config) -> Result<Approvals> {
+    let action = |approval: Approval| match approval {
+        Approval::Auto => Action::Auto,
+        Approval::Ask => Action::Ask,
+        Approval::Deny => Action::Deny,
+    };
+    let settings = &config.settings.approval;
+    let rules = settings.rule.iter().map(|rule| Rule {
+        tool: rule.tool.clone(),
+        command: rule.command.clone(),
+        action: action(rule.action),
+    });
+    let wrong =
+        |error: WrongRule| Error::Config { origin: "[approval]".to_owned(), reason: error.to_string() };
+    Approvals::new(action(settings.default), rules.collect()).map_err(wrong)
 }
 
 fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
@@ -333,6 +363,24 @@ impl Inner {
     /// Who is asked, as things are now.
     pub(crate) fn lineup(&self) -> Arc<Lineup> {
         lock(&self.lineup).clone()
+    }
+
+    /// Why commands can't be held to the scope here, if they can't.
+    pub(crate) async fn not_enforced(&self) -> Option<String> {
+        let network = match self.config.settings.sandbox.mode {
+            SandboxMode::Off => return None,
+            SandboxMode::On => Network::Open,
+            SandboxMode::Strict => Network::Closed,
+        };
+        let tasks = self.tasks.clone();
+        let looking = tokio::task::spawn_blocking(move || tasks.enforcement().missing(network));
+        looking.await.unwrap_or_else(|error| Some(error.to_string()))
+    }
+
+    /// What takes secrets out of what commands print.
+    pub(crate) fn redact(&self) -> Redact {
+        let redactor = self.redactor.clone();
+        Arc::new(move |text| redactor.redact(text).into_owned())
     }
 
     /// Becomes true when everybody should stop.

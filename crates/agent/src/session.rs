@@ -178,14 +178,14 @@ impl Session {
     }
 
     /// Tells whoever holds the session; if nobody does, it is held here from now on.
-    async fn ring(&self, id: SessionId) {
+    pub(crate) async fn ring(&self, id: SessionId) {
         self.shared.wake(&self.runtime);
         // What is on disk is found without a ring, too.
         let _ = self.runtime.journal.ring(&StreamName::session(id)).await;
     }
 
     /// The session's id, if it has one.
-    async fn known(&self) -> Result<Option<SessionId>> {
+    pub(crate) async fn known(&self) -> Result<Option<SessionId>> {
         if let Some(id) = self.shared.id.get() {
             return Ok(Some(*id));
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use longhaul_journal::{Lease, name_session};
-use longhaul_protocol::{Event, EventKind, InputId, OrderId, SessionId, TurnEnded};
+use longhaul_protocol::{Event, EventKind, InputId, OrderId, SessionId, TaskId, TaskNews, TurnEnded};
 use tokio::sync::{Notify, OnceCell, oneshot};
 
 use crate::clock::now;
@@ -35,6 +35,9 @@ struct Slot {
     lease: Option<Lease>,
     awaiting_worker: Vec<oneshot::Sender<Result<()>>>,
     waiters: Vec<Waiter>,
+    /// Tasks that are said to be over, and that seem to wait for input, with their last line.
+    over: Vec<TaskId>,
+    waiting: Vec<(TaskNews, String)>,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -196,6 +199,25 @@ impl Shared {
     pub(crate) fn settled(&self, ended: Option<&TurnEnded>, state: &State) {
         let later = |what: Awaited| state.waiting.iter().any(|input| what == Awaited::Input(input.id));
         self.tell(|waiter| waiter.taken && !later(waiter.what), || Ok(ended.cloned()));
+    }
+
+    /// A task is over, or should be looked at.
+    pub(crate) fn task_is_over(&self, id: TaskId) {
+        let mut slot = self.slot();
+        if !slot.over.contains(&id) {
+            slot.over.push(id);
+        }
+    }
+
+    /// A task seems to wait for input.
+    pub(crate) fn task_waits(&self, news: TaskNews, line: String) {
+        self.slot().waiting.push((news, line));
+    }
+
+    /// What was said of tasks since the last time.
+    pub(crate) fn news_of_tasks(&self) -> (Vec<TaskId>, Vec<(TaskNews, String)>) {
+        let mut slot = self.slot();
+        (std::mem::take(&mut slot.over), std::mem::take(&mut slot.waiting))
     }
 
     /// Tells everybody who waits that something is wrong.

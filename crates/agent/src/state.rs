@@ -6,10 +6,11 @@ use std::sync::Arc;
 use longhaul_context::{Calibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
     At, AttemptId, BlobRef, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Question,
-    Role, Seq, TaskStarted, Todo, ToolStarted,
+    QuestionId, Role, Seq, Todo, ToolStarted,
 };
 
 use crate::repeats::Repeats;
+use crate::tasks::SessionTasks;
 
 /// What a session is right now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,8 +39,8 @@ pub struct State {
     pub outputs: HashMap<CallId, BlobRef>,
     /// What must stay in the context word for word.
     pub pins: Vec<Pin>,
-    /// Tasks that are running.
-    pub tasks: Vec<TaskStarted>,
+    /// Its tasks.
+    pub tasks: SessionTasks,
     /// Questions that are open.
     pub questions: Vec<Question>,
     /// How the last turn ended.
@@ -196,6 +197,8 @@ pub struct CallState {
     pub name: String,
     /// The arguments, as the model wrote them.
     pub arguments: String,
+    /// What a person said to whether it may run.
+    pub answer: Option<String>,
     /// The record with which it started.
     pub started: Option<ToolStarted>,
     /// What came of it.
@@ -211,6 +214,16 @@ impl State {
     /// A call of the newest answer.
     pub fn call(&self, id: CallId) -> Option<&CallState> {
         self.turn.as_ref()?.calls.iter().find(|call| call.id == id)
+    }
+
+    /// The open question whether a call may run.
+    pub fn question_about(&self, call: CallId) -> Option<&Question> {
+        self.questions.iter().find(|question| question.call == Some(call))
+    }
+
+    /// The open question with this id.
+    pub fn question(&self, id: QuestionId) -> Option<&Question> {
+        self.questions.iter().find(|question| question.id == id)
     }
 
     /// How many tokens the context has, for this model: what its provider counted last, and an estimate of what came since.

@@ -3,6 +3,7 @@
 //! It is the only one who writes the session's stream, under the session's lease. It carries an action to its end before it
 //! asks what is next, and while it waits for something it attends to its inbox and its lease.
 
+use std::collections::HashSet;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -11,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use longhaul_journal::{Error as JournalError, Lease};
-use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
+use longhaul_protocol::{EventKind, QuestionId, Seq, SessionId, StreamName, TaskId};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
@@ -43,6 +44,10 @@ pub(crate) struct Worker {
     /// How far the inbox was read.
     pub(crate) inbox_read: Seq,
     pub(crate) suspend: watch::Receiver<bool>,
+    /// When the ends of tasks that are not told yet begin a turn.
+    pub(crate) gathers_until: Option<Instant>,
+    /// Tasks that are being ended.
+    pub(crate) ending: HashSet<TaskId>,
     /// When the time of the open turn is over.
     turn_ends_by: Option<Instant>,
     pulse: Interval,
@@ -88,6 +93,8 @@ pub(crate) enum Heed {
     },
     /// That there is something to do.
     Input,
+    /// The same as for a cancel, or that a question is settled.
+    Answer(QuestionId),
     Nothing,
 }
 
@@ -157,6 +164,7 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<Strin
             let text = format!("turn {} was open, and goes on: {}", turn.number, turn.under_way());
             worker.show(EventKind::Warning { code: "resumed".to_owned(), text });
         }
+        worker.adopt_tasks();
         worker.work().await
     });
     let ended = working.await;
@@ -218,6 +226,8 @@ impl Worker {
             suspend: runtime.suspension(),
             rests_since: Instant::now(),
             turn_ends_by: None,
+            gathers_until: None,
+            ending: HashSet::new(),
             state,
             equipment,
             id,
@@ -241,15 +251,16 @@ impl Worker {
     /// Does the next thing; false if there is none and the session may leave memory.
     async fn act(&mut self) -> Step<bool> {
         self.take_inbox().await?;
+        self.take_ends().await?;
         if *self.suspend.borrow() {
             return Err(Stopped::Suspended);
         }
         self.look_at_the_time();
-        if self.state.turn.is_none() && (self.state.again.is_some() || !self.state.waiting.is_empty()) {
+        if self.state.turn.is_none() && self.state.wants_a_turn(&self.policy) {
             self.equipment = Equipment::new(&self.runtime, &self.state);
             self.policy = self.equipment.policy(&self.runtime);
         }
-        if self.state.turn.is_some() || self.state.again.is_some() || !self.state.waiting.is_empty() {
+        if self.state.turn.is_some() || self.state.wants_a_turn(&self.policy) {
             self.look_at_the_money().await?;
         }
         match decide(&self.state, &self.policy) {
@@ -258,6 +269,7 @@ impl Worker {
             Action::CallModel { turn, step } => self.call_model(turn, step).await?,
             Action::CloseAttempt { kept } => self.close_attempt(kept).await?,
             Action::RunTools(calls) => self.run_tools(&calls).await?,
+            Action::AwaitAnswer(question) => self.await_answer(question).await?,
             Action::EndTurn(ending) => self.end_turn(vec![], ending).await?,
         }
         self.rests_since = Instant::now();
@@ -270,6 +282,15 @@ impl Worker {
             Attended::Suspended => Err(Stopped::Suspended),
             Attended::Called | Attended::Due => Ok(true),
             Attended::Done(()) => Ok(false),
+        }
+    }
+
+    /// Waits for a person, for as long as the turn may.
+    async fn await_answer(&mut self, question: QuestionId) -> Step<()> {
+        let mut never = pin!(std::future::pending::<()>());
+        match self.attend(&mut never, Heed::Answer(question), None).await? {
+            Attended::Suspended => Err(Stopped::Suspended),
+            Attended::Called | Attended::Due | Attended::Done(()) => Ok(()),
         }
     }
 
@@ -318,13 +339,18 @@ impl Worker {
                     let now = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
                     self.is_to_end() || now > hurried || self.has_other_model()
                 }
-                Heed::Input => !self.state.waiting.is_empty() || self.state.again.is_some(),
+                Heed::Input => self.state.wants_a_turn(&self.policy),
+                Heed::Answer(question) => self.is_to_end() || self.state.question(question).is_none(),
                 Heed::Nothing => false,
             };
             if called {
                 return Ok(Attended::Called);
             }
-            let limit = if heed == Heed::Nothing { None } else { self.turn_ends_by };
+            let limit = match heed {
+                Heed::Nothing => None,
+                Heed::Input => self.gathers_until,
+                Heed::Cancel | Heed::Hurry { .. } | Heed::Answer(_) => self.turn_ends_by,
+            };
             let until = async {
                 match due.into_iter().chain(limit).min() {
                     Some(due) => tokio::time::sleep_until(due).await,
@@ -343,6 +369,7 @@ impl Worker {
                 Came::Suspension => return Ok(Attended::Suspended),
                 Came::Time => {
                     self.look_at_the_time();
+                    self.look_at_the_ends();
                     if due.is_some_and(|due| due <= Instant::now()) {
                         return Ok(Attended::Due);
                     }
@@ -351,6 +378,7 @@ impl Worker {
                 Came::Pulse => self.renew().await?,
             }
             self.take_inbox().await?;
+            self.take_ends().await?;
         }
     }
 

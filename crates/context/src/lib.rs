@@ -12,13 +12,16 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `prompt` | the system prompt |
+//! | `notices` | what it is told of tasks: notifications of their ends, notes on those that run |
 //! | `normalise` | a list of items that every provider accepts |
 //! | `tokens` | how much room it takes: an estimate that learns from what providers count |
 
 mod normalise;
+mod notices;
 mod prompt;
 mod tokens;
 
 pub use normalise::normalise;
+pub use notices::{notification, running_tasks, status_word, waits_for_input};
 pub use prompt::{Prompt, system_prompt};
 pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items};

@@ -21,13 +21,16 @@ pub async fn records_of(journal: &dyn Journal, id: SessionId) -> Vec<Record> {
 }
 
 /// What is wrong with the records of a session: T1 (an input is taken once), T2 (one turn at a time), T5 (each call has one
-/// result), T13 (what finished is not run again).
+/// result), T13 (what finished is not run again), K5 (a task has one end, which is told once and not before), P4 (a question has one
+/// answer).
 pub fn broken_rules(records: &[Record]) -> Vec<String> {
     let mut broken = Vec::new();
     let mut state = State::default();
     let mut inputs = HashSet::new();
     let mut finished: HashMap<CallId, u64> = HashMap::new();
     let mut said: HashSet<CallId> = HashSet::new();
+    let (mut started, mut ended, mut notified) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let (mut asked, mut answered) = (HashSet::new(), HashSet::new());
     for record in records {
         let at = record.seq;
         match SessionRecord::decode(record).unwrap() {
@@ -42,6 +45,25 @@ pub fn broken_rules(records: &[Record]) -> Vec<String> {
             }
             SessionRecord::ToolFinished(result) if finished.insert(result.call, at).is_some() => {
                 broken.push(format!("{at}: {} has a second result", result.name));
+            }
+            SessionRecord::TaskStarted(task) if !started.insert(task.task_id) => {
+                broken.push(format!("{at}: {} is started twice", task.task_id));
+            }
+            SessionRecord::TaskEnded(end)
+                if !started.contains(&end.task_id) || !ended.insert(end.task_id) =>
+            {
+                broken.push(format!("{at}: {} has a second end, or no start", end.task_id));
+            }
+            SessionRecord::Notification(told)
+                if !ended.contains(&told.task_id) || !notified.insert(told.task_id) =>
+            {
+                broken.push(format!("{at}: {} is told twice, or before its end", told.task_id));
+            }
+            SessionRecord::Question(question) if !asked.insert(question.id) => {
+                broken.push(format!("{at}: {} is asked twice", question.id));
+            }
+            SessionRecord::Answered(answer) if !asked.contains(&answer.id) || !answered.insert(answer.id) => {
+                broken.push(format!("{at}: {} is answered twice, or was not asked", answer.id));
             }
             SessionRecord::StepStarted(_) | SessionRecord::TurnEnded(_) => {
                 let calls = state.turn.iter().flat_map(|turn| &turn.calls);

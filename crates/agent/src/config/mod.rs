@@ -54,6 +54,8 @@ pub struct Config {
     pub tool_time: Duration,
     /// How long a session that has nothing to do stays in memory.
     pub rest_time: Duration,
+    /// How long a task may be silent after what looks like a question before it is said to wait for input.
+    pub stall_time: Duration,
     /// Who is there while something is waited for.
     pub patience: Patience,
     /// The model that the files name, where a flag or a variable may name another: what they say about servers is about this one.
@@ -64,6 +66,8 @@ pub struct Config {
 const TOOL_TIME: Duration = Duration::from_secs(120);
 /// How long a session that has nothing to do stays in memory, if nobody says otherwise.
 const REST_TIME: Duration = Duration::from_secs(10);
+/// How long a task may be silent after what looks like a question, if nobody says otherwise.
+const STALL_TIME: Duration = Duration::from_secs(45);
 
 /// A file that config may come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +92,7 @@ impl Config {
             launcher: None,
             tool_time: TOOL_TIME,
             rest_time: REST_TIME,
+            stall_time: STALL_TIME,
             patience: Patience::default(),
             model_in_files: None,
         }

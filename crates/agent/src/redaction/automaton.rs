@@ -112,6 +112,7 @@ fn without_looking_around(nfa: &NFA) -> Result<NFA, Box<thompson::BuildError>> {
 }
 
 /// An automaton on its way through one text.
+#[derive(Clone)]
 pub(super) struct Tracker {
     cache: Cache,
     /// How often the cache was cleared when `start` and `state` were taken from it.

@@ -16,7 +16,8 @@ const LONGEST_HOLD: usize = 64 * 1024;
 /// cuts. Only where an expression matches more than 64 KiB, or waits that long for an end that may never come, may a part of
 /// its match be seen: then what is held is given out, redacted as far as it can be told, and all but what may be the beginning
 /// of a secret is forgotten. A secret word for word is never seen, however long.
-pub(crate) struct Holding {
+#[derive(Clone)]
+pub struct Holding {
     rules: Option<Arc<Rules>>,
     trackers: Vec<Tracker>,
     /// What is held back, behind the last character that was given out, which an expression may want to look at.
@@ -57,7 +58,7 @@ impl Holding {
     }
 
     /// One more piece came: what of all that came can be shown now.
-    pub(crate) fn push(&mut self, delta: &str) -> String {
+    pub fn push(&mut self, delta: &str) -> String {
         let Some(rules) = self.rules.clone() else { return delta.to_owned() };
         if self.trackers.is_empty() {
             self.trackers = rules.automata.iter().map(Tracker::new).collect();
@@ -84,7 +85,7 @@ impl Holding {
     }
 
     /// Nothing more comes: what is left to be shown.
-    pub(crate) fn finish(&mut self) -> String {
+    pub fn finish(&mut self) -> String {
         let Some(rules) = self.rules.take() else { return String::new() };
         let end = self.held.len();
         let shown = self.give_redacted(&rules, end, end);

@@ -3,14 +3,15 @@
 //! A driver without a journal carries out what `decide` says, one append at a time. Between any two appends the process may
 //! die: what it knew is gone, and the state is folded again from the records.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use longhaul_agent::{Action, Limits, Policy, State, decide};
+use longhaul_agent::{Action, Limits, Policy, State, Wake, decide};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, Body, CallId, Effect, EpochReason,
     EpochStarted, Hash, InputId, InputTaken, Item, JoinMode, Order, OrderId, OrderKind, OrderTaken, Record,
-    Role, SessionCreated, SessionId, SessionRecord, StepStarted, StreamName, ToolFinished, ToolStarted,
-    TurnEnded, TurnStarted,
+    Role, SessionCreated, SessionId, SessionRecord, StepStarted, StreamName, TaskEnded, TaskId, TaskStarted,
+    TaskStatus, ToolFinished, ToolStarted, TurnEnded, TurnStarted,
 };
 use longhaul_testkit::broken_rules;
 use proptest::prelude::*;
@@ -25,6 +26,8 @@ enum Happens {
     Crash,
     /// What a context begins with has changed.
     Upgrade,
+    /// One of the tasks that run ends.
+    End(usize, TaskStatus),
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -34,6 +37,8 @@ fn happens() -> impl Strategy<Value = Happens> {
         6 => (1usize..9).prop_map(Happens::Work),
         2 => Just(Happens::Crash),
         1 => Just(Happens::Upgrade),
+        2 => (0usize..4, prop_oneof![3 => Just(TaskStatus::Completed), 1 => Just(TaskStatus::Killed)])
+            .prop_map(|(which, status)| Happens::End(which, status)),
     ]
 }
 
@@ -46,6 +51,10 @@ struct World {
     inputs: Vec<InputId>,
     /// How often each call had its effect.
     effects: HashMap<CallId, usize>,
+    /// What became of each task, as its keeper knows.
+    keepers: BTreeMap<TaskId, TaskStatus>,
+    /// What the model was asked last.
+    request: Vec<Arc<Item>>,
     /// Appends that the driver has decided on and not made.
     pending: std::collections::VecDeque<Step>,
     /// What the model answers: how many calls in each answer, over and over.
@@ -74,6 +83,8 @@ impl World {
             inbox: vec![],
             inputs: vec![],
             effects: HashMap::new(),
+            keepers: BTreeMap::new(),
+            request: vec![],
             pending: std::collections::VecDeque::new(),
             calls,
             answers: 0,
@@ -117,6 +128,32 @@ impl World {
         })
     }
 
+    /// Records the ends that are not on record.
+    fn take_ends(&mut self) {
+        let over = self.state.tasks.running().filter_map(|task| {
+            let status = self.keepers.get(&task.id()).filter(|status| **status != TaskStatus::Running)?;
+            let (exit_code, duration_ms, output, tail, message) = (None, 1, None, String::new(), None);
+            let (task_id, status) = (task.id(), *status);
+            let end = TaskEnded { task_id, status, exit_code, duration_ms, output, tail, message };
+            Some(SessionRecord::TaskEnded(end))
+        });
+        self.append(over.collect());
+    }
+
+    /// Ends all tasks that run; false if there is none. What wakes for them starts no more.
+    fn end_all(&mut self) -> bool {
+        self.calls = vec![0];
+        let running = self.keepers.values_mut().filter(|kept| **kept == TaskStatus::Running);
+        running.map(|kept| *kept = TaskStatus::Failed).count() > 0
+    }
+
+    /// M16: what the model is asked begins with what it was asked before.
+    fn ask(&mut self) {
+        let request = longhaul_context::normalise(&self.state.items);
+        assert!(request.starts_with(&self.request), "{request:?} does not begin with {:?}", self.request);
+        self.request = request;
+    }
+
     fn take_inbox(&mut self) {
         let taken = usize::try_from(self.state.inbox_through).unwrap();
         self.append(self.inbox[taken..].to_vec());
@@ -126,7 +163,16 @@ impl World {
         let hash = Hash::of([self.version]);
         let limits = Limits { steps: 40, ..Limits::default() };
         let reads = vec!["look".into()];
-        Policy { system: hash, tools: hash, limits, reads, is_out_of_time: false, must_end: None }
+        Policy {
+            system: hash,
+            tools: hash,
+            limits,
+            reads,
+            is_out_of_time: false,
+            must_end: None,
+            wake: Wake::Always,
+            is_gathering: false,
+        }
     }
 
     /// One append of the driver; false if it rests.
@@ -134,16 +180,24 @@ impl World {
         loop {
             match self.pending.pop_front() {
                 Some(Step::Append(facts)) => {
+                    let asks = facts.iter().any(|fact| matches!(fact, SessionRecord::AttemptStarted(_)));
                     self.append(facts);
+                    if asks {
+                        self.ask();
+                    }
                     return true;
                 }
                 Some(Step::Effect(call)) => {
                     *self.effects.entry(call).or_default() += 1;
+                    if self.state.call(call).is_some_and(|call| call.name == "start") {
+                        self.keepers.insert(call.into(), TaskStatus::Running);
+                    }
                     return true;
                 }
                 None => {}
             }
             self.take_inbox();
+            self.take_ends();
             match decide(&self.state, &self.policy()) {
                 Action::Rest => return false,
                 action => self.plan(action),
@@ -158,6 +212,7 @@ impl World {
                 let attempt = AttemptId::generate();
                 let mut facts = Vec::new();
                 facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
+                facts.extend(step.into_iter().flat_map(|_| self.state.tasks.tell()));
                 facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
                 let model = "m".to_owned();
                 facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
@@ -184,6 +239,7 @@ impl World {
                 steps.push(Step::Append(vec![SessionRecord::AttemptEnded(ended)]));
             }
             Action::RunTools(calls) => steps = self.run(&calls),
+            Action::AwaitAnswer(_) => unreachable!("nobody asks here"),
             Action::EndTurn(ending) => {
                 let turn = self.state.turn.as_ref().unwrap();
                 let waiting = turn.calls.iter().filter(|call| call.result.is_none());
@@ -227,7 +283,7 @@ impl World {
         blocks.extend((0..calls).map(|number| Item::ToolCall {
             call: CallId::generate(),
             wire_id: None,
-            name: if number % 2 == 0 { "look" } else { "launch" }.to_owned(),
+            name: ["look", "launch", "start"][number % 3].to_owned(),
             arguments: String::new(),
             signature: None,
         }));
@@ -246,14 +302,32 @@ impl World {
                 steps.push(finished("unknown".to_owned()));
                 continue;
             }
+            let has_keeper = self.keepers.contains_key(&TaskId::from(*id));
             if !call.is_open() {
-                let effect = if name == "look" { Effect::Read } else { Effect::Unknown };
+                let effect = match name.as_str() {
+                    "look" => Effect::Read,
+                    "start" => Effect::Command,
+                    _ => Effect::Unknown,
+                };
                 let (name, arguments) = (name.clone(), String::new());
                 let started = ToolStarted { call: *id, name, arguments, effect, write: None, kept_in: None };
                 steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
             }
-            steps.push(Step::Effect(*id));
-            steps.push(finished(format!("result of {id}")));
+            if !has_keeper {
+                steps.push(Step::Effect(*id));
+            }
+            if name == "start" {
+                let (command, description) = ("make".to_owned(), "build".to_owned());
+                let (task_id, target, started_at) = (TaskId::from(*id), "local".to_owned(), None);
+                let task = TaskStarted { task_id, command, description, target, started_at };
+                let result = ToolFinished::new(*id, &name, "background_started");
+                steps.push(Step::Append(vec![
+                    SessionRecord::TaskStarted(task),
+                    SessionRecord::ToolFinished(result),
+                ]));
+            } else {
+                steps.push(finished(format!("result of {id}")));
+            }
         }
         steps
     }
@@ -281,10 +355,15 @@ impl World {
                 for _ in 0..*appends {
                     // A worker takes what came whenever it is rung, also in the middle of what it does.
                     self.take_inbox();
+                    self.take_ends();
                     self.work();
                 }
             }
             Happens::Crash => self.crash(),
+            Happens::End(which, status) => {
+                let running = self.keepers.values_mut().filter(|kept| **kept == TaskStatus::Running);
+                running.skip(*which).take(1).for_each(|kept| *kept = *status);
+            }
             Happens::Upgrade => {
                 self.version = self.version.wrapping_add(1);
                 self.crash();
@@ -301,7 +380,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
-    /// T1, T3, T5, T13
+    /// T1, T3, T5, T13, K5, K9, M16
     #[test]
     fn nothing_is_lost_and_nothing_is_done_twice(
         calls in proptest::collection::vec(0usize..4, 1..6),
@@ -313,7 +392,7 @@ proptest! {
             world.happens(what);
         }
         let mut appends = 0;
-        while world.work() {
+        while world.work() || world.end_all() {
             appends += 1;
             prop_assert!(appends < 100_000, "it does not come to an end");
         }
@@ -321,7 +400,7 @@ proptest! {
         prop_assert_eq!(broken_rules(&world.records), Vec::<String>::new());
         prop_assert!(world.state.turn.is_none() && world.state.waiting.is_empty());
         let texts = || world.state.items.iter().filter_map(|item| match &**item {
-            Item::Text { role: Role::User, text } => Some(text.clone()),
+            Item::Text { role: Role::User, text } if text.starts_with("input") => Some(text.clone()),
             _ => None,
         });
         // T3: every input is in the context, once.
@@ -341,6 +420,14 @@ proptest! {
                 matches!(&**item, Item::ToolCall { call: id, name, .. } if id == call && name == "launch")
             });
             prop_assert!(!launched || *times == 1);
+        }
+        // K5, K8, K9: each task was started once, and its end is told once, unless somebody ended it.
+        let notified = |id: &TaskId| world.state.items.iter().filter(|item| {
+            matches!(&***item, Item::Text { role: Role::User, text } if text.contains(&format!("<task-id>{id}<")))
+        }).count();
+        for (id, status) in &world.keepers {
+            prop_assert_eq!(world.effects[&id.call()], 1);
+            prop_assert_eq!(notified(id), usize::from(*status != TaskStatus::Killed), "{}", id);
         }
         // T5: and each call has its result right where a provider wants it.
         let normal = longhaul_context::normalise(&world.state.items);

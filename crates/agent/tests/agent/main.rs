@@ -8,6 +8,7 @@ mod cancelling;
 mod commands;
 mod crash_table;
 mod crashed_calls;
+mod crashed_tasks;
 mod cut_streams;
 mod endings;
 mod failures;
@@ -21,6 +22,7 @@ mod rare_cases;
 mod saving;
 
 mod secrets;
+mod tasks;
 mod tool_calls;
 mod watchers;
 mod wire;

@@ -339,6 +339,16 @@ pub struct Warning {
     pub code: String,
     /// For people.
     pub text: String,
+    /// The task that it is about, and how far that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskNews>,
+}
+
+impl Warning {
+    /// A warning that is about no task.
+    pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { code: code.into(), text: text.into(), task: None }
+    }
 }
 
 /// A turn is over.

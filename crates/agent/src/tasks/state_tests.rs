@@ -1,0 +1,189 @@
+use super::*;
+
+fn id(number: u128) -> TaskId {
+    CallId::from_bits(number).into()
+}
+
+fn task(number: u128) -> TaskStarted {
+    TaskStarted {
+        task_id: id(number),
+        command: "make".to_owned(),
+        description: format!("build {number}"),
+        target: "local".to_owned(),
+        started_at: None,
+    }
+}
+
+fn end(number: u128, status: TaskStatus) -> TaskEnded {
+    TaskEnded {
+        task_id: id(number),
+        status,
+        exit_code: Some(0),
+        duration_ms: 5,
+        output: None,
+        tail: String::new(),
+        message: None,
+    }
+}
+
+/// Tasks with these numbers, which run.
+fn running(numbers: impl IntoIterator<Item = u128>) -> SessionTasks {
+    let mut tasks = SessionTasks::default();
+    numbers.into_iter().for_each(|number| tasks.start(task(number)));
+    tasks
+}
+
+/// What the model is told at the next boundary, as the kinds of record with the ids that they name.
+fn told(tasks: &mut SessionTasks) -> Vec<String> {
+    let facts = tasks.tell();
+    for fact in &facts {
+        match fact {
+            SessionRecord::Notification(told) => tasks.notified(told.task_id),
+            SessionRecord::Note(note) => tasks.noted(note),
+            _ => {}
+        }
+    }
+    let word = |fact: &SessionRecord| match fact {
+        SessionRecord::Notification(told) => format!("end of {}", number_of(told.task_id)),
+        SessionRecord::Note(Note { waiting: Some(news), .. }) => format!("{} waits", number_of(news.task_id)),
+        SessionRecord::Note(Note { running: Some(running), .. }) => {
+            format!("running {:?}", running.iter().map(|id| number_of(*id)).collect::<Vec<_>>())
+        }
+        other => panic!("{other:?}"),
+    };
+    facts.iter().map(word).collect()
+}
+
+fn number_of(wanted: TaskId) -> u128 {
+    (0..100).find(|number| id(*number) == wanted).unwrap()
+}
+
+/// K7
+#[test]
+fn a_note_comes_only_when_the_set_of_running_tasks_changed() {
+    let mut tasks = running([1]);
+
+    assert_eq!(told(&mut tasks), ["running [1]"]);
+    assert_eq!(told(&mut tasks), [""; 0]);
+    tasks.start(task(2));
+    assert_eq!(told(&mut tasks), ["running [1, 2]"]);
+    assert_eq!(told(&mut tasks), [""; 0]);
+}
+
+/// K5, K7
+#[test]
+fn an_end_is_told_once_and_the_last_one_needs_no_note_besides() {
+    let mut tasks = running([1, 2]);
+    told(&mut tasks);
+
+    tasks.end(end(1, TaskStatus::Completed));
+    assert_eq!(told(&mut tasks), ["end of 1", "running [2]"]);
+    tasks.end(end(2, TaskStatus::Failed));
+    assert_eq!(told(&mut tasks), ["end of 2"]);
+    assert_eq!(told(&mut tasks), [""; 0]);
+    tasks.start(task(3));
+    assert_eq!(told(&mut tasks), ["running [3]"]);
+}
+
+/// K7, K8
+#[test]
+fn a_task_that_somebody_ended_is_not_told_and_a_note_says_that_none_is_left() {
+    let mut tasks = running([1, 2]);
+    told(&mut tasks);
+
+    tasks.end(end(1, TaskStatus::Killed));
+    tasks.end(end(2, TaskStatus::Completed));
+
+    assert_eq!(told(&mut tasks), ["end of 2", "running []"]);
+    assert_eq!(told(&mut tasks), [""; 0]);
+}
+
+/// K7
+#[test]
+fn a_task_that_comes_and_goes_between_two_steps_leaves_no_note() {
+    let mut tasks = running([1]);
+
+    tasks.end(end(1, TaskStatus::Completed));
+
+    assert_eq!(told(&mut tasks), ["end of 1"]);
+    assert_eq!(told(&mut tasks), [""; 0]);
+}
+
+/// K12
+#[test]
+fn a_task_that_waits_for_input_is_told_once_until_it_waits_elsewhere() {
+    let mut tasks = running([1]);
+    told(&mut tasks);
+    let news = |printed| TaskNews { task_id: id(1), printed, ended: false };
+
+    tasks.waits(news(10), "it asks".to_owned());
+    assert_eq!(told(&mut tasks), ["1 waits"]);
+    assert_eq!(told(&mut tasks), [""; 0]);
+    tasks.waits(news(20), "it asks again".to_owned());
+    assert_eq!(told(&mut tasks), ["1 waits"]);
+    assert!(tasks.known(|_| Some(20)).all(|task| task.is_waiting));
+    assert!(tasks.known(|_| Some(21)).all(|task| !task.is_waiting), "new output clears it");
+}
+
+/// K6
+#[test]
+fn which_ends_wake_is_a_matter_of_policy() {
+    use TaskStatus::{Completed, Failed, Killed, Lost, TimedOut};
+    for (status, always, on_failure) in [
+        (Completed, true, false),
+        (Failed, true, true),
+        (TimedOut, true, true),
+        (Lost, true, true),
+        (Killed, false, false),
+    ] {
+        let mut tasks = running([1]);
+        assert!(!tasks.wakes(Wake::Always), "nothing has ended");
+
+        tasks.end(end(1, status));
+
+        assert_eq!(tasks.wakes(Wake::Always), always, "{status:?}");
+        assert_eq!(tasks.wakes(Wake::OnFailure), on_failure, "{status:?}");
+        assert!(!tasks.wakes(Wake::Never), "{status:?}");
+        told(&mut tasks);
+        assert!(!tasks.wakes(Wake::Always), "{status:?} was told");
+    }
+}
+
+/// A record that was erased must not make the same thing be told again.
+#[test]
+fn a_second_end_of_a_task_changes_nothing() {
+    let mut tasks = running([1]);
+    tasks.end(end(1, TaskStatus::Failed));
+    told(&mut tasks);
+
+    tasks.end(end(1, TaskStatus::Completed));
+
+    assert_eq!(tasks.get(id(1)).unwrap().ended, Some(end(1, TaskStatus::Failed)));
+    assert_eq!(told(&mut tasks), [""; 0]);
+}
+
+#[test]
+fn what_an_epoch_carries_is_what_it_gives_back() {
+    let mut tasks = running([1, 2, 3]);
+    tasks.end(end(1, TaskStatus::Completed));
+    told(&mut tasks);
+    tasks.end(end(2, TaskStatus::Failed));
+
+    let mut carried = SessionTasks::carried(tasks.to_carry(), tasks.ended_to_carry());
+
+    assert_eq!(told(&mut carried), ["end of 2", "running [3]"]);
+    assert_eq!(carried.all().len(), 3);
+}
+
+#[test]
+fn of_those_that_are_over_and_told_only_the_newest_stay_listed() {
+    let mut tasks = running(1..=90);
+    (1..=80).for_each(|number| tasks.end(end(number, TaskStatus::Completed)));
+    assert_eq!(tasks.all().len(), 90, "none of them was told yet");
+    told(&mut tasks);
+
+    tasks.end(end(81, TaskStatus::Killed));
+
+    assert_eq!(tasks.all().len(), 90 - (81 - LISTED));
+    assert_eq!(tasks.running().count(), 9);
+}
