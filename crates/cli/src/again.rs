@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::arguments::{Choice, Place, ResumeOptions, SessionOptions};
 use crate::exit;
-use crate::one_shot::OneShot;
+use crate::one_shot::{OneShot, Stay};
 use crate::output::{self, line, note, shortened};
 use crate::teller::Form;
 use crate::underway::Wish;
@@ -51,7 +51,8 @@ async fn again(place: &Place, choice: &Choice, key: String, as_json: bool, wish:
         Some(journal) => drop(resolve(&journal, &key).await?),
         None => return Err(Error::NoSuchSession { key }.into()),
     }
-    OneShot { place, choice, key, form: Form::of_answer(as_json) }.carry_out(wish).await
+    let form = Form::of_answer(as_json);
+    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(wish).await
 }
 
 /// The sessions that have something unfinished, each with what that is.

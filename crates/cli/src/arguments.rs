@@ -1,6 +1,7 @@
 //! The command line: every flag is documented where it is defined.
 
 mod conversing;
+mod tasks;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,10 @@ use longhaul_agent::Sources;
 use longhaul_journal::{Home, SqliteJournal};
 
 pub(crate) use self::conversing::{ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions};
+pub(crate) use self::tasks::{
+    AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,
+    TasksCommand,
+};
 use crate::BadUsage;
 
 /// An agent runtime for the long haul.
@@ -140,6 +145,16 @@ pub(crate) enum Command {
     Send(SendOptions),
     /// End the running turn of a session.
     Cancel(CancelOptions),
+    /// Answer an open question of a session: whether a call may run. Whoever runs the session goes on with it.
+    Answer(AnswerOptions),
+    /// List, follow and end commands that go on in the background. Alone, it lists them.
+    #[command(args_conflicts_with_subcommands = true)]
+    Tasks {
+        #[command(subcommand)]
+        command: Option<TasksCommand>,
+        #[command(flatten)]
+        list: TaskListOptions,
+    },
     /// List, show, export and import sessions. Alone, it lists them.
     #[command(args_conflicts_with_subcommands = true)]
     Sessions {
@@ -151,6 +166,8 @@ pub(crate) enum Command {
     },
     /// Read everything and say what is not as it was committed. Exits with 1 if anything is not.
     Verify(VerifyOptions),
+    /// Check the config, the journal, the running commands, the sandbox and the disk. Exits with 1 if there is anything to do.
+    Doctor(DoctorOptions),
     /// Write a consistent copy of everything to a new file, while everything runs.
     Backup(BackupOptions),
     /// Replace the journal by a backup, after reading all of it. The old one is kept in the trash.

@@ -33,11 +33,13 @@ pub(crate) enum Action {
     Continue,
     Cancel,
     Model,
+    Tasks,
+    Answer,
     Exit,
 }
 
 /// All of them, in the order in which they are shown.
-pub(crate) const COMMANDS: [Row; 7] = [
+pub(crate) const COMMANDS: [Row; 9] = [
     Row {
         name: "/help",
         aliases: &[],
@@ -85,6 +87,22 @@ pub(crate) const COMMANDS: [Row; 7] = [
         help: "Ask another model from the next request on; without NAME, show the one in use.",
         when: When::Always,
         action: Action::Model,
+    },
+    Row {
+        name: "/tasks",
+        aliases: &[],
+        arguments: "[list|output ID|kill ID|follow ID]",
+        help: "List the tasks of this session; show what one has printed, end it, or (between turns) follow it.",
+        when: When::Always,
+        action: Action::Tasks,
+    },
+    Row {
+        name: "/answer",
+        aliases: &[],
+        arguments: "[ID] yes|no|TEXT",
+        help: "Answer an open question; yes and no alone do the same, TEXT is a no with its reason.",
+        when: When::Always,
+        action: Action::Answer,
     },
     Row {
         name: "/exit",
@@ -157,7 +175,9 @@ fn nearest(name: &str) -> Vec<&'static str> {
 pub(crate) fn help() -> String {
     let mut help = String::from("Whatever does not begin with a slash goes to the agent.\n");
     for row in &COMMANDS {
-        let _ = writeln!(help, "  {:<16} {}", row.usage(), row.help);
+        let usage = row.usage();
+        let gap = if usage.len() > 16 { format!("\n  {:<16}", "") } else { String::new() };
+        let _ = writeln!(help, "  {usage:<16}{gap} {}", row.help);
     }
     help.push_str("  //TEXT           Send TEXT with one slash before it.\n");
     help.push_str("While a turn runs, what you type joins it; Ctrl-C ends it. At the prompt, Ctrl-C leaves.");

@@ -88,7 +88,7 @@ fn page() -> String {
         let usage = if row.arguments.is_empty() {
             format!("`{}`", row.name)
         } else {
-            format!("`{} {}`", row.name, row.arguments)
+            format!("`{} {}`", row.name, row.arguments.replace('|', "\\|"))
         };
         let aliases: Vec<String> = row.aliases.iter().map(|alias| format!("`{alias}`")).collect();
         let when = match row.when {

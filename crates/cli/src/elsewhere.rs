@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Error, Redactor, Result, State, Watched, event_of, load};
+use longhaul_agent::{Error, Redactor, Result, State, Wake, Watched, event_of, load};
 use longhaul_journal::{Holder, Journal, Page, put};
 use longhaul_protocol::{
     InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, SessionId, SessionRecord, StreamName,
@@ -22,6 +22,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const LOOK_FOR_HOLDER: Duration = Duration::from_secs(1);
 
 /// A session that another process runs.
+#[derive(Clone)]
 pub(crate) struct Elsewhere {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) key: String,
@@ -43,6 +44,8 @@ pub(crate) enum Followed {
 enum Awaited {
     Input(InputId),
     Order(OrderId),
+    /// That the session has come to rest.
+    Rest(Wake),
 }
 
 impl Elsewhere {
@@ -60,11 +63,15 @@ impl Elsewhere {
             Wish::Resume => self.order(OrderKind::Unknown).await?,
             Wish::Retry => self.order(OrderKind::Retry).await?,
             Wish::Continue => self.order(OrderKind::Continue).await?,
+            Wish::Settle(wake) => Awaited::Rest(*wake),
         };
         let mut looked_for_holder = Instant::now();
         loop {
             if let Some(ended) = self.look(&mut state, awaited, &mut is_taken, tell).await? {
                 return Ok(Followed::Ended(ended));
+            }
+            if matches!(awaited, Awaited::Rest(wake) if rests(&state, wake)) {
+                return Ok(Followed::Ended(None));
             }
             if looked_for_holder.elapsed() >= LOOK_FOR_HOLDER {
                 looked_for_holder = Instant::now();
@@ -125,4 +132,10 @@ impl Elsewhere {
         }
         Ok(None)
     }
+}
+
+/// Whether nothing more happens in a session by itself; or not before somebody has answered a question.
+fn rests(state: &State, wake: Wake) -> bool {
+    let is_busy = state.turn.is_some() || state.tasks.running().next().is_some() || state.tasks.wakes(wake);
+    !is_busy || !state.questions.is_empty()
 }

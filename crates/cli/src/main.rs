@@ -1,23 +1,28 @@
 //! The `longhaul` program. It only wires: what it does is in the crates below it.
 
 mod again;
+mod answer;
 mod arguments;
+mod attending;
 mod care;
 mod commands;
 mod config;
 mod demo;
+mod doctor;
 mod elsewhere;
 mod inbox;
 mod models;
 mod one_shot;
 mod output;
 mod printer;
+mod questions;
 mod run;
 mod serve;
 mod sessions;
 mod signals;
 mod status;
 mod talk;
+mod tasks;
 mod teller;
 mod trust;
 mod underway;
@@ -40,6 +45,8 @@ mod exit {
     /// The context can't be made to fit.
     pub(crate) const TOO_LONG: u8 = 5;
     pub(crate) const LIMIT: u8 = 6;
+    /// A question is open, and nobody is there to answer it.
+    pub(crate) const ASKED: u8 = 7;
     /// Plus the number of the signal.
     pub(crate) const SIGNAL: u8 = 128;
 }
@@ -108,6 +115,9 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Serve(options) => serve::run(&place, &choice, &options).await,
             Command::Send(options) => inbox::send(&place, &choice, options).await,
             Command::Cancel(options) => inbox::cancel(&place, &options).await,
+            Command::Answer(options) => answer::run(&place, &choice, &options).await,
+            Command::Tasks { command, list } => tasks::run(&place, &choice, command, list).await,
+            Command::Doctor(options) => doctor::run(&place, &choice, &options).await,
             Command::Config { command, json } => config::run(&place, &choice, command, json),
             Command::Trust(options) => trust::run(&place, &choice, &options),
         }
@@ -122,7 +132,12 @@ fn code_of(error: &anyhow::Error) -> u8 {
     if error.is::<BadUsage>() {
         return exit::BAD_USAGE;
     }
-    if let Some(longhaul_agent::Error::Config { .. } | longhaul_agent::Error::Model(_)) = error.downcast_ref()
+    if let Some(
+        longhaul_agent::Error::Config { .. }
+        | longhaul_agent::Error::Model(_)
+        | longhaul_agent::Error::NoSuchQuestion { .. }
+        | longhaul_agent::Error::NoSuchTask { .. },
+    ) = error.downcast_ref()
     {
         return exit::BAD_USAGE;
     }

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Patience, Runtime, load, redactor};
+use longhaul_agent::{Patience, Runtime, Session, State, Wake, Watcher, load, redactor};
+use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, TurnEnded};
 
 use crate::arguments::{Choice, Place};
+use crate::attending::{Attendant, Left};
 use crate::elsewhere::Elsewhere;
 use crate::inbox::refuse_trashed;
 use crate::output::{in_words, note, shortened};
+use crate::questions::{OpenQuestion, unanswered};
 use crate::signals::{Ends, INTERRUPT};
+use crate::tasks::board::{self, Board, Listed};
+use crate::tasks::naming::short;
 use crate::teller::{Form, Teller};
 use crate::underway::{Became, Underway, Wish};
 use crate::{config, exit, words};
@@ -20,14 +25,69 @@ pub(crate) struct OneShot<'a> {
     pub(crate) choice: &'a Choice,
     pub(crate) key: String,
     pub(crate) form: Form,
+    pub(crate) stay: Stay,
 }
 
-/// How this process comes to leave.
-enum Left {
-    /// It was seen through.
-    Became(Became),
-    /// A signal came that suspends.
+/// What a process stays for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// The turn.
+    ForTurn,
+    /// The turn, the tasks that it leaves behind, and what comes of those.
+    ForTasks,
+}
+
+/// Where the session is run.
+enum Seat {
+    Here(Runtime, Session),
+    There(Elsewhere),
+}
+
+/// What became of a wish where it was worked on.
+enum Sat {
+    /// It is done, with this exit code.
+    Done(u8),
+    /// A signal came.
     Suspended(u8),
+    /// Questions are open, and nobody is here to answer them.
+    Asked(Vec<OpenQuestion>),
+    /// Nobody is there any more; this is left of it.
+    Abandoned(Wish),
+}
+
+impl Seat {
+    fn begin(&self, wish: Wish, watcher: Option<Watcher>) -> Underway {
+        match self {
+            Self::Here(runtime, session) => {
+                let watcher = watcher.unwrap_or_else(|| session.watch());
+                Underway::here(runtime, session, wish, watcher)
+            }
+            Self::There(elsewhere) => Underway::elsewhere(elsewhere.clone(), wish),
+        }
+    }
+
+    fn journal(&self) -> Arc<dyn Journal> {
+        match self {
+            Self::Here(runtime, _) => runtime.journal(),
+            Self::There(elsewhere) => elsewhere.journal.clone(),
+        }
+    }
+
+    async fn state(&self) -> anyhow::Result<State> {
+        Ok(match self {
+            Self::Here(_, session) => session.state().await?,
+            Self::There(Elsewhere { journal, key, id, .. }) => load(&**journal, key, *id).await?,
+        })
+    }
+
+    async fn unanswered(&self) -> anyhow::Result<Vec<OpenQuestion>> {
+        let id = match self {
+            Self::Here(_, session) => session.id(),
+            Self::There(elsewhere) => Some(elsewhere.id),
+        };
+        let Some(id) = id else { return Ok(vec![]) };
+        Ok(unanswered(&*self.journal(), id, &self.state().await?).await?)
+    }
 }
 
 impl OneShot<'_> {
@@ -35,8 +95,8 @@ impl OneShot<'_> {
     pub(crate) async fn carry_out(self, wish: Wish) -> anyhow::Result<u8> {
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
         let mut ends = Ends::new()?;
-        let mut teller = Teller::new(self.form);
-        let code = self.see_through(wish, &mut teller, &mut ends).await;
+        let mut teller = Teller::new(self.form).in_detail(self.choice.verbose);
+        let code = self.see_through(wish, &mut Attendant::new(&mut teller, &mut ends)).await;
         match teller.finish(&mut ends, *code.as_ref().unwrap_or(&exit::FAILED)).await {
             Ok(None) => code,
             Ok(Some(error)) => {
@@ -50,42 +110,99 @@ impl OneShot<'_> {
         }
     }
 
-    async fn see_through(&self, mut wish: Wish, teller: &mut Teller, ends: &mut Ends) -> anyhow::Result<u8> {
-        let mut interrupts = 0;
-        if let Some(elsewhere) = self.elsewhere().await? {
-            self.name_session(&wish, teller);
-            let underway = Underway::elsewhere(elsewhere, wish.clone());
-            match attend(underway, teller, ends, &mut interrupts).await? {
-                Left::Suspended(number) => {
-                    teller.note("the turn goes on in the process that runs it");
+    async fn see_through(&self, mut wish: Wish, attendant: &mut Attendant<'_>) -> anyhow::Result<u8> {
+        if let Some((elsewhere, wake)) = self.elsewhere().await? {
+            self.name_session(&wish, attendant.teller);
+            match self.sit(&Seat::There(elsewhere), wish.clone(), wake, attendant).await? {
+                Sat::Done(code) => return Ok(code),
+                Sat::Suspended(number) => {
+                    attendant.teller.note("the turn goes on in the process that runs it");
                     return Ok(exit::SIGNAL + number);
                 }
-                // What was accepted is still there; from here on it is ours to run.
-                Left::Became(Became::Abandoned) => wish = Wish::Resume,
-                Left::Became(became) => return self.conclude(became, &wish, interrupts, teller).await,
+                Sat::Asked(open) => {
+                    self.say_how_to_answer(&open, attendant.teller);
+                    return Ok(exit::ASKED);
+                }
+                // From here on it is ours to run.
+                Sat::Abandoned(left) => wish = left,
             }
         }
         let config = config::with_model(self.place, self.choice, Patience::OneShot).await?;
+        let wake = config.settings.exec.wake;
         let runtime = tokio::select! {
             opened = Runtime::open(config) => opened?,
-            number = ends.next() => return Ok(exit::SIGNAL + number),
+            number = attendant.ends.next() => return Ok(exit::SIGNAL + number),
         };
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
-        self.name_session(&wish, teller);
-        let underway = Underway::here(&runtime, &session, wish.clone(), session.watch());
-        let left = attend(underway, teller, ends, &mut interrupts).await;
+        self.name_session(&wish, attendant.teller);
+        let sat = self.sit(&Seat::Here(runtime.clone(), session), wish, wake, attendant).await;
         tokio::select! {
             ended = runtime.shutdown() => ended?,
             // Whoever asks twice means it. What is on disk is on disk.
-            number = ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
+            number = attendant.ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
         }
-        match left? {
-            Left::Became(became) => self.conclude(became, &wish, interrupts, teller).await,
-            Left::Suspended(number) => {
-                teller.note(format!("suspended; to go on: longhaul resume {}", self.key));
+        let resume = format!("longhaul resume {}", self.key);
+        match sat? {
+            Sat::Done(code) => Ok(code),
+            Sat::Suspended(number) => {
+                attendant.teller.note(format!("suspended; to go on: {resume}"));
                 Ok(exit::SIGNAL + number)
             }
+            Sat::Asked(open) => {
+                self.say_how_to_answer(&open, attendant.teller);
+                attendant.teller.note(format!("suspended; then, to go on: {resume}"));
+                Ok(exit::ASKED)
+            }
+            Sat::Abandoned(_) => Ok(exit::FAILED),
+        }
+    }
+
+    /// Works on a wish where the session is run, and stays for as long as is wanted.
+    async fn sit(
+        &self,
+        seat: &Seat,
+        wish: Wish,
+        wake: Wake,
+        attendant: &mut Attendant<'_>,
+    ) -> anyhow::Result<Sat> {
+        let (mut stage, mut watcher, mut code) = (wish, None, exit::DONE);
+        loop {
+            let settles = matches!(stage, Wish::Settle(_));
+            let open = if settles { vec![] } else { seat.unanswered().await? };
+            let underway = seat.begin(stage.clone(), watcher.take());
+            let (left, seen_by) = attendant.attend(underway, &stage, open).await?;
+            watcher = seen_by;
+            let became = match left {
+                Left::Suspended(number) if settles => {
+                    self.say_what_goes_on(seat, attendant.teller).await?;
+                    return Ok(Sat::Done(exit::SIGNAL + number));
+                }
+                Left::Suspended(number) => return Ok(Sat::Suspended(number)),
+                Left::Asked(open) => return Ok(Sat::Asked(open)),
+                Left::Became(Became::Abandoned) => return Ok(Sat::Abandoned(stage.abandoned())),
+                Left::Became(became) => became,
+            };
+            let outcome = match settles {
+                true => say_what_ended(attendant),
+                false => self.conclude(&became, &stage, seat, attendant).await?,
+            };
+            code = if code == exit::DONE { outcome } else { code };
+            // Whoever ended the turn does not wait for what it left behind.
+            let is_given_up = self.stay == Stay::ForTasks && attendant.interrupts > 0;
+            stage = match self.stay {
+                _ if is_given_up => {
+                    self.say_what_goes_on(seat, attendant.teller).await?;
+                    return Ok(Sat::Done(exit::SIGNAL + INTERRUPT));
+                }
+                Stay::ForTasks if !settles => Wish::Settle(wake),
+                // It came to rest only because somebody was asked.
+                Stay::ForTasks if seat.state().await?.turn.is_some() => Wish::Resume,
+                _ => {
+                    self.say_what_goes_on(seat, attendant.teller).await?;
+                    return Ok(Sat::Done(code));
+                }
+            };
         }
     }
 
@@ -96,92 +213,102 @@ impl OneShot<'_> {
         }
     }
 
-    /// The session, if another process runs it now.
-    async fn elsewhere(&self) -> anyhow::Result<Option<Elsewhere>> {
+    /// The session, if another process runs it now, and which ends of tasks begin a turn there.
+    async fn elsewhere(&self) -> anyhow::Result<Option<(Elsewhere, Wake)>> {
         let Some(journal) = self.place.journal().await? else { return Ok(None) };
-        let entry = longhaul_journal::Journal::session(&journal, &self.key).await?;
-        let Some(entry) = entry else { return Ok(None) };
+        let Some(entry) = journal.session(&self.key).await? else { return Ok(None) };
         refuse_trashed(&journal, &self.key).await?;
-        let redactor = redactor(&config::load(self.place, self.choice)?)?;
+        let config = config::load(self.place, self.choice)?;
+        let redactor = redactor(&config)?;
         let elsewhere =
             Elsewhere { journal: Arc::new(journal), key: self.key.clone(), id: entry.id, redactor };
-        Ok(if elsewhere.holder().await?.is_some() { Some(elsewhere) } else { None })
+        let is_held = elsewhere.holder().await?.is_some();
+        Ok(is_held.then_some((elsewhere, config.settings.exec.wake)))
     }
 
     async fn conclude(
         &self,
-        became: Became,
+        became: &Became,
         wish: &Wish,
-        interrupts: u32,
-        teller: &mut Teller,
+        seat: &Seat,
+        attendant: &mut Attendant<'_>,
     ) -> anyhow::Result<u8> {
         Ok(match became {
             Became::Ended(ended) => {
-                self.say_how_it_ended(&ended, teller).await?;
+                self.say_how_it_ended(ended, seat, attendant.teller).await?;
                 match ended.outcome {
-                    Outcome::Cancelled if interrupts > 0 => exit::SIGNAL + INTERRUPT,
+                    Outcome::Cancelled if attendant.interrupts > 0 => exit::SIGNAL + INTERRUPT,
                     _ => code_of(ended.outcome, ended.code.as_deref()),
                 }
             }
             Became::Nothing | Became::Abandoned => {
-                let last = self.last_outcome().await?;
-                teller.note(nothing_to(wish, last));
+                let last = seat.state().await?.last_outcome;
+                attendant.teller.note(nothing_to(wish, last));
                 if *wish == Wish::Resume { exit::DONE } else { exit::FAILED }
             }
         })
     }
 
     /// What went wrong, and how to go on.
-    async fn say_how_it_ended(&self, ended: &TurnEnded, teller: &mut Teller) -> anyhow::Result<()> {
+    async fn say_how_it_ended(
+        &self,
+        ended: &TurnEnded,
+        seat: &Seat,
+        teller: &mut Teller,
+    ) -> anyhow::Result<()> {
         let Some(what) = words::end_of_turn(ended.outcome, ended.error.as_deref()) else { return Ok(()) };
         teller.note(what);
         if ended.outcome != Outcome::Cancelled {
             teller.note(format!("to run it again: longhaul retry -s {}", self.key));
         }
-        if self.state().await?.is_some_and(|state| state.interrupted.is_some()) {
+        if seat.state().await?.interrupted.is_some() {
             teller.note(format!("to go on from what there was: longhaul continue -s {}", self.key));
         }
         Ok(())
     }
 
-    async fn last_outcome(&self) -> anyhow::Result<Option<Outcome>> {
-        Ok(self.state().await?.and_then(|state| state.last_outcome))
+    /// How whoever reads this can answer what was asked.
+    fn say_how_to_answer(&self, open: &[OpenQuestion], teller: &mut Teller) {
+        for open in open {
+            teller.note(format!("to answer: {}  (or no, or why not)", open.command(&self.key)));
+        }
     }
 
-    async fn state(&self) -> anyhow::Result<Option<longhaul_agent::State>> {
-        let Some(journal) = self.place.journal().await? else { return Ok(None) };
-        let Some(entry) = longhaul_journal::Journal::session(&journal, &self.key).await? else {
-            return Ok(None);
-        };
-        Ok(Some(load(&journal, &self.key, entry.id).await?))
+    /// K6: which tasks go on without this process.
+    async fn say_what_goes_on(&self, seat: &Seat, teller: &mut Teller) -> anyhow::Result<()> {
+        let state = seat.state().await?;
+        if state.tasks.running().next().is_none() {
+            return Ok(());
+        }
+        let Some(entry) = seat.journal().session(&self.key).await? else { return Ok(()) };
+        let board = Board::new(seat.journal(), &self.place.folder()?)?;
+        for task in board.of(&self.key, entry.id).await?.iter().filter(|task| task.is_running()) {
+            teller.note(goes_on(task));
+        }
+        Ok(())
     }
 }
 
-/// Shows what happens until it is over. The first Ctrl-C ends the turn, a second one this process.
-async fn attend(
-    mut underway: Underway,
-    teller: &mut Teller,
-    ends: &mut Ends,
-    interrupts: &mut u32,
-) -> anyhow::Result<Left> {
-    loop {
-        tokio::select! {
-            biased;
-            number = ends.next() => match number {
-                INTERRUPT if *interrupts > 0 => std::process::exit(i32::from(exit::SIGNAL + INTERRUPT)),
-                INTERRUPT => {
-                    *interrupts += 1;
-                    underway.cancel();
-                    teller.note("ending the turn; Ctrl-C once more leaves at once");
-                }
-                number => return Ok(Left::Suspended(number)),
-            },
-            watched = underway.next() => match watched {
-                Some(watched) => teller.watched(&watched),
-                None => return Ok(Left::Became(underway.over().await?.1?)),
-            },
+/// That a task goes on, and how to see what it does.
+pub(crate) fn goes_on(task: &Listed) -> String {
+    let id = short(task.id());
+    format!("task {id} goes on: {}; longhaul tasks follow {id}", board::what(&task.started))
+}
+
+/// Says what became of the turns that the ends of tasks began, where they did not complete.
+fn say_what_ended(attendant: &mut Attendant<'_>) -> u8 {
+    let mut code = exit::DONE;
+    for (outcome, reason, error) in std::mem::take(&mut attendant.ended) {
+        if let Some(what) = words::end_of_turn(outcome, error.as_deref()) {
+            attendant.teller.note(what);
         }
+        let by_signal = outcome == Outcome::Cancelled && attendant.interrupts > 0;
+        code = match by_signal {
+            true => exit::SIGNAL + INTERRUPT,
+            false => code_of(outcome, reason.as_deref()),
+        };
     }
+    code
 }
 
 /// What scripts learn from how a turn ended.
@@ -206,7 +333,7 @@ pub(crate) fn nothing_to(wish: &Wish, last: Option<Outcome>) -> String {
     match wish {
         Wish::Retry => format!("nothing to retry: {}", last.replace("turn cancelled", "turn was cancelled")),
         Wish::Continue => "nothing to continue: no answer was interrupted".to_owned(),
-        Wish::Say(_) | Wish::Resume => "nothing is unfinished".to_owned(),
+        Wish::Say(_) | Wish::Resume | Wish::Settle(_) => "nothing is unfinished".to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is printed while a turn runs. A thread of its own writes it, in its order, so that a reader who is slow holds up nobody.
 
-use std::io::{Error, ErrorKind, Write};
+use std::io::{Error, ErrorKind, IsTerminal, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -12,6 +12,9 @@ pub(crate) struct Printer {
     thread: JoinHandle<Option<Error>>,
 }
 
+/// Shows lines above a prompt at which somebody types.
+pub(crate) type Above = Box<dyn FnMut(String) + Send>;
+
 enum Piece {
     /// For standard output.
     Out(String),
@@ -19,6 +22,12 @@ enum Piece {
     Aside(String),
     /// Tells when everything before it is written.
     Mark(oneshot::Sender<()>),
+    /// How lines are shown above the prompt.
+    Above(Above),
+    /// Somebody types from here on.
+    Prompt,
+    /// Nobody does any more.
+    NoPrompt,
 }
 
 impl Printer {
@@ -35,6 +44,21 @@ impl Printer {
     /// Prints to standard error, exactly this.
     pub(crate) fn aside(&self, text: impl Into<String>) {
         let _ = self.pieces.send(Piece::Aside(text.into()));
+    }
+
+    /// Lines go through this while somebody types.
+    pub(crate) fn show_above(&self, above: Above) {
+        let _ = self.pieces.send(Piece::Above(above));
+    }
+
+    /// From here on somebody types on the line that was begun last.
+    pub(crate) fn prompt(&self) {
+        let _ = self.pieces.send(Piece::Prompt);
+    }
+
+    /// From here on nobody types.
+    pub(crate) fn no_prompt(&self) {
+        let _ = self.pieces.send(Piece::NoPrompt);
     }
 
     /// Waits until everything so far is written.
@@ -55,14 +79,23 @@ impl Printer {
 /// A reader that has gone is no reason to stop a turn: nothing more is written for it.
 fn print(pieces: &Receiver<Piece>) -> Option<Error> {
     let (mut failed, mut asides_are_read) = (None, true);
+    let (mut above, mut is_typed) = (None::<Above>, false);
+    let asides_are_seen = std::io::stderr().is_terminal();
     for piece in pieces {
-        match piece {
-            Piece::Out(text) if failed.is_none() => failed = write(std::io::stdout().lock(), &text).err(),
-            Piece::Aside(text) if asides_are_read => {
+        match (piece, above.as_mut().filter(|_| is_typed)) {
+            (Piece::Out(text), Some(above)) => above(text),
+            (Piece::Aside(text), Some(above)) if asides_are_seen => above(text),
+            (Piece::Out(text), None) if failed.is_none() => {
+                failed = write(std::io::stdout().lock(), &text).err();
+            }
+            (Piece::Aside(text), _) if asides_are_read => {
                 asides_are_read = write(std::io::stderr().lock(), &text).is_ok();
             }
-            Piece::Out(_) | Piece::Aside(_) => {}
-            Piece::Mark(mark) => drop(mark.send(())),
+            (Piece::Out(_) | Piece::Aside(_), _) => {}
+            (Piece::Mark(mark), _) => drop(mark.send(())),
+            (Piece::Above(way), _) => above = Some(way),
+            (Piece::Prompt, _) => is_typed = true,
+            (Piece::NoPrompt, _) => is_typed = false,
         }
     }
     failed

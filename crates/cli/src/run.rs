@@ -4,14 +4,14 @@ use longhaul_protocol::SessionId;
 
 use crate::arguments::{Choice, Place, RunOptions};
 use crate::inbox::words;
-use crate::one_shot::OneShot;
+use crate::one_shot::{OneShot, Stay};
 use crate::teller::Form;
 use crate::underway::Wish;
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: RunOptions) -> anyhow::Result<u8> {
-    // What waits for tasks and memory has nothing to wait for yet.
-    let RunOptions { session, json, wait: _, prompt } = options;
+    let RunOptions { session, json, wait, prompt } = options;
+    let stay = if wait { Stay::ForTasks } else { Stay::ForTurn };
     let text = words(prompt)?;
     let key = session.unwrap_or_else(|| format!("run:{}", SessionId::generate()));
-    OneShot { place, choice, key, form: Form::of_answer(json) }.carry_out(Wish::Say(text)).await
+    OneShot { place, choice, key, form: Form::of_answer(json), stay }.carry_out(Wish::Say(text)).await
 }

@@ -9,7 +9,9 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::arguments::{Choice, Place, ServeOptions};
 use crate::output::{in_words, note, shortened};
+use crate::questions::OpenQuestion;
 use crate::signals::Ends;
+use crate::tasks::naming::short;
 use crate::{BadUsage, config, exit, words};
 
 /// How long what is still to be shown may take when everything else has ended.
@@ -126,6 +128,15 @@ fn told(event: &Event) -> Option<String> {
         EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, 200)),
         EventKind::RetryWait { .. } => words::wait(&event.kind)?,
         EventKind::ModelChanged { .. } => words::model_change(&event.kind)?,
+        EventKind::TaskStarted { task_id, description } => {
+            format!("task {} goes on in the background: {}", short(*task_id), shortened(description, 90))
+        }
+        EventKind::TaskEnded { task_id, status, exit_code } => words::task(*task_id, *status, *exit_code),
+        EventKind::Question { id, text } => {
+            let open = OpenQuestion { id: *id, text: text.clone() };
+            format!("{}; to answer: {}", open.shown(), open.command(&event.session))
+        }
+        EventKind::Answered { id } => format!("question {id} is settled"),
         EventKind::TurnEnded { outcome: Outcome::Completed, text, .. } => {
             format!("completed: {}", shortened(text, 90))
         }

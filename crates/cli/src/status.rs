@@ -1,5 +1,7 @@
 //! `longhaul status` and `/status`: what a session is right now.
 
+use std::sync::Arc;
+
 use longhaul_agent::{State, facts_of, load};
 use longhaul_journal::{Error, Holder, Journal, resolve};
 use longhaul_protocol::{Outcome, SessionId, StreamName};
@@ -8,7 +10,10 @@ use serde_json::{Value, json};
 use crate::arguments::{Choice, Place, SessionOptions};
 use crate::inbox::refuse_trashed;
 use crate::output::{count, grouped, in_words, json, line, shortened};
-use crate::{config, exit};
+use crate::questions::{OpenQuestion, unanswered};
+use crate::tasks::board::{Board, Listed};
+use crate::tasks::naming::short;
+use crate::{config, exit, words};
 
 /// A session, and what is known about it.
 pub(crate) struct Status {
@@ -25,6 +30,10 @@ pub(crate) struct Status {
     pub(crate) holder: Option<Holder>,
     /// Whether anybody runs it, this process too.
     pub(crate) is_running: bool,
+    /// Questions that nobody has answered.
+    pub(crate) questions: Vec<OpenQuestion>,
+    /// Tasks that run.
+    pub(crate) tasks: Vec<Listed>,
 }
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
@@ -34,6 +43,9 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     refuse_trashed(&journal, &key).await?;
     let state = load(&journal, &key, entry.id).await?;
     let holder = holder(&journal, entry.id).await?;
+    let questions = unanswered(&journal, entry.id, &state).await?;
+    let journal: Arc<dyn Journal> = Arc::new(journal);
+    let tasks = running(&Board::new(journal.clone(), &place.folder()?)?, &key, entry.id).await?;
     journal.close().await;
     let config = config::load(place, choice)?;
     // A model that can't be opened, or none, has no window to show; it is not what was asked about.
@@ -45,13 +57,20 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let model = model.unwrap_or_else(|| config.settings.model.name.clone());
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
     let is_running = holder.is_some();
-    let status = Status { key, id: Some(entry.id), state, model, window, waiting, holder, is_running };
+    let id = Some(entry.id);
+    let status = Status { key, id, state, model, window, waiting, holder, is_running, questions, tasks };
     if as_json {
         json(&status.as_json())?;
     } else {
         status.lines().into_iter().try_for_each(line)?;
     }
     Ok(exit::DONE)
+}
+
+/// The tasks of a session that run.
+pub(crate) async fn running(board: &Board, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
+    let tasks = board.of(key, id).await?;
+    Ok(tasks.into_iter().filter(Listed::is_running).collect())
 }
 
 /// The other process that runs a session.
@@ -81,6 +100,15 @@ impl Status {
         }
         if self.waiting > 0 {
             lines.push(named("waiting", count(self.waiting, "input")));
+        }
+        for open in &self.questions {
+            lines.push(named("question", format!("{}: {}", open.id, shortened(&open.text, 300))));
+            lines.push(named("", format!("to answer: {}  (or no, or why not)", open.command(&self.key))));
+        }
+        for task in &self.tasks {
+            let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", words::duration(lasted)));
+            let what = format!("{}: {}{}", short(task.id()), task.what(), lasted.unwrap_or_default());
+            lines.push(named("task", what));
         }
         if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
             lines.push(named("work folder", shortened(folder, 300)));
@@ -148,8 +176,14 @@ impl Status {
             "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
             "run_by": self.holder.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
             "rate_limits": state.rate_limits,
+            "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
+            "tasks": self.tasks.iter().map(Listed::as_json).collect::<Vec<_>>(),
         })
     }
+}
+
+fn question(open: &OpenQuestion) -> Value {
+    json!({"id": open.id, "text": open.text})
 }
 
 fn code(outcome: Outcome) -> Value {

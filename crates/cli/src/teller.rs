@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::exit;
 use crate::output::safe;
-use crate::printer::Printer;
+use crate::printer::{Above, Printer};
 use crate::signals::Ends;
 use crate::words;
 
@@ -27,6 +27,8 @@ pub(crate) enum Form {
     Messages,
     /// The words as they come, for somebody who watches.
     Stream,
+    /// Everything that the agent said, whole, for somebody who may be typing meanwhile.
+    AtPrompt,
 }
 
 impl Form {
@@ -51,16 +53,37 @@ pub(crate) struct Teller {
     printer: Printer,
     /// What came of the answer that is on its way.
     text: String,
+    /// How much of it was shown.
+    shown: usize,
+    /// A prompt stands on the line that was begun last.
+    prompt_stands: bool,
     /// Words stand on the line that was begun last.
     line_is_open: bool,
     /// Words were shown that count no more; whether they are asked for again is not known yet.
     broke_off: bool,
+    /// Somebody wants to know everything.
+    in_detail: bool,
 }
 
 impl Teller {
     pub(crate) fn new(form: Form) -> Self {
         let printer = Printer::new();
-        Self { form, printer, text: String::new(), line_is_open: false, broke_off: false }
+        let text = String::new();
+        Self {
+            form,
+            printer,
+            text,
+            shown: 0,
+            prompt_stands: false,
+            line_is_open: false,
+            broke_off: false,
+            in_detail: false,
+        }
+    }
+
+    /// The same, which says more, if somebody asked for that as often.
+    pub(crate) fn in_detail(self, asked: u8) -> Self {
+        Self { in_detail: asked > 0, ..self }
     }
 
     /// Shows what a watcher saw.
@@ -87,7 +110,8 @@ impl Teller {
             EventKind::TextDelta { text } | EventKind::Partial { text, .. } => self.words_came(text),
             EventKind::Message { content, .. } => self.message(content),
             EventKind::AttemptDiscarded { kept_blocks: 0, .. } => {
-                self.broke_off = !std::mem::take(&mut self.text).is_empty();
+                self.text.clear();
+                self.broke_off = std::mem::take(&mut self.shown) > 0;
             }
             EventKind::AttemptDiscarded { .. } => {
                 let said = std::mem::take(&mut self.text);
@@ -95,7 +119,8 @@ impl Teller {
             }
             EventKind::TurnEnded { text, .. } => self.turn_ended(text),
             kind => {
-                if let Some(aside) = words::aside(kind) {
+                let detail = || words::aside_in_detail(kind).filter(|_| self.in_detail);
+                if let Some(aside) = words::aside(kind).or_else(detail) {
                     self.tell_break();
                     self.aside(&aside);
                 }
@@ -107,25 +132,30 @@ impl Teller {
     fn words_came(&mut self, text: &str) {
         self.tell_break();
         self.text.push_str(text);
-        if self.form == Form::Stream && !text.is_empty() {
-            self.line_is_open = !text.ends_with('\n');
-            self.printer.out(safe(text));
+        if self.form == Form::Stream && self.shown < self.text.len() {
+            let new = safe(&self.text[self.shown..]);
+            self.shown = self.text.len();
+            self.line_is_open = !new.ends_with('\n');
+            self.printer.out(new);
         }
     }
 
     /// What the agent said counts.
     fn message(&mut self, content: &str) {
-        let was_shown = !std::mem::take(&mut self.text).is_empty();
+        let shown = std::mem::take(&mut self.shown);
+        self.text.clear();
         match self.form {
             Form::Messages => self.line_out(content),
-            Form::Stream if !was_shown => self.line_out(&safe(content)),
+            Form::Stream if shown == 0 => self.line_out(&safe(content)),
             Form::Stream => self.close_line(),
+            Form::AtPrompt => self.line_out(&safe(content.get(shown..).unwrap_or(content))),
             Form::Final | Form::Json => {}
         }
     }
 
     fn turn_ended(&mut self, text: &str) {
         self.text.clear();
+        self.shown = 0;
         self.broke_off = false;
         self.close_line();
         if self.form == Form::Final {
@@ -140,8 +170,9 @@ impl Teller {
         }
     }
 
-    fn line_out(&self, text: &str) {
+    fn line_out(&mut self, text: &str) {
         if !text.is_empty() {
+            self.leave_prompt();
             self.printer.out(if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") });
         }
     }
@@ -153,8 +184,60 @@ impl Teller {
         }
     }
 
+    /// From here on somebody types, in an editor above which lines are shown.
+    pub(crate) fn edited_prompt(&mut self) {
+        self.whole_answers();
+        self.printer.prompt();
+    }
+
+    /// From here on somebody types on the line that was begun last.
+    pub(crate) fn plain_prompt(&mut self) {
+        self.whole_answers();
+        self.prompt_stands = true;
+    }
+
+    /// Whether the prompt still stands where it was shown: nothing was printed since.
+    pub(crate) fn prompt_stands(&self) -> bool {
+        self.prompt_stands
+    }
+
+    /// Nobody types any more.
+    pub(crate) fn prompt_is_over(&mut self) {
+        self.prompt_stands = false;
+        self.printer.no_prompt();
+        if self.form == Form::AtPrompt {
+            self.form = Form::Stream;
+        }
+    }
+
+    /// Lines go through this while somebody types in an editor.
+    pub(crate) fn show_above(&self, above: Above) {
+        self.printer.show_above(above);
+    }
+
+    fn whole_answers(&mut self) {
+        self.close_line();
+        if self.form == Form::Stream {
+            self.form = Form::AtPrompt;
+        }
+    }
+
+    /// What is printed next does not belong onto the line of the prompt.
+    fn leave_prompt(&mut self) {
+        if std::mem::take(&mut self.prompt_stands) {
+            self.printer.aside("\n");
+        }
+    }
+
+    /// What a command has printed, exactly this.
+    pub(crate) fn printed(&mut self, text: &str) {
+        self.line_is_open = !text.ends_with('\n');
+        self.printer.out(text);
+    }
+
     /// A line beside the answer.
     pub(crate) fn aside(&mut self, text: &str) {
+        self.leave_prompt();
         self.close_line();
         self.printer.aside(format!("{text}\n"));
     }

@@ -1,11 +1,11 @@
 //! A turn that is under way, in this process or in another one: the same events, the same outcome, the same ways to end it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Cancelled, Error, Runtime, Session, Watched, Watcher, cancel_turn};
-use longhaul_journal::Journal;
-use longhaul_protocol::{SessionId, TurnEnded};
+use longhaul_agent::{
+    Cancelled, Error, Runtime, Session, Wake, Watched, Watcher, answer_question, cancel_turn,
+};
+use longhaul_protocol::{QuestionId, TurnEnded};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -27,6 +27,18 @@ pub(crate) enum Wish {
     Retry,
     /// That the answer goes on where it was interrupted.
     Continue,
+    /// That no task runs any more, and that what their ends begin by this policy comes to its end.
+    Settle(Wake),
+}
+
+impl Wish {
+    /// What is left of it when whoever had taken it on is gone: what was accepted is still there.
+    pub(crate) fn abandoned(self) -> Self {
+        match self {
+            Self::Settle(wake) => Self::Settle(wake),
+            Self::Say(_) | Self::Resume | Self::Retry | Self::Continue => Self::Resume,
+        }
+    }
 }
 
 /// What became of a wish.
@@ -52,7 +64,7 @@ pub(crate) struct Underway {
 #[derive(Clone)]
 enum Where {
     Here(Session),
-    Elsewhere(Arc<dyn Journal>, SessionId),
+    Elsewhere(Elsewhere),
 }
 
 impl Underway {
@@ -71,7 +83,7 @@ impl Underway {
     /// In the process that has the session.
     pub(crate) fn elsewhere(elsewhere: Elsewhere, wish: Wish) -> Self {
         let (tell, watched) = unbounded_channel();
-        let place = Where::Elsewhere(elsewhere.journal.clone(), elsewhere.id);
+        let place = Where::Elsewhere(elsewhere.clone());
         let work = tokio::spawn(async move {
             let followed = elsewhere.see_through(&wish, &tell).await;
             let became = followed.map(|followed| match followed {
@@ -91,6 +103,16 @@ impl Underway {
     /// What became of it, once nothing more happens; and the watcher, if it had one.
     pub(crate) async fn over(mut self) -> anyhow::Result<(Option<Watcher>, Result<Became, Error>)> {
         Ok((&mut self.work).await?)
+    }
+
+    /// Settles a question, wherever the session is run.
+    pub(crate) async fn answer(&self, question: QuestionId, words: &str) -> Result<(), Error> {
+        match &self.place {
+            Where::Here(session) => session.answer(question, words).await,
+            Where::Elsewhere(Elsewhere { journal, key, id, redactor }) => {
+                answer_question(&**journal, key, *id, question, &redactor.redact(words)).await
+            }
+        }
     }
 
     /// Ends the turn. It is over when nothing more happens.
@@ -115,7 +137,7 @@ async fn cancel(place: Where) {
     loop {
         let is_done = match &place {
             Where::Here(session) => !matches!(session.cancel().await, Ok(None)),
-            Where::Elsewhere(journal, id) => {
+            Where::Elsewhere(Elsewhere { journal, id, .. }) => {
                 !matches!(cancel_turn(&**journal, *id, PATIENCE).await, Ok(Cancelled::NoTurn))
             }
         };
@@ -138,7 +160,7 @@ async fn see_through(
         match try_here(session, &wish, tell, watcher).await {
             Err(Error::RunsElsewhere { .. }) => {}
             // It is accepted, and goes on where the session is by now.
-            Err(Error::AcceptedElsewhere { .. } | Error::TakenOver { .. }) => wish = Wish::Resume,
+            Err(Error::AcceptedElsewhere { .. } | Error::TakenOver { .. }) => wish = wish.abandoned(),
             done => return done.map(|ended| ended.map_or(Became::Nothing, Became::Ended)),
         }
         // Whoever has it has named it.
@@ -147,7 +169,7 @@ async fn see_through(
         let elsewhere = Elsewhere { journal, key: session.key().to_owned(), id, redactor };
         match elsewhere.see_through(&wish, tell).await? {
             Followed::Ended(ended) => return Ok(ended.map_or(Became::Nothing, Became::Ended)),
-            Followed::Abandoned => wish = Wish::Resume,
+            Followed::Abandoned => wish = wish.abandoned(),
         }
     }
 }
@@ -165,6 +187,7 @@ async fn try_here(
             Wish::Resume => session.resume().await,
             Wish::Retry => session.retry().await,
             Wish::Continue => session.go_on().await,
+            Wish::Settle(_) => session.settle().await.map(|_| None),
         }
     };
     let mut work = std::pin::pin!(work);

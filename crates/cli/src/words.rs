@@ -1,8 +1,11 @@
 //! What happens in a turn, in words for people: the same ones wherever it is shown.
 
-use longhaul_protocol::{EventKind, Outcome};
+use std::ops::Range;
 
-use crate::output::{in_words, safe, shortened};
+use longhaul_protocol::{EventKind, Outcome, TaskId, TaskStatus};
+
+use crate::output::{grouped, in_words, safe, shortened};
+use crate::tasks::naming::short;
 
 /// What people want to know while a turn runs, besides its answer; one line.
 pub(crate) fn aside(kind: &EventKind) -> Option<String> {
@@ -20,7 +23,11 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
         EventKind::ModelChanged { .. } => model_change(kind)?,
         EventKind::Question { text, .. } => format!("question: {}", shortened(text, 400)),
         EventKind::TaskStarted { task_id, description } => {
-            format!("· {task_id} goes on in the background: {}", shortened(description, 90))
+            format!("· task {} goes on in the background: {}", short(*task_id), shortened(description, 90))
+        }
+        EventKind::TaskEnded { task_id, status, exit_code } => {
+            let mark = if *status == TaskStatus::Completed { "·" } else { "✗" };
+            format!("{mark} {}", task(*task_id, *status, *exit_code))
         }
         EventKind::CompactStart { reason } => {
             format!("the context is made smaller: {}", shortened(reason, 90))
@@ -30,6 +37,39 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// What only those want to know who want to know everything.
+pub(crate) fn aside_in_detail(kind: &EventKind) -> Option<String> {
+    Some(match kind {
+        EventKind::Note { text } => format!("note: {}", shortened(text, 400)),
+        EventKind::Notification { task_id } => {
+            format!("· the agent is told of the end of task {}", short(*task_id))
+        }
+        EventKind::Answered { id } => format!("· question {id} is settled"),
+        _ => return None,
+    })
+}
+
+/// How a task is, or ended: `task 3f9k2a failed, exit code 3`.
+pub(crate) fn task(id: TaskId, status: TaskStatus, exit_code: Option<i32>) -> String {
+    let is = match status {
+        TaskStatus::Running => "is running",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Killed => "was killed",
+        TaskStatus::TimedOut => "ran out of time and was ended",
+        TaskStatus::Lost => "is lost: its keeper died, and how it ended is not known",
+    };
+    let code = exit_code.filter(|_| status == TaskStatus::Failed);
+    let code = code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+    format!("task {} {is}{code}", short(id))
+}
+
+/// A part of an output that is not there any more.
+pub(crate) fn dropped(range: &Range<u64>) -> String {
+    let (bytes, from) = (grouped(range.end - range.start), grouped(range.start));
+    format!("[{bytes} bytes, from byte {from} on, were printed here and not kept]")
 }
 
 /// A wait before a retry: `throttled: waiting 3 s, retry 1 of 4: …`.

@@ -44,3 +44,14 @@ fn the_name_of_a_tool_can_not_drive_a_terminal() {
     assert!(!told.chars().any(|character| character.is_control() || character == '\u{202e}'), "{told:?}");
     assert!(told.chars().count() < 300, "{told}");
 }
+
+/// K15
+#[test]
+fn the_end_of_a_task_is_told_by_the_part_of_its_id_that_is_enough() {
+    let task_id = longhaul_protocol::CallId::from_bits(0x1234).into();
+    let ended = |status, exit_code| aside(&EventKind::TaskEnded { task_id, status, exit_code }).unwrap();
+
+    assert_eq!(ended(TaskStatus::Completed, Some(0)), format!("· task {} completed", short(task_id)));
+    assert!(ended(TaskStatus::Failed, Some(3)).ends_with(" failed, exit code 3"));
+    assert!(ended(TaskStatus::Killed, Some(143)).ends_with(" was killed"));
+}

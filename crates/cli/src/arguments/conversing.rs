@@ -11,7 +11,7 @@ pub(crate) struct RunOptions {
     /// Print every event as one line of JSON, and nothing else on standard output.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Stay for what goes on in the background. Nothing does in this version yet.
+    /// Stay until no task of the session runs any more, and print the answers that their ends lead to, too.
     #[arg(long)]
     pub(crate) wait: bool,
     /// What to say; - reads it from standard input.

@@ -2,7 +2,8 @@
 
 use crate::commands::{Action, help};
 use crate::output::{grouped, shortened};
-use crate::status::{Status, holder};
+use crate::questions::unanswered;
+use crate::status::{Status, holder, running};
 
 use super::Talk;
 
@@ -28,7 +29,12 @@ impl Talk {
                 }
                 Err(error) => self.teller.note(error),
             },
-            Action::Retry | Action::Continue | Action::Cancel | Action::Exit => {}
+            Action::Retry
+            | Action::Continue
+            | Action::Cancel
+            | Action::Tasks
+            | Action::Answer
+            | Action::Exit => {}
         }
         Ok(())
     }
@@ -43,9 +49,16 @@ impl Talk {
             Some(entry) => holder(&*journal, entry.id).await?,
             None => None,
         };
+        let id = entry.map(|entry| entry.id);
+        let (questions, tasks) = match id {
+            Some(id) => (unanswered(&*journal, id, &state).await?, running(&self.board, &key, id).await?),
+            None => (vec![], vec![]),
+        };
         Ok(Status {
             key,
-            id: entry.map(|entry| entry.id),
+            id,
+            questions,
+            tasks,
             waiting: untaken + state.waiting.len() as u64,
             window: facts.window.map(|window| (window.tokens, window.source.to_string())),
             state,

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use longhaul_agent::Redactor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustyline::ExternalPrinter;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
@@ -14,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::arguments::TalkOptions;
 use crate::output::prompt;
+use crate::printer::Above;
 
 /// How many lines the history keeps.
 const REMEMBERED: usize = 1_000;
@@ -57,15 +59,27 @@ impl Lines {
         !matches!(self, Self::Piped(_))
     }
 
-    /// Asks for the next line. What is printed before must be written by now.
+    /// What shows lines above the prompt, where that is edited. There is only one.
+    pub(crate) fn above(&mut self) -> Option<Above> {
+        match self {
+            Self::Edited(editor, _) => editor.above.take(),
+            Self::Plain(_) | Self::Piped(_) => None,
+        }
+    }
+
+    /// The next line. What is printed before must be written by now. One that is given up on is not lost.
     pub(crate) async fn next(&mut self) -> Typed {
         match self {
             Self::Edited(editor, _) => editor.line(PROMPT).await,
-            Self::Plain(cooked) => {
-                prompt(PROMPT);
-                cooked.line().await
-            }
+            Self::Plain(cooked) => cooked.line().await,
             Self::Piped(lines) => lines.recv().await.map_or(Typed::End, Typed::Line),
+        }
+    }
+
+    /// Shows that a line can be typed, where no editor does.
+    pub(crate) fn show_prompt(&self) {
+        if let Self::Plain(_) = self {
+            prompt(PROMPT);
         }
     }
 
@@ -83,6 +97,14 @@ impl Lines {
         match self {
             Self::Edited(_, cooked) | Self::Plain(cooked) => cooked.line().await,
             Self::Piped(_) => std::future::pending().await,
+        }
+    }
+
+    /// A line while a question is open: what is piped in may be its answer.
+    pub(crate) async fn while_asked(&mut self) -> Typed {
+        match self {
+            Self::Edited(_, cooked) | Self::Plain(cooked) => cooked.line().await,
+            Self::Piped(lines) => lines.recv().await.map_or(Typed::End, Typed::Line),
         }
     }
 }
@@ -113,7 +135,7 @@ pub(crate) struct Cooked {
 
 impl Cooked {
     /// The next line. It is read only when it is there, so nobody who reads next misses anything.
-    async fn line(&mut self) -> Typed {
+    pub(crate) async fn line(&mut self) -> Typed {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
@@ -155,26 +177,49 @@ fn has_input(longest: Option<&Timespec>) -> bool {
 /// The editor of the prompt, in a thread of its own: it waits for keys, and everything else must not wait for it.
 pub(crate) struct Editor {
     ask: Sender<(String, oneshot::Sender<Typed>)>,
+    /// The line that was asked for and has not come yet.
+    asked: Option<oneshot::Receiver<Typed>>,
+    above: Option<Above>,
 }
 
 impl Editor {
     fn new(history: PathBuf, redactor: Redactor) -> Self {
         let (ask, asked) = channel();
-        std::thread::spawn(move || edit(&asked, &history, &redactor));
-        Self { ask }
+        let (give, given) = channel();
+        std::thread::spawn(move || edit(&asked, &give, &history, &redactor));
+        Self { ask, asked: None, above: given.recv().ok().flatten() }
     }
 
-    async fn line(&self, prompt: &str) -> Typed {
-        let (answer, typed) = oneshot::channel();
-        if self.ask.send((prompt.to_owned(), answer)).is_err() {
-            return Typed::Lost;
-        }
-        typed.await.unwrap_or(Typed::Lost)
+    /// The line that is typed next. Whoever gives up on it gets it the next time.
+    async fn line(&mut self, prompt: &str) -> Typed {
+        let asked = match &mut self.asked {
+            Some(asked) => asked,
+            none => {
+                let (answer, typed) = oneshot::channel();
+                if self.ask.send((prompt.to_owned(), answer)).is_err() {
+                    return Typed::Lost;
+                }
+                none.insert(typed)
+            }
+        };
+        let typed = asked.await.unwrap_or(Typed::Lost);
+        self.asked = None;
+        typed
     }
 }
 
-fn edit(asked: &Receiver<(String, oneshot::Sender<Typed>)>, history: &Path, redactor: &Redactor) {
+fn edit(
+    asked: &Receiver<(String, oneshot::Sender<Typed>)>,
+    give: &Sender<Option<Above>>,
+    history: &Path,
+    redactor: &Redactor,
+) {
     let Ok(mut editor) = rustyline::Editor::<(), FileHistory>::new() else { return };
+    let above = editor
+        .create_external_printer()
+        .ok()
+        .map(|mut printer| -> Above { Box::new(move |text| drop(printer.print(text))) });
+    let _ = give.send(above);
     let _ = editor.set_max_history_size(REMEMBERED);
     keep_private(history);
     // A history that can't be read or written is no reason not to talk.

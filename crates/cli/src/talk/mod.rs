@@ -4,31 +4,42 @@
 //! | --- | --- |
 //! | `lines` | where lines come from: an editor, a plain terminal, a pipe |
 //! | `turn` | a turn of the conversation, and what may be typed while it runs |
-//! | `answers` | what slash commands show and do |
+//! | `answers`, `tasks` | what slash commands show and do |
+//! | `asked` | questions, and what is typed in answer to them |
 //! | `place`, `terminal` | the session of a folder; the terminal as it was before |
 
 mod answers;
+mod asked;
 mod lines;
 mod place;
+mod tasks;
 mod terminal;
 mod turn;
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
-use lines::{Lines, Typed};
+use lines::Lines;
+pub(crate) use lines::{Cooked, Typed};
 use longhaul_agent::{Patience, Runtime, Session, Watcher};
 use longhaul_journal::put;
 use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
+use tasks::Moment;
 use terminal::Terminal;
 
 use crate::arguments::{Choice, Place, TalkOptions};
 use crate::commands::{Action, Entry, read};
 use crate::inbox::refuse_trashed;
 use crate::output::count;
+use crate::questions::OpenQuestion;
 use crate::signals::{Ends, INTERRUPT};
+use crate::tasks::board::Board;
 use crate::teller::{Form, Teller};
 use crate::underway::Wish;
 use crate::{config, exit, status};
+
+/// What is printed is written in a moment; if not, that is no reason not to ask for the next line.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// A conversation.
 struct Talk {
@@ -40,6 +51,11 @@ struct Talk {
     teller: Teller,
     ends: Ends,
     terminal: Terminal,
+    board: Board,
+    /// Questions that nobody has answered.
+    questions: Vec<OpenQuestion>,
+    /// A signal that suspends, and that came while something else than a line was waited for.
+    suspended: Option<u8>,
     /// What the last turn that did not complete would make a script end with.
     code: u8,
 }
@@ -69,12 +85,20 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     let key = if options.new { place::free_key(&*runtime.journal(), base).await? } else { base };
     refuse_trashed(&*runtime.journal(), &key).await?;
     let session = runtime.session(&key).await?;
+    let mut lines = Lines::new(&home, options, runtime.redactor());
+    let teller = Teller::new(Form::of_conversation()).in_detail(choice.verbose);
+    if let Some(above) = lines.above() {
+        teller.show_above(above);
+    }
     let mut talk = Talk {
         watcher: Some(session.watch()),
-        lines: Lines::new(&home, options, runtime.redactor()),
+        board: Board::new(runtime.journal(), &home)?,
+        questions: Vec::new(),
+        suspended: None,
+        lines,
         runtime,
         session,
-        teller: Teller::new(Form::of_conversation()),
+        teller,
         ends,
         terminal,
         code: exit::DONE,
@@ -95,17 +119,41 @@ impl Talk {
         Ok(next)
     }
 
-    /// The next line; or why there is none.
+    /// The next line; or why there is none. What happens meanwhile, because a task has ended, is shown.
     async fn typed(&mut self) -> Result<String, Next> {
-        let Self { teller, lines, ends, .. } = self;
-        let typed = async {
-            teller.written().await;
-            lines.next().await
+        let typed = loop {
+            if let Some(number) = self.suspended.take() {
+                break Err(Next::Suspend(number));
+            }
+            self.show_prompt().await;
+            let Self { lines, ends, watcher, session, .. } = self;
+            let watcher = watcher.get_or_insert_with(|| session.watch());
+            let watched = tokio::select! {
+                biased;
+                number = ends.next() => break Err(by_signal(number)),
+                typed = lines.next() => break line_of(typed),
+                Some(watched) = watcher.next() => watched,
+            };
+            self.see(&watched);
         };
-        tokio::select! {
-            biased;
-            number = ends.next() => Err(by_signal(number)),
-            typed = typed => line_of(typed),
+        self.teller.prompt_is_over();
+        typed
+    }
+
+    /// Shows that a line can be typed, after everything that was printed.
+    async fn show_prompt(&mut self) {
+        match &self.lines {
+            Lines::Edited(..) => {
+                let _ = tokio::time::timeout(WRITTEN_WITHIN, self.teller.written()).await;
+                self.teller.edited_prompt();
+            }
+            Lines::Plain(_) if !self.teller.prompt_stands() => {
+                self.teller.close_line();
+                self.teller.written().await;
+                self.lines.show_prompt();
+                self.teller.plain_prompt();
+            }
+            Lines::Plain(_) | Lines::Piped(_) => {}
         }
     }
 
@@ -122,7 +170,9 @@ impl Talk {
         if self.lines.are_typed() {
             self.teller.note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
         }
+        self.look_for_questions().await?;
         if !self.session.is_unfinished().await? {
+            self.look_after_tasks(&state.tasks).await;
             return Ok(Next::Line);
         }
         if options.resume {
@@ -191,6 +241,7 @@ impl Talk {
                 self.teller.note(format!("{open}; what is entered joins it"));
                 self.entered(&line).await
             }
+            Err(Next::Leave) if !self.questions.is_empty() => Ok(self.leave_asked()),
             Err(Next::Leave) => {
                 self.teller.note(format!("{open}; to go on: longhaul resume {key}"));
                 self.code = exit::BAD_USAGE;
@@ -203,6 +254,7 @@ impl Talk {
     async fn entered(&mut self, line: &str) -> anyhow::Result<Next> {
         match read(line) {
             Entry::Nothing => Ok(Next::Line),
+            Entry::Say(text) if self.takes_for_answer(&text).await => self.turn(Wish::Resume).await,
             Entry::Say(text) => self.turn(Wish::Say(text)).await,
             Entry::Mistake(words) => {
                 self.teller.note(words);
@@ -221,6 +273,16 @@ impl Talk {
                     });
                     Ok(Next::Line)
                 }
+                Action::Answer => {
+                    let open = self.questions.len();
+                    self.answer_command(&arguments).await;
+                    // What was waited for goes on.
+                    if self.questions.len() < open { self.turn(Wish::Resume).await } else { Ok(Next::Line) }
+                }
+                Action::Tasks => {
+                    self.tasks_command(&arguments, Moment::BetweenTurns).await?;
+                    Ok(Next::Line)
+                }
                 Action::Help | Action::Status | Action::Model => {
                     self.answer(row.action, &arguments).await?;
                     Ok(Next::Line)
@@ -233,6 +295,7 @@ impl Talk {
     async fn leave(mut self, next: anyhow::Result<Next>) -> anyhow::Result<u8> {
         self.terminal.restore();
         let is_unfinished = self.session.is_unfinished().await.unwrap_or(true);
+        self.say_what_goes_on().await;
         tokio::select! {
             ended = self.runtime.shutdown() => ended?,
             // Whoever asks twice means it. What is on disk is on disk.

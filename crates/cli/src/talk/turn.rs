@@ -11,6 +11,7 @@ use longhaul_protocol::{
 use tokio::time::Instant;
 
 use super::lines::Typed;
+use super::tasks::Moment;
 use super::terminal::Terminal;
 use super::{Next, Talk};
 use crate::commands::{Action, Entry, Row, When, read};
@@ -30,6 +31,8 @@ struct Meanwhile {
     said_more: bool,
     /// Somebody wants to leave when it has ended.
     leaves: bool,
+    /// Somebody wants it to end.
+    is_cancelled: bool,
     interrupts: u32,
     countdown: Option<Countdown>,
     /// What began the turn is on its way into the inbox; what is typed now must come after it.
@@ -83,17 +86,28 @@ impl Talk {
         let mut underway = Underway::here(&self.runtime, &self.session, wish.clone(), watcher);
         meanwhile.is_accepted = !matches!(wish, Wish::Say(_));
         let accepted_by = Instant::now() + ACCEPTED_WITHIN;
+        if let Wish::Say(_) = wish {
+            self.show_questions();
+        }
         loop {
+            let is_asked = !self.questions.is_empty();
+            if is_asked && meanwhile.is_accepted && meanwhile.leaves && !meanwhile.is_cancelled {
+                return Ok(Err(self.leave_asked()));
+            }
+            let Self { lines, ends, .. } = self;
+            let typing =
+                async { if is_asked { lines.while_asked().await } else { lines.during_turn().await } };
             let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
             tokio::select! {
                 biased;
-                number = self.ends.next() => match number {
+                number = ends.next() => match number {
                     INTERRUPT if meanwhile.interrupts > 0 => {
                         self.terminal.restore();
                         std::process::exit(i32::from(exit::SIGNAL + INTERRUPT));
                     }
                     INTERRUPT => {
                         meanwhile.interrupts += 1;
+                        meanwhile.is_cancelled = true;
                         underway.cancel();
                     }
                     number => return Ok(Err(Next::Suspend(number))),
@@ -105,11 +119,14 @@ impl Talk {
                 () = tokio::time::sleep_until(accepted_by), if !meanwhile.is_accepted => {
                     meanwhile.is_accepted = true;
                 }
-                typed = self.lines.during_turn(), if meanwhile.is_accepted && !meanwhile.leaves => match typed {
+                typed = typing, if meanwhile.is_accepted && !meanwhile.leaves => match typed {
                     Typed::Line(line) => self.heed(&line, &mut underway, meanwhile).await?,
                     // It leaves when the turn has ended by itself.
                     Typed::End => meanwhile.leaves = true,
-                    Typed::Interrupt => underway.cancel(),
+                    Typed::Interrupt => {
+                        meanwhile.is_cancelled = true;
+                        underway.cancel();
+                    }
                     Typed::Lost => return Ok(Err(Next::Suspend(1))),
                 },
                 () = at(tick), if tick.is_some() => self.count_down(meanwhile),
@@ -130,7 +147,7 @@ impl Talk {
 
     fn show(&mut self, watched: &Watched, meanwhile: &mut Meanwhile) {
         self.end_countdown(meanwhile);
-        self.teller.watched(watched);
+        self.see(watched);
         let Watched::Event(event) = watched else { return };
         meanwhile.is_accepted |=
             matches!(event.kind, EventKind::InputAccepted { .. } | EventKind::InputTaken { .. });
@@ -175,22 +192,29 @@ impl Talk {
         match read(line) {
             Entry::Nothing => {}
             Entry::Mistake(words) => self.teller.note(words),
+            Entry::Say(text) if self.takes_for_answer(&text).await => {}
             Entry::Say(text) => {
                 let input = Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join };
                 match self.session.put(input, None).await {
                     Ok(_) => meanwhile.said_more = true,
                     Err(error) => self.teller.note(error),
                 }
+                self.show_questions();
             }
             Entry::Command(Row { name, when: When::BetweenTurns, .. }, _) => {
                 self.teller.note(format!("{name} is for between turns; Ctrl-C ends this one"));
             }
             Entry::Command(row, arguments) => match row.action {
-                Action::Cancel => underway.cancel(),
-                Action::Exit => {
-                    meanwhile.leaves = true;
+                Action::Cancel => {
+                    meanwhile.is_cancelled = true;
                     underway.cancel();
                 }
+                Action::Exit => {
+                    (meanwhile.leaves, meanwhile.is_cancelled) = (true, true);
+                    underway.cancel();
+                }
+                Action::Answer => self.answer_command(&arguments).await,
+                Action::Tasks => self.tasks_command(&arguments, Moment::DuringTurn).await?,
                 Action::Retry => self.hurry().await?,
                 action => self.answer(action, &arguments).await?,
             },

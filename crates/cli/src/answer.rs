@@ -1,0 +1,87 @@
+//! `longhaul answer`: settles a question, whoever runs the session.
+
+use longhaul_agent::{answer_question, load, redactor};
+use longhaul_journal::{Error, Journal, resolve};
+use longhaul_protocol::QuestionId;
+use serde_json::json;
+
+use crate::arguments::{AnswerOptions, Choice, Place};
+use crate::inbox::{refuse_trashed, somebody_runs_it};
+use crate::output::{json, line, note, shortened};
+use crate::questions::{OpenQuestion, unanswered, yes_or_no};
+use crate::{BadUsage, config, exit};
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions) -> anyhow::Result<u8> {
+    let key = &options.session;
+    let redactor = redactor(&config::load(place, choice)?)?;
+    let Some(journal) = place.journal().await? else {
+        return Err(Error::NoSuchSession { key: key.clone() }.into());
+    };
+    let session = resolve(&journal, key).await?.id;
+    refuse_trashed(&journal, key).await?;
+    let state = load(&journal, key, session).await?;
+    let open = unanswered(&journal, session, &state).await?;
+    let (question, words) = match &options.words[..] {
+        [name, words] => (named(&open, name)?, words),
+        [words] if words.parse::<QuestionId>().is_ok() => {
+            let hint = format!("what is the answer? longhaul answer -s {key} {words} yes|no|TEXT");
+            return Err(BadUsage(hint).into());
+        }
+        [words] => (only(&open, key)?, words),
+        _ => return Err(BadUsage("say yes, no, or words".to_owned()).into()),
+    };
+    if words.trim().is_empty() {
+        return Err(BadUsage("the answer is empty: say yes, no, or words".to_owned()).into());
+    }
+    let words = yes_or_no(words).map_or_else(|| redactor.redact(words).into_owned(), str::to_owned);
+    answer_question(&journal, key, session, question, &words).await?;
+    if options.json {
+        json(&json!({"session": key, "id": question, "answer": words}))?;
+    } else {
+        line(format!("answered {question}: {}", shortened(&words, 80)))?;
+    }
+    if !somebody_runs_it(&journal, session).await? {
+        let key = shortened(key, 80);
+        note(format!("the answer is saved, and nobody runs the session; to go on: longhaul resume {key}"));
+    }
+    journal.close().await;
+    Ok(exit::DONE)
+}
+
+/// The question that a name means: its id, or the beginning or the end of it. What is no open question is for the
+/// journal to explain.
+fn named(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId> {
+    let upper = name.trim().to_ascii_uppercase();
+    if let Ok(id) = upper.parse() {
+        return Ok(id);
+    }
+    let fits = |question: &&OpenQuestion| {
+        let id = question.id.to_string();
+        !upper.is_empty() && (id.starts_with(&upper) || id.ends_with(&upper))
+    };
+    match &open.iter().filter(fits).collect::<Vec<_>>()[..] {
+        [one] => Ok(one.id),
+        [] => Err(BadUsage(format!("there is no open question {name:?}{}", listed(open))).into()),
+        _ => Err(BadUsage(format!("{name:?} fits several questions{}", listed(open))).into()),
+    }
+}
+
+/// The only question that is open.
+fn only(open: &[OpenQuestion], key: &str) -> anyhow::Result<QuestionId> {
+    match open {
+        [one] => Ok(one.id),
+        [] => Err(BadUsage(format!("no question of {} is open", shortened(key, 80))).into()),
+        _ => {
+            let hint = "several questions are open; name one: longhaul answer -s KEY ID yes|no|TEXT";
+            Err(BadUsage(format!("{hint}{}", listed(open))).into())
+        }
+    }
+}
+
+fn listed(open: &[OpenQuestion]) -> String {
+    if open.is_empty() {
+        return "; none is open".to_owned();
+    }
+    let lines = open.iter().map(|open| format!("\n  {}  {}", open.id, shortened(&open.text, 200)));
+    format!(":{}", lines.collect::<String>())
+}

@@ -1,0 +1,227 @@
+//! `longhaul doctor`: is everything as it should be, and if not, what is there to do?
+
+use std::path::Path;
+use std::sync::Arc;
+
+use longhaul_agent::keeper::{Found, Launcher, Network, Tasks, what_can_be_enforced};
+use longhaul_agent::{Config, SandboxMode, WithoutSandbox};
+use longhaul_journal::{Home, SqliteJournal};
+use rustix::fs::statvfs;
+use serde_json::json;
+
+use crate::arguments::{Choice, DoctorOptions, Place};
+use crate::exit;
+use crate::output::{count, json, line, safe};
+use crate::tasks::naming::short;
+
+/// With less room than this nothing can be relied on for long.
+const LITTLE_ROOM: u64 = 1 << 30;
+
+/// What one check has found.
+struct Finding {
+    check: &'static str,
+    found: String,
+    /// What to do about it; nothing, if it is as it should be.
+    to_do: Option<String>,
+}
+
+impl Finding {
+    fn fine(check: &'static str, found: impl Into<String>) -> Self {
+        Self { check, found: found.into(), to_do: None }
+    }
+
+    fn wrong(check: &'static str, found: impl std::fmt::Display, to_do: impl Into<String>) -> Self {
+        Self { check, found: found.to_string(), to_do: Some(to_do.into()) }
+    }
+
+    fn line(&self) -> String {
+        let mark = if self.to_do.is_some() { "✗" } else { "✓" };
+        let to_do = self.to_do.as_ref().map(|to_do| format!("; {to_do}")).unwrap_or_default();
+        safe(&format!("{mark} {:<8} {}{to_do}", self.check, self.found))
+    }
+}
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions) -> anyhow::Result<u8> {
+    let (config, mut findings) = look_at_config(place, choice)?;
+    let folder = place.folder()?;
+    findings.extend(look_at_journal(place, &folder).await);
+    if folder.join("tasks").is_dir() {
+        let tasks = folder.join("tasks");
+        findings.extend(tokio::task::spawn_blocking(move || look_at_keepers(&tasks)).await?);
+    } else {
+        findings.push(Finding::fine("keepers", "no command has run yet"));
+    }
+    findings.extend(config.as_ref().map(look_at_sandbox).unwrap_or_default());
+    findings.push(look_at_disk(&folder));
+    let code = if findings.iter().all(|finding| finding.to_do.is_none()) { exit::DONE } else { exit::FAILED };
+    if options.json {
+        let form = |finding: &Finding| {
+            let Finding { check, found, to_do } = finding;
+            json!({"check": check, "ok": to_do.is_none(), "found": found, "to_do": to_do})
+        };
+        json(&findings.iter().map(form).collect::<Vec<_>>())?;
+    } else {
+        findings.iter().try_for_each(|finding| line(finding.line()))?;
+    }
+    Ok(code)
+}
+
+/// Which files there are, and what is wrong with them.
+fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Config>, Vec<Finding>)> {
+    let (home, sources) = (place.folder()?, choice.sources()?);
+    let files = match Config::files(&home, &sources) {
+        Ok(files) => files,
+        Err(error) => return Ok((None, vec![Finding::wrong("config", error, "mend the file")])),
+    };
+    let used: Vec<String> =
+        files.iter().filter(|file| file.exists).map(|file| file.path.display().to_string()).collect();
+    let config = match Config::load(home, &sources) {
+        Ok(config) => config,
+        Err(error) => {
+            let to_do = "mend the file; longhaul config schema lists every key";
+            return Ok((None, vec![Finding::wrong("config", error, to_do)]));
+        }
+    };
+    let from = if used.is_empty() { "no file, all defaults".to_owned() } else { used.join(", ") };
+    let mut findings = vec![Finding::fine("config", from)];
+    let warnings = config.warnings.iter();
+    findings.extend(warnings.map(|warning| Finding::wrong("config", warning, "see docs/config.md")));
+    Ok((Some(config), findings))
+}
+
+/// Whether the home is there and its journal opens. Reading all of it is for `verify`.
+async fn look_at_journal(place: &Place, folder: &Path) -> Vec<Finding> {
+    let shown = folder.display();
+    let home = match place.existing() {
+        Ok(Some(home)) => home,
+        Ok(None) => {
+            return vec![Finding::fine(
+                "journal",
+                format!("{shown} has none yet; the first session makes it"),
+            )];
+        }
+        Err(error) => {
+            let to_do = "name another folder with --home, or make this one yours";
+            return vec![Finding::wrong("journal", format!("{error:#}"), to_do)];
+        }
+    };
+    vec![match sessions(&home).await {
+        Ok(sessions) => {
+            let file = home.journal_file();
+            Finding::fine("journal", format!("{} opens, with {}", file.display(), count(sessions, "session")))
+        }
+        Err(error) => {
+            let to_do =
+                "longhaul verify says what is damaged, and with --salvage FILE gets out what can be read";
+            Finding::wrong("journal", format!("{error:#}"), to_do)
+        }
+    }]
+}
+
+async fn sessions(home: &Home) -> anyhow::Result<u64> {
+    let journal: Arc<dyn longhaul_journal::Journal> = Arc::new(SqliteJournal::open(home).await?);
+    let (mut count, mut after) = (0, None::<String>);
+    loop {
+        let page = journal.sessions(after.as_deref(), 1_000).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.key.clone());
+        count += page.len() as u64;
+    }
+    journal.close().await;
+    Ok(count)
+}
+
+/// How many commands run, and whether their keepers can be reached.
+fn look_at_keepers(folder: &Path) -> Vec<Finding> {
+    let listed = Launcher::this_program()
+        .map_err(anyhow::Error::from)
+        .and_then(|launcher| Ok(Tasks::at(folder, launcher)?))
+        .and_then(|tasks| Ok((tasks.all()?, tasks)));
+    let (ids, tasks) = match listed {
+        Ok(listed) => listed,
+        Err(error) => {
+            return vec![Finding::wrong("keepers", format!("{error:#}"), "make the folder readable for you")];
+        }
+    };
+    let mut running = 0;
+    let mut findings = Vec::new();
+    for id in ids.into_iter().filter(|id| tasks.is_kept(*id).unwrap_or(true)) {
+        running += 1;
+        let reached = match tasks.find(id) {
+            Ok(Found::Running(task)) => task.connect().map(drop),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = reached {
+            let to_do = format!("longhaul tasks kill {} ends it", short(id));
+            findings.push(Finding::wrong("keepers", format!("task {} runs, but {error}", short(id)), to_do));
+        }
+    }
+    findings.insert(0, Finding::fine("keepers", format!("{} kept now", count(running, "command"))));
+    findings
+}
+
+/// Whether commands are held to the scope, by really trying what the system lets a keeper do.
+fn look_at_sandbox(config: &Config) -> Vec<Finding> {
+    let network = match config.settings.sandbox.mode {
+        SandboxMode::Off => {
+            return vec![Finding::fine("sandbox", "off (sandbox.mode): commands can do what you can do")];
+        }
+        SandboxMode::On => Network::Open,
+        SandboxMode::Strict => Network::Closed,
+    };
+    let tried = Launcher::this_program().map_err(|error| error.to_string());
+    let tried = tried.and_then(|launcher| what_can_be_enforced(&launcher).map_err(|error| error.to_string()));
+    let enforcement = match tried {
+        Ok(enforcement) => enforcement,
+        Err(error) => return vec![Finding::wrong("sandbox", error, "run `longhaul doctor` again")],
+    };
+    if let Some(missing) = enforcement.missing(network) {
+        let policy = match config.settings.sandbox.unavailable {
+            WithoutSandbox::Refuse => "commands are refused",
+            WithoutSandbox::Ask => "each command is asked about",
+            WithoutSandbox::Allow => "commands run without bounds",
+        };
+        let to_do = format!("until then {policy} (sandbox.unavailable)");
+        return vec![Finding::wrong(
+            "sandbox",
+            format!("commands can't be held to the scope. {missing}"),
+            to_do,
+        )];
+    }
+    let held = match network {
+        Network::Open => "commands are held to the scope (Landlock and namespaces); the network is open",
+        Network::Closed => "commands are held to the scope (Landlock and namespaces), without a network",
+    };
+    let gaps = enforcement
+        .gaps()
+        .into_iter()
+        .map(|gap| Finding::fine("sandbox", format!("this kernel is old: {gap}")));
+    std::iter::once(Finding::fine("sandbox", held)).chain(gaps).collect()
+}
+
+/// How much room there is for what the home keeps.
+fn look_at_disk(folder: &Path) -> Finding {
+    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    match statvfs(there) {
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let found = format!("{} free where {} is", size(free), folder.display());
+            match free < LITTLE_ROOM {
+                true => Finding::wrong("disk", found, "make room, or move the home with --home"),
+                false => Finding::fine("disk", found),
+            }
+        }
+        Err(error) => {
+            Finding::wrong("disk", format!("{}: {error}", there.display()), "look whether it is mounted")
+        }
+    }
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..0x4000_0000 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
+    }
+}

@@ -1,0 +1,284 @@
+//! What is known of tasks: the records of their sessions say which there are, and their keepers how they are now.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use longhaul_agent::keeper::{Found, Launcher, Status, Tasks};
+use longhaul_agent::{TaskState, load};
+use longhaul_journal::{Journal, resolve};
+use longhaul_protocol::{At, SessionId, TaskEnded, TaskId, TaskStarted, TaskStatus};
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+
+use super::naming::{self, Named, short};
+use crate::BadUsage;
+use crate::output::shortened;
+
+/// So many tasks are named to somebody who has named none of them.
+const NAMED: usize = 10;
+
+/// The tasks of a home.
+#[derive(Clone)]
+pub(crate) struct Board {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+/// A task as people see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    /// The key of its session.
+    pub(crate) session: String,
+    pub(crate) started: TaskStarted,
+    /// How it ended, by the records.
+    pub(crate) record: Option<TaskEnded>,
+    pub(crate) now: Now,
+}
+
+/// How a task is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Now {
+    pub(crate) status: TaskStatus,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) ended_at: Option<At>,
+    pub(crate) duration_ms: Option<u64>,
+    /// How many bytes it has printed.
+    pub(crate) printed: Option<u64>,
+    /// What else there is to say.
+    pub(crate) message: Option<String>,
+}
+
+impl Board {
+    /// The tasks of the home in this folder.
+    pub(crate) fn new(journal: Arc<dyn Journal>, home: &std::path::Path) -> anyhow::Result<Self> {
+        let tasks = Tasks::at(&home.join("tasks"), Launcher::this_program()?)?;
+        Ok(Self { journal, tasks: Arc::new(tasks) })
+    }
+
+    /// The tasks of all sessions that have a folder of one, so that sessions that never had any cost nothing; and which sessions
+    /// could not be read.
+    pub(crate) async fn all(&self) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
+        let tasks = Arc::clone(&self.tasks);
+        let sessions = spawn_blocking(move || sessions_with_tasks(&tasks)).await??;
+        let (mut listed, mut unreadable) = (Vec::new(), Vec::new());
+        for id in sessions {
+            let Some(entry) = self.journal.session_with_id(id).await? else { continue };
+            match self.of(&entry.key, id).await {
+                Ok(mut tasks) => listed.append(&mut tasks),
+                Err(error) => {
+                    unreadable.push(format!("the tasks of {} can't be listed: {error:#}", entry.key));
+                }
+            }
+        }
+        listed.sort_by_key(Listed::id);
+        Ok((listed, unreadable))
+    }
+
+    /// The tasks of a session, the oldest first.
+    pub(crate) async fn of(&self, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
+        let state = load(&*self.journal, key, id).await?;
+        let (tasks, key) = (Arc::clone(&self.tasks), key.to_owned());
+        let states = state.tasks.all().to_vec();
+        let listing =
+            move || states.into_iter().map(|state| Listed::new(&tasks, &key, state)).collect::<Vec<_>>();
+        Ok(spawn_blocking(listing).await?)
+    }
+
+    /// The tasks that somebody may mean: those of this session, or of all of them.
+    pub(crate) async fn meant(&self, session: Option<&str>) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
+        match session {
+            Some(key) => {
+                let entry = resolve(&*self.journal, key).await?;
+                Ok((self.of(&entry.key, entry.id).await?, vec![]))
+            }
+            None => self.all().await,
+        }
+    }
+
+    /// The task with this name.
+    pub(crate) async fn named(&self, session: Option<&str>, name: &str) -> anyhow::Result<Listed> {
+        let (listed, _) = self.meant(session).await?;
+        match naming::find(listed.iter().map(Listed::id), name) {
+            Named::One(id) => {
+                listed.into_iter().find(|task| task.id() == id).ok_or_else(|| unknown(&[], name))
+            }
+            Named::Several(ids) => {
+                let several = listed.iter().filter(|task| ids.contains(&task.id()));
+                let several: Vec<String> = several.map(|task| format!("\n  {}", task.in_full())).collect();
+                Err(BadUsage(format!("{name:?} fits several tasks:{}", several.concat())).into())
+            }
+            Named::Nothing => {
+                if let Some(key) = session {
+                    self.refuse_foreign(key, name).await?;
+                }
+                Err(unknown(&listed, name))
+            }
+        }
+    }
+
+    /// Says whose task it is, if it is another session's.
+    async fn refuse_foreign(&self, key: &str, name: &str) -> anyhow::Result<()> {
+        let (all, _) = self.all().await?;
+        if let Named::One(id) = naming::find(all.iter().map(Listed::id), name)
+            && let Some(task) = all.iter().find(|task| task.id() == id)
+        {
+            let (owner, key) = (shortened(&task.session, 80), shortened(key, 80));
+            return Err(BadUsage(format!("task {} belongs to {owner}, not to {key}", short(id))).into());
+        }
+        Ok(())
+    }
+
+    /// How a task is now.
+    pub(crate) async fn now(&self, task: &Listed) -> anyhow::Result<Now> {
+        let (tasks, task) = (Arc::clone(&self.tasks), task.clone());
+        Ok(spawn_blocking(move || now(&tasks, &task.started, task.record.as_ref())).await?)
+    }
+}
+
+fn sessions_with_tasks(tasks: &Tasks) -> anyhow::Result<BTreeSet<SessionId>> {
+    let of = |id: TaskId| tasks.spec(id).ok().flatten()?.session;
+    Ok(tasks.all()?.into_iter().filter_map(of).collect())
+}
+
+fn unknown(listed: &[Listed], name: &str) -> anyhow::Error {
+    let there = match listed {
+        [] => "there are none; -s KEY finds those of a session that ended long ago".to_owned(),
+        some => {
+            let names = some.iter().rev().take(NAMED).map(|task| format!("\n  {}", task.in_full()));
+            let more = if some.len() > NAMED { "\n  …" } else { "" };
+            format!("there are:{}{more}", names.collect::<String>())
+        }
+    };
+    BadUsage(format!("there is no task {name:?}; {there}")).into()
+}
+
+impl Listed {
+    fn new(tasks: &Tasks, key: &str, state: TaskState) -> Self {
+        let now = now(tasks, &state.started, state.ended.as_ref());
+        Self { session: key.to_owned(), started: state.started, record: state.ended, now }
+    }
+
+    pub(crate) fn id(&self) -> TaskId {
+        self.started.task_id
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.now.status == TaskStatus::Running
+    }
+
+    /// The id and what it is, in one line.
+    fn in_full(&self) -> String {
+        format!("{} ({}): {}", self.id(), word(self.now.status), self.what())
+    }
+
+    /// What it is for; the command, if nobody said.
+    pub(crate) fn what(&self) -> String {
+        what(&self.started)
+    }
+
+    /// For programs.
+    pub(crate) fn as_json(&self) -> Value {
+        let Now { status, exit_code, ended_at, duration_ms, printed, message } = &self.now;
+        let mut form = json!({
+            "task_id": self.id(),
+            "session": self.session,
+            "status": status,
+            "description": self.started.description,
+            "command": self.started.command,
+            "started_at": self.started.started_at.map(|at| at.to_string()),
+        });
+        let more = [
+            ("ended_at", ended_at.map(|at| json!(at.to_string()))),
+            ("exit_code", exit_code.map(|code| json!(code))),
+            ("duration_ms", duration_ms.map(|milliseconds| json!(milliseconds))),
+            ("printed", printed.map(|bytes| json!(bytes))),
+            ("message", message.as_ref().map(|message| json!(message))),
+        ];
+        for (name, value) in more {
+            if let Some(value) = value {
+                form[name] = value;
+            }
+        }
+        form
+    }
+}
+
+/// What a task is for; the command, if nobody said.
+pub(crate) fn what(started: &TaskStarted) -> String {
+    let words = if started.description.is_empty() { &started.command } else { &started.description };
+    shortened(words, 90)
+}
+
+/// How a task is, in a word or two.
+pub(crate) fn word(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Running => "running",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Killed => "killed",
+        TaskStatus::TimedOut => "timed out",
+        TaskStatus::Lost => "lost",
+    }
+}
+
+/// How a task is: what the keeper knows, and where it knows nothing any more, the records.
+fn now(tasks: &Tasks, started: &TaskStarted, record: Option<&TaskEnded>) -> Now {
+    let id = started.task_id;
+    let printed = tasks.output(id).ok().and_then(|output| output.printed().ok());
+    if let Some(ended) = record {
+        // The record says how it ended; only the keeper says when.
+        let status = tasks.status(id).ok().flatten();
+        let by_record = started.started_at.map(|at| later(at, ended.duration_ms));
+        return Now {
+            status: ended.status,
+            exit_code: ended.exit_code,
+            ended_at: status.as_ref().map(|status| status.ended_at).or(by_record),
+            duration_ms: Some(ended.duration_ms),
+            printed: status.map(|status| status.printed).or(printed),
+            message: ended.message.clone(),
+        };
+    }
+    let so_far = started.started_at.map(since);
+    let unknown = |status, message: Option<String>| Now {
+        status,
+        exit_code: None,
+        ended_at: None,
+        duration_ms: so_far.filter(|_| status == TaskStatus::Running),
+        printed,
+        message,
+    };
+    match tasks.find(id) {
+        Ok(Found::Running(_)) => unknown(TaskStatus::Running, None),
+        Ok(Found::Ended(status)) => Now::from(status),
+        Ok(Found::Lost | Found::Unknown) => {
+            unknown(TaskStatus::Lost, Some("its keeper died, and how it ended is not known".to_owned()))
+        }
+        Ok(Found::NotStarted | Found::Expired) => {
+            unknown(TaskStatus::Lost, Some("its folder is gone, and how it ended is not known".to_owned()))
+        }
+        Err(error) => unknown(TaskStatus::Running, Some(format!("its keeper can't be asked: {error}"))),
+    }
+}
+
+impl From<Status> for Now {
+    fn from(status: Status) -> Self {
+        Self {
+            status: status.status,
+            exit_code: status.exit_code,
+            ended_at: Some(status.ended_at),
+            duration_ms: Some(status.duration_ms),
+            printed: Some(status.printed),
+            message: status.message,
+        }
+    }
+}
+
+fn later(at: At, milliseconds: u64) -> At {
+    At(at.0.saturating_add(i64::try_from(milliseconds).unwrap_or(i64::MAX)))
+}
+
+fn since(at: At) -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(u64::try_from(at.0).unwrap_or(0))
+}

@@ -1,0 +1,29 @@
+use longhaul_protocol::CallId;
+
+use super::*;
+
+fn task(bits: u128) -> TaskId {
+    CallId::from_bits(bits).into()
+}
+
+#[test]
+fn a_task_is_found_by_its_id_its_beginning_and_its_end() {
+    let known = [task(1), task(1 << 120 | 2)];
+
+    for name in [known[0].to_string(), short(known[0]), known[0].to_string().to_uppercase()] {
+        assert_eq!(find(known, &name), Named::One(known[0]), "{name}");
+    }
+    let beginning = known[1].to_string();
+    assert_eq!(find(known, &beginning[5..10]), Named::One(known[1]));
+    assert_eq!(find(known, &beginning[..10]), Named::One(known[1]));
+}
+
+#[test]
+fn what_fits_several_is_none_of_them() {
+    let known = [task(0x1_0001), task(0x2_0001)];
+
+    assert_eq!(find(known, "01"), Named::Several(known.to_vec()));
+    assert_eq!(find(known, "zz"), Named::Nothing);
+    assert_eq!(find(known, "task_"), Named::Nothing);
+    assert_eq!(find(known, ""), Named::Nothing);
+}

@@ -1,0 +1,264 @@
+//! A home with sessions, tasks and questions in it.
+
+use std::future::Future;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant, SystemTime};
+
+use longhaul_agent::keeper::{FORMAT, Launcher, Spec, Tasks};
+use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, accept, name_session};
+use longhaul_protocol::{
+    At, AttemptEnded, AttemptId, AttemptStarted, Block, CallId, InboxRecord, Input, InputId, InputTaken,
+    Item, JoinMode, Question, QuestionId, SessionCreated, SessionId, SessionRecord, StepStarted, StreamName,
+    TaskId, TaskStarted, TurnStarted,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Prints a line, and another one when the test says so.
+pub(crate) const WAITS: &str = "echo begun; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end";
+
+/// A folder with a home, a work folder and a script.
+pub(crate) struct Desk(tempfile::TempDir);
+
+impl Desk {
+    pub(crate) fn new(script: &Value) -> Self {
+        let desk = Self(tempfile::tempdir().unwrap());
+        std::fs::create_dir(desk.path("work")).unwrap();
+        std::fs::write(desk.path("script.json"), script.to_string()).unwrap();
+        // Whoever has been rung once has made what every socket of the home asks for.
+        desk.with_journal(|journal| async move { drop(journal.rings().await.unwrap()) });
+        desk
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn configure(&self, config: &str) {
+        std::fs::write(self.path("home/config.toml"), config).unwrap();
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
+        command
+            .args(arguments)
+            .current_dir(self.path("work"))
+            .env("LONGHAUL_HOME", self.path("home"))
+            .env("LONGHAUL_MODEL", format!("scripted/{}", self.path("script.json").display()))
+            .env("TERM", "xterm")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// The exit code, and what stands on both outputs.
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(&self.command(arguments).output().unwrap())
+    }
+
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let (code, out, errors) = self.run(arguments);
+        assert_eq!(code, 0, "{out}{errors}");
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+    }
+
+    /// The records of a session of this kind.
+    pub(crate) fn records(&self, key: &str, kind: &str) -> Vec<Value> {
+        let shown = self.json(&["sessions", "show", key, "--from", "1", "--limit", "10000", "--json"]);
+        let records = shown["records_shown"].as_array().unwrap().iter();
+        records.filter(|record| record["kind"] == kind).map(|record| record["body"].clone()).collect()
+    }
+
+    pub(crate) fn let_go(&self) {
+        std::fs::write(self.path("work/go.txt"), "").unwrap();
+    }
+
+    /// Does something with the journal.
+    pub(crate) fn with_journal<T, F: Future<Output = T>>(
+        &self,
+        work: impl FnOnce(Arc<SqliteJournal>) -> F,
+    ) -> T {
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        tokio.block_on(async {
+            let home = Home::create(&self.path("home")).unwrap();
+            let journal = Arc::new(SqliteJournal::open(&home).await.unwrap());
+            let done = work(journal.clone()).await;
+            journal.close().await;
+            done
+        })
+    }
+
+    /// Adds records to a session, which begins with them if it has none.
+    pub(crate) fn record(&self, key: &str, facts: Vec<SessionRecord>, blobs: Vec<Blob>) -> SessionId {
+        self.with_journal(|journal| async move {
+            let id = name_session(&*journal, key).await.unwrap();
+            let stream = StreamName::session(id);
+            let lease = journal.acquire(&stream).await.unwrap();
+            let mut append = Append::under(&lease);
+            if journal.head(&stream).await.unwrap().seq == 0 {
+                let created = SessionCreated {
+                    id,
+                    key: key.to_owned(),
+                    work_dir: Some(self.path("work").display().to_string()),
+                    origin: None,
+                    version: "0.0.0".to_owned(),
+                };
+                append = append.record(SessionRecord::SessionCreated(created).encode());
+            }
+            for fact in facts {
+                append = append.record(fact.encode());
+            }
+            append = blobs.into_iter().fold(append, Append::blob);
+            journal.append(append).await.unwrap();
+            journal.release(&lease).await.unwrap();
+            id
+        })
+    }
+
+    /// A command that a keeper has, on record as a task of this session.
+    pub(crate) fn task(&self, key: &str, command: &str) -> TaskId {
+        let started = TaskStarted {
+            task_id: CallId::generate().into(),
+            command: command.to_owned(),
+            description: format!("a task of {key}"),
+            target: "local".to_owned(),
+            started_at: Some(now()),
+        };
+        let id = started.task_id;
+        let session = self.record(key, vec![SessionRecord::TaskStarted(started)], vec![]);
+        self.tasks().start(&self.spec(id, session, command)).unwrap();
+        id
+    }
+
+    pub(crate) fn tasks(&self) -> Tasks {
+        let launcher = Launcher::new(env!("CARGO_BIN_EXE_longhaul"), ["keeper-process"]);
+        Tasks::at(&self.path("home/tasks"), launcher).unwrap()
+    }
+
+    fn spec(&self, task_id: TaskId, session: SessionId, command: &str) -> Spec {
+        Spec {
+            bounds: None,
+            format: FORMAT,
+            task_id,
+            command: command.to_owned(),
+            work_dir: self.path("work"),
+            environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
+            output_cap: 1 << 20,
+            max_runtime_s: None,
+            session: Some(session),
+            description: None,
+            target: "local".to_owned(),
+            token_file: "../../run/token".to_owned(),
+        }
+    }
+
+    /// A session whose turn waits for the answer whether a command may run.
+    pub(crate) fn asked(&self, key: &str, command: &str) -> QuestionId {
+        let (input, question) = (InputId::generate(), QuestionId::generate());
+        let (attempt, call) = (AttemptId::generate(), CallId::generate());
+        let text = "go".to_owned();
+        let accepted = Input { id: input, text: text.clone(), images: vec![], mode: JoinMode::Join };
+        let inbox_through = self.with_journal(|journal| async move {
+            let session = name_session(&*journal, key).await.unwrap();
+            accept(&*journal, session, InboxRecord::Input(accepted).encode()).await.unwrap()
+        });
+        let arguments = serde_json::json!({"command": command}).to_string();
+        let name = "exec".to_owned();
+        let item = Item::ToolCall { call, wire_id: None, name, arguments, signature: None };
+        let mode = JoinMode::Join;
+        let ended = AttemptEnded { attempt, kept: 1, stop: None, error: None, goes_on: false };
+        let asked = Question { id: question, text: "May exec run?".to_owned(), call: Some(call) };
+        let facts = vec![
+            SessionRecord::InputTaken(InputTaken { id: input, inbox_through, text, images: vec![], mode }),
+            SessionRecord::TurnStarted(TurnStarted { turn: 1 }),
+            SessionRecord::StepStarted(StepStarted { step: 1 }),
+            SessionRecord::AttemptStarted(AttemptStarted { attempt, model: "m".to_owned() }),
+            SessionRecord::Block(Block { attempt, index: 0, item }),
+            SessionRecord::AttemptEnded(ended),
+            SessionRecord::Question(asked),
+        ];
+        self.record(key, facts, vec![]);
+        question
+    }
+}
+
+/// Whatever a test has left running is ended with it.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let tasks = self.tasks();
+        for id in tasks.all().unwrap_or_default() {
+            let _ = tasks.kill(id);
+        }
+    }
+}
+
+fn now() -> At {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    At(i64::try_from(since.as_millis()).unwrap())
+}
+
+pub(crate) fn told(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process whose standard output is read line by line.
+pub(crate) struct Running {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let printed = BufReader::new(process.stdout.take().unwrap()).lines();
+        let (send, lines) = channel();
+        std::thread::spawn(move || printed.map_while(Result::ok).try_for_each(|line| send.send(line)));
+        Self { process, lines }
+    }
+
+    pub(crate) fn line(&mut self) -> String {
+        self.lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("no further line: {error}"))
+    }
+
+    /// The next event of this type.
+    pub(crate) fn wait_for(&mut self, kind: &str) -> Value {
+        loop {
+            let event: Value = serde_json::from_str(&self.line()).unwrap();
+            if event["type"] == kind {
+                return event;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// The exit code, and what stands on both outputs from here on.
+    pub(crate) fn end(mut self) -> (i32, String, String) {
+        let rest: String = self.lines.iter().map(|line| line + "\n").collect();
+        let mut errors = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (self.process.wait().unwrap().code().unwrap_or(-1), rest, errors)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
