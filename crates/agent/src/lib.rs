@@ -93,7 +93,7 @@ pub use events::event_of;
 pub use lineup::{Patience, facts_of, redactor};
 pub use load::load;
 pub use longhaul_keeper as keeper;
-pub use questions::{Settled, answer_question};
+pub use questions::{Settled, answer_question, unanswered};
 pub use redaction::{Holding, Redactor};
 pub use repeats::Repeats;
 pub use runtime::{Parts, Runtime};

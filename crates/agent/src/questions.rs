@@ -5,8 +5,8 @@ use std::sync::Arc;
 use longhaul_journal::{Journal, Page, put};
 use longhaul_keeper::Tasks;
 use longhaul_protocol::{
-    EndedTask, EventKind, InboxRecord, Order, OrderId, OrderKind, QuestionId, SessionId, SessionRecord,
-    StreamName, TaskId,
+    EndedTask, EventKind, InboxRecord, Order, OrderId, OrderKind, Question, QuestionId, SessionId,
+    SessionRecord, StreamName, TaskId,
 };
 use tokio::task::spawn_blocking;
 
@@ -25,10 +25,16 @@ pub async fn answer_question(
     answer: &str,
 ) -> Result<()> {
     let state = load(journal, key, session).await?;
-    if state.question(question).is_none() {
+    let open = unanswered(journal, session, &state).await?;
+    if !open.iter().any(|open| open.id == question) {
         let known = match answer_of(journal, session, question).await? {
             Some(answer) => format!("it was settled ({answer})"),
-            None => open_questions(&state),
+            None if state.question(question).is_some() => "it was answered just now".to_owned(),
+            None if open.is_empty() => "none is open".to_owned(),
+            None => {
+                let ids: Vec<String> = open.iter().map(|open| open.id.to_string()).collect();
+                format!("open: {}", ids.join(", "))
+            }
         };
         return Err(Error::NoSuchQuestion { key: key.to_owned(), question: question.to_string(), known });
     }
@@ -59,9 +65,24 @@ async fn answer_of(
     }
 }
 
-fn open_questions(state: &State) -> String {
-    let open: Vec<String> = state.questions.iter().map(|question| question.id.to_string()).collect();
-    if open.is_empty() { "none is open".to_owned() } else { format!("open: {}", open.join(", ")) }
+/// The questions of a session to which no answer was given. One that is in the inbox is one: whoever runs the session next
+/// takes it first.
+pub async fn unanswered(journal: &dyn Journal, session: SessionId, state: &State) -> Result<Vec<Question>> {
+    let mut open = state.questions.clone();
+    let mut next = state.inbox_through + 1;
+    while !open.is_empty() {
+        let page = journal.read(&StreamName::inbox(session), next, Page::default()).await?;
+        let Some(last) = page.last() else { break };
+        next = last.seq + 1;
+        for record in &page {
+            if let Ok(InboxRecord::Order(order)) = InboxRecord::decode(record)
+                && let OrderKind::Answer { question, .. } = order.kind
+            {
+                open.retain(|open| open.id != question);
+            }
+        }
+    }
+    Ok(open)
 }
 
 /// How a session has come to stand still.

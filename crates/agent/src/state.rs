@@ -242,25 +242,25 @@ impl State {
         }
     }
 
-    /// Inputs that join the open turn at its next step.
-    pub(crate) fn joins(&self) -> bool {
-        self.waiting.iter().any(|input| input.mode == JoinMode::Join)
-    }
-}
-
-impl Turn {
-    /// What was under way when its last record was written, for people.
+    /// What was under way in the open turn when its last record was written, for people.
     pub fn under_way(&self) -> String {
+        let Some(turn) = &self.turn else { return "no turn was open".to_owned() };
         let open: Vec<&str> =
-            self.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
-        match (&self.attempt, &open[..]) {
+            turn.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
+        match (&turn.attempt, &open[..]) {
             (Some(_), _) => "an answer was on its way".to_owned(),
-            (None, []) if self.steps > 0 && !self.answered => {
+            (None, []) if !self.questions.is_empty() => "a question waits for its answer".to_owned(),
+            (None, []) if turn.steps > 0 && !turn.answered => {
                 "an answer had failed, and the next try was due".to_owned()
             }
             (None, []) => "it was between two records".to_owned(),
             (None, open) => format!("{} had started", open.join(", ")),
         }
+    }
+
+    /// Inputs that join the open turn at its next step.
+    pub(crate) fn joins(&self) -> bool {
+        self.waiting.iter().any(|input| input.mode == JoinMode::Join)
     }
 }
 

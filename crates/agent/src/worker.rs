@@ -161,7 +161,7 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<Strin
         worker.policy.must_end = must_end.filter(|_| worker.state.turn.is_some());
         shared.arrived();
         if let Some(turn) = &worker.state.turn {
-            let text = format!("turn {} was open, and goes on: {}", turn.number, turn.under_way());
+            let text = format!("turn {} was open, and goes on: {}", turn.number, worker.state.under_way());
             worker.show(EventKind::Warning { code: "resumed".to_owned(), text });
         }
         worker.adopt_tasks();

@@ -75,7 +75,7 @@ async fn unfinished(place: &Place) -> anyhow::Result<Vec<(String, String)>> {
 async fn open_in(journal: &SqliteJournal, entry: &SessionEntry) -> anyhow::Result<Option<String>> {
     let state = load(journal, &entry.key, entry.id).await?;
     Ok(match &state.turn {
-        Some(turn) => Some(format!("turn {}: {}", turn.number, turn.under_way())),
+        Some(turn) => Some(format!("turn {}: {}", turn.number, state.under_way())),
         None if state.inbox_through < entry.inbox_head || !state.waiting.is_empty() => {
             Some("an input waits".to_owned())
         }

@@ -1,6 +1,7 @@
 //! One wish, carried through to its end by a process that ends with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_agent::{Patience, Runtime, Session, State, Wake, Watcher, load, redactor};
 use longhaul_journal::Journal;
@@ -18,6 +19,9 @@ use crate::tasks::naming::short;
 use crate::teller::{Form, Teller};
 use crate::underway::{Became, Underway, Wish};
 use crate::{config, exit, words};
+
+/// How long tidying up may keep anybody waiting; what is not done by then is done the next time.
+const TIDYING: Duration = Duration::from_millis(300);
 
 /// A session of which one thing is wanted.
 pub(crate) struct OneShot<'a> {
@@ -137,6 +141,8 @@ impl OneShot<'_> {
         refuse_trashed(&*runtime.journal(), &self.key).await?;
         self.name_session(&wish, attendant.teller);
         let sat = self.sit(&Seat::Here(runtime.clone(), session), wish, wake, attendant).await;
+        // Whoever only ever runs single turns has old files, too.
+        let _ = tokio::time::timeout(TIDYING, runtime.tidy()).await;
         tokio::select! {
             ended = runtime.shutdown() => ended?,
             // Whoever asks twice means it. What is on disk is on disk.

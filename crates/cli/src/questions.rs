@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 
 use longhaul_agent::{Result, State};
-use longhaul_journal::{Journal, Page};
-use longhaul_protocol::{InboxRecord, OrderKind, Question, QuestionId, SessionId, StreamName};
+use longhaul_journal::Journal;
+use longhaul_protocol::{Question, QuestionId, SessionId};
 
 use crate::output::{safe, shortened};
 
@@ -33,28 +33,14 @@ impl OpenQuestion {
     }
 }
 
-/// The questions of a session to which no answer was given. One that is in the inbox is one: whoever runs the session next
-/// takes it first.
+/// The questions of a session to which no answer was given.
 pub(crate) async fn unanswered(
     journal: &dyn Journal,
     id: SessionId,
     state: &State,
 ) -> Result<Vec<OpenQuestion>> {
-    let mut open: Vec<OpenQuestion> = state.questions.iter().map(OpenQuestion::from).collect();
-    let mut next = state.inbox_through + 1;
-    while !open.is_empty() {
-        let page = journal.read(&StreamName::inbox(id), next, Page::default()).await?;
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        for record in &page {
-            if let Ok(InboxRecord::Order(order)) = InboxRecord::decode(record)
-                && let OrderKind::Answer { question, .. } = order.kind
-            {
-                open.retain(|open| open.id != question);
-            }
-        }
-    }
-    Ok(open)
+    let open = longhaul_agent::unanswered(journal, id, state).await?;
+    Ok(open.iter().map(OpenQuestion::from).collect())
 }
 
 /// Yes or no, in the words of somebody who was asked just that.

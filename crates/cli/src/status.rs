@@ -127,7 +127,7 @@ impl Status {
         match &self.state.turn {
             None => "none is open".to_owned(),
             Some(turn) => {
-                let (number, step, what) = (turn.number, turn.steps.max(1), turn.under_way());
+                let (number, step, what) = (turn.number, turn.steps.max(1), self.state.under_way());
                 match self.is_running {
                     true => format!(
                         "turn {number} is open, in step {step}; when its last record was written, {what}"

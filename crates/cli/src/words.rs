@@ -94,7 +94,8 @@ pub(crate) fn model_change(kind: &EventKind) -> Option<String> {
 /// How a command ended, if not as it should.
 pub(crate) fn ended(content: &str) -> Option<String> {
     let result: serde_json::Value = serde_json::from_str(content).ok()?;
-    let status = result["status"].as_str().filter(|status| *status != "completed")?;
+    let is_well = |status: &&str| ["completed", "background_started", "auto_backgrounded"].contains(status);
+    let status = result["status"].as_str().filter(|status| !is_well(status))?;
     let code = result["exit_code"].as_i64().map(|code| format!(", exit code {code}")).unwrap_or_default();
     Some(format!("exec {status}{code}"))
 }

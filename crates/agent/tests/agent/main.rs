@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod answers;
+mod asking;
 mod bad_input;
 mod cancelling;
 mod commands;
@@ -23,6 +24,7 @@ mod saving;
 
 mod secrets;
 mod tasks;
+mod tidying;
 mod tool_calls;
 mod watchers;
 mod wire;

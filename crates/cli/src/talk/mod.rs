@@ -170,6 +170,8 @@ impl Talk {
         if self.lines.are_typed() {
             self.teller.note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
         }
+        let runtime = self.runtime.clone();
+        tokio::spawn(async move { runtime.tidy().await });
         self.look_for_questions().await?;
         if !self.session.is_unfinished().await? {
             self.look_after_tasks(&state.tasks).await;
@@ -179,7 +181,7 @@ impl Talk {
             return self.turn(Wish::Resume).await;
         }
         let open = match &state.turn {
-            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, turn.under_way()),
+            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.under_way()),
             None => "An input waits for its answer".to_owned(),
         };
         if let Some(id) = self.session.id()

@@ -1,0 +1,190 @@
+//! What is done only after asking: the question is a record, anybody can answer it, and nothing runs before.
+
+use longhaul_agent::{Approval, ApprovalRule, Config, Error, Runtime, Session, Settled, WithoutSandbox};
+use longhaul_protocol::{EventKind, Outcome, Question, SessionRecord};
+use longhaul_testkit::{Place, Recording, collect_until};
+use serde_json::{Value, json};
+
+use crate::wire::facts;
+use crate::{eventually, results, script, sends, sound_records};
+
+fn exec(command: &str) -> Value {
+    json!({"calls": [{"name": "exec", "arguments": {"command": command}}]})
+}
+
+/// A config in which commands like this one are asked about.
+fn asking(place: &Place, command: &str, action: Approval) -> Config {
+    let mut config = place.config();
+    let (tool, command) = ("exec".to_owned(), Some(command.to_owned()));
+    config.settings.approval.rule = vec![ApprovalRule { tool, command, action }];
+    config
+}
+
+async fn open(config: Config, answers: &Value) -> Runtime {
+    Runtime::with_model(config, Recording::new(script(answers))).await.unwrap()
+}
+
+/// The question that the session asks, once it does.
+async fn question(session: &Session) -> Question {
+    eventually("a question is open", || async { !session.state().await.unwrap().questions.is_empty() }).await;
+    session.state().await.unwrap().questions.remove(0)
+}
+
+/// P4: a yes lets it run, a no and other words are told to the model; the turn goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_decides_whether_a_call_runs() {
+    for (answer, runs, told) in [
+        ("yes", true, "\"status\":\"completed\""),
+        ("no", false, "the user said no"),
+        ("not on a friday", false, "not on a friday"),
+    ] {
+        let place = Place::new();
+        let answers = json!([exec("touch pushed"), "So be it."]);
+        let runtime = open(asking(&place, "touch *", Approval::Ask), &answers).await;
+        let session = runtime.session("a").await.unwrap();
+        let mut watcher = session.watch();
+        let sending = sends(&session, "go");
+        let is_question = |kind: &EventKind| matches!(kind, EventKind::Question { .. });
+        collect_until(&mut watcher, is_question).await;
+
+        let asked = question(&session).await;
+        assert!(!place.work().join("pushed").exists(), "nothing runs before the answer");
+        session.answer(asked.id, answer).await.unwrap();
+
+        assert_eq!(sending.await.unwrap().unwrap().outcome, Outcome::Completed);
+        assert_eq!(place.work().join("pushed").exists(), runs);
+        assert!(asked.text.contains("touch pushed") && asked.text.contains("touch *"), "{}", asked.text);
+        runtime.shutdown().await.unwrap();
+        let (_, is_error, content) = results(&sound_records(&place, &session).await).remove(0);
+        assert_eq!(is_error, !runs);
+        assert!(content.contains(told), "{content}");
+    }
+}
+
+/// P4
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_denied_is_not_run_and_nobody_is_asked() {
+    let place = Place::new();
+    let answers = json!([exec("cd . && touch pushed"), "So be it."]);
+    let runtime = open(asking(&place, "touch *", Approval::Deny), &answers).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("go").await.unwrap();
+
+    assert_eq!(ended.text, "So be it.");
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let (_, is_error, content) = results(&records).remove(0);
+    assert!(is_error && content.contains("touch *"), "{content}");
+    assert!(!facts(&records).iter().any(|fact| matches!(fact, SessionRecord::Question(_))));
+    assert!(!place.work().join("pushed").exists());
+}
+
+/// P4: the question is there after a restart, and the answer may come while nobody runs the session.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_survives_a_restart_and_can_be_answered_while_nobody_is_there() {
+    let place = Place::new();
+    let answers = json!([exec("touch pushed"), "Pushed."]);
+    let config = || asking(&place, "touch *", Approval::Ask);
+    let first = open(config(), &answers).await;
+    let session = first.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    let asked = question(&session).await;
+    first.shutdown().await.unwrap();
+    assert!(matches!(sending.await.unwrap(), Err(Error::Suspended)));
+
+    let journal = place.journal().await;
+    let id = session.id().unwrap();
+    longhaul_agent::answer_question(&*journal, "a", id, asked.id, "yes").await.unwrap();
+    let second = longhaul_agent::answer_question(&*journal, "a", id, asked.id, "no").await;
+    longhaul_journal::Journal::close(&*journal).await;
+    assert!(matches!(second, Err(Error::NoSuchQuestion { .. })), "it was answered: {second:?}");
+
+    let next = open(config(), &answers).await;
+    next.start().await.unwrap();
+    let session = next.session("a").await.unwrap();
+    eventually("the turn has ended", || async {
+        session.state().await.unwrap().last_outcome == Some(Outcome::Completed)
+    })
+    .await;
+    let late = session.answer(asked.id, "no").await.unwrap_err().to_string();
+
+    assert!(late.contains("settled (yes)"), "{late}");
+    assert!(place.work().join("pushed").exists());
+    next.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    assert_eq!(facts(&records).iter().filter(|fact| matches!(fact, SessionRecord::Question(_))).count(), 1);
+}
+
+/// P4, T10: nobody has to answer what nobody wants to know any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_cancelled_takes_its_question_back() {
+    let place = Place::new();
+    let runtime =
+        open(asking(&place, "touch *", Approval::Ask), &json!([exec("touch pushed"), "Never."])).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    let asked = question(&session).await;
+    assert_eq!(session.settle().await.unwrap(), Settled::Asks);
+    assert_eq!(session.state().await.unwrap().under_way(), "a question waits for its answer");
+
+    session.cancel().await.unwrap();
+
+    assert_eq!(sending.await.unwrap().unwrap().outcome, Outcome::Cancelled);
+    let late = session.answer(asked.id, "yes").await.unwrap_err().to_string();
+    assert!(late.contains("withdrawn"), "{late}");
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+    assert!(!place.work().join("pushed").exists());
+}
+
+/// P4: two calls of one answer, each with its own question, in their order.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_ask_are_asked_one_after_the_other() {
+    let place = Place::new();
+    let call = |name: &str| json!({"name": "exec", "arguments": {"command": format!("touch {name}")}});
+    let answers = json!([{"calls": [call("one"), call("two")]}, "Done."]);
+    let runtime = open(asking(&place, "touch *", Approval::Ask), &answers).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+
+    let first = question(&session).await;
+    session.answer(first.id, "no").await.unwrap();
+    eventually("the second is asked", || async {
+        session.state().await.unwrap().questions.iter().any(|question| question.id != first.id)
+    })
+    .await;
+    let second = question(&session).await;
+    session.answer(second.id, "yes").await.unwrap();
+    sending.await.unwrap().unwrap();
+
+    assert!(first.text.contains("touch one") && second.text.contains("touch two"));
+    assert_eq!([place.work().join("one").exists(), place.work().join("two").exists()], [false, true]);
+    runtime.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
+}
+
+/// P3: commands that can't be held to the scope follow the policy. A keeper that can't be asked stands for a system that can't.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_cannot_be_held_are_refused_or_asked_about() {
+    for policy in [WithoutSandbox::Refuse, WithoutSandbox::Ask] {
+        let place = Place::new();
+        let mut config = place.config();
+        config.settings.sandbox.unavailable = policy;
+        config.launcher = Some(longhaul_agent::keeper::Launcher::new("/bin/false", ["x"]));
+        let runtime = open(config, &json!([exec("touch there"), "I see."])).await;
+        let session = runtime.session("a").await.unwrap();
+        let sending = sends(&session, "go");
+
+        if policy == WithoutSandbox::Ask {
+            let asked = question(&session).await;
+            assert!(asked.text.contains("Landlock"), "{}", asked.text);
+            session.answer(asked.id, "no").await.unwrap();
+        }
+        sending.await.unwrap().unwrap();
+
+        runtime.shutdown().await.unwrap();
+        let (_, is_error, _) = results(&sound_records(&place, &session).await).remove(0);
+        assert!(is_error && !place.work().join("there").exists());
+    }
+}
