@@ -1,8 +1,9 @@
 //! Kill anywhere, for real: `serve` is killed at random moments of a turn with every effect, again and again.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use longhaul_protocol::{Record, SessionRecord};
+use longhaul_testkit::Chance;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -11,27 +12,6 @@ use crate::{Desk, eventually};
 /// How often the suite kills; `scripts/soak` sets another number.
 fn kills() -> u64 {
     std::env::var("LONGHAUL_KILLS").ok().and_then(|number| number.parse().ok()).unwrap_or(30)
-}
-
-/// Random numbers, printed with their seed so that a failure can be played again.
-struct Chance(u64);
-
-impl Chance {
-    fn new() -> Self {
-        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-        let given = std::env::var("LONGHAUL_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or_else(|| u64::try_from(clock & u128::from(u64::MAX)).unwrap());
-        println!("LONGHAUL_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % limit
-    }
 }
 
 /// Fourteen steps. Each command leaves one line, so one that ran twice leaves two. Only what looks comes two to an answer: of an

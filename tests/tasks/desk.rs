@@ -9,12 +9,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_agent::keeper::{FORMAT, Launcher, Spec, Tasks};
-use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, accept, name_session};
+use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, accept, name_session, resolve};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, Block, CallId, InboxRecord, Input, InputId, InputTaken,
     Item, JoinMode, Question, QuestionId, SessionCreated, SessionId, SessionRecord, StepStarted, StreamName,
     TaskId, TaskStarted, TurnStarted,
 };
+use longhaul_testkit::{broken_rules, records_of};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -22,21 +23,32 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Prints a line, and another one when the test says so.
 pub(crate) const WAITS: &str = "echo begun; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end";
 
-/// A folder with a home, a work folder and a script.
-pub(crate) struct Desk(tempfile::TempDir);
+/// A folder with a home, a work folder, and a model: a script, or what the config names.
+pub(crate) struct Desk {
+    folder: tempfile::TempDir,
+    model: Option<String>,
+}
 
 impl Desk {
     pub(crate) fn new(script: &Value) -> Self {
-        let desk = Self(tempfile::tempdir().unwrap());
+        let mut desk = Self::with_model_of_config("");
+        let file = desk.path("script.json");
+        std::fs::write(&file, script.to_string()).unwrap();
+        desk.model = Some(format!("scripted/{}", file.display()));
+        desk
+    }
+
+    pub(crate) fn with_model_of_config(config: &str) -> Self {
+        let desk = Self { folder: tempfile::tempdir().unwrap(), model: None };
         std::fs::create_dir(desk.path("work")).unwrap();
-        std::fs::write(desk.path("script.json"), script.to_string()).unwrap();
         // Whoever has been rung once has made what every socket of the home asks for.
         desk.with_journal(|journal| async move { drop(journal.rings().await.unwrap()) });
+        desk.configure(config);
         desk
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.folder.path().join(name)
     }
 
     pub(crate) fn configure(&self, config: &str) {
@@ -49,8 +61,10 @@ impl Desk {
             .args(arguments)
             .current_dir(self.path("work"))
             .env("LONGHAUL_HOME", self.path("home"))
-            .env("LONGHAUL_MODEL", format!("scripted/{}", self.path("script.json").display()))
             .env("TERM", "xterm")
+            .env("no_proxy", "127.0.0.1")
+            .env_remove("LONGHAUL_MODEL")
+            .envs(self.model.iter().map(|model| ("LONGHAUL_MODEL", model)))
             .stdin(Stdio::null());
         command
     }
@@ -71,6 +85,16 @@ impl Desk {
         let shown = self.json(&["sessions", "show", key, "--from", "1", "--limit", "10000", "--json"]);
         let records = shown["records_shown"].as_array().unwrap().iter();
         records.filter(|record| record["kind"] == kind).map(|record| record["body"].clone()).collect()
+    }
+
+    /// All records of a session, which break no rule.
+    pub(crate) fn sound_records(&self, key: &str) -> Vec<SessionRecord> {
+        let records = self.with_journal(|journal| async move {
+            let id = resolve(&*journal, key).await.unwrap().id;
+            records_of(&*journal, id).await
+        });
+        assert_eq!(broken_rules(&records), Vec::<String>::new(), "{key}");
+        records.iter().map(|record| SessionRecord::decode(record).unwrap()).collect()
     }
 
     pub(crate) fn let_go(&self) {

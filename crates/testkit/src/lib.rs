@@ -8,12 +8,14 @@
 //! | `place` | a home and a work folder that clean up after themselves |
 //! | `journal` | a real journal with a fault in front of it |
 //! | `model` | models that wait at a gate, and that remember what they were asked |
+//! | `chance` | random numbers with a seed that is printed |
 //! | `watching` | a watcher that collects events |
 //! | `invariants` | what must hold for the records of any session |
 //! | [`wire`] | a model server, and a transport, that do what they are told, byte for byte |
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that can't go on should stop")]
 
+mod chance;
 mod invariants;
 mod journal;
 mod model;
@@ -21,6 +23,7 @@ mod place;
 mod watching;
 pub mod wire;
 
+pub use chance::Chance;
 pub use invariants::{broken_rules, records_of};
 pub use journal::{Crash, FaultyJournal, When};
 pub use model::{Gate, Gated, Recording};
