@@ -8,7 +8,10 @@
 mod asking;
 mod desk;
 mod listing;
+mod lost;
 mod model;
+mod processes;
+mod returning;
 mod stories;
 mod talking;
 mod waiting;
