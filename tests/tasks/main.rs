@@ -9,6 +9,7 @@ mod asking;
 mod desk;
 mod listing;
 mod lost;
+mod many;
 mod model;
 mod processes;
 mod returning;
