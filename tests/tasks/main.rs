@@ -7,12 +7,15 @@
 
 mod asking;
 mod desk;
+mod forging;
 mod listing;
 mod lost;
 mod many;
 mod model;
 mod processes;
+mod refusing;
 mod returning;
 mod stories;
 mod talking;
+mod terminal;
 mod waiting;

@@ -34,24 +34,17 @@ impl Stage {
         Self::new(Protocol::OpenaiChat, more, move |seen| Some(decide(seen)))
     }
 
-    fn new(
-        protocol: Protocol,
-        more: &str,
-        mut next: impl FnMut(&Seen) -> Option<Said> + Send + 'static,
-    ) -> Self {
-        let server = ModelServer::start(Script::by(move |seen| match seen.protocol() {
-            Some(protocol) => next(seen).map_or_else(
-                || Reply::error(400, r#"{"error":{"message":"nothing more was to be asked"}}"#),
-                |said| Reply::frames(said.frames(protocol)),
-            ),
-            None => Reply::error(404, r#"{"error":{"message":"there is no such path"}}"#),
-        }));
-        let desk = Desk::with_model_of_config(&format!(
-            "[model]\nname = 'custom/m'\nprotocol = '{}'\nbase_url = '{}/v1'\ncontext_window = 1000000\n\
-             [retry]\nbase_ms = 5\ncap_ms = 20\n{more}",
-            name(protocol),
-            server.url()
-        ));
+    /// The same desk with another model, which says these.
+    pub(crate) fn then_saying(self, answers: Vec<Said>) -> Self {
+        let mut answers = answers.into_iter();
+        let server = serve(move |_| answers.next());
+        self.desk.configure(&config(Protocol::OpenaiChat, &server, ""));
+        Self { server, ..self }
+    }
+
+    fn new(protocol: Protocol, more: &str, next: impl FnMut(&Seen) -> Option<Said> + Send + 'static) -> Self {
+        let server = serve(next);
+        let desk = Desk::with_model_of_config(&config(protocol, &server, more));
         Self { desk, server }
     }
 
@@ -59,6 +52,28 @@ impl Stage {
     pub(crate) fn requests(&self) -> Vec<Seen> {
         self.server.requests().into_iter().filter(|seen| seen.protocol().is_some()).collect()
     }
+}
+
+/// A server that answers in whichever protocol it is asked, for as long as there is something to say.
+fn serve(mut next: impl FnMut(&Seen) -> Option<Said> + Send + 'static) -> ModelServer {
+    let error =
+        |status, message: &str| Reply::error(status, json!({"error": {"message": message}}).to_string());
+    ModelServer::start(Script::by(move |seen| match seen.protocol() {
+        Some(protocol) => next(seen).map_or_else(
+            || error(400, "nothing more was to be asked"),
+            |said| Reply::frames(said.frames(protocol)),
+        ),
+        None => error(404, "there is no such path"),
+    }))
+}
+
+fn config(protocol: Protocol, server: &ModelServer, more: &str) -> String {
+    format!(
+        "[model]\nname = 'custom/m'\nprotocol = '{}'\nbase_url = '{}/v1'\ncontext_window = 1000000\n\
+         [retry]\nbase_ms = 5\ncap_ms = 20\n{more}",
+        name(protocol),
+        server.url()
+    )
 }
 
 fn name(protocol: Protocol) -> &'static str {

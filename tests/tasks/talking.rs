@@ -1,16 +1,12 @@
 //! Tasks and questions in a conversation.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::io::Write;
+use std::process::Stdio;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
-use crate::desk::{Desk, PATIENCE, WAITS, told};
+use crate::desk::{Desk, WAITS, told};
+use crate::terminal::Terminal;
 
 /// The key of the session of the work folder.
 fn key(desk: &Desk) -> String {
@@ -73,82 +69,6 @@ fn other_words_join_the_turn_and_the_question_stays() {
     assert_eq!(desk.records(&key, "answered")[0]["answer"], json!("not today"));
     assert_eq!(desk.records(&key, "input_taken")[1]["text"], json!("be quick"));
     assert!(!desk.path("work/ran.txt").exists());
-}
-
-/// A program in a terminal of its own.
-struct Terminal {
-    process: Child,
-    keys: File,
-    printed: Receiver<Vec<u8>>,
-    unread: String,
-}
-
-impl Terminal {
-    #[allow(unsafe_code, reason = "only between fork and exec can a process get a terminal of its own")]
-    fn start(mut command: Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let screen = File::options().read(true).write(true).open(name).unwrap();
-        let end = || screen.try_clone().unwrap();
-        command.stdin(end()).stdout(end()).stderr(end());
-        // SAFETY: both are single system calls, which are allowed between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                rustix::process::setsid()?;
-                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
-                Ok(())
-            });
-        }
-        let process = command.spawn().unwrap();
-        let keys = File::from(master);
-        let mut prints = keys.try_clone().unwrap();
-        let (send, printed) = channel();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = prints.read(&mut bytes) {
-                if send.send(bytes[..count].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { process, keys, printed, unread: String::new() }
-    }
-
-    fn keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-    }
-
-    fn wait_for(&mut self, text: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.unread.contains(text) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let bytes = self.printed.recv_timeout(left);
-            let bytes = bytes.unwrap_or_else(|_| panic!("no {text:?} in {:?}", self.unread));
-            self.unread.push_str(&String::from_utf8_lossy(&bytes));
-        }
-        let place = self.unread.find(text).unwrap_or_default();
-        self.unread.drain(..place + text.len());
-    }
-
-    fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "it does not end: {:?}", self.unread);
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// K6: somebody who is at the prompt, and has half a line typed, sees what the end of a task leads to.

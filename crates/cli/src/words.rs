@@ -91,11 +91,11 @@ pub(crate) fn model_change(kind: &EventKind) -> Option<String> {
     ))
 }
 
-/// How a command ended, if not as it should.
+/// How a command ended, if not as it should. One that goes on has not: that it does is told with its task.
 pub(crate) fn ended(content: &str) -> Option<String> {
     let result: serde_json::Value = serde_json::from_str(content).ok()?;
-    let is_well = |status: &&str| ["completed", "background_started", "auto_backgrounded"].contains(status);
-    let status = result["status"].as_str().filter(|status| !is_well(status))?;
+    let is_fine = |status: &str| matches!(status, "completed" | "background_started" | "auto_backgrounded");
+    let status = result["status"].as_str().filter(|status| !is_fine(status))?;
     let code = result["exit_code"].as_i64().map(|code| format!(", exit code {code}")).unwrap_or_default();
     Some(format!("exec {status}{code}"))
 }

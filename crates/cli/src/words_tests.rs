@@ -45,6 +45,15 @@ fn the_name_of_a_tool_can_not_drive_a_terminal() {
     assert!(told.chars().count() < 300, "{told}");
 }
 
+/// K2, K3: a command that goes on as a task has not failed.
+#[test]
+fn only_a_command_that_did_not_end_well_is_told_of() {
+    let told = |status: &str| ended(&format!(r#"{{"status":"{status}","exit_code":3}}"#));
+
+    assert_eq!(["completed", "background_started", "auto_backgrounded"].map(told), [None, None, None]);
+    assert_eq!(told("failed").as_deref(), Some("exec failed, exit code 3"));
+}
+
 /// K15
 #[test]
 fn the_end_of_a_task_is_told_by_the_part_of_its_id_that_is_enough() {
