@@ -192,6 +192,12 @@ impl Runtime {
         Ok(())
     }
 
+    /// Why commands can't be held to the scope here, if the config wants that and the system can't. Takes a few milliseconds the
+    /// first time.
+    pub async fn not_enforced(&self) -> Option<String> {
+        self.0.not_enforced().await
+    }
+
     /// What takes secrets out of whatever is written or shown.
     pub fn redactor(&self) -> &Redactor {
         &self.0.redactor

@@ -36,6 +36,9 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     let other = runtime.other_host().await?;
     runtime.start().await?;
     note(format!("serving {home} with {model}; Ctrl-C suspends"));
+    if let Some(why) = runtime.not_enforced().await {
+        note(words::not_enforced(&why));
+    }
     if let Some(other) = other {
         note(format!("{other} serves this home already; this one stands by, and goes on when that one ends"));
     }

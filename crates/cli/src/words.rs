@@ -100,6 +100,11 @@ pub(crate) fn ended(content: &str) -> Option<String> {
     Some(format!("exec {status}{code}"))
 }
 
+/// That commands are not held to the scope, for whoever begins something.
+pub(crate) fn not_enforced(why: &str) -> String {
+    format!("commands can't be held to the scope here, and sandbox.unavailable says what becomes of them. {why}")
+}
+
 /// A time for people: `0.2 s`, `3 s`, `2 min 5 s`, `1 h 20 min`.
 pub(crate) fn duration(milliseconds: u64) -> String {
     let seconds = milliseconds.div_ceil(1_000);

@@ -172,6 +172,9 @@ impl Talk {
         }
         let runtime = self.runtime.clone();
         tokio::spawn(async move { runtime.tidy().await });
+        if let Some(why) = self.runtime.not_enforced().await {
+            self.teller.note(crate::words::not_enforced(&why));
+        }
         self.look_for_questions().await?;
         if !self.session.is_unfinished().await? {
             self.look_after_tasks(&state.tasks).await;
