@@ -102,7 +102,9 @@ pub(crate) fn ended(content: &str) -> Option<String> {
 
 /// That commands are not held to the scope, for whoever begins something.
 pub(crate) fn not_enforced(why: &str) -> String {
-    format!("commands can't be held to the scope here, and sandbox.unavailable says what becomes of them. {why}")
+    format!(
+        "commands can't be held to the scope here, and sandbox.unavailable says what becomes of them. {why}"
+    )
 }
 
 /// A time for people: `0.2 s`, `3 s`, `2 min 5 s`, `1 h 20 min`.

@@ -75,8 +75,9 @@ impl Worker {
                 continue;
             }
             let (tasks, redact) = (Arc::clone(&self.runtime.tasks), self.runtime.redact());
-            // Where it can't be looked at now, whoever watches it says so again.
             let Ok(Ok(Some(end))) = spawn_blocking(move || task_end(&tasks, id, &redact)).await else {
+                // It runs after all, or can't be looked at now.
+                watching::watch_again(&self.runtime, &self.shared, id);
                 continue;
             };
             let Ended { status, exit_code, duration_ms, message, output, tail, .. } = end;

@@ -10,7 +10,7 @@ use longhaul_tools::KnownTask;
 use crate::Wake;
 
 /// So many tasks that are over stay listed.
-const LISTED: usize = 64;
+const LISTED: usize = 256;
 
 /// The tasks of a session, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

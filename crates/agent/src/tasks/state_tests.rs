@@ -177,13 +177,14 @@ fn what_an_epoch_carries_is_what_it_gives_back() {
 
 #[test]
 fn of_those_that_are_over_and_told_only_the_newest_stay_listed() {
-    let mut tasks = running(1..=90);
-    (1..=80).for_each(|number| tasks.end(end(number, TaskStatus::Completed)));
-    assert_eq!(tasks.all().len(), 90, "none of them was told yet");
-    told(&mut tasks);
+    let many = LISTED as u128 + 10;
+    let mut tasks = running(1..=many);
+    (1..many).for_each(|number| tasks.end(end(number, TaskStatus::Completed)));
+    assert_eq!(tasks.untold().count(), LISTED + 9, "none of them was told yet, so none goes");
+    (1..many).for_each(|number| tasks.notified(id(number)));
 
-    tasks.end(end(81, TaskStatus::Killed));
+    tasks.end(end(many, TaskStatus::Killed));
 
-    assert_eq!(tasks.all().len(), 90 - (81 - LISTED));
-    assert_eq!(tasks.running().count(), 9);
+    assert_eq!(tasks.all().len(), LISTED);
+    assert!(tasks.get(id(10)).is_none() && tasks.get(id(11)).is_some(), "the oldest go first");
 }

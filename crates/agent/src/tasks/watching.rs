@@ -32,6 +32,15 @@ impl Watching {
 
 /// Watches a task until it is over or the runtime ends, and tells its session. Once is enough.
 pub(crate) fn watch(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
+    watch_from(runtime, shared, id, Duration::ZERO);
+}
+
+/// The same for one that was said to be over and could not be looked at, after a pause.
+pub(crate) fn watch_again(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
+    watch_from(runtime, shared, id, PAUSE);
+}
+
+fn watch_from(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId, pause: Duration) {
     let printed = {
         let mut watched = lock(&runtime.watching.0);
         if watched.contains_key(&id) {
@@ -46,7 +55,7 @@ pub(crate) fn watch(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
         let is_over = tokio::select! {
             biased;
             _ = suspension.wait_for(|suspended| *suspended) => false,
-            () = watcher.until_it_is_over() => true,
+            () = watcher.until_it_is_over(pause) => true,
         };
         lock(&inner.watching.0).remove(&id);
         if is_over {
@@ -67,7 +76,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    async fn until_it_is_over(&self) {
+    async fn until_it_is_over(&self, pause: Duration) {
+        tokio::time::sleep(pause).await;
         loop {
             let (tasks, id) = (Arc::clone(&self.runtime.tasks), self.id);
             let connected = spawn_blocking(move || match tasks.find(id) {
