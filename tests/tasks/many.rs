@@ -34,7 +34,7 @@ fn model(body: &str) -> Said {
     }
     (0..EACH).fold(Said::nothing(), |said, number| {
         let before = match number {
-            0 if body.contains("print much") => format!("head -c {} /dev/zero | tr '\\0' x", MUCH),
+            0 if body.contains("print much") => format!("head -c {MUCH} /dev/zero | tr '\\0' x"),
             _ => "echo begun".to_owned(),
         };
         let command = format!("{before}; flock -s gate.lock echo through");

@@ -15,6 +15,8 @@ use crate::model::Stage;
 use crate::processes::{Serving, carries_mark, keeps_a_task};
 
 const SESSIONS: u64 = 3;
+/// So many times a runtime of one home is killed; then there is another one. A session lists its last 64 tasks.
+const OF_ONE_HOME: u64 = 25;
 /// So many lines come from a command that counts.
 const LINES: u64 = 40;
 
@@ -94,7 +96,7 @@ impl Work {
 /// asked for again, and nothing else is.
 fn model(seen: &Seen) -> Said {
     let body = String::from_utf8_lossy(&seen.body);
-    let wanted = (0..rounds()).filter(|round| body.contains(&format!("round {round:04}")));
+    let wanted = (0..OF_ONE_HOME).filter(|round| body.contains(&format!("round {round:04}")));
     let mut calls = wanted.flat_map(|round| WORKS.map(|work| (work.name(round), work.call(round))));
     let next = calls.find(|(name, _)| !body.contains(name));
     next.map_or_else(|| Said::text("Noted."), |(_, call)| Said::nothing().call("exec", call))
@@ -123,6 +125,7 @@ fn end_what_stays(desk: &Desk) {
 /// What is on record of the commands, by their names.
 #[derive(Default)]
 struct Kept {
+    rounds: u64,
     tasks: BTreeMap<String, TaskId>,
     ends: BTreeMap<TaskId, TaskEnded>,
     notified: Vec<TaskId>,
@@ -131,9 +134,9 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(desk: &Desk) -> Self {
-        let mut kept = Self::default();
-        for session in 0..SESSIONS.min(rounds()) {
+    fn of(desk: &Desk, rounds: u64) -> Self {
+        let mut kept = Self { rounds, ..Self::default() };
+        for session in 0..SESSIONS.min(rounds) {
             for record in desk.sound_records(&key(session)) {
                 match record {
                     SessionRecord::TaskStarted(task) => {
@@ -163,7 +166,7 @@ impl Kept {
 
     /// Whether everything that was wanted has come to its end and was told.
     fn is_complete(&self) -> bool {
-        let all = rounds() * u64::try_from(WORKS.len()).unwrap();
+        let all = self.rounds * u64::try_from(WORKS.len()).unwrap();
         let quiet = self.ends.values().filter(|end| end.status == TaskStatus::Killed).count();
         u64::try_from(self.results.len()).unwrap() == all
             && self.ends.len() == self.tasks.len()
@@ -172,7 +175,7 @@ impl Kept {
 
     fn check(&self, desk: &Desk) {
         assert!(self.results.iter().all(|(is_error, _)| !is_error), "{:?}", self.results);
-        for round in 0..rounds() {
+        for round in 0..self.rounds {
             for work in WORKS {
                 self.check_work(desk, work, &work.name(round));
             }
@@ -197,14 +200,11 @@ impl Kept {
     }
 }
 
-/// K5, K8, K9, T12
-#[test]
-fn killed_at_random_moments_tasks_have_one_start_one_end_and_all_their_output() {
-    let mut chance = Chance::new();
+/// One home, from its first round to when everything has come to its end.
+fn play(chance: &mut Chance, rounds: u64) {
     let stage = Stage::deciding("[exec]\nmax_tasks = 1000\n", model);
     let desk = &stage.desk;
-
-    for round in 0..rounds() {
+    for round in 0..rounds {
         let (code, _, errors) = desk.run(&["send", "-s", &key(round), &format!("round {round:04}")]);
         assert_eq!(code, 0, "{errors}");
         let serving = Serving::start(desk);
@@ -219,12 +219,12 @@ fn killed_at_random_moments_tasks_have_one_start_one_end_and_all_their_output() 
         }
     }
     let serving = Serving::start(desk);
-    let mut kept = Kept::default();
+    let mut kept = Kept { rounds, ..Kept::default() };
     while !kept.is_complete() {
         let before = kept.size();
         eventually("there is progress until everything has come to its end and was told", || {
             end_what_stays(desk);
-            kept = Kept::of(desk);
+            kept = Kept::of(desk, rounds);
             kept.size() > before || kept.is_complete()
         });
     }
@@ -234,11 +234,22 @@ fn killed_at_random_moments_tasks_have_one_start_one_end_and_all_their_output() 
     let ran = std::fs::read_to_string(desk.path("work/ran.txt")).unwrap();
     let mut ran: Vec<&str> = ran.lines().collect();
     ran.sort_unstable();
-    let mut wanted: Vec<String> =
-        (0..rounds()).flat_map(|round| WORKS.map(|work| work.name(round))).collect();
+    let mut wanted: Vec<String> = (0..rounds).flat_map(|round| WORKS.map(|work| work.name(round))).collect();
     wanted.sort_unstable();
     assert_eq!(ran, wanted, "each command ran once");
     let (code, out, errors) = desk.run(&["verify"]);
     assert_eq!(code, 0, "{out}{errors}");
     eventually("no keeper is left", || !keeps_a_task(desk));
+}
+
+/// K5, K8, K9, T12
+#[test]
+fn killed_at_random_moments_tasks_have_one_start_one_end_and_all_their_output() {
+    let mut chance = Chance::new();
+    let mut left = rounds();
+    while left > 0 {
+        let now = left.min(OF_ONE_HOME);
+        play(&mut chance, now);
+        left -= now;
+    }
 }
