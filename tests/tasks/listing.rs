@@ -132,6 +132,7 @@ fn what_the_record_keeps_is_shown_when_the_files_are_gone() {
     std::fs::remove_dir_all(desk.path("home/tasks").join(id.to_string())).unwrap();
     let output = b"kept\n".to_vec();
     let ended = TaskEnded {
+        unasked: false,
         task_id: id,
         status: TaskStatus::Completed,
         exit_code: Some(0),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, Effect, EpochStarted, InputTaken, Item,
-    JoinMode, OrderKind, OrderTaken, Outcome, Record, Role, Seq, SessionRecord, ToolFinished, ToolStarted,
-    TurnStarted, Usage,
+    JoinMode, OrderKind, OrderTaken, Outcome, Record, Role, Seq, SessionRecord, TaskStarted, ToolFinished,
+    ToolStarted, TurnStarted, Usage,
 };
 
 use crate::state::{Again, Attempt, CallState, Created, Cut, Epoch, Reported, State, Turn, Waiting, text_of};
@@ -85,8 +85,14 @@ impl State {
                 self.tasks.noted(&note);
                 self.items.push(Arc::new(Item::Note { text: note.text }));
             }
-            SessionRecord::Question(question) => self.questions.push(question),
-            SessionRecord::Answered(answered) => self.fold_answered(answered),
+            SessionRecord::Question(question) => {
+                self.questions.push(question);
+                self.await_person(record.at);
+            }
+            SessionRecord::Answered(answered) => {
+                self.fold_answered(answered);
+                self.await_person(record.at);
+            }
             SessionRecord::ModelChanged(changed) => self.model = Some(changed.to),
             SessionRecord::Warning(warning) => {
                 if let Some(news) = warning.task {
@@ -199,6 +205,19 @@ impl State {
         }
     }
 
+    /// A person is awaited from now on, or not any more: that is no time of the turn.
+    fn await_person(&mut self, now: At) {
+        let Some(turn) = &mut self.turn else { return };
+        match (self.questions.is_empty(), turn.awaits_since) {
+            (false, None) => turn.awaits_since = Some(now),
+            (true, Some(since)) => {
+                turn.awaited_ms += u64::try_from(now.0 - since.0).unwrap_or(0);
+                turn.awaits_since = None;
+            }
+            (false, Some(_)) | (true, None) => {}
+        }
+    }
+
     fn fold_answered(&mut self, answered: Answered) {
         let settled = self.questions.extract_if(.., |question| question.id == answered.id).next();
         let call = settled.and_then(|question| question.call);
@@ -305,6 +324,17 @@ impl State {
         if let Some(news) = finished.news {
             self.tasks.know(news);
         }
+        if self.turn.as_mut().is_some_and(|turn| std::mem::take(&mut turn.erased_task)) {
+            let erased = || "[erased]".to_owned();
+            let (task_id, target, started_at) = (finished.call.into(), "local".to_owned(), None);
+            self.tasks.start(TaskStarted {
+                task_id,
+                command: erased(),
+                description: erased(),
+                target,
+                started_at,
+            });
+        }
         let Some(call) = self.call_mut(finished.call).filter(|call| call.result.is_none()) else { return };
         let called = (call.name.clone(), call.arguments.clone());
         call.result = Some(Arc::new(Item::ToolResult {
@@ -346,6 +376,18 @@ impl State {
                 self.fold_answer(&AttemptEnded { attempt, kept, stop, error, goes_on: false });
             }
             ("tool_started", _) => self.fold_gone_start(),
+            ("task_started", _) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.erased_task = true;
+                }
+            }
+            ("task_ended", _) => self.tasks.one_has_ended(&erased),
+            ("answered", _) => {
+                if !self.questions.is_empty() {
+                    self.questions.remove(0);
+                }
+                self.await_person(record.at);
+            }
             ("notification", _) => {
                 self.tasks.notified_of_one();
                 self.items.push(Arc::new(Item::Text { role: Role::User, text: erased }));

@@ -183,3 +183,37 @@ fn the_newest_sight_of_a_file_counts() {
 
     assert_eq!(state.seen.get("/a"), Some(&Hash::of(b"two")));
 }
+
+/// K9, K15: a command with a secret in it is what people erase; the task still runs, and its
+/// end is still to be told. The result that follows in the same append says which call it was.
+#[test]
+fn a_task_whose_start_was_erased_is_still_a_task() {
+    use longhaul_protocol::TaskStarted;
+    let call = CallId::from_bits(1);
+    let task = SessionRecord::TaskStarted(TaskStarted {
+        task_id: call.into(),
+        command: "deploy --password secret".to_owned(),
+        description: "deploy".to_owned(),
+        target: "local".to_owned(),
+        started_at: None,
+    });
+    let started = [&asked()[..], &[answered(2), starts(1, "exec", Effect::Command)]].concat();
+
+    let state = after_gone(&started, &task, &[finishes(1, "exec", r#"{"status":"background_started"}"#)]);
+
+    assert_eq!(state.tasks.running().count(), 1);
+}
+
+/// P4: the words of an answer may be what is erased; that it was given stays a fact.
+#[test]
+fn a_question_whose_answer_was_erased_is_not_open_again() {
+    use longhaul_protocol::{Answered, Question, QuestionId};
+    let (id, text) = (QuestionId::from_bits(7), "May it?".to_owned());
+    let question = SessionRecord::Question(Question { id, text, call: Some(CallId::from_bits(1)) });
+    let no = SessionRecord::Answered(Answered { id, answer: "no, the key is 123".to_owned() });
+    let waits = [&asked()[..], &[answered(2), question]].concat();
+
+    let state = after_gone(&waits, &no, &[finishes(1, "write", "not run")]);
+
+    assert_eq!(state.questions, []);
+}

@@ -2,13 +2,14 @@
 
 use longhaul_protocol::{Question, QuestionId};
 use longhaul_tools::{Action, Verdict};
+use serde_json::Value;
 
+use crate::WithoutSandbox;
 use crate::state::CallState;
 use crate::worker::Worker;
-use crate::{SandboxMode, WithoutSandbox};
 
-/// Of what is asked about, so much is shown.
-const LONGEST_ARGUMENTS: usize = 500;
+/// Of what is asked about, so many characters are shown.
+const LONGEST_SHOWN: usize = 8 << 10;
 /// The tool that the sandbox is for.
 const EXEC: &str = "exec";
 
@@ -31,29 +32,33 @@ impl Worker {
             return by_answer(answer);
         }
         let Verdict { action, reason } = self.runtime.approvals.judge(&call.name, &call.arguments);
-        match action {
+        let mut reasons = match action {
+            Action::Auto => vec![],
+            Action::Ask => vec![reason],
             Action::Deny => {
-                Permission::Refused(format!("not run: {reason}; do it another way, or ask the user"))
+                return Permission::Refused(format!("not run: {reason}; do it another way, or ask the user"));
             }
-            Action::Ask => Permission::Asked(question(call, &reason)),
-            Action::Auto => self.without_bounds(call).await,
+        };
+        if let Some(why) = self.without_bounds(call).await {
+            match self.runtime.config.settings.sandbox.unavailable {
+                WithoutSandbox::Allow => {}
+                WithoutSandbox::Ask => reasons.push(format!("it would run without bounds: {why}")),
+                WithoutSandbox::Refuse => {
+                    let policy = "sandbox.unavailable is \"refuse\"; ask the user";
+                    return Permission::Refused(format!("not run: {why}, and {policy}"));
+                }
+            }
+        }
+        if reasons.is_empty() {
+            Permission::Given
+        } else {
+            Permission::Asked(question(call, &reasons.join("; ")))
         }
     }
 
-    /// Commands that can't be held to the scope here.
-    async fn without_bounds(&self, call: &CallState) -> Permission {
-        let settings = &self.runtime.config.settings.sandbox;
-        if call.name != EXEC || settings.mode == SandboxMode::Off {
-            return Permission::Given;
-        }
-        let Some(why) = self.runtime.not_enforced().await else { return Permission::Given };
-        match settings.unavailable {
-            WithoutSandbox::Allow => Permission::Given,
-            WithoutSandbox::Ask => Permission::Asked(question(call, &why)),
-            WithoutSandbox::Refuse => Permission::Refused(format!(
-                "not run: {why}, and sandbox.unavailable is \"refuse\"; ask the user"
-            )),
-        }
+    /// Why a command could not be held to the scope here, if it is one and should be.
+    async fn without_bounds(&self, call: &CallState) -> Option<String> {
+        if call.name == EXEC { self.runtime.not_enforced().await } else { None }
     }
 }
 
@@ -69,9 +74,29 @@ fn by_answer(answer: &str) -> Permission {
     }
 }
 
+/// What a person is asked. A command stands first and whole: nobody should say yes to what they can't see.
 fn question(call: &CallState, reason: &str) -> Question {
-    let arguments: String = call.arguments.chars().take(LONGEST_ARGUMENTS).collect();
-    let cut = if arguments.len() < call.arguments.len() { " …" } else { "" };
-    let text = format!("May {} run with {arguments}{cut}? ({reason})", call.name);
+    let command = command_of(call);
+    let what = command.as_deref().unwrap_or(&call.arguments);
+    let mut shown: String = what.chars().take(LONGEST_SHOWN).collect();
+    let hidden = what.chars().count().saturating_sub(LONGEST_SHOWN);
+    if hidden > 0 {
+        shown += &format!(" [… {hidden} more characters are not shown]");
+    }
+    let besides = if command.is_some() { "" } else { " with" };
+    let text = format!("May {} run{besides}: {shown}\n({reason})", call.name);
     Question { id: QuestionId::generate(), text, call: Some(call.id) }
+}
+
+/// The command of a call, with what else it asks for that matters.
+fn command_of(call: &CallState) -> Option<String> {
+    let arguments: Value = (call.name == EXEC).then(|| serde_json::from_str(&call.arguments).ok())??;
+    let mut command = arguments["command"].as_str()?.to_owned();
+    if let Some(folder) = arguments["work_dir"].as_str() {
+        command += &format!("\n(in {folder})");
+    }
+    if arguments["run_in_background"] == true {
+        command += "\n(in the background)";
+    }
+    Some(command)
 }

@@ -20,13 +20,15 @@
 //! | `worker`, `inbox`, `recording` | one task a session: what it takes, decides and does; how it appends what happened |
 //! | `lineup`, `asking`, `attempt`, `concluding` | who may be asked; what is asked of whom; one attempt, with its crash table; what follows from how it went |
 //! | `calls`, `outputs` | running the calls of an answer, with their crash table |
+//! | `approving`, `questions` | whether a call may run; asking a person, and answering from any process |
+//! | `tasks` | commands that go on in the background, with their crash table: what is known of them, watching, telling |
+//! | `tidying` | removing what commands leave behind |
 //! | `load`, `equipment` | what a worker begins with |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
 //! | `spending` | what all sessions have cost today |
 //! | `watch`, `cancel`, `failures` | watchers; ending a turn that somebody else runs; sessions that fail again and again |
 //! | `config` | what a runtime is told: files, a variable and flags, checked, one over the other |
 //! | `redaction` | what must never be written or shown, taken out of texts, bodies and streams of deltas. Pure |
-//! | `config` | what a runtime is told |
 //!
 //! # Example
 //!
@@ -93,11 +95,11 @@ pub use events::event_of;
 pub use lineup::{Patience, facts_of, redactor};
 pub use load::load;
 pub use longhaul_keeper as keeper;
-pub use questions::{Settled, answer_question, unanswered};
+pub use questions::{answer_question, unanswered};
 pub use redaction::{Holding, Redactor};
 pub use repeats::Repeats;
 pub use runtime::{Parts, Runtime};
 pub use session::{Accepted, Session, input_at};
 pub use state::{Again, Attempt, CallState, Counting, Created, Cut, Epoch, Reported, State, Turn, Waiting};
-pub use tasks::{SessionTasks, Stall, TaskState, Told};
+pub use tasks::{SessionTasks, Settled, Stall, TaskState, Told};
 pub use watch::{Watched, Watcher};

@@ -84,6 +84,7 @@ impl Worker {
             }
             SessionRecord::Usage(usage) => self.runtime.ledger.spent(usage),
             SessionRecord::TaskStarted(task) => watching::watch(&self.runtime, &self.shared, task.task_id),
+            SessionRecord::TaskEnded(_) => self.let_go_of_tasks(),
             SessionRecord::InputTaken(input) => self.shared.taken(Awaited::Input(input.id)),
             SessionRecord::OrderTaken(order) => {
                 self.shared.taken(Awaited::Order(order.order.id));

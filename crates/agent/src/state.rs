@@ -149,6 +149,12 @@ pub struct Turn {
     pub broken: Option<String>,
     /// When it began.
     pub started_at: Option<At>,
+    /// Since when a person is awaited, and how many milliseconds one was before that.
+    pub awaits_since: Option<At>,
+    /// See above.
+    pub awaited_ms: u64,
+    /// The start of a task was erased: the result that follows says whose it was.
+    pub erased_task: bool,
     /// Tokens that it has used.
     pub tokens: u64,
     /// Money that it has cost, in billionths of a US dollar.

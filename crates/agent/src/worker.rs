@@ -51,7 +51,7 @@ pub(crate) struct Worker {
     /// When the time of the open turn is over.
     turn_ends_by: Option<Instant>,
     pulse: Interval,
-    rests_since: Instant,
+    pub(crate) rests_since: Instant,
 }
 
 /// Why a worker stops in the middle of what it does.
@@ -277,11 +277,14 @@ impl Worker {
     }
 
     async fn rest(&mut self) -> Step<bool> {
-        let mut leave = pin!(tokio::time::sleep_until(self.rests_since + self.runtime.config.rest_time));
+        let leaves_at = self.rests_since + self.runtime.config.rest_time;
+        // Not before what has come has begun its turn.
+        let leaves_at = self.gathers_until.map_or(leaves_at, |until| leaves_at.max(until));
+        let mut leave = pin!(tokio::time::sleep_until(leaves_at));
         match self.attend(&mut leave, Heed::Input, None).await? {
             Attended::Suspended => Err(Stopped::Suspended),
             Attended::Called | Attended::Due => Ok(true),
-            Attended::Done(()) => Ok(false),
+            Attended::Done(()) => Ok(self.gathers_until.is_some()),
         }
     }
 
@@ -390,13 +393,16 @@ impl Worker {
     /// When the open turn has to end. Its beginning is on record, so a restart gives it no more time.
     fn look_at_the_time(&mut self) {
         let seconds = self.runtime.config.settings.limits.seconds_per_turn;
-        let started = self.state.turn.as_ref().and_then(|turn| turn.started_at);
-        let (Some(started), 1..) = (started, seconds) else {
+        // While a person is awaited, no time passes.
+        let turn = self.state.turn.as_ref().filter(|turn| turn.awaits_since.is_none());
+        let began = turn.and_then(|turn| Some((turn.started_at?, turn.awaited_ms)));
+        let (Some((started, awaited)), 1..) = (began, seconds) else {
             self.turn_ends_by = None;
             self.policy.is_out_of_time = false;
             return;
         };
-        let passed = Duration::from_millis(u64::try_from(now().0 - started.0).unwrap_or(0));
+        let passed = u64::try_from(now().0 - started.0).unwrap_or(0).saturating_sub(awaited);
+        let passed = Duration::from_millis(passed);
         let left = Duration::from_secs(seconds).saturating_sub(passed);
         self.policy.is_out_of_time = left.is_zero();
         self.turn_ends_by = (!left.is_zero()).then(|| Instant::now() + left);

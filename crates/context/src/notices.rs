@@ -7,6 +7,8 @@ use longhaul_protocol::{At, TaskEnded, TaskId, TaskStarted, TaskStatus};
 
 /// A description in a note is at most so long.
 const LONGEST_LINE: usize = 200;
+/// So much of a command is repeated: the model has written it.
+const LONGEST_COMMAND: usize = 1_000;
 
 /// The message with which the model is told that a task has ended.
 pub fn notification(task: &TaskStarted, end: &TaskEnded) -> String {
@@ -14,8 +16,8 @@ pub fn notification(task: &TaskStarted, end: &TaskEnded) -> String {
     let mut child = |name: &str, value: &str| text += &format!("<{name}>{value}</{name}>\n");
     child("task-id", &task.task_id.to_string());
     child("status", status_word(end.status));
-    child("command", &escape(&task.command));
-    child("description", &escape(&task.description));
+    child("command", &escape(&shortened(&task.command, LONGEST_COMMAND)));
+    child("description", &escape(&shortened(&task.description, LONGEST_COMMAND)));
     child("exit-code", &end.exit_code.map(|code| code.to_string()).unwrap_or_default());
     child("duration-ms", &end.duration_ms.to_string());
     if let Some(message) = &end.message {
@@ -56,6 +58,14 @@ pub fn status_word(status: TaskStatus) -> &'static str {
         TaskStatus::TimedOut => "timed_out",
         TaskStatus::Lost => "lost",
     }
+}
+
+fn shortened(text: &str, longest: usize) -> String {
+    let mut shown: String = text.chars().take(longest).collect();
+    if shown.len() < text.len() {
+        shown += " …";
+    }
+    shown
 }
 
 fn escape(text: &str) -> String {

@@ -23,6 +23,7 @@ fn ended(tail: &str) -> TaskEnded {
         output: None,
         tail: tail.to_owned(),
         message: None,
+        unasked: false,
     }
 }
 

@@ -76,6 +76,9 @@ pub struct Status {
     /// What else there is to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// It was killed because its keeper was told to end by a signal, and nobody had asked for that.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unasked: bool,
 }
 
 impl Status {

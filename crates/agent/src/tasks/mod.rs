@@ -15,6 +15,7 @@
 //! Never: an end that is told twice or not at all, a task that somebody ended on purpose and that is told as if it had ended by
 //! itself, a second start.
 
+mod handle;
 mod state;
 pub(crate) mod watching;
 
@@ -27,6 +28,7 @@ use longhaul_tools::{Ended, KnownTask, task_end};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
+pub use handle::Settled;
 pub use state::{SessionTasks, Stall, TaskState, Told};
 
 use crate::worker::{Step, Worker};
@@ -37,10 +39,17 @@ pub(crate) const GATHERING: Duration = Duration::from_millis(300);
 impl Worker {
     /// Watches the tasks that run, and has each of them looked at once: one may have ended while nobody was there.
     pub(crate) fn adopt_tasks(&self) {
+        self.let_go_of_tasks();
         for task in self.state.tasks.running() {
             self.shared.task_is_over(task.id());
             watching::watch(&self.runtime, &self.shared, task.id());
         }
+    }
+
+    /// What doesn't run any more need not be watched, whoever has recorded that.
+    pub(crate) fn let_go_of_tasks(&self) {
+        let runs = |id| self.state.tasks.get(id).is_some_and(TaskState::is_running);
+        self.runtime.watching.keep(&self.shared.key, runs);
     }
 
     /// Records the ends of the tasks that are said to be over, and what else is known of tasks.
@@ -76,11 +85,10 @@ impl Worker {
             }
             let (tasks, redact) = (Arc::clone(&self.runtime.tasks), self.runtime.redact());
             let Ok(Ok(Some(end))) = spawn_blocking(move || task_end(&tasks, id, &redact)).await else {
-                // It runs after all, or can't be looked at now.
-                watching::watch_again(&self.runtime, &self.shared, id);
+                // It runs after all, or can't be looked at now: whoever watches it says so again.
                 continue;
             };
-            let Ended { status, exit_code, duration_ms, message, output, tail, .. } = end;
+            let Ended { status, exit_code, duration_ms, message, output, tail, unasked, .. } = end;
             let reference = output.as_deref().map(|output| BlobRef::to(output, "text/plain"));
             blobs.extend(output.map(Blob::new));
             facts.push(SessionRecord::TaskEnded(TaskEnded {
@@ -91,8 +99,11 @@ impl Worker {
                 output: reference,
                 tail,
                 message,
+                unasked,
             }));
         }
+        // Whoever has just heard something stays for a while.
+        self.rests_since = if facts.is_empty() { self.rests_since } else { Instant::now() };
         self.commit(facts, blobs).await
     }
 
@@ -114,9 +125,8 @@ impl Worker {
         let wanted = self.state.tasks.running().filter(|task| task.is_to_end).map(TaskState::id);
         for id in wanted.collect::<Vec<_>>() {
             if self.ending.insert(id) {
-                let tasks = Arc::clone(&self.runtime.tasks);
-                // It is carried to its end also if the runtime ends meanwhile, or is done by the next one.
-                spawn_blocking(move || tasks.kill(id));
+                let runtime = self.runtime.clone();
+                self.runtime.spawn(async move { watching::end(&runtime, id).await });
             }
         }
     }

@@ -2,8 +2,7 @@
 
 use longhaul_context::{notification, running_tasks};
 use longhaul_protocol::{
-    CallId, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStarted,
-    TaskStatus,
+    EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStarted, TaskStatus,
 };
 use longhaul_tools::KnownTask;
 
@@ -190,11 +189,25 @@ impl SessionTasks {
     /// A task is over. One that was told before its record was lost is not told again.
     pub(crate) fn end(&mut self, end: TaskEnded) {
         let Some(task) = self.get_mut(end.task_id) else { return };
-        if end.status == TaskStatus::Killed && task.told == Told::NotYet {
+        let on_purpose = end.status == TaskStatus::Killed && (!end.unasked || task.is_to_end);
+        if on_purpose && task.told == Told::NotYet {
             task.told = Told::Unneeded;
         }
         task.ended.get_or_insert(end);
         self.clear_out();
+    }
+
+    /// A record that one has ended is gone, and how with it. Where it can only be one, it is not looked for any more.
+    pub(crate) fn one_has_ended(&mut self, message: &str) {
+        let mut running = self.list.iter_mut().filter(|task| task.ended.is_none());
+        if let (Some(task), None) = (running.next(), running.next()) {
+            let (task_id, status, message) = (task.id(), TaskStatus::Lost, Some(message.to_owned()));
+            let (exit_code, duration_ms, output, tail) = (None, 0, None, String::new());
+            let unasked = false;
+            task.ended =
+                Some(TaskEnded { task_id, status, exit_code, duration_ms, output, tail, message, unasked });
+            task.told = Told::Unneeded;
+        }
     }
 
     /// The model was told of an end.
@@ -251,11 +264,6 @@ impl SessionTasks {
 
     fn get_mut(&mut self, id: TaskId) -> Option<&mut TaskState> {
         self.list.iter_mut().find(|task| task.id() == id)
-    }
-
-    /// Whether a call goes on as a task.
-    pub fn has(&self, call: CallId) -> bool {
-        self.get(call).is_some()
     }
 
     /// Drops the oldest of those that are over and told.

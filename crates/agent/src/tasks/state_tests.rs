@@ -1,3 +1,5 @@
+use longhaul_protocol::CallId;
+
 use super::*;
 
 fn id(number: u128) -> TaskId {
@@ -23,6 +25,7 @@ fn end(number: u128, status: TaskStatus) -> TaskEnded {
         output: None,
         tail: String::new(),
         message: None,
+        unasked: false,
     }
 }
 
@@ -187,4 +190,16 @@ fn of_those_that_are_over_and_told_only_the_newest_stay_listed() {
 
     assert_eq!(tasks.all().len(), LISTED);
     assert!(tasks.get(id(10)).is_none() && tasks.get(id(11)).is_some(), "the oldest go first");
+}
+
+/// K8: what nobody asked for is told, as the machine that goes down and takes a task with it.
+#[test]
+fn a_task_that_was_killed_and_nobody_asked_for_it_is_told() {
+    let mut tasks = running([1]);
+    told(&mut tasks);
+
+    tasks.end(TaskEnded { unasked: true, ..end(1, TaskStatus::Killed) });
+
+    assert!(tasks.wakes(Wake::OnFailure));
+    assert_eq!(told(&mut tasks), ["end of 1"]);
 }

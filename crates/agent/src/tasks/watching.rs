@@ -10,6 +10,7 @@ use longhaul_protocol::{TaskId, TaskNews};
 use longhaul_tools::{last_line, looks_like_a_prompt};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
@@ -18,50 +19,57 @@ use crate::shared::Shared;
 
 /// A keeper that can't be talked to is looked at again after this.
 const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The tasks that this process watches, and how much each has printed.
+/// The tasks that this process watches.
 #[derive(Default)]
-pub(crate) struct Watching(Mutex<HashMap<TaskId, Arc<AtomicU64>>>);
+pub(crate) struct Watching(Mutex<HashMap<TaskId, Arc<Watched>>>);
+
+/// A task that is watched.
+struct Watched {
+    /// The session that it belongs to.
+    key: String,
+    /// How much it has printed.
+    printed: AtomicU64,
+    /// Its end is on record.
+    recorded: Notify,
+}
 
 impl Watching {
     /// How much a task has printed, as far as its keeper has said.
     pub(crate) fn printed(&self, id: TaskId) -> Option<u64> {
-        lock(&self.0).get(&id).map(|printed| printed.load(Ordering::Relaxed))
+        lock(&self.0).get(&id).map(|watched| watched.printed.load(Ordering::Relaxed))
+    }
+
+    /// Those of a session's tasks that don't run any more, by its records, need not be watched.
+    pub(crate) fn keep(&self, key: &str, runs: impl Fn(TaskId) -> bool) {
+        for (_, watched) in lock(&self.0).extract_if(|id, watched| watched.key == key && !runs(*id)) {
+            watched.recorded.notify_one();
+        }
     }
 }
 
-/// Watches a task until it is over or the runtime ends, and tells its session. Once is enough.
+/// Watches a task until its end is on record or the runtime ends, and tells its session. Once is enough.
 pub(crate) fn watch(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
-    watch_from(runtime, shared, id, Duration::ZERO);
-}
-
-/// The same for one that was said to be over and could not be looked at, after a pause.
-pub(crate) fn watch_again(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
-    watch_from(runtime, shared, id, PAUSE);
-}
-
-fn watch_from(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId, pause: Duration) {
-    let printed = {
-        let mut watched = lock(&runtime.watching.0);
-        if watched.contains_key(&id) {
+    let watched = {
+        let mut all = lock(&runtime.watching.0);
+        if all.contains_key(&id) {
             return;
         }
-        watched.entry(id).or_default().clone()
+        let (key, printed, recorded) = (shared.key.clone(), AtomicU64::new(0), Notify::new());
+        all.entry(id).insert_entry(Arc::new(Watched { key, printed, recorded })).get().clone()
     };
-    let (inner, shared) = (runtime.clone(), shared.clone());
+    let watcher = Watcher { runtime: runtime.clone(), shared: shared.clone(), id, watched: watched.clone() };
+    let inner = runtime.clone();
     let job = async move {
         let mut suspension = inner.suspension();
-        let watcher = Watcher { runtime: inner.clone(), shared: shared.clone(), id, printed };
-        let is_over = tokio::select! {
+        tokio::select! {
             biased;
-            _ = suspension.wait_for(|suspended| *suspended) => false,
-            () = watcher.until_it_is_over(pause) => true,
-        };
-        lock(&inner.watching.0).remove(&id);
-        if is_over {
-            shared.task_is_over(id);
-            shared.wake(&inner);
+            _ = suspension.wait_for(|suspended| *suspended) => {}
+            () = watched.recorded.notified() => {}
+            () = watcher.until_somebody_has_recorded_it() => {}
         }
+        lock(&inner.watching.0).remove(&id);
     };
     if !runtime.spawn(job) {
         lock(&runtime.watching.0).remove(&id);
@@ -72,12 +80,25 @@ struct Watcher {
     runtime: Arc<Inner>,
     shared: Arc<Shared>,
     id: TaskId,
-    printed: Arc<AtomicU64>,
+    watched: Arc<Watched>,
 }
 
 impl Watcher {
-    async fn until_it_is_over(&self, pause: Duration) {
-        tokio::time::sleep(pause).await;
+    /// Says that it is over, again and again: another process may have the session and leave without a look, and what can't be
+    /// read now may be readable later.
+    async fn until_somebody_has_recorded_it(&self) {
+        let mut pause = PAUSE;
+        loop {
+            self.until_it_is_over().await;
+            self.shared.task_is_over(self.id);
+            self.shared.wake(&self.runtime);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Returns when the task is over, as far as can be told without looking closely.
+    async fn until_it_is_over(&self) {
         loop {
             let (tasks, id) = (Arc::clone(&self.runtime.tasks), self.id);
             let connected = spawn_blocking(move || match tasks.find(id) {
@@ -86,10 +107,11 @@ impl Watcher {
                 Err(_) if tasks.is_kept(id).unwrap_or(true) => Some(None),
                 Ok(_) | Err(_) => None,
             });
-            match connected.await.ok().flatten() {
-                None => return,
-                Some(Some((stream, following))) => self.follow(stream, following).await,
-                Some(None) => tokio::time::sleep(PAUSE).await,
+            match connected.await {
+                Ok(None) => return,
+                // A keeper with too many connections closes the oldest; whoever looks finds out.
+                Ok(Some(Some((stream, following)))) => return self.follow(stream, following).await,
+                Ok(Some(None)) | Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
     }
@@ -99,7 +121,7 @@ impl Watcher {
         let Ok(mut stream) = UnixStream::from_std(stream) else { return };
         let (mut silent_since, mut is_reported) = (Instant::now(), false);
         let mut bytes = [0; 512];
-        self.printed.store(following.printed(), Ordering::Relaxed);
+        self.watched.printed.store(following.printed(), Ordering::Relaxed);
         loop {
             let silence = async {
                 if is_reported {
@@ -111,7 +133,7 @@ impl Watcher {
                 read = stream.read(&mut bytes) => {
                     let Ok(count @ 1..) = read else { return };
                     following.hear(&bytes[..count]);
-                    if self.printed.swap(following.printed(), Ordering::Relaxed) != following.printed() {
+                    if self.watched.printed.swap(following.printed(), Ordering::Relaxed) != following.printed() {
                         (silent_since, is_reported) = (Instant::now(), false);
                     }
                 }
@@ -132,10 +154,26 @@ impl Watcher {
         });
         let Ok(Some((printed, line))) = looking.await else { return };
         if looks_like_a_prompt(&line) {
-            self.printed.store(printed, Ordering::Relaxed);
+            self.watched.printed.store(printed, Ordering::Relaxed);
             let line = self.runtime.redactor.redact(&line).into_owned();
             self.shared.task_waits(TaskNews { task_id: self.id, printed, ended: false }, line);
             self.shared.wake(&self.runtime);
+        }
+    }
+}
+
+/// Ends a task, and tries again as long as that fails. What is not done when the runtime ends is done by the next one.
+pub(crate) async fn end(runtime: &Inner, id: TaskId) {
+    let mut suspension = runtime.suspension();
+    let mut pause = PAUSE;
+    loop {
+        let tasks = Arc::clone(&runtime.tasks);
+        if let Ok(Ok(())) = spawn_blocking(move || tasks.kill(id)).await {
+            return;
+        }
+        tokio::select! {
+            _ = suspension.wait_for(|suspended| *suspended) => return,
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
         }
     }
 }

@@ -134,7 +134,8 @@ impl World {
             let status = self.keepers.get(&task.id()).filter(|status| **status != TaskStatus::Running)?;
             let (exit_code, duration_ms, output, tail, message) = (None, 1, None, String::new(), None);
             let (task_id, status) = (task.id(), *status);
-            let end = TaskEnded { task_id, status, exit_code, duration_ms, output, tail, message };
+            let unasked = false;
+            let end = TaskEnded { task_id, status, exit_code, duration_ms, output, tail, message, unasked };
             Some(SessionRecord::TaskEnded(end))
         });
         self.append(over.collect());

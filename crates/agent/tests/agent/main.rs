@@ -26,6 +26,7 @@ mod secrets;
 mod tasks;
 mod tidying;
 mod tool_calls;
+mod waking;
 mod watchers;
 mod wire;
 

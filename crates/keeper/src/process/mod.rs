@@ -157,6 +157,7 @@ fn never_started(at: longhaul_protocol::At, reason: String) -> Status {
         duration_ms: 0,
         printed: 0,
         message: Some(reason),
+        unasked: false,
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Watch {
     /// Why it is being ended, if it didn't end by itself.
     ended_as: Option<TaskStatus>,
     message: Option<String>,
+    /// It is being ended because of a signal.
+    is_unasked: bool,
 }
 
 /// The end of the command's own process.
@@ -76,7 +78,8 @@ impl Watch {
     ) -> Self {
         let max_runtime = spec.max_runtime_s.map(Duration::from_secs);
         let (phase, exit, ended_as, message) = (Phase::Running, None, None, None);
-        Self { started, max_runtime, signals, copying, clients, phase, exit, ended_as, message }
+        let is_unasked = false;
+        Self { started, max_runtime, signals, copying, clients, phase, exit, ended_as, message, is_unasked }
     }
 
     /// Returns when the command has ended and all that is to be kept of its output is in its files.
@@ -84,7 +87,9 @@ impl Watch {
         while !matches!(self.phase, Phase::Over) {
             self.wait(self.next_deadline());
             if self.signals.asked_to_end() {
+                let runs = matches!(self.phase, Phase::Running | Phase::Draining { .. });
                 self.end_as(TaskStatus::Killed, Some("its keeper was told to end (SIGTERM)"));
+                self.is_unasked |= runs && self.ended_as.is_some();
             }
             let none_left = self.reap();
             if !self.copying.has_ended() {
@@ -235,6 +240,7 @@ impl Watch {
             duration_ms: u64::try_from(exit.after.as_millis()).unwrap_or(u64::MAX),
             printed: self.copying.printed(),
             message: (!said.is_empty()).then(|| said.join("; ")),
+            unasked: self.is_unasked,
         }
     }
 }

@@ -39,6 +39,10 @@ pub struct TaskEnded {
     /// What else there is to say about its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// It was killed, and nobody who has to do with the session asked for that: the machine went down, or somebody ended its
+    /// keeper.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
 }
 
 /// A task that is over, as a later epoch needs it.

@@ -18,6 +18,8 @@ pub struct Ended {
     pub duration_ms: u64,
     /// What else there is to say.
     pub message: Option<String>,
+    /// It was killed, and nobody had asked for that.
+    pub unasked: bool,
     /// How many bytes it printed.
     pub printed: u64,
     /// What it printed, as plain text without secrets: at most 1 MiB, head and tail of more. Absent if that was nothing.
@@ -38,6 +40,7 @@ pub fn task_end(tasks: &Tasks, id: TaskId, redact: &Redact) -> Result<Option<End
         exit_code: state.exit_code,
         duration_ms: state.duration_ms.unwrap_or(0),
         message: state.message,
+        unasked: state.unasked,
         printed: 0,
         output: None,
         tail: String::new(),

@@ -18,6 +18,8 @@ pub(crate) struct State {
     pub(crate) duration_ms: Option<u64>,
     /// What else there is to say.
     pub(crate) message: Option<String>,
+    /// It was killed, and nobody had asked for that.
+    pub(crate) unasked: bool,
     /// Its keeper, while it runs and can be talked to.
     pub(crate) task: Option<Task>,
 }
@@ -25,7 +27,7 @@ pub(crate) struct State {
 impl State {
     fn new(status: TaskStatus, message: Option<&str>) -> Self {
         let message = message.map(str::to_owned);
-        Self { status, exit_code: None, duration_ms: None, message, task: None }
+        Self { status, exit_code: None, duration_ms: None, message, unasked: false, task: None }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -95,6 +97,7 @@ fn ended(tasks: &Tasks, id: TaskId, status: &Status) -> State {
         exit_code: status.exit_code,
         duration_ms: Some(status.duration_ms),
         message: (!said.is_empty()).then(|| said.join("; ")),
+        unasked: status.unasked,
         ..State::new(status.status, None)
     }
 }

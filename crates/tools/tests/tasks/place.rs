@@ -137,6 +137,7 @@ impl Workplace {
         let mut known = self.known.lock().unwrap();
         let task = known.iter_mut().find(|task| task.started.task_id == id).unwrap();
         task.ended = Some(TaskEnded {
+            unasked: false,
             task_id: id,
             status: ended.status,
             exit_code: ended.exit_code,
