@@ -1,5 +1,5 @@
-//! What a keeper costs, each figure against its floor in the same run. `scripts/bench` runs it; the figures with their
-//! machine are in `docs/performance.md`.
+//! What a keeper costs, each figure against its floor in the same run; what bounds cost besides is in `tasks.rs`. `scripts/bench`
+//! runs it; the figures with their machine are in `docs/performance.md`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use longhaul_keeper::{Bounds, FORMAT, Launcher, Private, Spec, Task, Tasks};
+use longhaul_keeper::{FORMAT, Launcher, Spec, Task, Tasks};
 use longhaul_protocol::CallId;
 
 const ROUNDS: usize = 41;
@@ -24,7 +24,6 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let bench = Bench::new(folder.path());
     starting(&bench);
-    holding(&bench);
     memory(&bench);
     throughput(&bench);
 }
@@ -46,10 +45,6 @@ impl Bench {
     }
 
     fn start(&self, command: &str) -> Task {
-        self.start_within(command, None)
-    }
-
-    fn start_within(&self, command: &str, bounds: Option<Bounds>) -> Task {
         let spec = Spec {
             format: FORMAT,
             task_id: CallId::generate().into(),
@@ -62,18 +57,14 @@ impl Bench {
             description: None,
             target: "local".to_owned(),
             token_file: "../../run/token".to_owned(),
-            bounds,
+            bounds: None,
         };
         self.tasks.start(&spec).expect("a start")
     }
 
     fn run(&self, command: &str) -> Duration {
-        self.run_within(command, None)
-    }
-
-    fn run_within(&self, command: &str, bounds: Option<Bounds>) -> Duration {
         let since = Instant::now();
-        let task = self.start_within(command, bounds);
+        let task = self.start(command);
         let mut end = task.connect().expect("a connection");
         end.read_to_end(&mut Vec::new()).expect("its end");
         task.status().expect("a status").expect("it has ended");
@@ -131,35 +122,6 @@ fn starting(bench: &Bench) {
     println!("{:<56} {kept:>13.2} ms   ratio {:.2}", "true under a keeper", kept / bare);
     let more = (kept - bare - syncs).max(0.0);
     figure("a keeper's own part", &format!("{more:.2} ms more"), more, Target::AtMost(5.0));
-}
-
-/// A command that does nothing, within bounds as large as a session's usually are, and without any.
-fn holding(bench: &Bench) {
-    let names = |folder: &str| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.path().canonicalize().ok()).collect::<Vec<_>>()
-    };
-    let system = ["/usr", "/proc", "/sys", "/opt"].map(PathBuf::from);
-    let bounds = Bounds {
-        read: system.into_iter().chain(names("/etc").into_iter().take(60)).collect(),
-        write: vec![bench.folder.join("work")],
-        devices: names("/dev").into_iter().take(10).collect(),
-        private: vec![
-            Private { at: "/tmp".into(), kept_in: Some(bench.folder.join("kept/tmp")) },
-            Private { at: "/var/tmp".into(), kept_in: Some(bench.folder.join("kept/var-tmp")) },
-            Private { at: "/dev/shm".into(), kept_in: None },
-        ],
-        hidden: ["/run", "/mnt", "/srv", "/media", "/boot"].map(PathBuf::from).into(),
-        kept: vec![bench.folder.clone()],
-        ..Bounds::default()
-    };
-    let (mut held, mut free) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        free.push(bench.run("true"));
-        held.push(bench.run_within("true", Some(bounds.clone())));
-    }
-    let more = (milliseconds(median(held)) - milliseconds(median(free))).max(0.0);
-    figure("bounds around a command", &format!("{more:.2} ms more"), more, Target::AtMost(3.0));
 }
 
 fn write_and_sync(folder: &Path, round: usize) -> Duration {
