@@ -22,6 +22,6 @@ mod prompt;
 mod tokens;
 
 pub use normalise::normalise;
-pub use notices::{notification, running_tasks, status_word, waits_for_input};
+pub use notices::{notification, running_tasks, waits_for_input};
 pub use prompt::{Prompt, system_prompt};
 pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items};

@@ -3,7 +3,7 @@
 //! Whatever a program printed, and whatever a command is called, is escaped and marked: no output can look like the end of its
 //! own notification, and none can look like a note of the runtime.
 
-use longhaul_protocol::{At, TaskEnded, TaskId, TaskStarted, TaskStatus};
+use longhaul_protocol::{At, TaskEnded, TaskId, TaskStarted};
 
 /// A description in a note is at most so long.
 const LONGEST_LINE: usize = 200;
@@ -15,7 +15,7 @@ pub fn notification(task: &TaskStarted, end: &TaskEnded) -> String {
     let mut text = String::from("<task-notification>\n");
     let mut child = |name: &str, value: &str| text += &format!("<{name}>{value}</{name}>\n");
     child("task-id", &task.task_id.to_string());
-    child("status", status_word(end.status));
+    child("status", end.status.word());
     child("command", &escape(&shortened(&task.command, LONGEST_COMMAND)));
     child("description", &escape(&shortened(&task.description, LONGEST_COMMAND)));
     child("exit-code", &end.exit_code.map(|code| code.to_string()).unwrap_or_default());
@@ -46,18 +46,6 @@ pub fn waits_for_input(task: TaskId, line: &str) -> String {
          Its standard input is closed, so nobody can answer it: end it with task_kill, and run it so that it does not ask.",
         one_line(line)
     )
-}
-
-/// The word for how a task is or ended.
-pub fn status_word(status: TaskStatus) -> &'static str {
-    match status {
-        TaskStatus::Running => "running",
-        TaskStatus::Completed => "completed",
-        TaskStatus::Failed => "failed",
-        TaskStatus::Killed => "killed",
-        TaskStatus::TimedOut => "timed_out",
-        TaskStatus::Lost => "lost",
-    }
 }
 
 fn shortened(text: &str, longest: usize) -> String {

@@ -1,4 +1,4 @@
-use longhaul_protocol::CallId;
+use longhaul_protocol::{CallId, TaskStatus};
 use proptest::prelude::*;
 
 use super::*;

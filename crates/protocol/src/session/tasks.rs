@@ -80,6 +80,20 @@ pub enum TaskStatus {
     Lost,
 }
 
+impl TaskStatus {
+    /// The word for it, in records, results and notifications.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::TimedOut => "timed_out",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 /// The model is told of the end of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notification {
