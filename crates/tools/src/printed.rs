@@ -7,6 +7,7 @@
 mod seam;
 
 use std::ops::Range;
+use std::time::Duration;
 
 use longhaul_keeper::{Output, Result};
 use longhaul_protocol::TaskStatus;
@@ -29,8 +30,8 @@ const TORN: usize = 512;
 const TAIL_LINES: usize = 20;
 const TAIL_BYTES: usize = 2 << 10;
 const TAIL_READ: u64 = 16 << 10;
-/// The last line is shown before it is whole if nothing came for so many milliseconds.
-const SETTLING: i64 = 1000;
+/// The last line is shown before it is whole if nothing came for so long.
+pub(crate) const SETTLING: Duration = Duration::from_secs(1);
 
 /// A text, and where it stands for something that is not in it.
 #[derive(Debug, Default)]
@@ -140,7 +141,8 @@ impl<'a> Printed<'a> {
         if status != TaskStatus::Running {
             return Ok(printed);
         }
-        let is_quiet = self.output.printed_at()?.is_none_or(|at| now() - at.0 >= SETTLING);
+        let settling = i64::try_from(SETTLING.as_millis()).unwrap_or(i64::MAX);
+        let is_quiet = self.output.printed_at()?.is_none_or(|at| now() - at.0 >= settling);
         let from = printed.saturating_sub(LONGEST_LINE as u64);
         let Some(last) = self.pieces(from, printed, LONGEST_LINE)?.pop() else { return Ok(printed) };
         let lines = last.bytes.iter().rposition(|byte| *byte == b'\n').map(|end| end + 1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_keeper::{Following, Task};
-use longhaul_protocol::{Effect, TaskNews};
+use longhaul_protocol::{Effect, TaskNews, TaskStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt;
@@ -18,7 +18,7 @@ use super::state::{State, state_of};
 use super::{TaskSettings, known};
 use crate::background::{First, to_the_end, until};
 use crate::exec::PAUSE;
-use crate::printed::{Printed, Text, WHOLE, now};
+use crate::printed::{Printed, SETTLING, Text, WHOLE, now};
 use crate::report::{Rest, word};
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Stop, Tool, arguments, schema_of};
 
@@ -168,7 +168,8 @@ impl Waiting {
         Some((UnixStream::from_std(stream).ok()?, following))
     }
 
-    /// Hears of output until there is news.
+    /// Hears of output until there is news. What can't be told yet is none, such as the first half of a character: who is
+    /// told of it gets nothing to read, and would be told of it again and again.
     async fn listen(
         &self,
         mut connection: UnixStream,
@@ -176,19 +177,28 @@ impl Waiting {
         due: Instant,
         stop: &mut Stop,
     ) -> Heard {
-        let told = self.task.told.map_or(0, |told| told.printed);
         let quiet = self.settings.quiet;
+        let settles_in = quiet.max(SETTLING);
+        // So much was told, or can't be told without what comes after it.
+        let mut known = self.task.told.map_or(0, |told| told.printed);
         let mut printed = following.printed();
         let mut last = self.last_printed().await;
         let mut news_at = None;
         let mut bytes = [0; 1024];
         loop {
-            let untold = (printed > told).then_some(last + quiet);
+            let untold = (printed > known).then_some(last + settles_in);
             let next = news_at.or(untold).map_or(due, |at: Instant| at.min(due));
             match until(next, stop, connection.read(&mut bytes)).await {
                 First::Stopped => return Heard::Stopped,
                 First::Due if Instant::now() >= due => return Heard::TimeIsOver,
-                First::Due => return Heard::News,
+                First::Due if self.can_tell().await => return Heard::News,
+                First::Due => {
+                    if last.elapsed() >= settles_in {
+                        known = printed;
+                    }
+                    news_at = None;
+                    continue;
+                }
                 First::Done(Ok(0) | Err(_)) => return Heard::Closed,
                 First::Done(Ok(count)) => following.hear(&bytes[..count]),
             }
@@ -200,6 +210,19 @@ impl Waiting {
                 }
             }
         }
+    }
+
+    /// Whether there is more to be read than was told.
+    async fn can_tell(&self) -> bool {
+        let (settings, id) = (self.settings.clone(), self.task.started.task_id);
+        let settled = to_the_end(move || {
+            let output = settings.tasks.output(id);
+            let settled = output
+                .and_then(|output| Printed::new(&output, &settings.redact).settled(TaskStatus::Running));
+            settled.map_err(|error| Finished::error(error.to_string()))
+        });
+        let told = self.task.told.map_or(0, |told| told.printed);
+        settled.await.is_ok_and(|settled| settled > told)
     }
 
     /// When something was printed last; long ago, if nothing was.

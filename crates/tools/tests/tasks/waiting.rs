@@ -56,6 +56,42 @@ async fn waiting_returns_on_new_output_after_silence_and_not_twice_for_the_same(
     assert_eq!(second.news, Some(TaskNews { task_id: id, printed: 8, ended: false }));
 }
 
+/// K11: what can't be told yet, as the first byte of a character, is no news, and is told when the rest has come.
+#[tokio::test]
+async fn what_is_not_whole_yet_is_no_news_until_it_is() {
+    let place = Workplace::new();
+    let table = [
+        ("a character", r"abc\xe2", "abc", r"\x82\xac", "\u{20ac}"),
+        ("only a part of one", r"\xe2\x82", "", r"\xac!", "\u{20ac}!"),
+        ("a colour", r"abc\x1b[3", "abc", "1mred", "red"),
+        ("a progress bar", r"10 %%\r50 %%\r", "50 %", r"100 %%\n", "100 %\n"),
+        ("a secret", "sk-01234", "sk-01234", "56789abcdef.", "."),
+        ("a line", r"one\ntwo", "one\ntwo", r" three\n", " three\n"),
+    ];
+
+    for (what, begins, first, goes_on, rest) in table {
+        let (go, end) = (format!("go-{}", what.replace(' ', "-")), wait_for("end"));
+        let command = format!("printf '{begins}'; {}; printf '{goes_on}'; {end}", wait_for(&go));
+        let id = place.start(&command).await;
+        place.until_printed(id, 1).await;
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let mut told = String::new();
+        let mut at_once = 0;
+        for _ in 0..3 {
+            let since = Instant::now();
+            let finished = place.make("task_wait", json!({"task_id": id, "seconds": 1})).await;
+            told.push_str(text(&fields(&finished), "output"));
+            at_once += usize::from(since.elapsed() < Duration::from_millis(900));
+        }
+        place.put(&go);
+        let later = place.make("task_wait", json!({"task_id": id, "seconds": 600})).await;
+
+        assert_eq!(told, first, "{what}");
+        assert_eq!(at_once, usize::from(!first.is_empty()), "{what}");
+        assert_eq!(text(&fields(&later), "output"), rest, "{what}");
+    }
+}
+
 /// K11
 #[tokio::test]
 async fn a_task_that_prints_all_the_time_is_waited_for_until_the_time_is_over() {
