@@ -149,7 +149,11 @@ impl Watch {
                 Ok(State::Unclear(trouble)) | Err(trouble) => return trouble,
             }
             if is_closed && unless(stop.asked(), tokio::time::sleep(PAUSE)).await.is_none() {
-                return self.kill().await;
+                return match self.way {
+                    Way::Foreground => self.kill().await,
+                    // It is a task from its start on, also where it can't be looked at now.
+                    Way::Background => self.go_on(None).await,
+                };
             }
         }
     }

@@ -156,6 +156,30 @@ async fn a_command_in_the_background_is_found_again_running() {
     assert!(place.tasks.status(TaskId::from(call.id)).unwrap().is_none(), "it goes on");
 }
 
+/// K14: also where nobody can look at it when the turn is cancelled.
+#[tokio::test]
+async fn stopping_never_kills_a_command_in_the_background() {
+    let place = Workplace::new();
+    let call = place.call(&json!({"command": "touch begun; sleep 600", "run_in_background": true}));
+    place.make_call("exec", &call).await;
+    place.until_there("begun").await;
+    let id = TaskId::from(call.id);
+    let (folder, aside) = (place.folder.join(id.to_string()), place.folder.join("aside"));
+    fs::rename(&folder, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &folder).unwrap();
+
+    let run = running(place.resume(&call).await);
+    let (stopper, stop) = Stop::pair();
+    stopper.stop();
+    let finished = in_time(run(stop)).await;
+
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    assert_eq!(fields(&finished)["status"], "background_started");
+    assert_eq!(finished.task.unwrap().task_id, id);
+    assert!(place.tasks.is_kept(id).unwrap(), "it goes on");
+}
+
 /// K14: cancelling kills what is in the foreground, and nothing else.
 #[tokio::test]
 async fn stopping_kills_the_command_in_the_foreground_and_no_task() {
