@@ -51,30 +51,56 @@ struct Collected {
     is_shown: bool,
 }
 
+/// How a search went.
+enum Attempt {
+    Found(Found),
+    /// More matches than fits, and nobody can tell how far that is: some of it may never be shown.
+    Uncounted(Found),
+}
+
 impl Search<'_> {
+    /// Searches from an offset on. Where more matches than fits and it can't be counted how far that is, less is looked at in one
+    /// go: what is shown twice is better than what is never shown.
     pub(super) fn run(&self, offset: u64, end: u64) -> Result<Found> {
+        let mut block = BLOCK;
+        loop {
+            match self.attempt(offset, end, block)? {
+                Attempt::Found(found) => return Ok(found),
+                Attempt::Uncounted(_) if block > 1 => block = (block / 4).max(1),
+                Attempt::Uncounted(found) => return Ok(found),
+            }
+        }
+    }
+
+    fn attempt(&self, offset: u64, end: u64, block: usize) -> Result<Attempt> {
         let mut collected = Collected::default();
         let mut at = offset;
+        // From here on no line has been begun.
+        let mut lines_begin = offset;
         while at < end && !self.wanted.is_over() {
-            let (text, next) = self.printed.from(at, BLOCK, end)?;
+            let (text, next) = self.printed.from(at, block, end)?;
             if next <= at {
                 break;
             }
             if let Some(lines) = self.search(&text, &mut collected) {
-                // What is shown twice is better than what is never shown.
-                let place = self.after_lines(at..next, &text, lines)?;
-                let next = place.unwrap_or(if at > offset { at } else { next });
                 let said = "more lines match than fit; go on with this `grep` from `next_offset`".to_owned();
-                return Ok(collected.found(next, Some(said)));
+                return Ok(match self.after_lines(at..next, &text, lines)? {
+                    Some(place) => Attempt::Found(collected.found(place, Some(said))),
+                    None if lines_begin > offset => Attempt::Found(collected.found(lines_begin, Some(said))),
+                    None => Attempt::Uncounted(collected.found(next, Some(said))),
+                });
             }
             at = next;
+            if collected.line.is_empty() {
+                lines_begin = at;
+            }
         }
         let line = std::mem::take(&mut collected.line);
         if !collected.is_shown {
             self.take(&line, &mut collected);
         }
         let said = (collected.lines == 0).then(|| "no line matches".to_owned());
-        Ok(collected.found(at.max(offset.min(end)), said))
+        Ok(Attempt::Found(collected.found(at.max(offset.min(end)), said)))
     }
 
     /// Goes through a block. If there is no more room: after how many of its lines.

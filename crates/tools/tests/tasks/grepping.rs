@@ -1,5 +1,8 @@
 //! `task_output` with `grep`.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use longhaul_tools::Cap;
 use serde_json::json;
 
@@ -51,6 +54,34 @@ async fn more_lines_than_fit_are_gone_on_with() {
     let expected: String = (0..10_000).map(|n| format!("{}\n", n * 10 + 7)).collect();
     assert_eq!(all, expected);
     assert!(calls > 10, "{calls}");
+}
+
+/// K10: a secret of several lines is one line afterwards, so lines can't be counted there, and none is skipped.
+#[tokio::test]
+async fn no_line_is_skipped_where_lines_can_not_be_counted() {
+    let lines_of_key: String = (0..20).map(|n| format!("key line {n}\\n")).collect();
+    let key: String = (0..20).map(|n| format!("key line {n}\n")).collect();
+    let mut place = Workplace::with(|settings| {
+        settings.redact = Arc::new(move |text: &str| text.replace(&key, "[redacted]\n"));
+    });
+    place.cap = Cap { lines: 2000, bytes: 3000 };
+    let id = place.finish(&format!("seq 3000; printf '{lines_of_key}'; seq 3001 6000")).await;
+    let (mut all, mut offset) = (BTreeSet::new(), 0);
+
+    loop {
+        let found = place.make("task_output", json!({"task_id": id, "grep": "7$", "offset": offset})).await;
+        let fields = fields(&found);
+        all.extend(text(&fields, "output").lines().map(|line| line.parse::<u64>().unwrap()));
+        match fields["next_offset"].as_u64().unwrap() {
+            next if next == fields["printed"] => break,
+            next => {
+                assert!(next > offset, "it goes on");
+                offset = next;
+            }
+        }
+    }
+
+    assert_eq!(all, (0..600).map(|n| n * 10 + 7).collect());
 }
 
 /// K10: ten megabytes without an end of a line.
