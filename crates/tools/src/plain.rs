@@ -3,7 +3,8 @@
 //! It is what a terminal would show in the end, as far as that is one line after another: a carriage return begins the
 //! line anew, so of a progress bar only its last state is left.
 
-/// Plain text from any bytes. Of the control codes only ends of lines and tabs are left; what isn't UTF-8 is replaced.
+/// Plain text from any bytes. Of the control codes only ends of lines and tabs are left, and none that turns text around; what
+/// isn't UTF-8 is replaced.
 pub fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut screen = Screen::default();
@@ -59,6 +60,14 @@ fn skip_string(letters: &mut Letters<'_>) {
     }
 }
 
+/// A code that changes in which direction the text around it is shown: with it, a line looks like another one.
+fn reorders(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
 /// What is shown so far.
 #[derive(Default)]
 struct Screen {
@@ -82,6 +91,7 @@ impl Screen {
                 self.shown.pop();
             }
             _ if letter.is_control() && letter != '\t' => {}
+            _ if reorders(letter) => {}
             _ => {
                 if self.returned {
                     self.shown.truncate(self.line);

@@ -31,6 +31,19 @@ fn colours_and_control_codes_are_taken_out() {
     }
 }
 
+/// K13
+#[test]
+fn codes_that_turn_text_around_are_taken_out_and_letters_of_any_direction_stay() {
+    let codes =
+        "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+
+    let text: String = codes.chars().map(|code| format!("a{code}b ")).collect();
+
+    assert_eq!(plain(text.as_bytes()), "ab ".repeat(12));
+    assert_eq!(plain("\u{5e9}\u{5dc} \u{202e}txt.exe".as_bytes()), "\u{5e9}\u{5dc} txt.exe");
+    assert_eq!(plain("\u{1f468}\u{200d}\u{1f469}".as_bytes()), "\u{1f468}\u{200d}\u{1f469}");
+}
+
 /// K13: a progress bar of any length is one line.
 #[test]
 fn only_the_last_state_of_a_progress_bar_is_left() {
