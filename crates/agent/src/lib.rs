@@ -70,6 +70,7 @@ mod outputs;
 mod questions;
 mod recording;
 mod redaction;
+mod removal;
 mod repeats;
 mod runtime;
 mod session;

@@ -13,12 +13,15 @@ use longhaul_protocol::{SessionId, TaskId};
 use tokio::task::spawn_blocking;
 
 use crate::load::load;
+use crate::removal::{changed_at, remove_folder};
 use crate::runtime::Inner;
 
 /// How long raw files are kept.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often it is looked what has to go, by all processes of a home together.
 pub(crate) const EVERY: Duration = Duration::from_secs(60 * 60);
+/// What the name of a folder ends with that is being removed.
+const ASIDE: &str = ".going";
 /// Its time says when somebody last did.
 const MARK: &str = "cache/tidied";
 
@@ -29,13 +32,13 @@ pub(crate) async fn tidy(runtime: &Arc<Inner>) {
     let looking = spawn_blocking(move || is_due(&home.join(MARK)).then(|| owners(&tasks)));
     let Ok(Some(owners)) = looking.await else { return };
     let mut needed = HashSet::new();
-    for (session, tasks) in &owners {
+    for (session, tasks) in &owners.sessions {
         needed.extend(unrecorded(runtime, *session, tasks).await);
     }
     let (tasks, temporary) = (runtime.tasks.clone(), runtime.config.home.join("tmp"));
     let removing = spawn_blocking(move || {
         let _ = tasks.expire(KEPT, |id| needed.contains(&id));
-        remove_temporary(&temporary, &self::owners(&tasks));
+        remove_temporary(&temporary, || self::owners(&tasks));
     });
     let _ = removing.await;
 }
@@ -53,12 +56,33 @@ fn is_due(mark: &Path) -> bool {
     is_due
 }
 
+/// Whose the tasks here are.
+#[derive(Debug, Default)]
+struct Owners {
+    sessions: BTreeMap<SessionId, Vec<TaskId>>,
+    /// There is a task of which nobody can tell whose it is, and it may be anybody's.
+    is_unclear: bool,
+}
+
+impl Owners {
+    fn may_have(&self, session: SessionId) -> bool {
+        self.is_unclear || self.sessions.contains_key(&session)
+    }
+}
+
 /// The sessions that have a task here, and which.
-fn owners(tasks: &Tasks) -> BTreeMap<SessionId, Vec<TaskId>> {
-    let mut owners: BTreeMap<SessionId, Vec<TaskId>> = BTreeMap::new();
-    for id in tasks.all().unwrap_or_default() {
-        if let Ok(Some(session)) = tasks.spec(id).map(|spec| spec.and_then(|spec| spec.session)) {
-            owners.entry(session).or_default().push(id);
+fn owners(tasks: &Tasks) -> Owners {
+    let Ok(all) = tasks.all() else { return Owners { is_unclear: true, ..Owners::default() } };
+    let mut owners = Owners::default();
+    for id in all {
+        match tasks.spec(id) {
+            Ok(Some(spec)) => {
+                if let Some(session) = spec.session {
+                    owners.sessions.entry(session).or_default().push(id);
+                }
+            }
+            // One that is just being started has none yet.
+            Ok(None) | Err(_) => owners.is_unclear = true,
         }
     }
     owners
@@ -75,11 +99,38 @@ async fn unrecorded(runtime: &Inner, session: SessionId, tasks: &[TaskId]) -> Ve
 }
 
 /// Removes the temporary files of sessions of which no command is left.
-fn remove_temporary(folder: &Path, owners: &BTreeMap<SessionId, Vec<TaskId>>) {
+///
+/// One may begin at any time, also while this goes on. So a folder is moved aside first, and if a command has come until then,
+/// it gets it back; one that comes later finds none and makes its own.
+fn remove_temporary(folder: &Path, owners: impl Fn() -> Owners) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let session = entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok());
-        if session.is_some_and(|session| !owners.contains_key(&session)) {
-            let _ = fs::remove_dir_all(entry.path());
+        let (name, path) = (entry.file_name(), entry.path());
+        let Some(name) = name.to_str() else { continue };
+        if let Some(left) = name.strip_suffix(ASIDE) {
+            // Of a pass that was broken off.
+            if left.parse::<SessionId>().is_ok() {
+                let _ = remove_folder(&path);
+            }
+            continue;
+        }
+        let Ok(session) = name.parse::<SessionId>() else { continue };
+        let aside = folder.join(format!("{name}{ASIDE}"));
+        if !is_old(&path) || owners().may_have(session) || fs::rename(&path, &aside).is_err() {
+            continue;
+        }
+        // If it has made a new one meanwhile, that one is not empty or replaced by this one.
+        if !owners().may_have(session) || fs::rename(&aside, &path).is_err() {
+            let _ = remove_folder(&aside);
         }
     }
 }
+
+/// Whether nothing was put into a folder or taken out of it for as long as things are kept.
+fn is_old(folder: &Path) -> bool {
+    let changed = changed_at(folder);
+    changed.is_some_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= KEPT))
+}
+
+#[cfg(test)]
+#[path = "tidying_tests.rs"]
+mod tests;

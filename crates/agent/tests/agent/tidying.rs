@@ -57,6 +57,14 @@ async fn raw_files_go_a_day_after_the_end_and_what_is_on_record_stays() {
     let_an_hour_pass(&place);
     runtime.tidy().await;
     assert_eq!(task_folders(&place), Vec::<PathBuf>::new());
+    assert!(temporary.is_dir(), "something was put there today");
+    let two_days_ago = SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60);
+    let inner = std::fs::read_dir(&temporary).unwrap().map(|entry| entry.unwrap().path());
+    for folder in inner.chain([temporary.clone()]) {
+        File::open(folder).unwrap().set_times(FileTimes::new().set_modified(two_days_ago)).unwrap();
+    }
+    let_an_hour_pass(&place);
+    runtime.tidy().await;
     assert!(!temporary.exists());
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
