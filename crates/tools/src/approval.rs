@@ -4,11 +4,13 @@
 //! command however it is written: behind `env` or `sudo`, in a loop, in quotes. That is a convenience for whoever wants to be
 //! asked, and no border: a script file runs what it wants.
 
+mod forms;
 mod pattern;
 
 use serde::Deserialize;
 
 use crate::shell::{Command, Script};
+use forms::{Form, doubt_of, forms_of};
 use pattern::{Pattern, Text};
 
 const EXEC: &str = "exec";
@@ -109,7 +111,11 @@ impl Approvals {
     }
 
     fn judge_line(&self, script: &Script, by_tool: Verdict, rules: &[&Checked]) -> Verdict {
-        let judged = script.commands.iter().map(|command| self.judge_command(command, &by_tool, rules));
+        let doubt = doubt_of(script);
+        let judged = script.commands.iter().map(|command| {
+            let forms = forms_of(command, doubt.as_ref());
+            self.judge_command(command, &forms, &by_tool, rules)
+        });
         let mut found = judged.reduce(stricter);
         // What can't be taken apart, or is no command, is judged as a whole.
         if found.is_none() || script.is_cut_short() {
@@ -126,26 +132,44 @@ impl Approvals {
         }
     }
 
-    fn judge_command(&self, command: &Command, by_tool: &Verdict, rules: &[&Checked]) -> Verdict {
-        let forms: Vec<Text> = command.forms.iter().flat_map(|form| Text::of_command(form)).collect();
-        let of_command = |rule: &&&Checked| {
-            rule.command.as_ref().is_some_and(|pattern| forms.iter().any(|form| pattern.matches(form)))
+    fn judge_command(
+        &self,
+        command: &Command,
+        forms: &[Form],
+        by_tool: &Verdict,
+        rules: &[&Checked],
+    ) -> Verdict {
+        let matches = |rule: &Checked, form: &Form| {
+            rule.command.as_ref().is_some_and(|pattern| pattern.matches(&form.text))
         };
+        // Nothing is let run in spite of the default that may be something else than it looks like.
+        let counts = |rule: &Checked, form: &Form| {
+            rule.rule.action > Action::Auto || self.default == Action::Auto || form.doubt.is_none()
+        };
+        let holds = |rule: &&&Checked| forms.iter().any(|form| counts(rule, form) && matches(rule, form));
         let is_about_all = rules.iter().any(|rule| rule.command.is_none());
-        let matching = rules.iter().filter(of_command).max_by_key(|rule| rule.rule.action);
+        let matching = rules.iter().filter(holds).max_by_key(|rule| rule.rule.action);
         let found = match matching.map(|rule| (rule.rule.action, shown_rule(&rule.rule))) {
             Some((action, pattern)) if !is_about_all || action > by_tool.action => {
                 Verdict { action, reason: format!("`{command}` matches the rule `{pattern}`") }
             }
             _ if is_about_all => by_tool.clone(),
-            _ => Verdict { action: self.default, reason: format!("no rule matches `{command}`") },
+            _ => {
+                let doubted = rules.iter().find_map(|rule| {
+                    let doubt = forms.iter().find(|form| matches(rule, form))?.doubt.as_ref()?;
+                    let pattern = shown_rule(&rule.rule);
+                    Some(format!("`{command}` matches the rule `{pattern}`, but {doubt}"))
+                });
+                let reason = doubted.unwrap_or_else(|| format!("no rule matches `{command}`"));
+                Verdict { action: self.default, reason }
+            }
         };
         let may_match = |rule: &&&Checked| {
             rule.rule.action > found.action
                 && rule
                     .command
                     .as_ref()
-                    .is_some_and(|pattern| forms.iter().any(|form| pattern.may_match(form)))
+                    .is_some_and(|pattern| forms.iter().any(|form| pattern.may_match(&form.text)))
         };
         match rules.iter().find(may_match) {
             Some(rule) if found.action < Action::Ask => {

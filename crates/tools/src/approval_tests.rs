@@ -28,7 +28,12 @@ fn a_rule_holds_for_a_command_however_it_is_written() {
         ("git pull", Auto),
         ("git status; ls", Auto),
         ("git pushx", Ask),
-        ("git -C dir push", Auto),
+        ("git -C dir push", Ask),
+        ("git --no-pager -c a=b --git-dir=x --work-tree y -P push origin", Ask),
+        ("/usr/bin/git -C dir push", Ask),
+        ("env git -C dir push", Ask),
+        ("git -C push pull", Auto),
+        ("git --no-pager log push", Auto),
         ("echo git push", Auto),
         ("echo 'git push'", Auto),
         ("echo \"; git push\"", Auto),
@@ -119,6 +124,17 @@ fn what_can_not_be_seen_is_asked_about_where_a_rule_could_hold() {
         "echo push | xargs git",
         "echo 'unfinished",
         "ls )",
+        "echo ${x@P}",
+        "echo $((x))",
+        "a[$x]=1",
+        "let x+=y",
+        "mapfile -C 'git push' -c 1 lines",
+        "compgen -C 'git push'",
+        "hash -p ./git ls",
+        "ssh host < file",
+        "parallel ::: 'git push'",
+        "parallel git ::: push",
+        "watch \"$x\"",
     ];
 
     for line in table {
@@ -143,7 +159,8 @@ fn of_all_rules_that_match_the_strictest_holds_and_otherwise_the_default() {
     let table = [
         (Ask, vec![("ls*", Auto)], "ls -l", Auto),
         (Ask, vec![("ls*", Auto)], "ls; pwd", Ask),
-        (Ask, vec![("ls*", Auto)], "/bin/ls", Auto),
+        (Ask, vec![("ls*", Auto)], "/bin/ls", Ask),
+        (Ask, vec![("/bin/ls*", Auto)], "/bin/ls", Auto),
         (Ask, vec![("ls*", Auto)], "timeout 5 ls", Auto),
         (Ask, vec![("ls*", Auto)], "sudo ls", Ask),
         (Ask, vec![("ls*", Auto)], "bash -c ls", Ask),
@@ -170,6 +187,70 @@ fn of_all_rules_that_match_the_strictest_holds_and_otherwise_the_default() {
         let verdict = judge(&approvals(default, &rules), line);
         assert_eq!(verdict.action, expected, "{default:?} {rules:?} {line:?}: {}", verdict.reason);
     }
+}
+
+/// P4: what is let run in spite of the default is what it looks like, and does nothing beside.
+#[test]
+fn a_rule_lets_nothing_run_that_may_do_more_than_it_says() {
+    let lets_run = ["ls*", "echo*", "git log*", "git *", "timeout *", "true"].map(|command| (command, Auto));
+    let table = [
+        ("ls -l > /dev/null 2>&1", Auto),
+        ("ls &> /dev/null < in", Auto),
+        ("ls 2> /dev/stderr >&2 2>&-", Auto),
+        ("x=1; ls $x", Auto),
+        ("cat=1 true", Ask),
+        ("for f in a b; do ls $f; done", Auto),
+        ("echo $((1 + 2)) ${x:0:2} ${#x}", Auto),
+        ("for ((i = 0; i < 3; i++)); do ls; done", Auto),
+        ("timeout 5 ls", Auto),
+        ("git -C app log", Auto),
+        ("git --no-pager log", Auto),
+        ("./ls", Ask),
+        ("/tmp/ls -l", Ask),
+        ("/tmp/env ls", Ask),
+        ("./timeout 5 ls", Ask),
+        ("PATH=.:$PATH ls", Ask),
+        ("LD_PRELOAD=./x.so ls", Ask),
+        ("GIT_PAGER='sh -c id' git log", Ask),
+        ("env LD_PRELOAD=./x.so ls", Ask),
+        ("PATH=.; ls", Ask),
+        ("for PATH in .; do ls; done", Ask),
+        ("echo x >> .git/hooks/pre-commit", Ask),
+        ("echo x &> file", Ask),
+        ("echo x >& file", Ask),
+        ("echo x > $file", Ask),
+        ("echo x 1<> file", Ask),
+        ("echo x >| file", Ask),
+        ("{ ls; } > file", Ask),
+        ("for x in 1; do ls; done > file", Ask),
+        ("ls; > file", Ask),
+        ("ls $(echo x > file)", Ask),
+        ("echo ${x@P}", Ask),
+        ("echo \"${x[0]@P}\"", Ask),
+        ("echo $((x))", Ask),
+        ("echo $(($1 + 1))", Ask),
+        ("echo $[x]", Ask),
+        ("echo ${a[$i]}", Ask),
+        ("echo ${a:i}", Ask),
+        ("a[x]=1; echo", Ask),
+        ("((x)); echo", Ask),
+        ("git -c core.pager=id log", Ask),
+        ("git --exec-path=. log", Ask),
+        ("git --config-env=core.pager=X log", Ask),
+        ("env git -c core.pager=id log", Ask),
+    ];
+
+    for (line, expected) in table {
+        let verdict = judge(&approvals(Ask, &lets_run), line);
+        assert_eq!(verdict.action, expected, "{line:?}: {}", verdict.reason);
+        let refused = judge(&approvals(Deny, &lets_run), line).action;
+        assert_eq!(refused, if expected == Ask { Deny } else { Auto }, "{line:?}");
+    }
+    // A rule that is stricter holds as ever, and where nothing is lifted nothing changes.
+    assert_eq!(judge(&approvals(Ask, &[("ls*", Deny)]), "X=1 ./ls > file").action, Deny);
+    assert_eq!(judge(&approvals(Deny, &[("ls*", Ask)]), "X=1 ./ls > file").action, Ask);
+    assert_eq!(judge(&approvals(Auto, &[("git push*", Ask)]), "X=1 ./ls > file").action, Auto);
+    assert_eq!(judge(&approvals(Deny, &[("", Auto)]), "X=1 ./ls > file").action, Auto);
 }
 
 /// P4
@@ -206,11 +287,29 @@ fn a_reason_names_the_command_and_the_rule() {
             "not everything that it runs can be seen: `sh` runs whatever comes to its standard input",
         ),
         ("ls", "no rule matches `ls`"),
+        (
+            "echo $((x))",
+            "not everything that it runs can be seen: `x` evaluates what is in a variable, and that can run anything",
+        ),
         ("git push $'\\e[31m'", "`git push \\u{1b}[31m` matches the rule `git push*`"),
     ];
 
     for (line, expected) in table {
         assert_eq!(judge(&approvals, line).reason, expected, "{line}");
+    }
+    let lets_run = self::approvals(Ask, &[("ls*", Auto), ("git *", Auto)]);
+    let doubted = [
+        ("./ls", "`./ls` matches the rule `ls*`, but `./ls` need not be the `ls` that is meant"),
+        ("A=b ls", "`ls` matches the rule `ls*`, but the line sets `A`"),
+        ("ls > x", "`ls` matches the rule `ls*`, but the line writes `x`"),
+        ("env A=b ls", "`env A=b ls` matches the rule `ls*`, but `A` is set for it"),
+        (
+            "git -c a=b log",
+            "`git -c a=b log` matches the rule `git *`, but `git -c` can make it run anything",
+        ),
+    ];
+    for (line, expected) in doubted {
+        assert_eq!(judge(&lets_run, line).reason, expected, "{line}");
     }
     let reason = judge(&approvals, &format!("git push {}", "x".repeat(9000))).reason;
     assert!(reason.len() < 300, "{reason}");

@@ -39,21 +39,17 @@ impl Text {
         Self { known: text.chars().map(Piece::Letter).collect(), possible: None }
     }
 
-    /// The words of a command, as they are and, if its name has a path, without that.
-    pub(super) fn of_command(words: &[Word]) -> Vec<Self> {
-        let mut texts = vec![Self::of_words(words)];
-        if let Some((name, arguments)) = words.split_first()
-            && let Some(program) = name.program()
-            && program != name.text
-        {
-            let program = Word { text: program.to_owned(), kind: Kind::Literal };
-            let words: Vec<Word> = std::iter::once(program).chain(arguments.iter().cloned()).collect();
-            texts.push(Self::of_words(&words));
-        }
-        texts
+    /// The words of a command without the folder of its program, if that is written there.
+    pub(super) fn without_folder(words: &[Word]) -> Option<Self> {
+        let (name, arguments) = words.split_first()?;
+        let program = name.program().filter(|program| *program != name.text)?;
+        let program = Word { text: program.to_owned(), kind: Kind::Literal };
+        let words: Vec<Word> = std::iter::once(program).chain(arguments.iter().cloned()).collect();
+        Some(Self::of_words(&words))
     }
 
-    fn of_words(words: &[Word]) -> Self {
+    /// The words of a command, as they are.
+    pub(super) fn of_words(words: &[Word]) -> Self {
         let mut known = Vec::new();
         let mut possible = Vec::new();
         for (index, word) in words.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! What stands behind `$` and in backquotes, and here documents.
 
+use super::evaluation::{has_variable, parameter_evaluates};
 use super::grammar::{Close, Parser};
 use super::word::{Draft, Quoted};
 use super::{Kind, Unseen};
@@ -38,6 +39,7 @@ impl<'text> Parser<'text, '_> {
                 let end = after.find(']').ok_or(Unseen::Syntax)?;
                 // The bracket that closes it may be a later one, which changes nothing for what is expanded.
                 self.expansions_in(&after[1..end]);
+                self.evaluated(&after[1..end]);
                 self.at += 1 + end + 1;
                 Ok(())
             }
@@ -72,11 +74,16 @@ impl<'text> Parser<'text, '_> {
             self.eat("|");
             return self.substitution(Close::Word("}"));
         }
+        let from = self.at;
         let single_quotes_count = quoted == Quoted::No || !gives_a_value(self.rest());
         let mut unused = Draft::new();
         loop {
             match self.peek().ok_or(Unseen::Syntax)? {
                 '}' => {
+                    let inner = &self.text[from..self.at];
+                    if parameter_evaluates(inner) {
+                        self.script.unseen.push(Unseen::Evaluated(format!("${{{inner}}}")));
+                    }
                     self.at += 1;
                     return Ok(());
                 }
@@ -106,10 +113,18 @@ impl<'text> Parser<'text, '_> {
         let Some(end) = arithmetic_end(inner) else { return Ok(false) };
         self.nested(|parser| {
             parser.expansions_in(&inner[..end]);
+            parser.evaluated(&inner[..end]);
             Ok(())
         })?;
         self.at += opening.len() + end + 2;
         Ok(true)
+    }
+
+    /// Notes an arithmetic expression that evaluates what is in a variable.
+    pub(super) fn evaluated(&mut self, expression: &str) {
+        if has_variable(expression) {
+            self.script.unseen.push(Unseen::Evaluated(expression.trim().to_owned()));
+        }
     }
 
     /// Commands in backquotes.

@@ -4,7 +4,7 @@ use std::mem::take;
 
 use super::expansion::HereDocument;
 use super::wrappers::{Inside, inside};
-use super::{Command, DEEPEST, Script, Unseen, Word};
+use super::{Beside, Command, DEEPEST, Script, Unseen, Word};
 
 /// A command behind more wrappers than this is behind too many.
 const MOST_WRAPPERS: usize = 16;
@@ -236,7 +236,10 @@ impl<'text, 'script> Parser<'text, 'script> {
                 return Err(Unseen::Syntax);
             }
         } else {
-            self.word()?;
+            let name = self.word()?.text;
+            if is_known_to_programs(&name) {
+                self.script.beside.push(Beside::Variable(name));
+            }
             self.skip_lines();
             if self.head() == "in" {
                 self.at += "in".len();
@@ -339,6 +342,7 @@ impl<'text, 'script> Parser<'text, 'script> {
         let from = self.at;
         let mut words = Vec::new();
         let mut input = None;
+        let mut set = Vec::new();
         loop {
             self.skip_blanks();
             match self.peek() {
@@ -349,7 +353,10 @@ impl<'text, 'script> Parser<'text, 'script> {
                 Some('&') => self.redirection(&mut input)?,
                 Some('<' | '>') if !self.is_process_substitution() => self.redirection(&mut input)?,
                 Some(_) => {
-                    if words.is_empty() && self.assignment()? {
+                    if words.is_empty()
+                        && let Some(name) = self.assignment()?
+                    {
+                        set.push(name);
                         continue;
                     }
                     let from = self.at;
@@ -365,6 +372,9 @@ impl<'text, 'script> Parser<'text, 'script> {
         if self.at == from {
             return Err(Unseen::Syntax);
         }
+        // One that stands alone is the shell's own, unless the programs know it: those have capital letters.
+        set.retain(|name| !words.is_empty() || is_known_to_programs(name));
+        self.script.beside.extend(set.into_iter().map(|name| Beside::Variable(name.to_owned())));
         if !words.is_empty() {
             self.found(words, input.as_ref());
         }
@@ -459,6 +469,9 @@ impl<'text, 'script> Parser<'text, 'script> {
         self.skip_blanks();
         let from = self.at;
         let target = self.some_word()?;
+        if writes(operator, &target) {
+            self.script.beside.push(Beside::File(target.text.clone()));
+        }
         match operator {
             "<<" | "<<-" => {
                 let is_quoted = self.text[from..self.at].contains(['\'', '"', '\\']);
@@ -544,6 +557,21 @@ impl<'text, 'script> Parser<'text, 'script> {
             self.read_here_documents();
         }
     }
+}
+
+/// Whether a redirection changes anything outside: not if it only goes to another descriptor, or nowhere.
+fn writes(operator: &str, target: &Word) -> bool {
+    let is_descriptor = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    match (operator, target.literal()) {
+        ("<" | "<&" | "<<" | "<<-" | "<<<", _) => false,
+        (_, Some("/dev/null" | "/dev/stdout" | "/dev/stderr")) => false,
+        (">&", Some(text)) => !is_descriptor(text),
+        _ => true,
+    }
+}
+
+fn is_known_to_programs(name: &str) -> bool {
+    !name.contains(|letter: char| letter.is_ascii_lowercase())
 }
 
 /// `2` or `{name}`, before a redirection.

@@ -14,17 +14,24 @@
 //! | `grammar` | lists, pipelines, loops, conditions, functions, redirections |
 //! | `word` | one word: quotes, escapes, patterns |
 //! | `expansion` | what stands behind `$` and in backquotes, and here documents |
+//! | `evaluation` | what is evaluated once more when it is expanded |
+//! | `git` | what git runs, behind its options |
 //! | `wrappers` | commands that run other commands: `env`, `sudo`, `bash -c`, `xargs` |
+//! | `starters` | those of them that take a text, or a place first: `ssh`, `flock`, `parallel` |
 //! | `sleep` | K4: sleeps that are too long |
 
+mod evaluation;
 mod expansion;
+mod git;
 mod grammar;
 mod sleep;
+mod starters;
 mod word;
 mod wrappers;
 
 use std::fmt;
 
+pub(crate) use git::without_global_options;
 pub(crate) use sleep::long_sleep;
 
 use crate::shown::{cut, shown_name};
@@ -43,6 +50,8 @@ pub(crate) struct Script {
     pub(crate) commands: Vec<Command>,
     /// Why there may be more.
     pub(crate) unseen: Vec<Unseen>,
+    /// What it does beside running them.
+    pub(crate) beside: Vec<Beside>,
 }
 
 impl Script {
@@ -88,8 +97,26 @@ impl fmt::Display for Command {
     }
 }
 
+/// What a line does beside running commands, which changes what they do or where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// It sets this variable, for one command or for those that follow.
+    Variable(String),
+    /// It writes this file.
+    File(String),
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(formatter, "the line sets `{}`", shown(name)),
+            Self::File(name) => write!(formatter, "the line writes `{}`", shown(name)),
+        }
+    }
+}
+
 /// A text from a command, short and on one line.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let short = cut(text, MOST_SHOWN);
     let dots = if short.len() < text.len() { "…" } else { "" };
     format!("{}{dots}", shown_name(short.as_bytes()))
@@ -142,6 +169,8 @@ pub(crate) enum Unseen {
     Text(String),
     /// A shell runs what comes to its standard input.
     Input(String),
+    /// What is in a variable is evaluated, which can run anything.
+    Evaluated(String),
     /// A name gets another meaning.
     Alias,
 }
@@ -158,6 +187,13 @@ impl fmt::Display for Unseen {
             Self::Text(text) => write!(formatter, "what `{}` runs is known only when it runs", shown(text)),
             Self::Input(shell) => {
                 write!(formatter, "`{}` runs whatever comes to its standard input", shown(shell))
+            }
+            Self::Evaluated(text) => {
+                write!(
+                    formatter,
+                    "`{}` evaluates what is in a variable, and that can run anything",
+                    shown(text)
+                )
             }
             Self::Alias => formatter.write_str("`alias` gives a name another meaning"),
         }

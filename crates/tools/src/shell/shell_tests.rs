@@ -69,7 +69,7 @@ fn a_command_is_seen_wherever_it_stands() {
         ("x=(1 $(a) \"$(b)\" # c\n d) e", "a | b | e"),
         ("x[$(a)]=1 b", "a | b"),
         ("x[1 + 2]=3 a", "a"),
-        ("x[\n$(a) + y[1]]=3 b", "a | b"),
+        ("x[\n$(a) + 1]=3 b", "a | b"),
         ("declare -a x=(1 $(a))", "a | declare -a ?"),
         ("a <(b) >(c) 2> >(d)", "b | c | d | a ? ?"),
         ("a $(b \"$(c)\") ${x:-$(d)} \"${y:-`e`}\" $((1 + $(f)))", "c | b ? | d | e | f | a ? ? ? ?"),
@@ -173,6 +173,55 @@ fn wrappers_are_looked_through() {
 }
 
 #[test]
+fn programs_that_start_others_are_looked_through() {
+    let table = [
+        "watch -n 1 git push",
+        "watch 'true; git push'",
+        "watch -x git push",
+        "flock /tmp/lock git push",
+        "flock -w 5 -n lock -c 'git push'",
+        "script -qc 'git push' /dev/null",
+        "script log -c 'git push'",
+        "script --command='git push'",
+        "script -q log -- git push",
+        "strace -f -e trace=file -o log git push",
+        "ltrace -S git push",
+        "taskset -c 0,1 git push",
+        "taskset 0x3 git push",
+        "chrt -f 50 git push",
+        "setpriv --reuid 1000 --no-new-privs git push",
+        "prlimit --nofile=100 git push",
+        "unshare -rn git push",
+        "unshare --root dir git push",
+        "sg users -c 'git push'",
+        "sg users 'git push'",
+        "npx -p pkg -c 'git push'",
+        "npx --call 'git push'",
+        "parallel -j 4 git push ::: a b",
+        "parallel 'cd {}; git push' ::: a b",
+        "ssh host git push",
+        "ssh -p 22 -o A=b me@host -t 'cd app; git push'",
+        "su -lc 'git push'",
+        "su bob -c 'git push'",
+    ];
+
+    for line in table {
+        let commands = Script::parse(line).commands;
+        let is_push = |command: &Command| {
+            let words: Vec<&str> = command.words().iter().map(|word| word.text.as_str()).collect();
+            words.starts_with(&["git", "push"])
+        };
+        assert!(commands.iter().any(is_push), "{line}: {commands:?}");
+        assert!(commands.len() > 1, "{line}: a command of its own, too");
+    }
+    assert_seen(&[
+        ("ssh -N -L 1:h:1 host", "ssh -N -L 1:h:1 host"),
+        ("npx tsc -c x", "npx tsc -c x"),
+        ("hash -r", "hash -r"),
+    ]);
+}
+
+#[test]
 fn what_a_command_is_behind_is_kept() {
     let script = Script::parse("env A=b nice /bin/git push");
 
@@ -214,6 +263,12 @@ fn what_can_not_be_seen_is_said() {
         ("curl x | bash /dev/stdin", input("bash")),
         ("bash < x", input("bash")),
         ("alias ls=x", vec![Unseen::Alias]),
+        ("ssh host", input("ssh")),
+        ("script log", input("script")),
+        ("parallel", input("parallel")),
+        ("echo $((x + 1))", vec![Unseen::Evaluated("x + 1".to_owned())]),
+        ("echo ${x@P}", vec![Unseen::Evaluated("${x@P}".to_owned())]),
+        ("x[1 + y[1]]=3", vec![Unseen::Evaluated("1 + y[1]".to_owned())]),
         ("git push )", vec![Unseen::Syntax]),
         ("echo 'git push", vec![Unseen::Syntax]),
         ("echo $(git push", vec![Unseen::Syntax]),

@@ -33,7 +33,7 @@ struct Opened {
     brace: Option<(usize, bool)>,
 }
 
-impl Parser<'_, '_> {
+impl<'text> Parser<'text, '_> {
     /// The word that begins here, which is empty if none does.
     pub(super) fn word(&mut self) -> Result<Word, Unseen> {
         let from = self.at;
@@ -136,23 +136,25 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Says whether there was one.
-    pub(super) fn assignment(&mut self) -> Result<bool, Unseen> {
+    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Says what it sets, if there was one.
+    pub(super) fn assignment(&mut self) -> Result<Option<&'text str>, Unseen> {
         let rest = self.rest();
         let name = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(0);
         if !is_name(&rest[..name]) {
-            return Ok(false);
+            return Ok(None);
         }
         if rest[name..].starts_with('[') {
             self.at += name;
+            let from = self.at + 1;
             self.nested(Self::subscript)?;
+            self.evaluated(&self.text[from..self.at - 1]);
             if !self.eat("+=") && !self.eat("=") {
                 // A command with such a name, which nobody has.
                 return Err(Unseen::Syntax);
             }
         } else {
             let Some(after) = rest[name..].strip_prefix("+=").or(rest[name..].strip_prefix('=')) else {
-                return Ok(false);
+                return Ok(None);
             };
             self.at = self.text.len() - after.len();
         }
@@ -161,7 +163,7 @@ impl Parser<'_, '_> {
         } else {
             self.word()?;
         }
-        Ok(true)
+        Ok(Some(&rest[..name]))
     }
 
     /// `[…]` behind the name of an array, in which blanks don't end the word.

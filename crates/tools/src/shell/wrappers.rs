@@ -1,5 +1,6 @@
 //! Commands that run other commands: `env`, `sudo`, `bash -c`, `xargs`.
 
+use super::starters::{after_c, started};
 use super::word::is_name;
 use super::{Kind, Unseen, Word};
 
@@ -19,16 +20,16 @@ pub(super) enum Inside {
 }
 
 /// How the command is found among the arguments of a wrapper.
-struct Options {
+pub(super) struct Options {
     /// Letters of options whose value is in the next argument, unless it follows at once.
-    short: &'static str,
+    pub(super) short: &'static str,
     /// The same for long options, unless they have a `=`.
-    long: &'static [&'static str],
+    pub(super) long: &'static [&'static str],
     /// How many other arguments come before the command.
-    arguments: usize,
+    pub(super) arguments: usize,
 }
 
-const NONE: Options = Options { short: "", long: &[], arguments: 0 };
+pub(super) const NONE: Options = Options { short: "", long: &[], arguments: 0 };
 const SUDO: Options = Options {
     short: "aCcDghpRrTtUu",
     long: &[
@@ -83,7 +84,7 @@ pub(super) fn inside(words: &[Word]) -> Inside {
         "xargs" => xargs(words),
         "find" => Inside::Own(executed_by_find(arguments)),
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "rbash" => shell(words),
-        "su" => after_c(arguments),
+        "su" => after_c(arguments, "gGsw").unwrap_or_else(|| Inside::Input("su".to_owned())),
         "eval" if arguments.is_empty() => Inside::Nothing,
         "eval" => text_of(arguments.strip_prefix(&[literal("--")]).unwrap_or(arguments)),
         "trap" => trap(arguments),
@@ -91,7 +92,7 @@ pub(super) fn inside(words: &[Word]) -> Inside {
         "alias" if arguments.iter().any(|word| word.text.contains('=') || word.kind == Kind::Unknown) => {
             Inside::Unseen(Unseen::Alias)
         }
-        _ => Inside::Nothing,
+        _ => started(program, words).unwrap_or(Inside::Nothing),
     }
 }
 
@@ -106,7 +107,7 @@ fn passed_on(words: &[Word], options: &Options) -> Inside {
     }
 }
 
-fn own(words: &[Word], options: &Options) -> Inside {
+pub(super) fn own(words: &[Word], options: &Options) -> Inside {
     match &words[command_at(words, options)..] {
         [] => Inside::Nothing,
         command => Inside::Own(vec![command.to_vec()]),
@@ -114,7 +115,7 @@ fn own(words: &[Word], options: &Options) -> Inside {
 }
 
 /// Where the command begins, behind options, variables and what else the wrapper takes. At the end, if there is none.
-fn command_at(words: &[Word], options: &Options) -> usize {
+pub(super) fn command_at(words: &[Word], options: &Options) -> usize {
     let mut at = options_end(words, options);
     while words.get(at).is_some_and(|word| is_assignment(&word.text)) {
         at += 1;
@@ -122,7 +123,7 @@ fn command_at(words: &[Word], options: &Options) -> usize {
     words.len().min(at + options.arguments)
 }
 
-fn options_end(words: &[Word], options: &Options) -> usize {
+pub(super) fn options_end(words: &[Word], options: &Options) -> usize {
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let text = word.text.as_str();
@@ -263,24 +264,12 @@ fn shell(words: &[Word]) -> Inside {
 }
 
 /// Words that are joined and run.
-fn text_of(words: &[Word]) -> Inside {
+pub(super) fn text_of(words: &[Word]) -> Inside {
     let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
     match words.iter().all(|word| word.kind == Kind::Literal) {
         true => Inside::Text(text),
         false => Inside::Unseen(Unseen::Text(text)),
     }
-}
-
-fn after_c(arguments: &[Word]) -> Inside {
-    for (at, word) in arguments.iter().enumerate() {
-        if let Some(text) = word.text.strip_prefix("--command=") {
-            return text_of(&[Word { text: text.to_owned(), kind: word.kind }]);
-        }
-        if matches!(word.text.as_str(), "-c" | "--command") {
-            return arguments.get(at + 1).map_or(Inside::Nothing, |word| text_of(std::slice::from_ref(word)));
-        }
-    }
-    Inside::Input("su".to_owned())
 }
 
 fn trap(arguments: &[Word]) -> Inside {
