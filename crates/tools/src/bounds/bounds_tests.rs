@@ -166,3 +166,42 @@ fn off_is_nothing_at_all() {
 
     assert_eq!(held, Held { bounds: None, environment: world.environment.clone() });
 }
+
+/// P3: each of these links could have been put there by an earlier command, which may write the cache that it lies in.
+#[test]
+fn nothing_is_followed_out_of_a_cache_whatever_names_it_and_in_whatever_order() {
+    let world = World::new(&["user/private", "user/.cache/envs", "user/xc", "user/.config", "user/proj"])
+        .with("VIRTUAL_ENV", "user/.cache/envs/one")
+        .with("PIP_CACHE_DIR", "user/xc/pip")
+        .with("XDG_CACHE_HOME", "user/xc")
+        .with("CARGO_TARGET_DIR", "to-user/.cache/target")
+        .with("PATH", "to-user/.cache/bin");
+    let links = [
+        ("to-user", "user"),
+        ("user/.cache/envs/one", "user/private"),
+        ("user/xc/pip", "user/.config"),
+        ("user/.cache/target", "user/proj"),
+        ("user/.cache/bin", "user/private"),
+    ];
+    for (link, leads_to) in links {
+        std::os::unix::fs::symlink(world.root.join(leads_to), world.root.join(link)).unwrap();
+    }
+
+    let bounds = world.bounds(&ScopeConfig::default());
+
+    assert_eq!(world.within(&bounds.write), ["work", "user/.cache", "user/.npm", "user/xc"]);
+    assert!(world.within(&bounds.read).is_empty(), "{:?}", world.within(&bounds.read));
+}
+
+/// P3: a link that no command could have put there is the user's own doing.
+#[test]
+fn a_cache_that_the_user_keeps_elsewhere_is_followed() {
+    let world = World::new(&["disk/cache", "disk/env"]).with("VIRTUAL_ENV", "user/env");
+    std::os::unix::fs::symlink("../disk/cache", world.root.join("user/.cache")).unwrap();
+    std::os::unix::fs::symlink("../disk/env", world.root.join("user/env")).unwrap();
+
+    let bounds = world.bounds(&ScopeConfig::default());
+
+    assert_eq!(world.within(&bounds.write), ["work", "disk/cache", "user/.npm"]);
+    assert_eq!(world.within(&bounds.read), ["disk/env"]);
+}

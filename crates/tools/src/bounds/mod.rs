@@ -6,6 +6,7 @@
 
 mod known;
 mod places;
+mod user;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +17,7 @@ use longhaul_protocol::SessionId;
 
 use crate::{Permission, Scope};
 use places::{Places, resolved};
+pub(crate) use user::caches_of_this_user;
 
 /// How closely commands are held to the scope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -122,11 +124,12 @@ impl Sandbox {
         let mut places = Places::new(scope, environment, self.temporary.parent().unwrap_or(&self.temporary));
         let own_folders = session.map(|session| self.temporary_of(session));
         let private = private_folders(scope, own_folders.as_deref());
-        places.add_system();
+        // Whatever can be written comes first, so that nothing else is looked for through it.
         if self.mode == SandboxMode::On {
-            places.add_toolchains();
             places.add_caches();
+            places.add_toolchains();
         }
+        places.add_system();
         places.add_path(self.mode);
         let bounds = Bounds {
             kept: places.kept(&private, work_dir),

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use longhaul_keeper::Private;
 
+use super::user::User;
 use super::{SandboxMode, denied, known};
+use crate::scope::{Way, is_in, unbent};
 use crate::{Permission, Scope};
 
 /// The places that a command may reach, and what is known of the rest.
@@ -13,8 +15,7 @@ use crate::{Permission, Scope};
 pub(super) struct Places<'a> {
     scope: &'a Scope,
     environment: &'a BTreeMap<String, String>,
-    /// The user's own folder.
-    own: Option<PathBuf>,
+    user: User<'a>,
     /// Longhaul's own folder.
     home: PathBuf,
     pub(super) read: Vec<PathBuf>,
@@ -22,9 +23,8 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// What the scope allows.
+    /// What the scope allows. Caches are next: what a command can write, nothing else is found through.
     pub(super) fn new(scope: &'a Scope, environment: &'a BTreeMap<String, String>, home: &Path) -> Self {
-        let own = environment.get("HOME").and_then(|own| resolved(Path::new(own)));
         let (mut read, mut write) = (Vec::new(), Vec::new());
         for (path, permission) in scope.allowed() {
             match permission {
@@ -32,8 +32,9 @@ impl<'a> Places<'a> {
                 Permission::Write => write.push(path.to_owned()),
             }
         }
+        let own = environment.get("HOME").and_then(|own| found(Path::new(own), &write));
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        Self { scope, environment, own, home, read, write }
+        Self { scope, environment, user: User { own, environment }, home, read, write }
     }
 
     pub(super) fn add_system(&mut self) {
@@ -50,19 +51,23 @@ impl<'a> Places<'a> {
     }
 
     pub(super) fn add_toolchains(&mut self) {
-        let named = self.named(known::NAMES_OF_TOOLCHAINS);
-        self.in_own(known::TOOLCHAINS)
+        let named = self.user.named(known::NAMES_OF_TOOLCHAINS);
+        self.user
+            .in_own(known::TOOLCHAINS)
             .into_iter()
             .chain(named)
             .for_each(|path| self.add_of_user(&path, Permission::Read));
     }
 
+    /// Caches are found out all together: one of them may lie in another, in which a command could have put a link in its place.
     pub(super) fn add_caches(&mut self) {
-        let of_cargo = self.of_cargo(known::CACHES_OF_CARGO);
-        let of_go = self.named(&["GOPATH"]).into_iter().map(|folder| folder.join("pkg"));
-        let named = self.named(known::NAMES_OF_CACHES);
-        let all = self.in_own(known::CACHES).into_iter().chain(of_cargo).chain(of_go).chain(named);
-        all.for_each(|path| self.add_of_user(&path, Permission::Write));
+        let ways = self.user.caches().into_iter().filter_map(|path| Way::of(&path));
+        let ways = ways.filter(|way| way.exists && self.is_meant_by_user(&way.place)).collect();
+        for way in unbent(ways, &self.write) {
+            self.add_place(way.place, Permission::Write);
+        }
+        let all = self.write.clone();
+        self.write.retain(|place| !all.iter().any(|other| place != other && place.starts_with(other)));
     }
 
     /// The folders in which commands are looked for.
@@ -70,7 +75,7 @@ impl<'a> Places<'a> {
         let path = self.environment.get("PATH").map(String::as_str).unwrap_or_default();
         for folder in path.split(':').filter(|folder| folder.starts_with('/')) {
             let is_own = resolved(Path::new(folder))
-                .is_some_and(|folder| self.own.as_ref().is_some_and(|own| folder.starts_with(own)));
+                .is_some_and(|folder| self.user.own.as_ref().is_some_and(|own| folder.starts_with(own)));
             if mode == SandboxMode::On || !is_own {
                 self.add_of_user(Path::new(folder), Permission::Read);
             }
@@ -96,8 +101,8 @@ impl<'a> Places<'a> {
     pub(super) fn hidden(&self) -> Vec<PathBuf> {
         let mut hidden = denied(self.scope, Permission::Read);
         hidden.push(self.home.clone());
-        let sockets = known::SOCKETS.iter().map(PathBuf::from).chain(self.named_sockets());
-        let keys = self.in_own(known::KEYS).into_iter().chain(self.of_cargo(known::KEYS_OF_CARGO));
+        let sockets = known::SOCKETS.iter().map(PathBuf::from).chain(self.user.named_sockets());
+        let keys = self.user.in_own(known::KEYS).into_iter().chain(self.user.of_cargo(known::KEYS_OF_CARGO));
         let keys_of_system = known::KEYS_OF_THE_SYSTEM.iter().map(PathBuf::from);
         let unless_allowed = sockets.chain(keys).chain(keys_of_system).filter_map(|path| resolved(&path));
         hidden.extend(unless_allowed.filter(|path| !self.is_meant(path)));
@@ -108,8 +113,9 @@ impl<'a> Places<'a> {
 
     /// Files that are read as empty.
     pub(super) fn emptied(&self) -> Vec<PathBuf> {
-        let named = self.named(known::NAMES_OF_EMPTIED);
-        let all = self.in_own(known::EMPTIED).into_iter().chain(named).filter_map(|path| resolved(&path));
+        let named = self.user.named(known::NAMES_OF_EMPTIED);
+        let all =
+            self.user.in_own(known::EMPTIED).into_iter().chain(named).filter_map(|path| resolved(&path));
         all.filter(|path| path.is_file() && !self.is_meant(path)).collect()
     }
 
@@ -135,62 +141,52 @@ impl<'a> Places<'a> {
         kept
     }
 
-    /// Adds something that the user has set up, unless that is more than anybody can have meant: all that they have, or our own.
+    /// Adds something that the user has set up.
     fn add_of_user(&mut self, path: &Path, permission: Permission) {
-        let Some(place) = resolved(path) else { return };
-        let is_all = place.parent().is_none() || self.own.as_ref().is_some_and(|own| own.starts_with(&place));
-        if !is_all && !place.starts_with(&self.home) {
-            self.add(path, permission);
+        if let Some(place) = found(path, &self.write).filter(|place| self.is_meant_by_user(place)) {
+            self.add_place(place, permission);
         }
     }
 
-    /// Adds a place. What a command can write it could have replaced by a link, so nothing in there is followed; it is allowed already.
+    /// Whether a place is not more than anybody can have meant: all that they have, or our own.
+    fn is_meant_by_user(&self, place: &Path) -> bool {
+        let is_all =
+            place.parent().is_none() || self.user.own.as_ref().is_some_and(|own| own.starts_with(place));
+        !is_all && !place.starts_with(&self.home)
+    }
+
+    /// Adds a place, unless a command could have put a link on the way there.
     fn add(&mut self, path: &Path, permission: Permission) {
-        if self.is_writable(path) {
-            return;
+        if let Some(place) = found(path, &self.write) {
+            self.add_place(place, permission);
         }
-        let Some(place) = resolved(path).filter(|place| !self.is_writable(place)) else { return };
-        let places = match permission {
-            Permission::Read => &mut self.read,
-            Permission::Write => &mut self.write,
-        };
-        if !places.iter().any(|known| place.starts_with(known)) {
-            places.push(place);
+    }
+
+    /// Adds a place that is without links, unless it is allowed already.
+    fn add_place(&mut self, place: PathBuf, permission: Permission) {
+        let is_known =
+            self.is_writable(&place) || permission == Permission::Read && is_in(&place, &self.read);
+        match permission {
+            _ if is_known => {}
+            Permission::Read => self.read.push(place),
+            Permission::Write => self.write.push(place),
         }
     }
 
     fn is_writable(&self, path: &Path) -> bool {
-        self.write.iter().any(|place| path.starts_with(place))
+        is_in(path, &self.write)
     }
 
     /// Whether the scope allows this very thing or a part of it, and not only something that it lies in.
     fn is_meant(&self, path: &Path) -> bool {
         self.scope.allowed().any(|(allowed, _)| allowed.starts_with(path))
     }
+}
 
-    fn in_own(&self, names: &[&str]) -> Vec<PathBuf> {
-        self.own.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect()
-    }
-
-    fn of_cargo(&self, names: &[&str]) -> Vec<PathBuf> {
-        let folders = self.in_own(&[".cargo"]).into_iter().chain(self.named(&["CARGO_HOME"]));
-        folders
-            .flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>())
-            .collect()
-    }
-
-    /// The paths that variables name.
-    fn named(&self, names: &[&str]) -> Vec<PathBuf> {
-        let values = names.iter().filter_map(|name| self.environment.get(*name));
-        values.map(PathBuf::from).filter(|path| path.is_absolute()).collect()
-    }
-
-    fn named_sockets(&self) -> impl Iterator<Item = PathBuf> {
-        let values = known::NAMES_OF_SOCKETS.iter().filter_map(|name| self.environment.get(*name));
-        values
-            .map(|value| PathBuf::from(value.strip_prefix("unix://").unwrap_or(value)))
-            .filter(|path| path.is_absolute())
-    }
+/// Where a path leads, if it leads anywhere and through no link that lies in one of these places.
+fn found(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+    let way = Way::around(path, writable)?;
+    way.exists.then_some(way.place)
 }
 
 /// Where a path leads, if it leads anywhere.

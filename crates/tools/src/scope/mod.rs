@@ -25,6 +25,7 @@ mod error;
 mod folder;
 mod place;
 mod resolve;
+mod way;
 
 #[cfg(test)]
 #[path = "scope_tests.rs"]
@@ -39,7 +40,9 @@ pub use config::{Allowed, Denied, Permission, ScopeConfig};
 pub use error::FileError;
 pub(crate) use folder::{Folder, Kind, Status};
 pub(crate) use place::{OpenFile, Place};
+pub(crate) use way::{Way, is_in, unbent};
 
+use crate::bounds::caches_of_this_user;
 use crate::shown::{shown_name, shown_path};
 
 /// What the tools of a session may read and write.
@@ -56,6 +59,8 @@ struct Ground {
     target: String,
     path: PathBuf,
     permission: Permission,
+    /// It is, or goes through, a link that a command could have put there, and that was not followed.
+    is_barred: bool,
 }
 
 impl Scope {
@@ -66,16 +71,11 @@ impl Scope {
             resolve::canonical(&resolve::absolute(work_dir)).unwrap_or_else(|| work_dir.to_owned());
         let whole_work_dir = [Allowed { target: "./".to_owned(), permission: Permission::Write }];
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
-        let ground = |allowed: &Allowed| {
-            let path = resolve::from(&work_dir, &allowed.target);
-            let path = resolve::canonical(&path).unwrap_or(path);
-            Ground { target: allowed.target.clone(), path, permission: allowed.permission }
-        };
         let denial =
             |denied: &Denied| Denial::new(resolve::from(&work_dir, &denied.target), denied.permission);
         let home = Denial::new(resolve::absolute(home), Permission::Read);
         Self {
-            allow: allow.iter().map(ground).collect(),
+            allow: grounds(&work_dir, allow),
             deny: config.deny.iter().map(denial).chain([home]).collect(),
             work_dir,
         }
@@ -176,7 +176,29 @@ impl Scope {
     }
 
     fn allowed_in_words(&self) -> String {
-        let words = |ground: &Ground| format!("{} ({})", ground.target, ground.permission.in_words());
+        let words = |ground: &Ground| {
+            let barred = if ground.is_barred { BARRED } else { "" };
+            format!("{} ({}{barred})", ground.target, ground.permission.in_words())
+        };
         self.allow.iter().map(words).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Said of a target that can't be used.
+const BARRED: &str =
+    ", but not through its link, which a command could have put there: name what it leads to";
+
+/// Resolves what is allowed. Commands of an earlier session could write what this one may: the caches of the user, and every target
+/// for writing. A link that lies in there is not followed.
+fn grounds(work_dir: &Path, allow: &[Allowed]) -> Vec<Ground> {
+    let path = |allowed: &Allowed| resolve::absolute(&resolve::from(work_dir, &allowed.target));
+    let targets = allow.iter().filter(|allowed| allowed.permission == Permission::Write).map(path);
+    let ways = targets.chain(caches_of_this_user()).filter_map(|path| Way::of(&path)).collect();
+    let writable: Vec<PathBuf> = unbent(ways, &[]).into_iter().map(|way| way.place).collect();
+    let ground = |allowed: &Allowed| {
+        let way = Way::around(&path(allowed), &writable);
+        let (path, is_barred) = way.map_or_else(|| (path(allowed), false), |way| (way.place, way.is_barred));
+        Ground { target: allowed.target.clone(), path, permission: allowed.permission, is_barred }
+    };
+    allow.iter().map(ground).collect()
 }

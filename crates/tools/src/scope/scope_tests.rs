@@ -119,3 +119,34 @@ fn the_scope_is_read_from_config_and_an_unknown_key_is_an_error() {
     assert_eq!(read.deny, [Denied { target: "secret".to_owned(), permission: Permission::Read }]);
     assert!(serde_json::from_str::<ScopeConfig>(r#"{"allowed": []}"#).is_err());
 }
+
+/// P1: a command of an earlier session may write what it may, and so may have put a link in place of an allowed target.
+#[test]
+fn a_target_that_is_a_link_in_what_may_be_written_is_not_followed() {
+    let (folder, work) = work_folder();
+    fs::create_dir(folder.path().join("outside")).unwrap();
+    fs::write(folder.path().join("outside/file"), "").unwrap();
+    symlink("../outside", work.join("data")).unwrap();
+    let allowed = |target: &str, permission| Allowed { target: target.to_owned(), permission };
+    let allow = vec![allowed("./", Permission::Write), allowed("data", Permission::Read)];
+
+    let scope = Scope::new(&work, &ScopeConfig { allow, deny: vec![] }, &folder.path().join("home"));
+
+    assert!(scope.allowed().all(|(path, _)| path.starts_with(&work)));
+    let refused = scope.resolve("data/file", Permission::Read).unwrap_err().to_string();
+    assert!(refused.contains("name what it leads to"), "{refused}");
+}
+
+/// P1
+#[test]
+fn a_target_that_is_a_link_elsewhere_is_followed() {
+    let (folder, work) = work_folder();
+    fs::create_dir(folder.path().join("outside")).unwrap();
+    symlink("outside", folder.path().join("link")).unwrap();
+    let allow = vec![Allowed { target: "../link".to_owned(), permission: Permission::Write }];
+
+    let scope = Scope::new(&work, &ScopeConfig { allow, deny: vec![] }, &folder.path().join("home"));
+
+    let outside = folder.path().canonicalize().unwrap().join("outside");
+    assert!(scope.allowed().eq([(outside.as_path(), Permission::Write)]));
+}

@@ -76,6 +76,13 @@ const READING: &[Attempt] = &[
         &["mv holder other", "cat other/denied/secret"],
     ),
     attempt("a copy of a folder with a denied one in it", &["cp -a holder copy; cat copy/denied/secret"]),
+    attempt(
+        "a link in place of a toolchain that lies in a cache",
+        &[
+            "mv $VIRTUAL_ENV $VIRTUAL_ENV.old && ln -s $OUTSIDE $VIRTUAL_ENV",
+            "cat $VIRTUAL_ENV/secret $OUTSIDE/secret",
+        ],
+    ),
     attempt("the token", &["cat $LONGHAUL/run/token"]),
     attempt("other tasks", &["cat $LONGHAUL/tasks/*/spec.json | grep -q format && echo -reached-"]),
 ];
@@ -109,6 +116,10 @@ const WRITING: &[Attempt] = &[
     attempt(
         "moving what may not be written",
         &["mv fixed elsewhere", "echo x >> elsewhere/file && echo -reached-"],
+    ),
+    attempt(
+        "a link in place of a cache that lies in another",
+        &["ln -s $OUTSIDE $PIP_CACHE_DIR", "echo > $OUTSIDE/reached"],
     ),
     attempt("the journal", &["echo x >> $LONGHAUL/journal.db && echo -reached-"]),
     attempt("its own keeper's files", &["echo > $LONGHAUL/tasks/$LONGHAUL_TASK/void && echo -reached-"]),

@@ -57,6 +57,8 @@ impl Workplace {
             "library",
             "home/run",
             "user/.ssh",
+            "user/.cache/envs/one",
+            "user/caches",
         ];
         for name in folders {
             fs::create_dir_all(root.join(name)).unwrap();
@@ -85,6 +87,13 @@ impl Workplace {
             ("HOME".to_owned(), root.join("user").to_str().unwrap().to_owned()),
         ]);
         environment.extend(toolchains());
+        let named = [
+            ("VIRTUAL_ENV", "user/.cache/envs/one"),
+            ("PIP_CACHE_DIR", "user/caches/pip"),
+            ("XDG_CACHE_HOME", "user/caches"),
+        ];
+        let path = |below: &str| root.join(below).to_str().unwrap().to_owned();
+        environment.extend(named.map(|(name, below)| (name.to_owned(), path(below))));
         let victim = victim(&root.join("outside"));
         let name = abstract_name(&root);
         let sockets = [

@@ -1,0 +1,56 @@
+//! Where a user has what programs need, by the usual names and by what variables say.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::known;
+
+/// Somebody who runs programs.
+#[derive(Debug)]
+pub(super) struct User<'a> {
+    /// Their own folder.
+    pub(super) own: Option<PathBuf>,
+    pub(super) environment: &'a BTreeMap<String, String>,
+}
+
+impl User<'_> {
+    /// Every path at which there may be a cache.
+    pub(super) fn caches(&self) -> Vec<PathBuf> {
+        let of_cargo = self.of_cargo(known::CACHES_OF_CARGO);
+        let of_go = self.named(&["GOPATH"]).into_iter().map(|folder| folder.join("pkg"));
+        let named = self.named(known::NAMES_OF_CACHES);
+        self.in_own(known::CACHES).into_iter().chain(of_cargo).chain(of_go).chain(named).collect()
+    }
+
+    pub(super) fn in_own(&self, names: &[&str]) -> Vec<PathBuf> {
+        self.own.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect()
+    }
+
+    pub(super) fn of_cargo(&self, names: &[&str]) -> Vec<PathBuf> {
+        let folders = self.in_own(&[".cargo"]).into_iter().chain(self.named(&["CARGO_HOME"]));
+        folders
+            .flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// The paths that variables name.
+    pub(super) fn named(&self, names: &[&str]) -> Vec<PathBuf> {
+        let values = names.iter().filter_map(|name| self.environment.get(*name));
+        values.map(PathBuf::from).filter(|path| path.is_absolute()).collect()
+    }
+
+    pub(super) fn named_sockets(&self) -> impl Iterator<Item = PathBuf> {
+        let values = known::NAMES_OF_SOCKETS.iter().filter_map(|name| self.environment.get(*name));
+        values
+            .map(|value| PathBuf::from(value.strip_prefix("unix://").unwrap_or(value)))
+            .filter(|path| path.is_absolute())
+    }
+}
+
+/// Every path at which whoever runs this process may have a cache, and so every place in which a command may have put links.
+pub(crate) fn caches_of_this_user() -> Vec<PathBuf> {
+    let texts = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment = texts.collect();
+    User { own: std::env::home_dir(), environment: &environment }.caches()
+}
