@@ -115,6 +115,38 @@ fn keys_are_hidden_in_an_allowed_folder_unless_the_scope_names_them() {
     assert_eq!(world.within(&named.hidden), ["home", "user/.aws"]);
 }
 
+/// P3
+#[test]
+fn naming_one_thing_among_keys_or_sockets_leaves_the_others_hidden() {
+    let world = World::new(&["user/.ssh"]);
+    fs::write(world.root.join("user/.ssh/known_hosts"), "").unwrap();
+    let among_keys = allowing(&["./", "../user", "../user/.ssh/known_hosts"]);
+    let among_sockets = allowing(&["./", "/run/longhaul/one"]);
+
+    let keys = world.bounds(&among_keys);
+    let sockets = world.bounds(&among_sockets);
+
+    assert!(world.within(&keys.hidden).contains(&"user/.ssh".to_owned()));
+    assert_eq!(world.within(&keys.kept), ["user/.ssh/known_hosts"]);
+    assert!(keys.write.contains(&world.root.join("user/.ssh/known_hosts")));
+    assert!(sockets.hidden.contains(&PathBuf::from("/run")));
+    assert!(sockets.kept.contains(&PathBuf::from("/run/longhaul/one")));
+}
+
+/// P3: or one command could keep all later ones from running.
+#[test]
+fn a_link_in_place_of_a_key_does_not_hide_what_commands_need() {
+    let world = World::new(&["user/.ssh"]);
+    let config = allowing(&["./", "../user"]);
+    std::os::unix::fs::symlink("/usr", world.root.join("user/.netrc")).unwrap();
+    std::os::unix::fs::symlink(world.root.join("work"), world.root.join("user/.aws")).unwrap();
+
+    let bounds = world.bounds(&config);
+
+    assert_eq!(world.within(&bounds.hidden), ["home", "user/.ssh"]);
+    assert!(!bounds.hidden.contains(&PathBuf::from("/usr")));
+}
+
 /// P3: a denied thing stays denied wherever it is moved while somebody has the scope.
 #[test]
 fn what_is_denied_is_hidden_under_every_path_that_it_has() {

@@ -131,10 +131,11 @@ impl Sandbox {
         }
         places.add_system();
         places.add_path(self.mode);
+        let hidden = places.hidden();
         let bounds = Bounds {
-            kept: places.kept(&private, work_dir),
+            kept: places.kept(&private, &hidden, work_dir),
             emptied: places.emptied(),
-            hidden: places.hidden(),
+            hidden,
             read_only: places.read_only(),
             devices: known::DEVICES.iter().filter_map(|path| resolved(Path::new(path))).collect(),
             private,

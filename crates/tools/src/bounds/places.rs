@@ -63,11 +63,10 @@ impl<'a> Places<'a> {
     pub(super) fn add_caches(&mut self) {
         let ways = self.user.caches().into_iter().filter_map(|path| Way::of(&path));
         let ways = ways.filter(|way| way.exists && self.is_meant_by_user(&way.place)).collect();
-        for way in unbent(ways, &self.write) {
-            self.add_place(way.place, Permission::Write);
-        }
-        let all = self.write.clone();
-        self.write.retain(|place| !all.iter().any(|other| place != other && place.starts_with(other)));
+        let mut places: Vec<PathBuf> = unbent(ways, &self.write).into_iter().map(|way| way.place).collect();
+        // In the order of paths each comes after those that it lies in, and needs nothing then.
+        places.sort();
+        places.into_iter().for_each(|place| self.add_place(place, Permission::Write));
     }
 
     /// The folders in which commands are looked for.
@@ -104,7 +103,8 @@ impl<'a> Places<'a> {
         let sockets = known::SOCKETS.iter().map(PathBuf::from).chain(self.user.named_sockets());
         let keys = self.user.in_own(known::KEYS).into_iter().chain(self.user.of_cargo(known::KEYS_OF_CARGO));
         let keys_of_system = known::KEYS_OF_THE_SYSTEM.iter().map(PathBuf::from);
-        let unless_allowed = sockets.chain(keys).chain(keys_of_system).filter_map(|path| resolved(&path));
+        let unless_allowed =
+            sockets.chain(keys).chain(keys_of_system).filter_map(|path| self.concealed(&path));
         hidden.extend(unless_allowed.filter(|path| !self.is_meant(path)));
         hidden.sort();
         hidden.dedup();
@@ -114,20 +114,18 @@ impl<'a> Places<'a> {
     /// Files that are read as empty.
     pub(super) fn emptied(&self) -> Vec<PathBuf> {
         let named = self.user.named(known::NAMES_OF_EMPTIED);
-        let all =
-            self.user.in_own(known::EMPTIED).into_iter().chain(named).filter_map(|path| resolved(&path));
+        let all = self.user.in_own(known::EMPTIED).into_iter().chain(named);
+        let all = all.filter_map(|path| self.concealed(&path));
         all.filter(|path| path.is_file() && !self.is_meant(path)).collect()
     }
 
-    /// What is allowed, or is the folder that the command runs in, and would be out of sight otherwise.
-    pub(super) fn kept(&self, private: &[Private], work_dir: &Path) -> Vec<PathBuf> {
+    /// What is allowed, or is the folder that the command runs in, and would be out of sight otherwise. Whoever names a part of what
+    /// is hidden has named that part alone.
+    pub(super) fn kept(&self, private: &[Private], hidden: &[PathBuf], work_dir: &Path) -> Vec<PathBuf> {
         let denied = denied(self.scope, Permission::Read);
         let is_concealed = |path: &Path| {
-            private
-                .iter()
-                .map(|private| private.at.as_path())
-                .chain(known::SOCKETS.iter().map(Path::new))
-                .any(|cover| path != cover && path.starts_with(cover))
+            let mut covers = private.iter().map(|private| &private.at).chain(hidden);
+            covers.any(|cover| path != cover && path.starts_with(cover))
         };
         let is_kept = |path: &&Path| {
             let is_denied = denied.iter().chain([&self.home]).any(|denied| path.starts_with(denied));
@@ -177,9 +175,17 @@ impl<'a> Places<'a> {
         is_in(path, &self.write)
     }
 
-    /// Whether the scope allows this very thing or a part of it, and not only something that it lies in.
+    /// What is covered so that it can't be read. A link that a command may have put there is followed to keys only, and not to what
+    /// later commands need.
+    fn concealed(&self, path: &Path) -> Option<PathBuf> {
+        let way = Way::of(path).filter(|way| way.exists)?;
+        let is_needed = || self.read.iter().chain(&self.write).any(|place| place.starts_with(&way.place));
+        (!way.goes_through(&self.write) || !is_needed()).then_some(way.place)
+    }
+
+    /// Whether the scope names this very thing, and not only something that it lies in, or a part of it.
     fn is_meant(&self, path: &Path) -> bool {
-        self.scope.allowed().any(|(allowed, _)| allowed.starts_with(path))
+        self.scope.allowed().any(|(allowed, _)| allowed == path)
     }
 }
 

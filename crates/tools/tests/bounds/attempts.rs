@@ -62,6 +62,10 @@ const READING: &[Attempt] = &[
     ),
     attempt("an open file by its number", &["exec 3< $OUTSIDE/secret; cat /dev/fd/3"]),
     attempt("a key of the user", &["cat ~/.ssh/id_ed25519"]),
+    attempt(
+        "a key beside something that is allowed",
+        &["cat ~/.docker/plugins >/dev/null && cat ~/.docker/config.json"],
+    ),
     attempt("a password of the user", &["cat ~/.netrc"]),
     as_root("the system's passwords", &["head -c 1 /etc/shadow && echo -reached-"]),
     attempt("temporary files of others", &["cat $TEMPORARY/secret"]),
@@ -113,6 +117,10 @@ const WRITING: &[Attempt] = &[
     attempt("a library that may be read", &["echo x >> $LIBRARY/file && echo -reached-"]),
     attempt("the mode of what may be read", &["chmod 777 $LIBRARY/file && echo -reached-"]),
     attempt("what may not be written in the work folder", &["echo x >> fixed/file && echo -reached-"]),
+    attempt(
+        "what is allowed or denied inside of what may not be written",
+        &["echo > fixed/deep/file && echo -reached-"],
+    ),
     attempt(
         "moving what may not be written",
         &["mv fixed elsewhere", "echo x >> elsewhere/file && echo -reached-"],

@@ -52,11 +52,12 @@ impl Workplace {
         let folders = [
             "work/denied",
             "work/holder/denied",
-            "work/fixed",
+            "work/fixed/deep",
             "outside",
             "library",
             "home/run",
             "user/.ssh",
+            "user/.docker",
             "user/.cache/envs/one",
             "user/caches",
         ];
@@ -67,11 +68,13 @@ impl Workplace {
             "work/denied/secret",
             "work/holder/denied/secret",
             "work/denied-file",
+            "work/fixed/deep/secret",
             "outside/secret",
             "outside/movable",
             "home/run/token",
             "home/journal.db",
             "user/.ssh/id_ed25519",
+            "user/.docker/config.json",
             "user/.netrc",
         ];
         for name in secrets {
@@ -79,6 +82,7 @@ impl Workplace {
         }
         fs::write(root.join("library/file"), "to be read").unwrap();
         fs::write(root.join("work/fixed/file"), "to be read").unwrap();
+        fs::write(root.join("user/.docker/plugins"), "to be read").unwrap();
         let temporary = tempfile::tempdir_in("/tmp").unwrap();
         fs::write(temporary.path().join("secret"), SECRET).unwrap();
 
@@ -157,12 +161,15 @@ fn tool(root: &Path, mode: SandboxMode, environment: BTreeMap<String, String>) -
         allow: vec![
             Allowed { target: "./".to_owned(), permission: Permission::Write },
             Allowed { target: "../library".to_owned(), permission: Permission::Read },
+            Allowed { target: "fixed/deep".to_owned(), permission: Permission::Write },
+            Allowed { target: "../user/.docker/plugins".to_owned(), permission: Permission::Read },
         ],
         deny: vec![
             deny("denied", Permission::Read),
             deny("denied-file", Permission::Read),
             deny("holder/denied", Permission::Read),
             deny("fixed", Permission::Write),
+            deny("fixed/deep/secret", Permission::Read),
         ],
     };
     let keeper = ["workplace::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];

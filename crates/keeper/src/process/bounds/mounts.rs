@@ -18,7 +18,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 
-use super::plan::{Cover, Plan};
+use super::plan::{Cover, Plan, Rest};
 use super::{Done, while_};
 
 const HARMLESS: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
@@ -45,10 +45,12 @@ pub(super) fn carry_out(plan: &Plan) -> Done {
     for (path, cover) in &plan.covers {
         sources.push(source(path, cover).map_err(while_(format!("taking hold of {}", path.display())))?);
     }
-    let system = find(Path::new("/")).and_then(|root| root.ok_or_else(|| Errno::NOENT.into()));
-    system
-        .and_then(|root| set(&root, MountAttrFlags::MOUNT_ATTR_RDONLY))
-        .map_err(while_("making the system read-only"))?;
+    if plan.rest == Rest::ReadOnly {
+        let system = find(Path::new("/")).and_then(|root| root.ok_or_else(|| Errno::NOENT.into()));
+        system
+            .and_then(|root| set(&root, MountAttrFlags::MOUNT_ATTR_RDONLY))
+            .map_err(while_("making the system read-only"))?;
+    }
     let mut masks = Masks::of(plan).map_err(while_("making the masks"))?;
     let mut passages = Vec::new();
     for ((path, cover), source) in plan.covers.iter().zip(&sources) {

@@ -9,11 +9,25 @@ use crate::Bounds;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) covers: Vec<(PathBuf, Cover)>,
+    pub(super) rest: Rest,
 }
+
+/// What can be done with everything that has no cover.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Reading it.
+    #[default]
+    ReadOnly,
+    /// Writing it too: the bounds have `/` itself, over which nothing can be mounted that anybody would see.
+    Writable,
+}
+
+/// Where the system shows itself. Whoever may write there sets it, so nobody does, whatever else may be written.
+const OF_THE_KERNEL: [&str; 2] = ["/proc", "/sys"];
 
 /// What is mounted over a path. Where several claim one path, the later in this list wins.
 ///
-/// Everything that is not covered can't be written: Landlock lets modes, owners and times of any file be changed, so the command sees
+/// Usually everything that is not covered can't be written: Landlock lets modes, owners and times of any file be changed, so the command sees
 /// the whole system for reading, and what it may write is mounted on top.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
@@ -23,12 +37,12 @@ pub(super) enum Cover {
     Pinned,
     /// The path itself, for writing.
     Writable,
+    /// The path itself, for reading.
+    ReadOnly,
     /// An empty folder in memory that can be written.
     Memory,
     /// Another folder, that can be written.
     Folder(PathBuf),
-    /// The path itself, for reading.
-    ReadOnly,
     /// A file that reads as empty.
     Emptied,
     /// Something empty that can't be opened.
@@ -57,8 +71,16 @@ impl Cover {
 
 impl Plan {
     pub(super) fn new(bounds: &Bounds) -> Self {
+        let root = Path::new("/");
+        let rest = if bounds.write.iter().any(|path| path == root) { Rest::Writable } else { Rest::ReadOnly };
         let mut covers = BTreeMap::new();
+        let is_fixed = |path: &Path| bounds.read_only.iter().any(|fixed| path.starts_with(fixed));
         let mut cover = |path: &Path, cover: Cover| {
+            let cover = match cover {
+                // What is mounted on top of something fixed is as fixed.
+                Cover::Pinned | Cover::Writable if is_fixed(path) => Cover::ReadOnly,
+                other => other,
+            };
             let known = covers.entry(path.to_owned()).or_insert_with(|| cover.clone());
             if *known < cover {
                 *known = cover;
@@ -70,6 +92,9 @@ impl Plan {
         bounds.kept.iter().for_each(|path| cover(path, Cover::Kept));
         bounds.write.iter().for_each(|path| cover(path, Cover::Writable));
         bounds.read_only.iter().for_each(|path| cover(path, Cover::ReadOnly));
+        if rest == Rest::Writable {
+            OF_THE_KERNEL.iter().for_each(|path| cover(Path::new(path), Cover::ReadOnly));
+        }
         bounds.emptied.iter().for_each(|path| cover(path, Cover::Emptied));
         bounds.hidden.iter().for_each(|path| cover(path, Cover::Hidden));
         for guarded in bounds.hidden.iter().chain(&bounds.read_only).chain(&bounds.emptied) {
@@ -77,8 +102,9 @@ impl Plan {
                 cover(above, Cover::Pinned);
             }
         }
+        covers.remove(root);
         // The order of paths puts each after those that it lies in.
-        let mut plan = Self { covers: covers.into_iter().collect() };
+        let mut plan = Self { covers: covers.into_iter().collect(), rest };
         plan.leave_out_what_is_not_needed(&bounds.kept);
         plan.open_around_the_kept();
         plan

@@ -107,3 +107,64 @@ fn what_may_be_written_is_covered_also_where_it_is_kept() {
         ]
     );
 }
+
+#[test]
+fn nothing_inside_of_what_can_not_be_written_can_be_written() {
+    let bounds = Bounds {
+        write: paths(&["/work", "/work/vendor/inner"]),
+        read_only: paths(&["/work/vendor", "/work/fixed"]),
+        hidden: paths(&["/work/fixed/deep/secret"]),
+        ..Bounds::default()
+    };
+
+    let covers = covers(&bounds);
+
+    assert_eq!(
+        covers,
+        [
+            ("/work".to_owned(), Cover::Writable),
+            ("/work/fixed".to_owned(), Cover::ReadOnly),
+            ("/work/fixed/deep".to_owned(), Cover::ReadOnly),
+            ("/work/fixed/deep/secret".to_owned(), Cover::Hidden),
+            ("/work/vendor".to_owned(), Cover::ReadOnly),
+            ("/work/vendor/inner".to_owned(), Cover::ReadOnly),
+        ]
+    );
+}
+
+#[test]
+fn a_private_folder_is_not_fixed_but_what_is_kept_in_a_fixed_one_is() {
+    let bounds = Bounds {
+        private: vec![private("/tmp", "/kept")],
+        write: paths(&["/tmp/work"]),
+        kept: paths(&["/tmp/work"]),
+        read_only: paths(&["/tmp"]),
+        ..Bounds::default()
+    };
+
+    let covers = covers(&bounds);
+
+    assert_eq!(
+        covers,
+        [("/tmp".to_owned(), Cover::Folder("/kept".into())), ("/tmp/work".to_owned(), Cover::ReadOnly)]
+    );
+}
+
+#[test]
+fn where_everything_may_be_written_only_masks_are_mounted_and_the_kernel_is_not_set() {
+    let bounds = Bounds { write: paths(&["/"]), hidden: paths(&["/run"]), ..Bounds::default() };
+
+    let plan = Plan::new(&bounds);
+
+    assert_eq!(
+        plan,
+        Plan {
+            covers: vec![
+                ("/proc".into(), Cover::ReadOnly),
+                ("/run".into(), Cover::Hidden),
+                ("/sys".into(), Cover::ReadOnly),
+            ],
+            rest: Rest::Writable,
+        }
+    );
+}
