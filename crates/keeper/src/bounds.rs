@@ -18,7 +18,8 @@ pub struct Bounds {
     pub read: Vec<PathBuf>,
     /// What may be read, executed and written.
     pub write: Vec<PathBuf>,
-    /// Devices that may be read, written and set, and folders of such.
+    /// Devices that may be read, written and set, and folders of such. If terminals (`/dev/pts`) are among them, the command has its
+    /// own and sees no others.
     pub devices: Vec<PathBuf>,
     /// Folders in whose place the command sees one of its own, which it may write.
     pub private: Vec<Private>,

@@ -206,6 +206,7 @@ const UNDOING: &[Attempt] = &[
         &["python3 -c \"import ctypes, os; c=ctypes.CDLL(None); p=int(os.environ['VICTIM']); \
          print('-reached-' if c.ptrace(0x4206, p, 0, 0) == 0 else '')\""],
     ),
+    attempt("a terminal of somebody else", &["echo > $TERMINAL && echo -reached-"]),
     attempt(
         "a socket in the home",
         &["python3 -c \"import os,socket; s=socket.socket(socket.AF_UNIX); \

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use longhaul_tools::{
     Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Permission, Sandbox, SandboxMode, Scope, ScopeConfig,
     Stop, Tool,
 };
+use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -37,6 +39,8 @@ pub(crate) struct Workplace {
     tool: ExecTool,
     /// Somebody else's process, whose folder and open file are outside.
     victim: Child,
+    /// Somebody else's terminal.
+    terminal: OwnedFd,
     _sockets: [UnixListener; 2],
     _folder: TempDir,
 }
@@ -106,7 +110,8 @@ impl Workplace {
         ];
         let tool = tool(&root, mode, environment);
         let (work, session) = (root.join("work"), SessionId::generate());
-        Self { work, root, temporary, session, tool, victim, _sockets: sockets, _folder: folder }
+        let terminal = terminal();
+        Self { work, root, temporary, session, tool, victim, terminal, _sockets: sockets, _folder: folder }
     }
 
     /// Runs a command to its end, and says what it printed.
@@ -141,8 +146,10 @@ impl Workplace {
         let (root, temporary) = (self.root.display(), self.temporary.path().display());
         format!(
             "ROOT={root} OUTSIDE={root}/outside LIBRARY={root}/library LONGHAUL={root}/home TEMPORARY={temporary} \
-             VICTIM={} ABSTRACT={}; export ROOT OUTSIDE LIBRARY LONGHAUL TEMPORARY VICTIM ABSTRACT",
+             VICTIM={} TERMINAL={} ABSTRACT={}; \
+             export ROOT OUTSIDE LIBRARY LONGHAUL TEMPORARY VICTIM TERMINAL ABSTRACT",
             self.victim.id(),
+            rustix::pty::ptsname(&self.terminal, Vec::new()).unwrap().to_str().unwrap(),
             abstract_name(&self.root),
         )
     }
@@ -195,6 +202,13 @@ fn toolchains() -> impl Iterator<Item = (String, String)> {
         let usual = || own.join(below).to_str().unwrap().to_owned();
         (name.to_owned(), std::env::var(name).unwrap_or_else(|_| usual()))
     })
+}
+
+fn terminal() -> OwnedFd {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    terminal
 }
 
 fn victim(outside: &Path) -> Child {

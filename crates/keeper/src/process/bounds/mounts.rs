@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
-    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 
 use super::plan::{Cover, Plan, Rest};
@@ -26,6 +26,8 @@ const SHUT: MountAttrFlags =
     HARMLESS.union(MountAttrFlags::MOUNT_ATTR_NOEXEC).union(MountAttrFlags::MOUNT_ATTR_RDONLY);
 /// Where the masks are mounted for the moment in which they are copied if no folder is hidden: one that every system has.
 const WORKBENCH: &str = "/proc";
+/// Whoever opens it gets a new terminal.
+const MAKER_OF_TERMINALS: &str = "/dev/ptmx";
 /// A folder that leads on and shows nothing.
 const PASSAGE: Mode = Mode::from_raw_mode(0o111);
 
@@ -118,6 +120,10 @@ fn conceal(path: &Path, cover: &Cover, masks: &mut Masks) -> io::Result<Option<O
     match (cover, kind) {
         (Cover::Memory, FileType::Directory) => {
             put(&memory("1777")?, path)?;
+            Ok(None)
+        }
+        (Cover::Terminals, FileType::Directory) => {
+            put_terminals(path)?;
             Ok(None)
         }
         (Cover::HiddenAround, FileType::Directory) => {
@@ -219,6 +225,24 @@ fn memory(mode: &str) -> io::Result<OwnedFd> {
     fsconfig_set_string(&system, "mode", mode)?;
     fsconfig_create(&system)?;
     Ok(fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, HARMLESS)?)
+}
+
+/// Mounts terminals of the command's own, and makes new ones come from there whatever asks for them.
+fn put_terminals(path: &Path) -> io::Result<()> {
+    let system = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_flag(&system, "newinstance")?;
+    fsconfig_set_string(&system, "ptmxmode", "0666")?;
+    fsconfig_create(&system)?;
+    let harmless = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    put(&fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, harmless)?, path)?;
+    // Elsewhere it is a link to the one in the folder.
+    if kind(Path::new(MAKER_OF_TERMINALS))? != Some(FileType::CharacterDevice) {
+        return Ok(());
+    }
+    let maker = find(&path.join("ptmx"))?.ok_or(Errno::NOENT)?;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    put(&open_tree(&maker, "", flags)?, Path::new(MAKER_OF_TERMINALS))
 }
 
 /// Makes the way from a cover to a path in it, and something at its end that can be mounted over. What a command has left in the

@@ -22,6 +22,9 @@ pub(super) enum Rest {
     Writable,
 }
 
+/// Where every terminal has its device.
+pub(super) const TERMINALS: &str = "/dev/pts";
+
 /// Where the system shows itself. Whoever may write there sets it, so nobody does, whatever else may be written.
 const OF_THE_KERNEL: [&str; 2] = ["/proc", "/sys"];
 
@@ -43,6 +46,8 @@ pub(super) enum Cover {
     Memory,
     /// Another folder, that can be written.
     Folder(PathBuf),
+    /// Terminals of the command's own: in those of others stands what people type there.
+    Terminals,
     /// A file that reads as empty.
     Emptied,
     /// Something empty that can't be opened.
@@ -55,7 +60,7 @@ impl Cover {
     /// Whether what lies beneath it is out of sight.
     pub(super) fn conceals(&self) -> bool {
         match self {
-            Self::Memory | Self::Folder(_) | Self::Hidden | Self::HiddenAround => true,
+            Self::Memory | Self::Folder(_) | Self::Terminals | Self::Hidden | Self::HiddenAround => true,
             Self::Kept | Self::Pinned | Self::Writable | Self::ReadOnly | Self::Emptied => false,
         }
     }
@@ -64,7 +69,7 @@ impl Cover {
     pub(super) fn shows(&self) -> bool {
         match self {
             Self::Kept | Self::Pinned | Self::Writable | Self::ReadOnly | Self::Folder(_) => true,
-            Self::Memory | Self::Emptied | Self::Hidden | Self::HiddenAround => false,
+            Self::Memory | Self::Terminals | Self::Emptied | Self::Hidden | Self::HiddenAround => false,
         }
     }
 }
@@ -88,6 +93,9 @@ impl Plan {
         };
         for private in &bounds.private {
             cover(&private.at, private.kept_in.clone().map_or(Cover::Memory, Cover::Folder));
+        }
+        if bounds.devices.iter().any(|device| device.starts_with(TERMINALS)) {
+            cover(Path::new(TERMINALS), Cover::Terminals);
         }
         bounds.kept.iter().for_each(|path| cover(path, Cover::Kept));
         bounds.write.iter().for_each(|path| cover(path, Cover::Writable));

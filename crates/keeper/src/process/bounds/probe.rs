@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rustix::io::Errno;
 
-use super::{Done, Ready, Reason, landlock, mounts, namespaces, while_};
+use super::{Done, Ready, Reason, landlock, mounts, namespaces, plan, while_};
 use crate::Bounds;
 use crate::bounds::{Network, Private};
 use crate::enforcement::Enforcement;
@@ -31,6 +31,7 @@ fn look() -> Enforcement {
         private: vec![Private { at: PathBuf::from("/tmp"), kept_in: None }],
         hidden: vec![PathBuf::from("/run"), PathBuf::from("/sys")],
         read_only: vec![PathBuf::from("/usr")],
+        devices: vec![PathBuf::from(plan::TERMINALS)],
         ..Bounds::default()
     };
     let namespaces = Ready::new(&bounds, "/".as_ref()).and_then(|ready| {
