@@ -18,6 +18,8 @@ const GAPS: [(u32, &str); 2] = [
     (5, "a command can set devices outside of the scope that the user may open"),
     (6, "a command can send signals to the user's other processes, and reach their abstract sockets"),
 ];
+/// What a filter of system calls keeps a command from.
+const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them (seccomp is missing)";
 
 /// What the system lets a keeper enforce.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,8 @@ pub struct Enforcement {
     pub no_namespaces: Option<String>,
     /// Why there is no network namespace.
     pub no_network_namespace: Option<String>,
+    /// Why system calls can't be filtered.
+    pub no_filter: Option<String>,
 }
 
 impl Enforcement {
@@ -64,7 +68,8 @@ impl Enforcement {
     /// What a command can do all the same, because the system is too old to keep it from that.
     pub fn gaps(&self) -> Vec<&'static str> {
         let version = self.landlock.unwrap_or(0);
-        GAPS.iter().filter(|(since, _)| version < *since).map(|(_, gap)| *gap).collect()
+        let of_landlock = GAPS.iter().filter(|(since, _)| version < *since).map(|(_, gap)| *gap);
+        of_landlock.chain(self.no_filter.as_ref().map(|_| WITHOUT_FILTER)).collect()
     }
 }
 

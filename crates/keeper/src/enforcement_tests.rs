@@ -8,6 +8,7 @@ fn what_is_missing_is_said_with_what_to_do() {
         no_landlock: Some("Function not implemented".to_owned()),
         no_namespaces: Some("making a user and mount namespace: Operation not permitted".to_owned()),
         no_network_namespace: None,
+        no_filter: None,
     };
     let no_network = Enforcement { no_network_namespace: Some("no".to_owned()), ..all.clone() };
 
@@ -25,4 +26,16 @@ fn an_older_landlock_leaves_gaps_that_are_said() {
     let gaps = |landlock| Enforcement { landlock: Some(landlock), ..Enforcement::default() }.gaps().len();
 
     assert_eq!([1, 2, 3, 4, 5, 6, 7].map(gaps), [2, 2, 2, 2, 1, 0, 0]);
+}
+
+#[test]
+fn a_system_without_filters_leaves_a_gap_that_is_said() {
+    let unfiltered = Enforcement {
+        landlock: Some(7),
+        no_filter: Some("Function not implemented".to_owned()),
+        ..Enforcement::default()
+    };
+
+    assert_eq!(unfiltered.gaps().len(), 1);
+    assert_eq!(unfiltered.missing(Network::Closed), None);
 }

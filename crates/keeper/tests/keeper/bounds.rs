@@ -52,6 +52,7 @@ fn everything_can_be_enforced_where_these_tests_run() {
     let found = what_can_be_enforced(&part::keeper()).unwrap();
 
     assert_eq!(found.missing(Network::Closed), None);
+    assert_eq!(found.no_filter, None);
 }
 
 /// P3

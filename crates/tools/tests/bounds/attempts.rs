@@ -201,6 +201,11 @@ const UNDOING: &[Attempt] = &[
     as_root("a device", &["mknod device c 1 5 && head -c 1 device >/dev/null && echo -reached-"]),
     attempt("a signal to the keeper", &["kill -0 $PPID && echo -reached-"]),
     attempt("a signal to somebody else", &["kill -9 $VICTIM && echo -reached-"]),
+    attempt("a limit of another process", &["prlimit --pid $VICTIM --cpu=0:0 && echo -reached-"]),
+    attempt("another process's priority", &["renice -n 5 -p $VICTIM && echo -reached-"]),
+    attempt("another process's priority for disks", &["ionice -c 3 -p $VICTIM && echo -reached-"]),
+    attempt("another process's processors", &["taskset -p 1 $VICTIM && echo -reached-"]),
+    attempt("another process's scheduling", &["chrt -b -p 0 $VICTIM && echo -reached-"]),
     as_root(
         "taking another process over",
         &["python3 -c \"import ctypes, os; c=ctypes.CDLL(None); p=int(os.environ['VICTIM']); \

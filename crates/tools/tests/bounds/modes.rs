@@ -27,6 +27,8 @@ fn a_command_can_do_what_commands_do() {
         "cat $LIBRARY/file > copy && echo 1",
         "cat ~/.docker/plugins > copy && echo 1",
         "getent hosts localhost > /dev/null && echo 1",
+        "nice ionice -c 3 taskset 1 prlimit --nofile=100 chrt -b 0 sh -c 'ulimit -n 50; echo 1'",
+        "python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 19); os.setpriority(os.PRIO_PGRP, 0, 19); print(1)'",
         "id > /dev/null && date > /dev/null && ps > /dev/null && echo 1",
     ];
 

@@ -1,8 +1,9 @@
 //! Holding a command to its bounds, between fork and exec.
 //!
-//! Each step narrows what the next one could do: namespaces, mounts in them, capabilities, and Landlock last. If any of them fails,
-//! the command is not started, and the step that failed is the reason. A keeper has one thread, so a child of it may allocate.
+//! Each step narrows what the next one could do: namespaces, mounts in them, capabilities, Landlock, and a filter of system calls
+//! last. If any of them fails, the command is not started, and the step that failed is the reason. A keeper has one thread, so a child of it may allocate.
 
+mod filter;
 mod landlock;
 mod mounts;
 mod namespaces;
@@ -69,7 +70,8 @@ impl Ready {
         rustix::process::chdir(&self.work_dir)
             .map_err(while_(format!("going to the work folder {}", self.work_dir.display())))?;
         namespaces::drop_privileges()?;
-        landlock::restrict(&self.bounds)
+        landlock::restrict(&self.bounds)?;
+        filter::set(self.bounds.network)
     }
 
     /// The same, for between fork and exec. The reason for a failure goes to whoever listens.

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rustix::io::Errno;
 
-use super::{Done, Ready, Reason, landlock, mounts, namespaces, plan, while_};
+use super::{Done, Ready, Reason, filter, landlock, mounts, namespaces, plan, while_};
 use crate::Bounds;
 use crate::bounds::{Network, Private};
 use crate::enforcement::Enforcement;
@@ -47,6 +47,7 @@ fn look() -> Enforcement {
         no_landlock: landlock.err(),
         no_namespaces: namespaces.err(),
         no_network_namespace: network.err(),
+        no_filter: filter::missing(),
     }
 }
 

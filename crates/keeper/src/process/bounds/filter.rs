@@ -1,0 +1,164 @@
+//! Which system calls are refused: those that reach processes outside by their number, which nothing else guards, and sockets to the
+//! machine that this one runs in.
+//!
+//! A filter sees the numbers that a call is made with and nothing behind them, so it can't tell a command's own processes from others.
+//! What a process does to itself it says with 0, and that passes.
+
+use std::io;
+
+use super::{Done, while_};
+use crate::bounds::Network;
+
+/// What a call needs to be refused: an argument of it, and what that must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// Whatever it is called with.
+    Always,
+    /// An argument is this.
+    Is(usize, u32),
+    /// An argument is not zero.
+    IsNotZero(usize),
+}
+
+/// `PRIO_USER` and `IOPRIO_WHO_USER`: everything that the user runs, also where no user is named.
+const ALL_OF_USER: u32 = 2;
+const ALL_OF_USER_FOR_DISKS: u32 = 3;
+
+/// The calls that are refused, with what they say then.
+const REFUSED: &[(libc::c_long, When, libc::c_int)] = &[
+    (libc::SYS_prlimit64, When::IsNotZero(0), libc::EPERM),
+    (libc::SYS_setpriority, When::Is(0, ALL_OF_USER), libc::EPERM),
+    (libc::SYS_setpriority, When::IsNotZero(1), libc::EPERM),
+    (libc::SYS_ioprio_set, When::Is(0, ALL_OF_USER_FOR_DISKS), libc::EPERM),
+    (libc::SYS_ioprio_set, When::IsNotZero(1), libc::EPERM),
+    (libc::SYS_sched_setaffinity, When::IsNotZero(0), libc::EPERM),
+    (libc::SYS_sched_setscheduler, When::IsNotZero(0), libc::EPERM),
+    (libc::SYS_sched_setparam, When::IsNotZero(0), libc::EPERM),
+    (libc::SYS_sched_setattr, When::IsNotZero(0), libc::EPERM),
+    (libc::SYS_socket, When::Is(0, libc::AF_VSOCK as u32), libc::EPERM),
+];
+
+/// Where there is no network, nobody makes sockets that no filter sees either.
+const REFUSED_WITHOUT_NETWORK: &[(libc::c_long, When, libc::c_int)] =
+    &[(libc::SYS_io_uring_setup, When::Always, libc::ENOSYS)];
+
+/// The system's name for this processor, if the calls are known here.
+const ARCHITECTURE: Option<u32> = if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
+    Some(0xc000_003e)
+} else if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
+    Some(0xc000_00b7)
+} else {
+    None
+};
+/// From this number on the calls of x86_64 are those of another kind of program, which have these numbers too. No other has as many.
+const OF_OTHER_PROGRAMS: u32 = 0x4000_0000;
+
+/// `struct seccomp_data`: where its parts begin.
+const AT_NUMBER: u32 = 0;
+const AT_ARCHITECTURE: u32 = 4;
+/// Only the lower half of an argument counts: all that are looked at are 32 bits wide.
+const fn at_argument(index: usize) -> u32 {
+    16 + 8 * index as u32
+}
+
+const SET_FILTER: libc::c_uint = 1;
+/// Without it, some systems slow down everything that is filtered.
+const KEEP_SPEED: libc::c_ulong = 1 << 2;
+const PASS: u32 = 0x7fff_0000;
+const fn refuse(with: libc::c_int) -> u32 {
+    0x0005_0000 | with as u32
+}
+
+/// Why calls can't be filtered here; none if they can be.
+pub(super) fn missing() -> Option<String> {
+    if ARCHITECTURE.is_none() {
+        return Some("nobody has said which calls are refused on this processor".to_owned());
+    }
+    // A filter that is nowhere: a system that knows filters complains of that.
+    let tried = install(None);
+    let found = tried.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EFAULT));
+    (!found).then(|| tried.err().map_or_else(String::new, |error| error.to_string()))
+}
+
+/// Refuses these calls from here on, to this process and all that it starts. Where calls can't be filtered, nothing happens.
+pub(super) fn set(network: Network) -> Done {
+    match ARCHITECTURE {
+        Some(architecture) if missing().is_none() => {
+            install(Some(&program(architecture, network))).map_err(while_("filtering system calls"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The filter, as the system reads it: one check after the other, and what passes all of them passes.
+fn program(architecture: u32, network: Network) -> Vec<libc::sock_filter> {
+    let mut program = vec![
+        load(AT_ARCHITECTURE),
+        unless_equal(architecture, 0, 1),
+        jump_over(1),
+        answer(refuse(libc::EPERM)),
+        load(AT_NUMBER),
+        unless_below(OF_OTHER_PROGRAMS),
+        answer(refuse(libc::EPERM)),
+    ];
+    let without_network = match network {
+        Network::Open => [].as_slice(),
+        Network::Closed => REFUSED_WITHOUT_NETWORK,
+    };
+    for (number, when, error) in REFUSED.iter().chain(without_network) {
+        let check = match *when {
+            When::Always => Vec::new(),
+            When::Is(index, value) => vec![load(at_argument(index)), unless_equal(value, 0, 1)],
+            When::IsNotZero(index) => vec![load(at_argument(index)), unless_equal(0, 1, 0)],
+        };
+        // After an argument was looked at, the number has to be loaded again.
+        program.push(unless_equal(*number as u32, 0, check.len() as u8 + 1));
+        program.extend(check);
+        program.push(answer(refuse(*error)));
+        program.push(load(AT_NUMBER));
+    }
+    program.push(answer(PASS));
+    program
+}
+
+const fn step(code: u32, yes: u8, no: u8, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: yes, jf: no, k: value }
+}
+
+const fn load(at: u32) -> libc::sock_filter {
+    step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at)
+}
+
+/// Passes over as many steps as are said for either outcome.
+const fn unless_equal(value: u32, equal: u8, other: u8) -> libc::sock_filter {
+    step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, equal, other, value)
+}
+
+/// Passes over the next step below a value.
+const fn unless_below(value: u32) -> libc::sock_filter {
+    step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, value)
+}
+
+const fn jump_over(steps: u32) -> libc::sock_filter {
+    step(libc::BPF_JMP | libc::BPF_JA, 0, 0, steps)
+}
+
+const fn answer(with: u32) -> libc::sock_filter {
+    step(libc::BPF_RET | libc::BPF_K, 0, 0, with)
+}
+
+#[allow(unsafe_code, reason = "the library has no such call")]
+fn install(program: Option<&[libc::sock_filter]>) -> io::Result<()> {
+    let filter = program.map(|program| libc::sock_fprog {
+        len: program.len() as libc::c_ushort,
+        filter: program.as_ptr().cast_mut(),
+    });
+    let filter = filter.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the system reads as many steps as are said, or finds that there is no filter; it writes nothing.
+    let failed = unsafe { libc::syscall(libc::SYS_seccomp, SET_FILTER, KEEP_SPEED, filter) != 0 };
+    if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+#[path = "filter_tests.rs"]
+mod tests;
