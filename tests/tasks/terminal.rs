@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::desk::PATIENCE;
@@ -66,6 +67,12 @@ impl Terminal {
         }
         let place = self.unread.find(text).unwrap_or_default();
         self.unread.drain(..place + text.len());
+    }
+
+    /// From here on no file of the program may be longer; one that is may not grow.
+    pub(crate) fn let_files_grow_to(&self, bytes: Option<u64>) {
+        let limit = Rlimit { current: bytes, maximum: None };
+        prlimit(Some(Pid::from_child(&self.process)), Resource::Fsize, limit).unwrap();
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {

@@ -5,7 +5,7 @@ use longhaul_protocol::{EventKind, Outcome};
 
 use crate::exit;
 use crate::output::prompt;
-use crate::questions::{OpenQuestion, somebody_is_there, yes_or_no};
+use crate::questions::{OpenQuestion, is_settled, somebody_is_there, yes_or_no};
 use crate::signals::{Ends, INTERRUPT};
 use crate::talk::{Cooked, Typed};
 use crate::teller::Teller;
@@ -123,11 +123,14 @@ impl<'a> Attendant<'a> {
         let words = line.trim();
         course.prompted = None;
         let Some(question) = course.asked.first().filter(|_| !words.is_empty()) else { return };
-        if let Err(error) = underway.answer(question.id, yes_or_no(words).unwrap_or(words)).await {
-            // Somebody else was faster.
+        let answered = underway.answer(question.id, yes_or_no(words).unwrap_or(words)).await;
+        if is_settled(&answered) {
+            course.asked.remove(0);
+        }
+        if let Err(error) = answered {
+            // Somebody else was faster; or it could not be saved, and is asked again.
             self.teller.note(error);
         }
-        course.asked.remove(0);
     }
 
     fn heed(&mut self, watched: &Watched, course: &mut Course) {

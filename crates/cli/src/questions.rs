@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use longhaul_agent::{Result, State};
+use longhaul_agent::{Error, Result, State};
 use longhaul_journal::Journal;
 use longhaul_protocol::{Question, QuestionId, SessionId};
 
@@ -50,6 +50,12 @@ pub(crate) fn yes_or_no(line: &str) -> Option<&'static str> {
         "n" | "no" => Some("no"),
         _ => None,
     }
+}
+
+/// Whether a question is open no more, now that this came of an answer. One that could not be saved is asked again: whoever
+/// typed it must not learn later that what they said next was taken for something else.
+pub(crate) fn is_settled(answered: &Result<()>) -> bool {
+    matches!(answered, Ok(()) | Err(Error::NoSuchQuestion { .. }))
 }
 
 /// Whether somebody is at the terminal who can be asked.

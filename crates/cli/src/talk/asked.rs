@@ -6,7 +6,7 @@ use longhaul_protocol::{EventKind, QuestionId};
 use super::{Next, Talk};
 use crate::exit;
 use crate::output::shortened;
-use crate::questions::{OpenQuestion, unanswered, yes_or_no};
+use crate::questions::{OpenQuestion, is_settled, unanswered, yes_or_no};
 
 const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
 
@@ -76,8 +76,11 @@ impl Talk {
     }
 
     async fn reply(&mut self, question: QuestionId, words: &str) {
-        self.questions.retain(|open| open.id != question);
-        match self.session.answer(question, words).await {
+        let answered = self.session.answer(question, words).await;
+        if is_settled(&answered) {
+            self.questions.retain(|open| open.id != question);
+        }
+        match answered {
             Ok(()) => self.teller.note(format!("answered: {}", shortened(words, 80))),
             Err(error) => self.teller.note(error),
         }

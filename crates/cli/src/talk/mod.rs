@@ -193,7 +193,12 @@ impl Talk {
             self.teller.note(format!("a turn is run by {holder} just now; what you say joins it"));
             return Ok(Next::Line);
         }
-        if self.lines.are_typed() { self.ask_about(&open).await } else { self.join_or_leave(&open).await }
+        match (self.lines.are_typed(), self.questions.is_empty()) {
+            (true, true) => self.ask_about(&open).await,
+            // What is open is what was asked: a second question would take its answer.
+            (true, false) => self.turn(Wish::Resume).await,
+            (false, _) => self.join_or_leave(&open).await,
+        }
     }
 
     /// T12: whoever is at the terminal decides.
@@ -259,8 +264,13 @@ impl Talk {
     async fn entered(&mut self, line: &str) -> anyhow::Result<Next> {
         match read(line) {
             Entry::Nothing => Ok(Next::Line),
-            Entry::Say(text) if self.takes_for_answer(&text).await => self.turn(Wish::Resume).await,
-            Entry::Say(text) => self.turn(Wish::Say(text)).await,
+            Entry::Say(text) => {
+                let open = self.questions.len();
+                match self.takes_for_answer(&text).await {
+                    true => self.go_on_if_answered(open).await,
+                    false => self.turn(Wish::Say(text)).await,
+                }
+            }
             Entry::Mistake(words) => {
                 self.teller.note(words);
                 Ok(Next::Line)
@@ -281,8 +291,7 @@ impl Talk {
                 Action::Answer => {
                     let open = self.questions.len();
                     self.answer_command(&arguments).await;
-                    // What was waited for goes on.
-                    if self.questions.len() < open { self.turn(Wish::Resume).await } else { Ok(Next::Line) }
+                    self.go_on_if_answered(open).await
                 }
                 Action::Tasks => {
                     self.tasks_command(&arguments, Moment::BetweenTurns).await?;
@@ -294,6 +303,11 @@ impl Talk {
                 }
             },
         }
+    }
+
+    /// Where so many questions were open before somebody answered, what was waited for goes on.
+    async fn go_on_if_answered(&mut self, open: usize) -> anyhow::Result<Next> {
+        if self.questions.len() < open { self.turn(Wish::Resume).await } else { Ok(Next::Line) }
     }
 
     /// The one end of every conversation.
