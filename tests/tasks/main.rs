@@ -9,6 +9,7 @@ mod asking;
 mod desk;
 mod forging;
 mod listing;
+mod looking;
 mod lost;
 mod many;
 mod model;

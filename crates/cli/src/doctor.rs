@@ -6,7 +6,8 @@ use std::sync::Arc;
 use longhaul_agent::keeper::{Found, Launcher, Network, Tasks, what_can_be_enforced};
 use longhaul_agent::{Config, SandboxMode, WithoutSandbox};
 use longhaul_journal::{Home, SqliteJournal};
-use rustix::fs::statvfs;
+use rustix::fs::{Access, access, statvfs};
+use rustix::io::Errno;
 use serde_json::json;
 
 use crate::arguments::{Choice, DoctorOptions, Place};
@@ -45,12 +46,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions)
     let (config, mut findings) = look_at_config(place, choice)?;
     let folder = place.folder()?;
     findings.extend(look_at_journal(place, &folder).await);
-    if folder.join("tasks").is_dir() {
-        let tasks = folder.join("tasks");
-        findings.extend(tokio::task::spawn_blocking(move || look_at_keepers(&tasks)).await?);
-    } else {
-        findings.push(Finding::fine("keepers", "no command has run yet"));
-    }
+    let tasks = folder.join("tasks");
+    findings.extend(tokio::task::spawn_blocking(move || look_at_keepers(&tasks)).await?);
     findings.extend(config.as_ref().map(look_at_sandbox).unwrap_or_default());
     findings.push(look_at_disk(&folder));
     let code = if findings.iter().all(|finding| finding.to_do.is_none()) { exit::DONE } else { exit::FAILED };
@@ -135,10 +132,11 @@ async fn sessions(home: &Home) -> anyhow::Result<u64> {
 fn look_at_keepers(folder: &Path) -> Vec<Finding> {
     let listed = Launcher::this_program()
         .map_err(anyhow::Error::from)
-        .and_then(|launcher| Ok(Tasks::at(folder, launcher)?))
-        .and_then(|tasks| Ok((tasks.all()?, tasks)));
+        .and_then(|launcher| Ok(Tasks::existing(folder, launcher)?))
+        .and_then(|tasks| tasks.map(|tasks| Ok((tasks.all()?, tasks))).transpose());
     let (ids, tasks) = match listed {
-        Ok(listed) => listed,
+        Ok(Some(listed)) => listed,
+        Ok(None) => return vec![Finding::fine("keepers", "no command has run yet")],
         Err(error) => {
             return vec![Finding::wrong("keepers", format!("{error:#}"), "make the folder readable for you")];
         }
@@ -203,8 +201,15 @@ fn look_at_sandbox(config: &Config) -> Vec<Finding> {
 /// How much room there is for what the home keeps.
 fn look_at_disk(folder: &Path) -> Finding {
     let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
-    match statvfs(there) {
-        Ok(disk) => {
+    match (statvfs(there), access(there, Access::WRITE_OK)) {
+        (_, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => {
+            let found = format!(
+                "{} is read-only: sessions can be looked at, and nothing can be said",
+                there.display()
+            );
+            Finding::wrong("disk", found, "make it writable for you, or name another folder with --home")
+        }
+        (Ok(disk), _) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let found = format!("{} free where {} is", size(free), folder.display());
             match free < LITTLE_ROOM {
@@ -212,7 +217,7 @@ fn look_at_disk(folder: &Path) -> Finding {
                 false => Finding::fine("disk", found),
             }
         }
-        Err(error) => {
+        (Err(error), _) => {
             Finding::wrong("disk", format!("{}: {error}", there.display()), "look whether it is mounted")
         }
     }

@@ -78,11 +78,28 @@ impl Tasks {
             |error: io::Error| Error::io(format!("opening the folder of tasks {}", folder.display()))(error);
         DirBuilder::new().recursive(true).mode(PRIVATE).create(folder).map_err(said)?;
         fs::set_permissions(folder, Permissions::from_mode(PRIVATE)).map_err(said)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = openat(CWD, folder, flags, Mode::empty()).map_err(|error| said(error.into()))?;
+        let handle = opened(folder).map_err(said)?;
         let identity = identity_of(folder).map_err(said)?;
-        let (enforcement, keepers) = (OnceLock::new(), Mutex::default());
-        Ok(Self { folder: handle, identity, launcher, enforcement, keepers })
+        Ok(Self::of(handle, identity, launcher))
+    }
+
+    /// The tasks in this folder, for whoever only looks: nothing is made here, and nothing is changed. None, if the folder isn't
+    /// there: nothing was ever started then.
+    pub fn existing(folder: &Path, launcher: Launcher) -> Result<Option<Self>> {
+        let said =
+            |error: io::Error| Error::io(format!("opening the folder of tasks {}", folder.display()))(error);
+        let handle = match opened(folder) {
+            Ok(handle) => handle,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(said(error)),
+        };
+        // Whoever only looks needs no identity; whoever starts something has given it one.
+        let identity = fs::read_to_string(folder.join("id")).unwrap_or_default();
+        Ok(Some(Self::of(handle, identity, launcher)))
+    }
+
+    fn of(folder: OwnedFd, identity: String, launcher: Launcher) -> Self {
+        Self { folder, identity, launcher, enforcement: OnceLock::new(), keepers: Mutex::default() }
     }
 
     /// What tells this folder from any other: a task that is not found here was perhaps kept elsewhere.
@@ -248,6 +265,11 @@ impl Tasks {
         let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
         keepers.retain_mut(|keeper| matches!(keeper.try_wait(), Ok(None)));
     }
+}
+
+fn opened(folder: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, folder, flags, Mode::empty())?)
 }
 
 /// A task that runs. Where its spec can't be read any more, it can only be ended.

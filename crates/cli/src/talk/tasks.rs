@@ -72,7 +72,7 @@ impl Talk {
 
     async fn show_output(&mut self, name: &str) -> anyhow::Result<()> {
         let task = self.task(name).await?;
-        let output = self.board.tasks.output(task.id())?;
+        let output = self.board.tasks()?.output(task.id())?;
         let printed = output.printed()?;
         let from = printed.saturating_sub(SHOWN);
         let id = short(task.id());
@@ -99,7 +99,7 @@ impl Talk {
     async fn kill_task(&mut self, name: &str) -> anyhow::Result<()> {
         let mut task = self.task(name).await?;
         let was_running = task.is_running();
-        let (tasks, id) = (Arc::clone(&self.board.tasks), task.id());
+        let (tasks, id) = (Arc::clone(self.board.tasks()?), task.id());
         spawn_blocking(move || tasks.kill(id)).await??;
         task.now = self.board.now(&task).await?;
         self.teller.note(ended(&task, was_running));
@@ -109,7 +109,7 @@ impl Talk {
     /// Shows what a task prints until it ends, or somebody presses Ctrl-C.
     async fn follow_task(&mut self, name: &str) -> anyhow::Result<()> {
         let task = self.task(name).await?;
-        let output = self.board.tasks.output(task.id())?;
+        let output = self.board.tasks()?.output(task.id())?;
         self.teller.note("Ctrl-C stops following; the task goes on");
         let shown = Shown::new(self.runtime.redactor(), Reader::Person);
         let Self { teller, board, ends, .. } = self;
@@ -124,7 +124,7 @@ impl Talk {
                 // Any other signal suspends, and comes again for whoever waits for the next line.
                 self.suspended = (number != INTERRUPT).then_some(number);
             }
-            followed = follow(&board.tasks, task.id(), &mut reading) => {
+            followed = follow(board.tasks()?, task.id(), &mut reading) => {
                 followed?;
                 reading.finish()?;
                 let now = board.now(&task).await?;

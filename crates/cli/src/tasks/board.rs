@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use anyhow::Context;
 use longhaul_agent::keeper::{Found, Launcher, Status, Tasks};
 use longhaul_agent::{TaskState, load};
 use longhaul_journal::{Journal, resolve};
@@ -22,7 +23,8 @@ const NAMED: usize = 10;
 #[derive(Clone)]
 pub(crate) struct Board {
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) tasks: Arc<Tasks>,
+    /// None, where nothing was ever started.
+    tasks: Option<Arc<Tasks>>,
 }
 
 /// A task as people see it.
@@ -50,16 +52,21 @@ pub(crate) struct Now {
 }
 
 impl Board {
-    /// The tasks of the home in this folder.
+    /// The tasks of the home in this folder, in which nothing is made or changed.
     pub(crate) fn new(journal: Arc<dyn Journal>, home: &std::path::Path) -> anyhow::Result<Self> {
-        let tasks = Tasks::at(&home.join("tasks"), Launcher::this_program()?)?;
-        Ok(Self { journal, tasks: Arc::new(tasks) })
+        let tasks = Tasks::existing(&home.join("tasks"), Launcher::this_program()?)?;
+        Ok(Self { journal, tasks: tasks.map(Arc::new) })
+    }
+
+    /// Those who keep tasks, for what needs one of them.
+    pub(crate) fn tasks(&self) -> anyhow::Result<&Arc<Tasks>> {
+        self.tasks.as_ref().context("nothing is left of the folder of tasks")
     }
 
     /// The tasks of all sessions that have a folder of one, so that sessions that never had any cost nothing; and which sessions
     /// could not be read.
     pub(crate) async fn all(&self) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
-        let tasks = Arc::clone(&self.tasks);
+        let Some(tasks) = self.tasks.clone() else { return Ok((vec![], vec![])) };
         let sessions = spawn_blocking(move || sessions_with_tasks(&tasks)).await??;
         let (mut listed, mut unreadable) = (Vec::new(), Vec::new());
         for id in sessions {
@@ -78,10 +85,11 @@ impl Board {
     /// The tasks of a session, the oldest first.
     pub(crate) async fn of(&self, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
         let state = load(&*self.journal, key, id).await?;
-        let (tasks, key) = (Arc::clone(&self.tasks), key.to_owned());
+        let (tasks, key) = (self.tasks.clone(), key.to_owned());
         let states = state.tasks.all().to_vec();
-        let listing =
-            move || states.into_iter().map(|state| Listed::new(&tasks, &key, state)).collect::<Vec<_>>();
+        let listing = move || {
+            states.into_iter().map(|state| Listed::new(tasks.as_deref(), &key, state)).collect::<Vec<_>>()
+        };
         Ok(spawn_blocking(listing).await?)
     }
 
@@ -131,8 +139,8 @@ impl Board {
 
     /// How a task is now.
     pub(crate) async fn now(&self, task: &Listed) -> anyhow::Result<Now> {
-        let (tasks, task) = (Arc::clone(&self.tasks), task.clone());
-        Ok(spawn_blocking(move || now(&tasks, &task.started, task.record.as_ref())).await?)
+        let (tasks, task) = (self.tasks.clone(), task.clone());
+        Ok(spawn_blocking(move || now(tasks.as_deref(), &task.started, task.record.as_ref())).await?)
     }
 }
 
@@ -154,7 +162,7 @@ fn unknown(listed: &[Listed], name: &str) -> anyhow::Error {
 }
 
 impl Listed {
-    fn new(tasks: &Tasks, key: &str, state: TaskState) -> Self {
+    fn new(tasks: Option<&Tasks>, key: &str, state: TaskState) -> Self {
         let now = now(tasks, &state.started, state.ended.as_ref());
         Self { session: key.to_owned(), started: state.started, record: state.ended, now }
     }
@@ -223,12 +231,12 @@ pub(crate) fn word(status: TaskStatus) -> &'static str {
 }
 
 /// How a task is: what the keeper knows, and where it knows nothing any more, the records.
-fn now(tasks: &Tasks, started: &TaskStarted, record: Option<&TaskEnded>) -> Now {
+fn now(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> Now {
     let id = started.task_id;
-    let printed = tasks.output(id).ok().and_then(|output| output.printed().ok());
+    let printed = tasks.and_then(|tasks| tasks.output(id).ok()?.printed().ok());
     if let Some(ended) = record {
         // The record says how it ended; only the keeper says when.
-        let status = tasks.status(id).ok().flatten();
+        let status = tasks.and_then(|tasks| tasks.status(id).ok().flatten());
         let by_record = started.started_at.map(|at| later(at, ended.duration_ms));
         return Now {
             status: ended.status,
@@ -248,7 +256,7 @@ fn now(tasks: &Tasks, started: &TaskStarted, record: Option<&TaskEnded>) -> Now 
         printed,
         message,
     };
-    match tasks.find(id) {
+    match tasks.map_or(Ok(Found::NotStarted), |tasks| tasks.find(id)) {
         Ok(Found::Running(_)) => unknown(TaskStatus::Running, None),
         Ok(Found::Ended(status)) => Now::from(status),
         Ok(Found::Lost | Found::Unknown) => {

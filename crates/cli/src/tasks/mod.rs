@@ -15,6 +15,7 @@ pub(crate) mod shown;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use anyhow::Context;
 use board::{Board, Listed, word};
 use longhaul_agent::redactor;
 use longhaul_journal::Error;
@@ -118,7 +119,7 @@ async fn output(place: &Place, choice: &Choice, options: &TaskOutputOptions) -> 
     let (board, task) = one(place, options.session.as_deref(), &options.task).await?;
     let shown = Shown::new(&redactor, reader());
     let end = options.limit.map_or(u64::MAX, |limit| options.offset.saturating_add(limit));
-    match board.tasks.output(task.id()) {
+    match board.tasks().and_then(|tasks| Ok(tasks.output(task.id())?)) {
         Ok(printed) => {
             let mut to = write;
             let mut reading = Reading::new(printed, options.offset, shown, &mut to)?;
@@ -153,27 +154,41 @@ async fn follow_one(place: &Place, choice: &Choice, options: &TaskFollowOptions)
     let mut ends = Ends::new()?;
     let redactor = redactor(&config::load(place, choice)?)?;
     let (board, task) = one(place, options.session.as_deref(), &options.task).await?;
-    if let Ok(printed) = board.tasks.output(task.id()) {
-        let shown = Shown::new(&redactor, reader());
-        let mut to = write;
-        let mut reading = Reading::new(printed, 0, shown, &mut to)?;
-        tokio::select! {
-            biased;
-            number = ends.next() => return Ok(exit::SIGNAL + number),
-            followed = follow(&board.tasks, task.id(), &mut reading) => followed?,
-        }
-        reading.finish()?;
-    } else {
-        let (kept, what) = kept(&board, &task).await?;
-        note(format!("the files of task {} are gone; its record has {what}", short(task.id())));
-        let mut shown = Shown::new(&redactor, reader());
-        write_out(&shown.push(&kept))?;
-        write_out(&shown.finish())?;
+    let shown = Shown::new(&redactor, reader());
+    let followed = beside(follow_to_its_end(board.clone(), task.clone(), shown));
+    tokio::select! {
+        biased;
+        number = ends.next() => return Ok(exit::SIGNAL + number),
+        followed = followed => followed?,
     }
     let now = board.now(&task).await?;
     board.journal.close().await;
     note(words::task(task.id(), now.status, now.exit_code));
     Ok(if now.status == TaskStatus::Completed { exit::DONE } else { exit::FAILED })
+}
+
+/// Shows what a task prints until it is over; of one whose files are gone, what the record of its end has.
+async fn follow_to_its_end(board: Board, task: Listed, mut shown: Shown) -> anyhow::Result<()> {
+    if let Ok(tasks) = board.tasks()
+        && let Ok(printed) = tasks.output(task.id())
+    {
+        let mut to = write;
+        let mut reading = Reading::new(printed, 0, shown, &mut to)?;
+        follow(tasks, task.id(), &mut reading).await?;
+        return reading.finish();
+    }
+    let (kept, what) = kept(&board, &task).await?;
+    note(format!("the files of task {} are gone; its record has {what}", short(task.id())));
+    write_out(&shown.push(&kept))?;
+    write_out(&shown.finish())
+}
+
+/// Does something in a thread of its own, because it may wait for whoever reads: a signal must be heard meanwhile.
+async fn beside(work: impl Future<Output = anyhow::Result<()>> + Send + 'static) -> anyhow::Result<()> {
+    let (tell, done) = tokio::sync::oneshot::channel();
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::spawn(move || tell.send(runtime.block_on(work)));
+    done.await.context("what was printed could not be shown")?
 }
 
 async fn kill(place: &Place, options: &TaskKillOptions) -> anyhow::Result<u8> {
@@ -189,8 +204,10 @@ async fn kill(place: &Place, options: &TaskKillOptions) -> anyhow::Result<u8> {
     let mut code = exit::DONE;
     for mut task in wanted {
         let was_running = task.is_running();
-        let (tasks, id) = (Arc::clone(&board.tasks), task.id());
-        if let Err(error) = tokio::task::spawn_blocking(move || tasks.kill(id)).await? {
+        let id = task.id();
+        if let Ok(tasks) = board.tasks().cloned()
+            && let Err(error) = tokio::task::spawn_blocking(move || tasks.kill(id)).await?
+        {
             note(format!("task {} could not be ended: {error}", short(id)));
             code = exit::FAILED;
         }

@@ -18,6 +18,8 @@ const PIECE: usize = 64 << 10;
 pub(super) const MARGIN: u64 = 64 << 10;
 /// A keeper that can't be talked to is asked again after this.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The same for one that has closed the connection and still runs, as it does where too many listen.
+const PAUSE_OF_CLOSED: Duration = Duration::from_millis(200);
 
 /// A piece of what a task has printed.
 pub(crate) enum Piece {
@@ -31,7 +33,7 @@ pub(crate) struct Reading<'a> {
     output: Output,
     offset: u64,
     shown: Shown,
-    write: &'a mut dyn FnMut(Piece) -> anyhow::Result<()>,
+    write: &'a mut (dyn FnMut(Piece) -> anyhow::Result<()> + Send),
 }
 
 impl<'a> Reading<'a> {
@@ -40,7 +42,7 @@ impl<'a> Reading<'a> {
         output: Output,
         offset: u64,
         mut shown: Shown,
-        write: &'a mut dyn FnMut(Piece) -> anyhow::Result<()>,
+        write: &'a mut (dyn FnMut(Piece) -> anyhow::Result<()> + Send),
     ) -> anyhow::Result<Self> {
         let mut from = offset.saturating_sub(MARGIN);
         while from < offset {
@@ -102,6 +104,7 @@ impl<'a> Reading<'a> {
 
 /// Shows what a task prints until it is over. Its keeper says when there is more.
 pub(crate) async fn follow(tasks: &Arc<Tasks>, id: TaskId, reading: &mut Reading<'_>) -> anyhow::Result<()> {
+    let mut was_closed = false;
     loop {
         let asked = Arc::clone(tasks);
         let found = spawn_blocking(move || match asked.find(id) {
@@ -119,6 +122,10 @@ pub(crate) async fn follow(tasks: &Arc<Tasks>, id: TaskId, reading: &mut Reading
             Connected::Here(stream) => {
                 let mut stream = UnixStream::from_std(stream)?;
                 let mut said = [0; 4096];
+                if was_closed {
+                    tokio::time::sleep(PAUSE_OF_CLOSED).await;
+                }
+                was_closed = true;
                 reading.read_on()?;
                 // Whatever it says, it says because there is more.
                 while let Ok(1..) = stream.read(&mut said).await {
