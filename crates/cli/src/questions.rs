@@ -6,7 +6,7 @@ use longhaul_agent::{Error, Result, State};
 use longhaul_journal::Journal;
 use longhaul_protocol::{Question, QuestionId, SessionId};
 
-use crate::output::{safe, shortened};
+use crate::output::safe;
 
 /// A question that nobody has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +24,18 @@ impl From<&Question> for OpenQuestion {
 impl OpenQuestion {
     /// The question, for people.
     pub(crate) fn shown(&self) -> String {
-        format!("question: {}", shortened(&self.text, 400))
+        question(&self.text)
     }
 
     /// How it is answered from anywhere.
     pub(crate) fn command(&self, key: &str) -> String {
         format!("longhaul answer -s {} {} yes", safe(key), self.id)
     }
+}
+
+/// A question, for people: all of it, because whoever approves something must see it to its end. The agent bounds it.
+pub(crate) fn question(text: &str) -> String {
+    format!("question: {}", safe(text.trim_end()).replace('\n', "\n  "))
 }
 
 /// The questions of a session to which no answer was given.

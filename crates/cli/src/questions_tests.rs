@@ -15,3 +15,16 @@ fn only_what_is_saved_or_settled_by_others_is_asked_no_more() {
     assert!(is_settled(&Err(Error::NoSuchQuestion { key, question, known })));
     assert!(!is_settled(&Err(Error::Suspended)));
 }
+
+/// P4: what somebody approves must not end in something that they did not see.
+#[test]
+fn a_question_is_shown_whole_and_can_not_drive_a_terminal() {
+    let command = format!("{}\u{1b}[2J; rm -r work", "echo quiet; ".repeat(500));
+    let text = format!("May exec run this?\n{command}\n");
+
+    let shown = question(&text);
+
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    assert!(shown.ends_with("\u{fffd}[2J; rm -r work") && shown.contains("\n  echo quiet"), "{shown}");
+    assert_eq!(shown.matches("echo quiet; ").count(), 500);
+}

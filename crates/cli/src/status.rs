@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Choice, Place, SessionOptions};
 use crate::inbox::refuse_trashed;
-use crate::output::{count, grouped, in_words, json, line, shortened};
+use crate::output::{count, grouped, in_words, json, line, safe, shortened};
 use crate::questions::{OpenQuestion, unanswered};
 use crate::tasks::board::{Board, Listed};
 use crate::tasks::naming::short;
@@ -102,7 +102,9 @@ impl Status {
             lines.push(named("waiting", count(self.waiting, "input")));
         }
         for open in &self.questions {
-            lines.push(named("question", format!("{}: {}", open.id, shortened(&open.text, 300))));
+            // It is approved by whoever reads this, so it is all there.
+            let text = safe(open.text.trim_end()).replace('\n', "\n              ");
+            lines.push(named("question", format!("{}: {text}", open.id)));
             lines.push(named("", format!("to answer: {}  (or no, or why not)", open.command(&self.key))));
         }
         for task in &self.tasks {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use longhaul_protocol::{EventKind, Outcome, TaskId, TaskStatus};
 
 use crate::output::{grouped, in_words, safe, shortened};
+use crate::questions::question;
 use crate::tasks::naming::short;
 
 /// What people want to know while a turn runs, besides its answer; one line.
@@ -21,7 +22,7 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
         EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, 400)),
         EventKind::RetryWait { .. } => wait(kind)?,
         EventKind::ModelChanged { .. } => model_change(kind)?,
-        EventKind::Question { text, .. } => format!("question: {}", shortened(text, 400)),
+        EventKind::Question { text, .. } => question(text),
         EventKind::TaskStarted { task_id, description } => {
             format!("· task {} goes on in the background: {}", short(*task_id), shortened(description, 90))
         }
