@@ -59,7 +59,7 @@ impl<'a> Attendant<'a> {
         wish: &Wish,
         open: Vec<OpenQuestion>,
     ) -> anyhow::Result<(Left, Option<Watcher>)> {
-        let only_settles = matches!(wish, Wish::Settle(_));
+        let only_settles = matches!(wish, Wish::Settle);
         let mut course = Course {
             is_accepted: !matches!(wish, Wish::Say(_)),
             turn_is_open: !only_settles,
@@ -94,6 +94,10 @@ impl<'a> Attendant<'a> {
                     Some(watched) => {
                         self.teller.watched(&watched);
                         self.heed(&watched, &mut course);
+                        // Whoever ended the turn does not wait for what else there is.
+                        if course.only_settles && self.interrupts > 0 && !course.turn_is_open {
+                            return Ok((Left::Suspended(INTERRUPT), None));
+                        }
                     }
                     None => {
                         let (watcher, became) = underway.over().await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Error, Redactor, Result, State, Wake, Watched, event_of, load};
+use longhaul_agent::{Error, Redactor, Result, State, Watched, event_of, load};
 use longhaul_journal::{Holder, Journal, Page, put};
 use longhaul_protocol::{
     InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, SessionId, SessionRecord, StreamName,
@@ -20,6 +20,8 @@ use crate::underway::Wish;
 const LOOK: Duration = Duration::from_millis(50);
 /// How often it is looked whether anybody runs the session.
 const LOOK_FOR_HOLDER: Duration = Duration::from_secs(1);
+/// Whoever runs a session begins a turn a few hundred milliseconds after the end of a task, or not at all.
+const BEGINS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A session that another process runs.
 #[derive(Clone)]
@@ -45,7 +47,7 @@ enum Awaited {
     Input(InputId),
     Order(OrderId),
     /// That the session has come to rest.
-    Rest(Wake),
+    Rest,
 }
 
 impl Elsewhere {
@@ -63,14 +65,18 @@ impl Elsewhere {
             Wish::Resume => self.order(OrderKind::Unknown).await?,
             Wish::Retry => self.order(OrderKind::Retry).await?,
             Wish::Continue => self.order(OrderKind::Continue).await?,
-            Wish::Settle(wake) => Awaited::Rest(*wake),
+            Wish::Settle => Awaited::Rest,
         };
-        let mut looked_for_holder = Instant::now();
+        let (mut looked_for_holder, mut quiet_since) = (Instant::now(), Instant::now());
         loop {
+            let seen = state.head;
             if let Some(ended) = self.look(&mut state, awaited, &mut is_taken, tell).await? {
                 return Ok(Followed::Ended(ended));
             }
-            if matches!(awaited, Awaited::Rest(wake) if rests(&state, wake)) {
+            if state.head > seen {
+                quiet_since = Instant::now();
+            }
+            if awaited == Awaited::Rest && rests(&state, quiet_since.elapsed()) {
                 return Ok(Followed::Ended(None));
             }
             if looked_for_holder.elapsed() >= LOOK_FOR_HOLDER {
@@ -134,8 +140,10 @@ impl Elsewhere {
     }
 }
 
-/// Whether nothing more happens in a session by itself; or not before somebody has answered a question.
-fn rests(state: &State, wake: Wake) -> bool {
-    let is_busy = state.turn.is_some() || state.tasks.running().next().is_some() || state.tasks.wakes(wake);
-    !is_busy || !state.questions.is_empty()
+/// Whether nothing more happens in a session by itself; or not before somebody has answered a question. Which ends begin a turn
+/// only its holder knows, who may have another config: what has begun none for so long will begin none.
+fn rests(state: &State, quiet: Duration) -> bool {
+    let is_busy = state.turn.is_some() || state.tasks.running().next().is_some();
+    let may_begin = state.tasks.untold().next().is_some() && quiet < BEGINS_WITHIN;
+    !(is_busy || may_begin) || !state.questions.is_empty()
 }

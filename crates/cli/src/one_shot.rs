@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Patience, Runtime, Session, State, Wake, Watcher, load, redactor};
+use longhaul_agent::{Patience, Runtime, Session, State, Watcher, load, redactor};
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, TurnEnded};
 
@@ -55,8 +55,8 @@ enum Sat {
     Suspended(u8),
     /// Questions are open, and nobody is here to answer them.
     Asked(Vec<OpenQuestion>),
-    /// Nobody is there any more; this is left of it.
-    Abandoned(Wish),
+    /// Nobody is there any more; this is left of it, and this is the exit code so far.
+    Abandoned(Wish, u8),
 }
 
 impl Seat {
@@ -115,9 +115,10 @@ impl OneShot<'_> {
     }
 
     async fn see_through(&self, mut wish: Wish, attendant: &mut Attendant<'_>) -> anyhow::Result<u8> {
-        if let Some((elsewhere, wake)) = self.elsewhere().await? {
+        let mut code = exit::DONE;
+        if let Some(elsewhere) = self.elsewhere().await? {
             self.name_session(&wish, attendant.teller);
-            match self.sit(&Seat::There(elsewhere), wish.clone(), wake, attendant).await? {
+            match self.sit(&Seat::There(elsewhere), wish.clone(), attendant).await? {
                 Sat::Done(code) => return Ok(code),
                 Sat::Suspended(number) => {
                     attendant.teller.note("the turn goes on in the process that runs it");
@@ -128,11 +129,10 @@ impl OneShot<'_> {
                     return Ok(exit::ASKED);
                 }
                 // From here on it is ours to run.
-                Sat::Abandoned(left) => wish = left,
+                Sat::Abandoned(left, so_far) => (wish, code) = (left, so_far),
             }
         }
         let config = config::with_model(self.place, self.choice, Patience::OneShot).await?;
-        let wake = config.settings.exec.wake;
         let runtime = tokio::select! {
             opened = Runtime::open(config) => opened?,
             number = attendant.ends.next() => return Ok(exit::SIGNAL + number),
@@ -140,7 +140,7 @@ impl OneShot<'_> {
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
         self.name_session(&wish, attendant.teller);
-        let sat = self.sit(&Seat::Here(runtime.clone(), session), wish, wake, attendant).await;
+        let sat = self.sit(&Seat::Here(runtime.clone(), session), wish, attendant).await;
         // Whoever only ever runs single turns has old files, too.
         let _ = tokio::time::timeout(TIDYING, runtime.tidy()).await;
         tokio::select! {
@@ -150,7 +150,8 @@ impl OneShot<'_> {
         }
         let resume = format!("longhaul resume {}", self.key);
         match sat? {
-            Sat::Done(code) => Ok(code),
+            Sat::Done(by_signal) if by_signal > exit::SIGNAL => Ok(by_signal),
+            Sat::Done(then) => Ok(first_failure(code, then)),
             Sat::Suspended(number) => {
                 attendant.teller.note(format!("suspended; to go on: {resume}"));
                 Ok(exit::SIGNAL + number)
@@ -160,40 +161,37 @@ impl OneShot<'_> {
                 attendant.teller.note(format!("suspended; then, to go on: {resume}"));
                 Ok(exit::ASKED)
             }
-            Sat::Abandoned(_) => Ok(exit::FAILED),
+            Sat::Abandoned(..) => Ok(exit::FAILED),
         }
     }
 
     /// Works on a wish where the session is run, and stays for as long as is wanted.
-    async fn sit(
-        &self,
-        seat: &Seat,
-        wish: Wish,
-        wake: Wake,
-        attendant: &mut Attendant<'_>,
-    ) -> anyhow::Result<Sat> {
+    async fn sit(&self, seat: &Seat, wish: Wish, attendant: &mut Attendant<'_>) -> anyhow::Result<Sat> {
         let (mut stage, mut watcher, mut code) = (wish, None, exit::DONE);
         loop {
-            let settles = matches!(stage, Wish::Settle(_));
+            let settles = matches!(stage, Wish::Settle);
             let open = if settles { vec![] } else { seat.unanswered().await? };
             let underway = seat.begin(stage.clone(), watcher.take());
             let (left, seen_by) = attendant.attend(underway, &stage, open).await?;
             watcher = seen_by;
             let became = match left {
                 Left::Suspended(number) if settles => {
+                    say_what_ended(attendant);
                     self.say_what_goes_on(seat, attendant.teller).await?;
                     return Ok(Sat::Done(exit::SIGNAL + number));
                 }
                 Left::Suspended(number) => return Ok(Sat::Suspended(number)),
                 Left::Asked(open) => return Ok(Sat::Asked(open)),
-                Left::Became(Became::Abandoned) => return Ok(Sat::Abandoned(stage.abandoned())),
+                Left::Became(Became::Abandoned) => {
+                    return Ok(Sat::Abandoned(stage.abandoned(), code));
+                }
                 Left::Became(became) => became,
             };
             let outcome = match settles {
                 true => say_what_ended(attendant),
                 false => self.conclude(&became, &stage, seat, attendant).await?,
             };
-            code = if code == exit::DONE { outcome } else { code };
+            code = first_failure(code, outcome);
             // Whoever ended the turn does not wait for what it left behind.
             let is_given_up = self.stay == Stay::ForTasks && attendant.interrupts > 0;
             stage = match self.stay {
@@ -201,7 +199,7 @@ impl OneShot<'_> {
                     self.say_what_goes_on(seat, attendant.teller).await?;
                     return Ok(Sat::Done(exit::SIGNAL + INTERRUPT));
                 }
-                Stay::ForTasks if !settles => Wish::Settle(wake),
+                Stay::ForTasks if !settles => Wish::Settle,
                 // It came to rest only because somebody was asked.
                 Stay::ForTasks if seat.state().await?.turn.is_some() => Wish::Resume,
                 _ => {
@@ -219,17 +217,16 @@ impl OneShot<'_> {
         }
     }
 
-    /// The session, if another process runs it now, and which ends of tasks begin a turn there.
-    async fn elsewhere(&self) -> anyhow::Result<Option<(Elsewhere, Wake)>> {
+    /// The session, if another process runs it now.
+    async fn elsewhere(&self) -> anyhow::Result<Option<Elsewhere>> {
         let Some(journal) = self.place.journal().await? else { return Ok(None) };
         let Some(entry) = journal.session(&self.key).await? else { return Ok(None) };
         refuse_trashed(&journal, &self.key).await?;
-        let config = config::load(self.place, self.choice)?;
-        let redactor = redactor(&config)?;
+        let redactor = redactor(&config::load(self.place, self.choice)?)?;
         let elsewhere =
             Elsewhere { journal: Arc::new(journal), key: self.key.clone(), id: entry.id, redactor };
         let is_held = elsewhere.holder().await?.is_some();
-        Ok(is_held.then_some((elsewhere, config.settings.exec.wake)))
+        Ok(is_held.then_some(elsewhere))
     }
 
     async fn conclude(
@@ -309,12 +306,18 @@ fn say_what_ended(attendant: &mut Attendant<'_>) -> u8 {
             attendant.teller.note(what);
         }
         let by_signal = outcome == Outcome::Cancelled && attendant.interrupts > 0;
-        code = match by_signal {
+        let next = match by_signal {
             true => exit::SIGNAL + INTERRUPT,
             false => code_of(outcome, reason.as_deref()),
         };
+        code = first_failure(code, next);
     }
     code
+}
+
+/// What went wrong first counts, whatever went well afterwards.
+fn first_failure(so_far: u8, next: u8) -> u8 {
+    if so_far == exit::DONE { next } else { so_far }
 }
 
 /// What scripts learn from how a turn ended.
@@ -339,7 +342,7 @@ pub(crate) fn nothing_to(wish: &Wish, last: Option<Outcome>) -> String {
     match wish {
         Wish::Retry => format!("nothing to retry: {}", last.replace("turn cancelled", "turn was cancelled")),
         Wish::Continue => "nothing to continue: no answer was interrupted".to_owned(),
-        Wish::Say(_) | Wish::Resume | Wish::Settle(_) => "nothing is unfinished".to_owned(),
+        Wish::Say(_) | Wish::Resume | Wish::Settle => "nothing is unfinished".to_owned(),
     }
 }
 

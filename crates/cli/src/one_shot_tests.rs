@@ -13,6 +13,13 @@ fn each_way_in_which_a_turn_ends_has_its_exit_code() {
 }
 
 #[test]
+fn what_failed_first_gives_the_exit_code() {
+    let codes = |codes: [u8; 3]| codes.into_iter().fold(exit::DONE, first_failure);
+
+    assert_eq!([codes([0, 0, 0]), codes([1, 0, 0]), codes([0, 3, 1])], [0, 1, 3]);
+}
+
+#[test]
 fn where_there_is_nothing_to_retry_the_reason_is_said() {
     assert_eq!(
         nothing_to(&Wish::Retry, Some(Outcome::Completed)),

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_agent::{
-    Cancelled, Error, Runtime, Session, Wake, Watched, Watcher, answer_question, cancel_turn,
-};
+use longhaul_agent::{Cancelled, Error, Runtime, Session, Watched, Watcher, answer_question, cancel_turn};
 use longhaul_protocol::{QuestionId, TurnEnded};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -27,15 +25,15 @@ pub(crate) enum Wish {
     Retry,
     /// That the answer goes on where it was interrupted.
     Continue,
-    /// That no task runs any more, and that what their ends begin by this policy comes to its end.
-    Settle(Wake),
+    /// That no task runs any more, and that what their ends begin comes to its end.
+    Settle,
 }
 
 impl Wish {
     /// What is left of it when whoever had taken it on is gone: what was accepted is still there.
     pub(crate) fn abandoned(self) -> Self {
         match self {
-            Self::Settle(wake) => Self::Settle(wake),
+            Self::Settle => Self::Settle,
             Self::Say(_) | Self::Resume | Self::Retry | Self::Continue => Self::Resume,
         }
     }
@@ -57,7 +55,26 @@ pub(crate) struct Underway {
     watched: UnboundedReceiver<Watched>,
     work: JoinHandle<(Option<Watcher>, Result<Became, Error>)>,
     cancelling: Option<JoinHandle<()>>,
+    orders: Orders,
     place: Where,
+}
+
+/// How often it may take to end a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Orders {
+    /// The one that began may have ended by itself, and the next one is not meant.
+    Once,
+    /// One that comes before the input that it is about ends nothing, so it is given again until it did.
+    UntilItEnds,
+}
+
+impl Orders {
+    fn about(wish: &Wish) -> Self {
+        match wish {
+            Wish::Settle => Self::Once,
+            Wish::Say(_) | Wish::Resume | Wish::Retry | Wish::Continue => Self::UntilItEnds,
+        }
+    }
 }
 
 /// Where it can be ended.
@@ -73,17 +90,18 @@ impl Underway {
     pub(crate) fn here(runtime: &Runtime, session: &Session, wish: Wish, mut watcher: Watcher) -> Self {
         let (tell, watched) = unbounded_channel();
         let (at, runtime) = (session.clone(), runtime.clone());
+        let orders = Orders::about(&wish);
         let work = tokio::spawn(async move {
             let became = see_through(&at, &runtime, wish, &tell, &mut watcher).await;
             (Some(watcher), became)
         });
-        Self { watched, work, cancelling: None, place: Where::Here(session.clone()) }
+        Self { watched, work, cancelling: None, orders, place: Where::Here(session.clone()) }
     }
 
     /// In the process that has the session.
     pub(crate) fn elsewhere(elsewhere: Elsewhere, wish: Wish) -> Self {
         let (tell, watched) = unbounded_channel();
-        let place = Where::Elsewhere(elsewhere.clone());
+        let (place, orders) = (Where::Elsewhere(elsewhere.clone()), Orders::about(&wish));
         let work = tokio::spawn(async move {
             let followed = elsewhere.see_through(&wish, &tell).await;
             let became = followed.map(|followed| match followed {
@@ -92,7 +110,7 @@ impl Underway {
             });
             (None, became)
         });
-        Self { watched, work, cancelling: None, place }
+        Self { watched, work, cancelling: None, orders, place }
     }
 
     /// What happens next in it; nothing, when it is over. Giving up on this loses nothing.
@@ -118,7 +136,7 @@ impl Underway {
     /// Ends the turn. It is over when nothing more happens.
     pub(crate) fn cancel(&mut self) {
         if self.cancelling.is_none() {
-            self.cancelling = Some(tokio::spawn(cancel(self.place.clone())));
+            self.cancelling = Some(tokio::spawn(cancel(self.place.clone(), self.orders)));
         }
     }
 }
@@ -132,8 +150,7 @@ impl Drop for Underway {
     }
 }
 
-/// An order that comes before the input that it is about ends nothing, so it is given again until it did.
-async fn cancel(place: Where) {
+async fn cancel(place: Where, orders: Orders) {
     loop {
         let is_done = match &place {
             Where::Here(session) => !matches!(session.cancel().await, Ok(None)),
@@ -141,7 +158,7 @@ async fn cancel(place: Where) {
                 !matches!(cancel_turn(&**journal, *id, PATIENCE).await, Ok(Cancelled::NoTurn))
             }
         };
-        if is_done {
+        if is_done || orders == Orders::Once {
             return;
         }
         tokio::time::sleep(AGAIN).await;
@@ -187,7 +204,7 @@ async fn try_here(
             Wish::Resume => session.resume().await,
             Wish::Retry => session.retry().await,
             Wish::Continue => session.go_on().await,
-            Wish::Settle(_) => session.settle().await.map(|_| None),
+            Wish::Settle => session.settle().await.map(|_| None),
         }
     };
     let mut work = std::pin::pin!(work);
