@@ -1,11 +1,13 @@
 //! `longhaul tasks`, with no runtime alive.
 
+use std::net::TcpListener;
+
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, SessionRecord, TaskEnded, TaskId, TaskStatus};
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::desk::{Desk, Running, WAITS, eventually};
+use crate::desk::{Desk, Running, WAITS, eventually, told};
 
 fn short(id: TaskId) -> String {
     let id = id.to_string();
@@ -213,6 +215,66 @@ fn the_doctor_says_what_there_is_and_what_to_do() {
     assert!(out.contains("1 command kept now") && out.contains("with 1 session"), "{out}");
     let checks: Vec<&str> =
         findings.as_array().unwrap().iter().map(|finding| finding["check"].as_str().unwrap()).collect();
-    assert_eq!(checks, ["config", "journal", "keepers", "sandbox", "disk"]);
+    assert_eq!(checks, ["config", "model", "journal", "keepers", "sandbox", "disk"]);
     assert_eq!((wrong.0, wrong.1.contains("✗ config") && wrong.1.contains("nmae")), (1, true), "{}", wrong.1);
+}
+
+/// What the doctor finds about the model, with no key but this one, if any.
+fn model(desk: &Desk, key: Option<(&str, &str)>) -> (bool, String) {
+    let mut command = desk.command(&["doctor", "--json"]);
+
+    for variable in std::env::vars().map(|(name, _)| name).filter(|name| name.ends_with("_KEY")) {
+        command.env_remove(variable);
+    }
+    command.envs(key);
+    let (_, out, errors) = told(&command.output().unwrap());
+    let findings: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{errors}"));
+    let found = findings.as_array().unwrap().iter().find(|finding| finding["check"] == "model").unwrap();
+    (found["ok"] == true, found.to_string())
+}
+
+/// S8: nobody outside this machine is asked; a key that is set is not shown.
+#[test]
+fn the_doctor_says_which_model_answers_and_what_it_lacks() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let local = format!("[model]\nname = \"custom/m\"\nbase_url = \"{address}\"\n");
+    let hosted = "[model]\nname = \"anthropic/claude-x\"\n";
+    let secret = ("ANTHROPIC_API_KEY", "sk-very-secret");
+    let desk = Desk::with_model_of_config(hosted);
+
+    let with_key = model(&desk, Some(secret));
+    let without_key = model(&desk, None);
+    desk.configure(&local);
+    let answering = model(&desk, None);
+    drop(listener);
+    let silent = model(&desk, None);
+    desk.configure(&local.replace("name = \"custom/m\"", ""));
+    let nameless = model(&desk, None);
+    desk.configure("[model]\nname = \"antropic/claude-x\"\n");
+    let misspelt = model(&desk, None);
+
+    let says = |found: &(bool, String), is_fine: bool, words: &[&str]| {
+        assert_eq!(found.0, is_fine, "{}", found.1);
+        words.iter().for_each(|words| assert!(found.1.contains(words), "{words}: {}", found.1));
+    };
+    says(&with_key, true, &["model.name in", "its key is in ANTHROPIC_API_KEY", "was not asked"]);
+    assert!(!with_key.1.contains("sk-very-secret"));
+    says(&without_key, false, &["set ANTHROPIC_API_KEY"]);
+    says(&answering, true, &["answers at", &address]);
+    says(&silent, false, &["nobody answers at", &address, "start its server"]);
+    says(&nameless, false, &["but no model"]);
+    says(&misspelt, false, &["did you mean anthropic?"]);
+}
+
+/// S8
+#[test]
+fn the_doctor_says_what_to_do_where_there_is_no_model() {
+    let desk = Desk::with_model_of_config("");
+
+    let (is_fine, found) = model(&desk, None);
+
+    // Where a server runs on this machine, that one answers.
+    assert!(is_fine && found.contains(" runs at ") || found.contains("none is named"), "{found}");
+    assert!(is_fine || found.contains("`longhaul models`"), "{found}");
 }

@@ -8,6 +8,10 @@ use crate::arguments::{Choice, ConfigCommand, Place};
 use crate::output::{json, line, note};
 use crate::{BadUsage, exit};
 
+/// A server is named, and none of its models.
+pub(crate) const NO_NAME: &str =
+    "model.base_url is set, but no model: name one with --model, LONGHAUL_MODEL or model.name";
+
 /// The config as files, environment and flags say. What a person should know about it is said.
 pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
     let (home, sources) = (place.folder()?, choice.sources()?);
@@ -27,9 +31,7 @@ pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patienc
     let model = &mut config.settings.model;
     if model.name.is_empty() {
         if model.base_url.is_some() {
-            let hint =
-                "model.base_url is set, but no model: name one with --model, LONGHAUL_MODEL or model.name";
-            return Err(BadUsage(hint.to_owned()).into());
+            return Err(BadUsage(NO_NAME.to_owned()).into());
         }
         let found = Models::at(&config.home)?.find().await?;
         note(format!("using {}, because {}", found.name, found.reason));

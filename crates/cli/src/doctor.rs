@@ -1,5 +1,7 @@
 //! `longhaul doctor`: is everything as it should be, and if not, what is there to do?
 
+mod model;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,6 +46,9 @@ impl Finding {
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions) -> anyhow::Result<u8> {
     let (config, mut findings) = look_at_config(place, choice)?;
+    if let Some(config) = &config {
+        findings.extend(model::look(config).await);
+    }
     let folder = place.folder()?;
     findings.extend(look_at_journal(place, &folder).await);
     let tasks = folder.join("tasks");

@@ -44,7 +44,7 @@ async fn all(models: &Models, config: &Config, as_json: bool) -> anyhow::Result<
 }
 
 /// The model that would answer now, and why.
-async fn used(models: &Models, config: &Config) -> longhaul_model::Result<(String, String)> {
+pub(crate) async fn used(models: &Models, config: &Config) -> longhaul_model::Result<(String, String)> {
     let name = &config.settings.model.name;
     if name.is_empty() {
         return models.find().await.map(|found| (found.name, found.reason));
@@ -127,19 +127,22 @@ fn known(entry: &Entry, patterns: &[&str]) -> Value {
 
 /// The variable that holds the key, and whether it does.
 fn key(provider: &Provider) -> String {
-    let is_set = |name: &&String| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
-    match (provider.key_env.iter().find(is_set), provider.key_env.first()) {
+    match (provider.key_env.iter().find(|name| is_set(name)), provider.key_env.first()) {
         (Some(variable), _) => format!("{variable} (set)"),
         (None, Some(variable)) => variable.clone(),
         (None, None) => "none needed".to_owned(),
     }
 }
 
+/// Whether a variable has a value.
+pub(crate) fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| !value.trim().is_empty())
+}
+
 fn form(provider: &Provider) -> Value {
-    let is_set = |name: &String| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
     json!({
         "name": provider.name, "protocol": protocol(provider.protocol), "base_url": provider.base_url,
-        "key_env": provider.key_env, "key_is_set": provider.key_env.iter().any(is_set), "local": provider.local,
+        "key_env": provider.key_env, "key_is_set": provider.key_env.iter().any(|name| is_set(name)), "local": provider.local,
     })
 }
 
