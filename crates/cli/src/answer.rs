@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::arguments::{AnswerOptions, Choice, Place};
 use crate::inbox::{refuse_trashed, somebody_runs_it};
-use crate::output::{json, line, note, shortened};
+use crate::naming::{Named, find};
+use crate::output::{json, line, note, safe, shortened};
 use crate::questions::{OpenQuestion, unanswered, yes_or_no};
 use crate::{BadUsage, config, exit};
 
@@ -48,21 +49,16 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions)
     Ok(exit::DONE)
 }
 
-/// The question that a name means: its id, or the beginning or the end of it. What is no open question is for the
-/// journal to explain.
+/// The question that a name means. What is no open question is for the journal to explain.
 fn named(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId> {
-    let upper = name.trim().to_ascii_uppercase();
-    if let Ok(id) = upper.parse() {
-        return Ok(id);
-    }
-    let fits = |question: &&OpenQuestion| {
-        let id = question.id.to_string();
-        !upper.is_empty() && (id.starts_with(&upper) || id.ends_with(&upper))
-    };
-    match &open.iter().filter(fits).collect::<Vec<_>>()[..] {
-        [one] => Ok(one.id),
-        [] => Err(BadUsage(format!("there is no open question {name:?}{}", listed(open))).into()),
-        _ => Err(BadUsage(format!("{name:?} fits several questions{}", listed(open))).into()),
+    match (find(open.iter().map(|open| open.id), name), name.trim().to_ascii_uppercase().parse()) {
+        (Named::One(id), _) | (Named::Nothing, Ok(id)) => Ok(id),
+        (Named::Several(_), _) => {
+            Err(BadUsage(format!("{name:?} fits several questions{}", listed(open))).into())
+        }
+        (Named::Nothing, Err(_)) => {
+            Err(BadUsage(format!("there is no open question {name:?}{}", listed(open))).into())
+        }
     }
 }
 
@@ -82,6 +78,6 @@ fn listed(open: &[OpenQuestion]) -> String {
     if open.is_empty() {
         return "; none is open".to_owned();
     }
-    let lines = open.iter().map(|open| format!("\n  {}  {}", open.id, shortened(&open.text, 200)));
+    let lines = open.iter().map(|open| format!("\n  {}  {}", open.id, safe(open.text.trim_end())));
     format!(":{}", lines.collect::<String>())
 }

@@ -166,7 +166,7 @@ pub(crate) enum Command {
     },
     /// Read everything and say what is not as it was committed. Exits with 1 if anything is not.
     Verify(VerifyOptions),
-    /// Check the config, the journal, the running commands, the sandbox and the disk. Exits with 1 if there is anything to do.
+    /// Check the config, the model, the journal, the running commands, the sandbox and the disk. Exits with 1 if there is anything to do.
     Doctor(DoctorOptions),
     /// Write a consistent copy of everything to a new file, while everything runs.
     Backup(BackupOptions),

@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::arguments::{Choice, DoctorOptions, Place};
 use crate::exit;
+use crate::naming::short;
 use crate::output::{count, json, line, safe};
-use crate::tasks::naming::short;
 
 /// With less room than this nothing can be relied on for long.
 const LITTLE_ROOM: u64 = 1 << 30;

@@ -12,6 +12,7 @@ mod doctor;
 mod elsewhere;
 mod inbox;
 mod models;
+mod naming;
 mod one_shot;
 mod output;
 mod printer;

@@ -8,10 +8,10 @@ use longhaul_protocol::{Effect, Event, EventKind, Outcome};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::arguments::{Choice, Place, ServeOptions};
+use crate::naming::short;
 use crate::output::{in_words, note, shortened};
 use crate::questions::OpenQuestion;
 use crate::signals::Ends;
-use crate::tasks::naming::short;
 use crate::{BadUsage, config, exit, words};
 
 /// How long what is still to be shown may take when everything else has ended.

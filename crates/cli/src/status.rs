@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Choice, Place, SessionOptions};
 use crate::inbox::refuse_trashed;
+use crate::naming::short;
 use crate::output::{count, grouped, in_words, json, line, safe, shortened};
 use crate::questions::{OpenQuestion, unanswered};
 use crate::tasks::board::{Board, Listed};
-use crate::tasks::naming::short;
 use crate::{config, exit, words};
 
 /// A session, and what is known about it.

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use longhaul_protocol::{EventKind, Outcome, TaskId, TaskStatus};
 
+use crate::naming::short;
 use crate::output::{grouped, in_words, safe, shortened};
 use crate::questions::question;
-use crate::tasks::naming::short;
 
 /// What people want to know while a turn runs, besides its answer; one line.
 pub(crate) fn aside(kind: &EventKind) -> Option<String> {

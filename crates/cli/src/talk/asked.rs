@@ -5,6 +5,7 @@ use longhaul_protocol::{EventKind, QuestionId};
 
 use super::{Next, Talk};
 use crate::exit;
+use crate::naming::{Named, find};
 use crate::output::shortened;
 use crate::questions::{OpenQuestion, is_settled, unanswered, yes_or_no};
 
@@ -55,16 +56,12 @@ impl Talk {
     /// `/answer [ID] yes|no|TEXT`.
     pub(super) async fn answer_command(&mut self, arguments: &str) {
         let (first, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
-        let named = |open: &&OpenQuestion| {
-            let (id, name) = (open.id.to_string(), first.to_ascii_uppercase());
-            id == name || (name.len() >= 4 && id.ends_with(&name))
-        };
-        let named = self.questions.iter().find(named).map(|open| open.id);
+        let named = find(self.questions.iter().map(|open| open.id), first);
         let (question, words) = match (named, &self.questions[..]) {
             _ if arguments.is_empty() => {
                 return self.teller.note("what is the answer? /answer [ID] yes|no|TEXT");
             }
-            (Some(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
+            (Named::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
             (_, []) => return self.teller.note("no question is open"),
             (_, [only]) => (only.id, arguments),
             (_, several) => {

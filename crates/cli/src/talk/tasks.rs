@@ -6,12 +6,12 @@ use longhaul_agent::SessionTasks;
 use tokio::task::spawn_blocking;
 
 use super::Talk;
+use crate::naming::short;
 use crate::one_shot::goes_on;
 use crate::output::grouped;
 use crate::signals::INTERRUPT;
 use crate::status::running;
 use crate::tasks::board::Listed;
-use crate::tasks::naming::short;
 use crate::tasks::reading::{Piece, Reading, follow};
 use crate::tasks::shown::{Reader, Shown};
 use crate::tasks::{ended, table};

@@ -12,8 +12,8 @@ use longhaul_protocol::{At, SessionId, TaskEnded, TaskId, TaskStarted, TaskStatu
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::naming::{self, Named, short};
 use crate::BadUsage;
+use crate::naming::{self, Named, short};
 use crate::output::shortened;
 
 /// So many tasks are named to somebody who has named none of them.

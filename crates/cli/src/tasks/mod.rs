@@ -3,12 +3,10 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `board` | which tasks there are, by the records, and how they are, by their keepers |
-//! | `naming` | from a part of an id to a task |
 //! | `reading` | from a task's output to pieces of it, now and while more comes |
 //! | `shown` | from pieces to what may be shown |
 
 pub(crate) mod board;
-pub(crate) mod naming;
 pub(crate) mod reading;
 pub(crate) mod shown;
 
@@ -20,7 +18,6 @@ use board::{Board, Listed, word};
 use longhaul_agent::redactor;
 use longhaul_journal::Error;
 use longhaul_protocol::TaskStatus;
-use naming::short;
 use reading::{Piece, Reading, follow};
 use serde_json::Value;
 use shown::{Reader, Shown, write_out};
@@ -28,6 +25,7 @@ use shown::{Reader, Shown, write_out};
 use crate::arguments::{
     Choice, Place, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
 };
+use crate::naming::short;
 use crate::output::{json, line, note, shortened};
 use crate::signals::Ends;
 use crate::{BadUsage, config, exit, words};

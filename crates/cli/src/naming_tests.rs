@@ -1,4 +1,4 @@
-use longhaul_protocol::CallId;
+use longhaul_protocol::{CallId, QuestionId};
 
 use super::*;
 
@@ -22,8 +22,20 @@ fn a_task_is_found_by_its_id_its_beginning_and_its_end() {
 fn what_fits_several_is_none_of_them() {
     let known = [task(0x1_0001), task(0x2_0001)];
 
-    assert_eq!(find(known, "01"), Named::Several(known.to_vec()));
-    assert_eq!(find(known, "zz"), Named::Nothing);
+    assert_eq!(find(known, "0001"), Named::Several(known.to_vec()));
+    assert_eq!(find(known, "zzzz"), Named::Nothing);
+    assert_eq!(find(known, "01"), Named::Nothing, "so little may be a word");
     assert_eq!(find(known, "task_"), Named::Nothing);
     assert_eq!(find(known, ""), Named::Nothing);
+}
+
+#[test]
+fn a_question_is_named_as_a_task_is() {
+    let question = QuestionId::generate();
+    let id = question.to_string();
+
+    for name in [&id, &id[..6], &id[id.len() - 6..], &id.to_lowercase()] {
+        assert_eq!(find([question], name), Named::One(question), "{name}");
+    }
+    assert_eq!(find([question], "yes"), Named::Nothing);
 }
