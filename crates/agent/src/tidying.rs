@@ -47,7 +47,8 @@ pub(crate) async fn tidy(runtime: &Arc<Inner>) {
 fn is_due(mark: &Path) -> bool {
     let changed = fs::metadata(mark).and_then(|metadata| metadata.modified());
     let is_due =
-        changed.map_or(true, |at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= EVERY));
+        // A time that has not come yet was noted by a clock that was wrong.
+        changed.map_or(true, |at| SystemTime::now().duration_since(at).map_or(true, |age| age >= EVERY));
     if is_due {
         // If it can't be noted, it is looked once more than needed.
         let _ = mark.parent().map(fs::create_dir_all);

@@ -40,7 +40,7 @@ pub(crate) enum Rest {
 
 impl Report {
     pub(crate) fn new(status: TaskStatus) -> Self {
-        Self { status: word(status), ..Self::default() }
+        Self { status: status.word(), ..Self::default() }
     }
 
     pub(crate) fn say(&mut self, said: impl IntoIterator<Item = String>) {
@@ -124,18 +124,6 @@ impl Rest {
                 format!("[… {missing} are missing here; task_output with `offset` or `grep` reads them …]")
             }
         }
-    }
-}
-
-/// How a task is, as results say it.
-pub(crate) fn word(status: TaskStatus) -> &'static str {
-    match status {
-        TaskStatus::Running => "running",
-        TaskStatus::Completed => "completed",
-        TaskStatus::Failed => "failed",
-        TaskStatus::Killed => "killed",
-        TaskStatus::TimedOut => "timed_out",
-        TaskStatus::Lost => "lost",
     }
 }
 

@@ -99,3 +99,44 @@ async fn an_end_that_is_not_on_record_is_kept() {
     second.shutdown().await.unwrap();
     sound_records(&place, &session).await;
 }
+
+/// K16: trouble with one file is no reason to remove what a running command works with.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_temporary_files_of_a_session_stay_while_a_task_of_it_runs_whose_spec_is_unreadable() {
+    let place = Place::new();
+    let start = json!({"command": "while true; do sleep 1; done", "run_in_background": true});
+    let answers = json!([{"calls": [{"name": "exec", "arguments": start}]}, "It runs."]);
+    let runtime = open(&place, Recording::new(script(&answers))).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("go").await.unwrap();
+    let task = session.state().await.unwrap().tasks.all()[0].id();
+    let file = place.home().join("tmp").join(session.id().unwrap().to_string()).join("needed.txt");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "").unwrap();
+    std::fs::write(place.home().join("tasks").join(task.to_string()).join("spec.json"), "?").unwrap();
+
+    runtime.tidy().await;
+
+    assert!(file.exists(), "the command runs, and its temporary files are gone");
+    session.kill(task).await.unwrap();
+    runtime.shutdown().await.unwrap();
+}
+
+/// K16: a clock that was wrong once does not end the tidying for as long as it was wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_tidied_though_the_last_time_is_in_the_future() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+    let left = place.home().join("tmp").join(longhaul_protocol::SessionId::generate().to_string());
+    std::fs::create_dir_all(&left).unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60);
+    File::open(&left).unwrap().set_modified(long_ago).unwrap();
+    std::fs::create_dir_all(place.home().join("cache")).unwrap();
+    let mark = File::create(place.home().join("cache/tidied")).unwrap();
+    mark.set_modified(SystemTime::now() + Duration::from_secs(365 * 24 * 60 * 60)).unwrap();
+
+    runtime.tidy().await;
+
+    assert!(!left.exists(), "not before a year has passed");
+    runtime.shutdown().await.unwrap();
+}

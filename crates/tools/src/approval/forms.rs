@@ -27,7 +27,7 @@ pub(super) fn forms_of(command: &Command, doubt_of_line: Option<&String>) -> Vec
     let mut doubt = doubt_of_line.cloned().or(configured);
     let mut forms = Vec::new();
     for (index, words) in command.forms.iter().enumerate() {
-        let by_path = words.first().and_then(|name| by_path(name));
+        let by_path = words.first().and_then(by_path);
         let git = without_global_options(words);
         let variants = [Some(words), git.as_ref().map(|git| &git.words)];
         for variant in variants.into_iter().flatten() {

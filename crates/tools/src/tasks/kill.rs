@@ -9,7 +9,6 @@ use super::state::{State, state_of};
 use super::{TaskSettings, known};
 use crate::background::to_the_end;
 use crate::printed::Printed;
-use crate::report::word;
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, schema_of};
 
 /// What task_kill takes.
@@ -62,7 +61,7 @@ fn kill(settings: &TaskSettings, task: &KnownTask, cap: Cap) -> Result<Finished,
     let id = task.started.task_id;
     let before = state_of(&settings.tasks, task)?;
     if before.is_over() {
-        let said = format!("it had ended before ({})", word(before.status));
+        let said = format!("it had ended before ({})", before.status.word());
         return Ok(over(settings, task, &before, cap, said));
     }
     let failed = |error| Finished::error(format!("{id} could not be ended: {error}"));

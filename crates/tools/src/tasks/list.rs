@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::TaskSettings;
 use super::state::state_of;
 use crate::background::while_wanted;
-use crate::report::word;
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, schema_of, shown};
 
 /// So much of a command or a description is shown.
@@ -110,7 +109,7 @@ fn row(settings: &TaskSettings, known: &KnownTask) -> Row {
     };
     match state_of(&settings.tasks, known) {
         Ok(state) => Row {
-            status: word(state.status),
+            status: state.status.word(),
             exit_code: state.exit_code,
             duration_ms: state.duration_ms.filter(|_| state.is_over()),
             message: state.message.or_else(|| {

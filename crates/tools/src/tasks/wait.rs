@@ -19,7 +19,7 @@ use super::{TaskSettings, known};
 use crate::background::{First, to_the_end, until};
 use crate::exec::PAUSE;
 use crate::printed::{Printed, SETTLING, Text, WHOLE, now};
-use crate::report::{Rest, word};
+use crate::report::Rest;
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Stop, Tool, arguments, schema_of};
 
 const USUAL: u64 = 60;
@@ -148,7 +148,7 @@ impl Waiting {
         let waiting = self.clone();
         let state = to_the_end(move || state_of(&waiting.settings.tasks, &waiting.task)).await?;
         if state.is_over() && self.task.told.is_some_and(|told| told.ended) {
-            let (id, how) = (self.task.started.task_id, word(state.status));
+            let (id, how) = (self.task.started.task_id, state.status.word());
             return Err(Finished::error(format!(
                 "there is nothing to wait for: {id} has ended ({how}), and you were told; task_output reads what it printed"
             )));
