@@ -202,6 +202,7 @@ fn a_rule_lets_nothing_run_that_may_do_more_than_it_says() {
         ("for f in a b; do ls $f; done", Auto),
         ("echo $((1 + 2)) ${x:0:2} ${#x}", Auto),
         ("for ((i = 0; i < 3; i++)); do ls; done", Auto),
+        ("echo ${a[1]:-${b[2]}} ${a[@]} ${#a[*]} ${a[1]}", Auto),
         ("timeout 5 ls", Auto),
         ("git -C app log", Auto),
         ("git --no-pager log", Auto),

@@ -1,13 +1,15 @@
 //! What the shell evaluates once more: a variable in arithmetic is taken as an expression itself, and `a[$(git push)]` is one.
 
+use std::collections::HashSet;
+
 /// Whether an arithmetic expression depends on a variable that it does not set itself before.
 pub(super) fn has_variable(expression: &str) -> bool {
-    let mut set: Vec<&str> = Vec::new();
+    let mut set: HashSet<&str> = HashSet::new();
     let mut rest = expression;
     while let Some(letter) = rest.chars().next() {
         let after = &rest[letter.len_utf8()..];
         match letter {
-            '$' if after.starts_with('(') => rest = behind_parentheses(after),
+            '$' if after.starts_with('(') => rest = behind_closing(after, b'(', b')'), // What runs there is looked at elsewhere.
             '`' => rest = after.split_once('`').map_or("", |(_, behind)| behind),
             // How many there are, how something ended, the number of a process: those are numbers.
             '$' if after.starts_with(['#', '?', '$', '!']) => rest = &after[1..],
@@ -20,8 +22,8 @@ pub(super) fn has_variable(expression: &str) -> bool {
                 let sets =
                     behind.trim_start().strip_prefix('=').is_some_and(|behind| !behind.starts_with('='));
                 if sets {
-                    set.push(name);
-                } else if !set.contains(&name) {
+                    set.insert(name);
+                } else if !set.contains(name) {
                     return true;
                 }
                 rest = behind;
@@ -40,12 +42,12 @@ pub(super) fn parameter_evaluates(inner: &str) -> bool {
     let text = inner.strip_prefix(['!', '#']).unwrap_or(inner);
     let behind = behind_word(text, &[]);
     let mut behind = if behind.len() == text.len() { behind.get(1..).unwrap_or_default() } else { behind };
-    if let Some(subscript) = behind.strip_prefix('[') {
-        let end = subscript.rfind(']').unwrap_or(subscript.len());
-        if has_variable(&subscript[..end]) {
+    if behind.starts_with('[') {
+        let after = behind_closing(behind, b'[', b']');
+        if has_variable(&behind[1..behind.len() - after.len()]) {
             return true;
         }
-        behind = subscript.get(end + 1..).unwrap_or_default();
+        behind = after;
     }
     behind.strip_prefix(':').is_some_and(|part| !part.starts_with(['-', '=', '?', '+']) && has_variable(part))
 }
@@ -56,15 +58,16 @@ fn behind_word<'text>(text: &'text str, more: &[char]) -> &'text str {
     })
 }
 
-/// What follows what these parentheses close. What runs in them is looked at elsewhere.
-fn behind_parentheses(text: &str) -> &str {
+/// What follows what closes the bracket that it begins with.
+fn behind_closing(text: &str, opening: u8, closing: u8) -> &str {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'(' => depth += 1,
-            b')' if depth == 1 => return &text[at + 1..],
-            b')' => depth -= 1,
-            _ => {}
+        if byte == opening {
+            depth += 1;
+        } else if byte == closing && depth == 1 {
+            return &text[at + 1..];
+        } else if byte == closing {
+            depth = depth.saturating_sub(1);
         }
     }
     ""
