@@ -30,10 +30,10 @@ pub(crate) fn find<Id: Copy + Ord + Display>(known: impl IntoIterator<Item = Id>
         let id = id.trim().to_ascii_lowercase();
         id.strip_prefix("task_").map(str::to_owned).unwrap_or(id)
     };
-    let name = bare(name);
+    let (is_long_enough, name) = (name.trim().len() >= SHORTEST, bare(name));
     let fits = |id: &Id| {
         let id = bare(&id.to_string());
-        name.len() >= SHORTEST && (id.starts_with(&name) || id.ends_with(&name))
+        is_long_enough && !name.is_empty() && (id.starts_with(&name) || id.ends_with(&name))
     };
     let mut found: Vec<Id> = known.into_iter().filter(fits).collect();
     found.sort_unstable();

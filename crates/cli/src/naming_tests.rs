@@ -20,7 +20,7 @@ fn a_task_is_found_by_its_id_its_beginning_and_its_end() {
 
 #[test]
 fn what_fits_several_is_none_of_them() {
-    let known = [task(0x1_0001), task(0x2_0001)];
+    let known = [task(1 << 40 | 1), task(2 << 40 | 1)];
 
     assert_eq!(find(known, "0001"), Named::Several(known.to_vec()));
     assert_eq!(find(known, "zzzz"), Named::Nothing);
