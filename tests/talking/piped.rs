@@ -1,29 +1,15 @@
 //! A conversation whose lines come from a pipe.
 
-use std::io::Write;
-use std::process::Stdio;
-
 use serde_json::json;
 
 use crate::Desk;
-
-/// The exit code, and what stands on both outputs.
-fn talk(desk: &Desk, arguments: &[&str], lines: &str) -> (i32, String, String) {
-    let mut command = desk.command(arguments);
-    let mut process =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    process.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    let output = process.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
 
 /// S1: the end of input finishes what was entered, then leaves.
 #[test]
 fn each_line_is_a_turn_and_the_end_of_input_leaves() {
     let desk = Desk::new(&json!(["One.", "Two."]));
 
-    let (code, out, errors) = talk(&desk, &[], "first\n\nsecond");
+    let (code, out, errors) = desk.talk(&[], "first\n\nsecond");
 
     assert_eq!((code, out.as_str()), (0, "One.\nTwo.\n"), "{errors}");
     assert_eq!(desk.recorded("input_taken", "text"), [json!("first"), json!("second")]);
@@ -35,7 +21,7 @@ fn commands_are_answered_here_and_two_slashes_send_one() {
     let desk = Desk::new(&json!(["Sent."]));
 
     let (code, out, errors) =
-        talk(&desk, &[], "/help\n/stauts\n/cancel\n/model\n//etc/hosts?\n/exit\nnever read\n");
+        desk.talk(&[], "/help\n/stauts\n/cancel\n/model\n//etc/hosts?\n/exit\nnever read\n");
 
     assert_eq!((code, out.as_str()), (0, "Sent.\n"), "{errors}");
     assert!(errors.contains("/quit") && errors.contains("did you mean /status?"), "{errors}");
@@ -48,11 +34,11 @@ fn commands_are_answered_here_and_two_slashes_send_one() {
 fn a_folder_opens_its_session_again_and_new_begins_another() {
     let desk = Desk::new(&json!(["One.", "Two."]));
 
-    let nothing = talk(&desk, &[], "");
+    let nothing = desk.talk(&[], "");
     let before = desk.keys();
-    let first = talk(&desk, &[], "hi\n");
-    let again = talk(&desk, &[], "hi\n");
-    let other = talk(&desk, &["--new"], "hi\n");
+    let first = desk.talk(&[], "hi\n");
+    let again = desk.talk(&[], "hi\n");
+    let other = desk.talk(&["--new"], "hi\n");
 
     assert_eq!((nothing.0, before.len()), (0, 0), "no empty session is stored");
     assert!(first.2.contains("(new)"), "{}", first.2);
@@ -66,7 +52,7 @@ fn a_folder_opens_its_session_again_and_new_begins_another() {
 fn a_turn_that_fails_is_told_with_the_ways_on_and_gives_its_exit_code() {
     let desk = Desk::new(&json!([{"text": "half", "error": "boom"}]));
 
-    let (code, out, errors) = talk(&desk, &[], "hi\n/retry\n");
+    let (code, out, errors) = desk.talk(&[], "hi\n/retry\n");
 
     assert_eq!((code, out.as_str()), (1, ""), "{errors}");
     assert_eq!(errors.matches("boom").count(), 2, "{errors}");
@@ -79,22 +65,16 @@ fn what_is_open_is_told_joined_or_resumed() {
     let slow = |text: &str| json!([{"text": text, "piece_ms": 1}]);
     let desk = Desk::new(&slow("One."));
     let open = |desk: &Desk| {
-        let key = talk(desk, &[], "")
-            .2
-            .split_whitespace()
-            .find(|word| word.starts_with("cli:"))
-            .unwrap()
-            .to_owned();
-        let sent = desk.command(&["send", "-s", &key, "waiting"]).output().unwrap();
-        assert!(sent.status.success());
+        let sent = desk.run(&["send", "-s", &desk.key(), "waiting"]);
+        assert_eq!(sent.0, 0, "{}", sent.2);
     };
 
     open(&desk);
-    let left = talk(&desk, &[], "");
-    let joined = talk(&desk, &[], "more\n");
+    let left = desk.talk(&[], "");
+    let joined = desk.talk(&[], "more\n");
     let other = Desk::new(&slow("Two."));
     open(&other);
-    let resumed = talk(&other, &["--resume"], "");
+    let resumed = other.talk(&["--resume"], "");
 
     assert_eq!((left.0, left.2.contains("longhaul resume cli:")), (2, true), "{}", left.2);
     assert_eq!((joined.0, joined.1.as_str()), (0, "One.\n"), "{}", joined.2);

@@ -1,113 +1,14 @@
 //! A conversation in a terminal.
 
-use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::tcgetattr;
+use longhaul_testkit::Terminal;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::Desk;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const PROMPT: &str = "> ";
-
-/// A program in a terminal of its own.
-struct Terminal {
-    process: Child,
-    keys: File,
-    /// Kept open, so that the terminal can be looked at when the program has left it.
-    screen: File,
-    printed: Receiver<Vec<u8>>,
-    unread: String,
-}
-
-impl Terminal {
-    #[allow(unsafe_code, reason = "only between fork and exec can a process get a terminal of its own")]
-    fn start(mut command: Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let screen = File::options().read(true).write(true).open(name).unwrap();
-        let end = || screen.try_clone().unwrap();
-        command.stdin(end()).stdout(end()).stderr(end());
-        // SAFETY: both are single system calls, which are allowed between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                rustix::process::setsid()?;
-                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
-                Ok(())
-            });
-        }
-        let process = command.spawn().unwrap();
-        let keys = File::from(master);
-        let mut prints = keys.try_clone().unwrap();
-        let (send, printed) = channel();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = prints.read(&mut bytes) {
-                if send.send(bytes[..count].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { process, keys, screen, printed, unread: String::new() }
-    }
-
-    fn keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Waits until this is printed; returns what was printed before it.
-    fn wait_for(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(place) = self.unread.find(text) {
-                let before = self.unread[..place].to_owned();
-                self.unread.drain(..place + text.len());
-                return before;
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            let bytes = self.printed.recv_timeout(left);
-            let bytes = bytes.unwrap_or_else(|_| panic!("no {text:?} in {:?}", self.unread));
-            self.unread.push_str(&String::from_utf8_lossy(&bytes));
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.process), signal).unwrap();
-    }
-
-    fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "it does not end: {:?}", self.unread);
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// What the terminal does with what is typed.
-    fn modes(&self) -> String {
-        let modes = tcgetattr(&self.screen).unwrap();
-        format!("{:?} {:?} {:?}", modes.input_modes, modes.output_modes, modes.local_modes)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 fn slow_words() -> Value {
     json!({"text": "word ".repeat(2_000), "piece_ms": 20})
@@ -264,8 +165,7 @@ fn throttling_server() -> String {
 fn a_long_wait_is_counted_down_and_has_three_ways_out() {
     let desk = Desk::new(&json!(["The other answers."]));
     let config = format!("[model]\nbase_url = \"{}\"\n", throttling_server());
-    std::fs::create_dir_all(desk.path("home")).unwrap();
-    std::fs::write(desk.path("home/config.toml"), config).unwrap();
+    desk.configure(&config);
     let mut command = desk.command(&["--model", "custom/busy"]);
     command.env("NO_PROXY", "127.0.0.1");
     let mut terminal = Terminal::start(command);
@@ -296,8 +196,7 @@ fn a_long_wait_is_counted_down_and_has_three_ways_out() {
 #[test]
 fn an_answer_that_breaks_off_is_said_to_be_asked_again() {
     let desk = Desk::new(&json!([{"text": "cut short", "cut": true}]));
-    std::fs::create_dir_all(desk.path("home")).unwrap();
-    std::fs::write(desk.path("home/config.toml"), "[retry]\nmax_retries = 1\nbase_ms = 1\n").unwrap();
+    desk.configure("[retry]\nmax_retries = 1\nbase_ms = 1\n");
     let mut terminal = Terminal::start(desk.command(&["run", "go"]));
 
     terminal.wait_for("cut short");

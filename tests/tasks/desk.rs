@@ -1,15 +1,15 @@
 //! A home with sessions, tasks and questions in it.
 
-use std::future::Future;
+#[path = "../desk.rs"]
+mod plain;
+
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime};
 
-use longhaul_agent::keeper::{FORMAT, Launcher, Spec, Tasks};
-use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, accept, name_session, resolve};
+use longhaul_agent::keeper::{FORMAT, Spec};
+use longhaul_journal::{Append, Blob, Journal, accept, name_session, resolve};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, Block, CallId, InboxRecord, Input, InputId, InputTaken,
     Item, JoinMode, Question, QuestionId, SessionCreated, SessionId, SessionRecord, StepStarted, StreamName,
@@ -19,74 +19,13 @@ use longhaul_testkit::{broken_rules, records_of};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) use plain::{Desk, told};
+
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Prints a line, and another one when the test says so.
 pub(crate) const WAITS: &str = "echo begun; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end";
 
-/// A folder with a home, a work folder, and a model: a script, or what the config names.
-pub(crate) struct Desk {
-    folder: tempfile::TempDir,
-    model: Option<String>,
-}
-
 impl Desk {
-    pub(crate) fn new(script: &Value) -> Self {
-        let mut desk = Self::with_model_of_config("");
-        let file = desk.path("script.json");
-        std::fs::write(&file, script.to_string()).unwrap();
-        desk.model = Some(format!("scripted/{}", file.display()));
-        desk
-    }
-
-    pub(crate) fn with_model_of_config(config: &str) -> Self {
-        let desk = Self { folder: tempfile::tempdir().unwrap(), model: None };
-        std::fs::create_dir(desk.path("work")).unwrap();
-        // Whoever has been rung once has made what every socket of the home asks for.
-        desk.with_journal(|journal| async move { drop(journal.rings().await.unwrap()) });
-        desk.configure(config);
-        desk
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub(crate) fn configure(&self, config: &str) {
-        std::fs::write(self.path("home/config.toml"), config).unwrap();
-    }
-
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
-        command
-            .args(arguments)
-            .current_dir(self.path("work"))
-            .env("LONGHAUL_HOME", self.path("home"))
-            .env("TERM", "xterm")
-            .env("no_proxy", "127.0.0.1")
-            .env_remove("LONGHAUL_MODEL")
-            .envs(self.model.iter().map(|model| ("LONGHAUL_MODEL", model)))
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// The exit code, and what stands on both outputs.
-    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.command(arguments).output().unwrap())
-    }
-
-    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        let (code, out, errors) = self.run(arguments);
-        assert_eq!(code, 0, "{out}{errors}");
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
-    }
-
-    /// The records of a session of this kind.
-    pub(crate) fn records(&self, key: &str, kind: &str) -> Vec<Value> {
-        let shown = self.json(&["sessions", "show", key, "--from", "1", "--limit", "10000", "--json"]);
-        let records = shown["records_shown"].as_array().unwrap().iter();
-        records.filter(|record| record["kind"] == kind).map(|record| record["body"].clone()).collect()
-    }
-
     /// All records of a session, which break no rule.
     pub(crate) fn sound_records(&self, key: &str) -> Vec<SessionRecord> {
         let records = self.with_journal(|journal| async move {
@@ -99,21 +38,6 @@ impl Desk {
 
     pub(crate) fn let_go(&self) {
         std::fs::write(self.path("work/go.txt"), "").unwrap();
-    }
-
-    /// Does something with the journal.
-    pub(crate) fn with_journal<T, F: Future<Output = T>>(
-        &self,
-        work: impl FnOnce(Arc<SqliteJournal>) -> F,
-    ) -> T {
-        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        tokio.block_on(async {
-            let home = Home::create(&self.path("home")).unwrap();
-            let journal = Arc::new(SqliteJournal::open(&home).await.unwrap());
-            let done = work(journal.clone()).await;
-            journal.close().await;
-            done
-        })
     }
 
     /// Adds records to a session, which begins with them if it has none.
@@ -156,11 +80,6 @@ impl Desk {
         let session = self.record(key, vec![SessionRecord::TaskStarted(started)], vec![]);
         self.tasks().start(&self.spec(id, session, command)).unwrap();
         id
-    }
-
-    pub(crate) fn tasks(&self) -> Tasks {
-        let launcher = Launcher::new(env!("CARGO_BIN_EXE_longhaul"), ["keeper-process"]);
-        Tasks::at(&self.path("home/tasks"), launcher).unwrap()
     }
 
     fn spec(&self, task_id: TaskId, session: SessionId, command: &str) -> Spec {
@@ -210,24 +129,9 @@ impl Desk {
     }
 }
 
-/// Whatever a test has left running is ended with it.
-impl Drop for Desk {
-    fn drop(&mut self) {
-        let tasks = self.tasks();
-        for id in tasks.all().unwrap_or_default() {
-            let _ = tasks.kill(id);
-        }
-    }
-}
-
 fn now() -> At {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     At(i64::try_from(since.as_millis()).unwrap())
-}
-
-pub(crate) fn told(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {

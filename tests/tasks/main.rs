@@ -18,5 +18,4 @@ mod refusing;
 mod returning;
 mod stories;
 mod talking;
-mod terminal;
 mod waiting;

@@ -1,37 +1,22 @@
 //! Tasks and questions in a conversation.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use longhaul_testkit::Terminal;
 use serde_json::json;
 
-use crate::desk::{Desk, WAITS, told};
-use crate::terminal::Terminal;
-
-/// The key of the session of the work folder.
-fn key(desk: &Desk) -> String {
-    let (_, _, errors) = talk(desk, "");
-    errors.split_whitespace().find(|word| word.starts_with("cli:")).unwrap().to_owned()
-}
-
-fn talk(desk: &Desk, lines: &str) -> (i32, String, String) {
-    let mut command = desk.command(&[]);
-    let piped = || Stdio::piped();
-    let mut process = command.stdin(piped()).stdout(piped()).stderr(piped()).spawn().unwrap();
-    process.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    told(&process.wait_with_output().unwrap())
-}
+use crate::desk::{Desk, WAITS};
 
 /// K15, S6
 #[test]
 fn tasks_are_listed_shown_and_ended_between_lines() {
     let desk = Desk::new(&json!([]));
-    let id = desk.task(&key(&desk), WAITS).to_string();
+    let id = desk.task(&desk.key(), WAITS).to_string();
     desk.task("other", WAITS);
     let short = &id[id.len() - 6..];
 
     let lines = format!("/tasks\n/tasks output {short}\n/tasks kill {short}\n/tasks bake\n/tasks kill zz\n");
-    let (code, out, errors) = talk(&desk, &lines);
+    let (code, out, errors) = desk.talk(&[], &lines);
 
     assert_eq!(code, 0, "{errors}");
     assert_eq!(out, "begun\n", "{errors}");
@@ -44,11 +29,11 @@ fn tasks_are_listed_shown_and_ended_between_lines() {
 #[test]
 fn yes_answers_the_question_that_is_open() {
     let desk = Desk::new(&json!(["first", "Done."]));
-    let key = key(&desk);
+    let key = desk.key();
     desk.asked(&key, "echo ran > ran.txt");
 
-    let left = talk(&desk, "");
-    let (code, out, errors) = talk(&desk, "yes\n");
+    let left = desk.talk(&[], "");
+    let (code, out, errors) = desk.talk(&[], "yes\n");
 
     assert_eq!((left.0, left.2.contains("longhaul answer -s cli:")), (7, true), "{}", left.2);
     assert_eq!((code, out.as_str()), (0, "Done.\n"), "{errors}");
@@ -60,10 +45,10 @@ fn yes_answers_the_question_that_is_open() {
 #[test]
 fn other_words_join_the_turn_and_the_question_stays() {
     let desk = Desk::new(&json!(["first", "Done."]));
-    let key = key(&desk);
+    let key = desk.key();
     desk.asked(&key, "echo ran > ran.txt");
 
-    let (code, out, errors) = talk(&desk, "be quick\n/answer not today\n");
+    let (code, out, errors) = desk.talk(&[], "be quick\n/answer not today\n");
 
     assert_eq!((code, out.as_str()), (0, "Done.\n"), "{errors}");
     assert_eq!(desk.records(&key, "answered")[0]["answer"], json!("not today"));
@@ -76,7 +61,7 @@ fn other_words_join_the_turn_and_the_question_stays() {
 fn the_end_of_a_task_is_shown_while_somebody_types() {
     for plain in [&[][..], &["--plain"]] {
         let desk = Desk::new(&json!(["It is done.", "Thanks."]));
-        let key = key(&desk);
+        let key = desk.key();
         desk.task(&key, WAITS);
         let mut terminal = Terminal::start(desk.command(plain));
         terminal.wait_for("> ");
@@ -129,7 +114,7 @@ fn spared(command: &Command) -> Command {
 fn an_answer_that_could_not_be_saved_is_asked_for_again() {
     for (arguments, asks) in [(&["resume", "a"][..], "or why not: "), (&[], "yes or no answers it")] {
         let desk = Desk::new(&json!(["first", "Done."]));
-        let key = if arguments.is_empty() { key(&desk) } else { "a".to_owned() };
+        let key = if arguments.is_empty() { desk.key() } else { "a".to_owned() };
         desk.asked(&key, "echo ran > ran.txt");
         let mut terminal = Terminal::start(spared(&desk.command(arguments)));
         terminal.wait_for(asks);
@@ -151,7 +136,7 @@ fn an_answer_that_could_not_be_saved_is_asked_for_again() {
 #[test]
 fn a_question_is_shown_on_resuming_and_answered_at_the_prompt() {
     let desk = Desk::new(&json!(["first", "Done."]));
-    let key = key(&desk);
+    let key = desk.key();
     desk.asked(&key, "echo ran > ran.txt");
     let mut terminal = Terminal::start(desk.command(&[]));
 

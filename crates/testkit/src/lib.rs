@@ -8,6 +8,7 @@
 //! | `place` | a home and a work folder that clean up after themselves |
 //! | `journal` | a real journal with a fault in front of it |
 //! | `model` | models that wait at a gate, and that remember what they were asked |
+//! | `terminal` | a program in a terminal of its own |
 //! | `chance` | random numbers with a seed that is printed |
 //! | `watching` | a watcher that collects events |
 //! | `invariants` | what must hold for the records of any session |
@@ -20,6 +21,7 @@ mod invariants;
 mod journal;
 mod model;
 mod place;
+mod terminal;
 mod watching;
 pub mod wire;
 
@@ -28,4 +30,5 @@ pub use invariants::{broken_rules, records_of};
 pub use journal::{Crash, FaultyJournal, When};
 pub use model::{Gate, Gated, Recording};
 pub use place::Place;
+pub use terminal::Terminal;
 pub use watching::{collect_until, ended_turn};

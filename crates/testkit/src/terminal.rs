@@ -1,5 +1,3 @@
-//! A terminal, for what people see and type there.
-
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -7,22 +5,27 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::tcgetattr;
 
-use crate::desk::PATIENCE;
+/// How long a test waits for what it expects before it gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program in a terminal of its own.
-pub(crate) struct Terminal {
+/// A program in a terminal of its own, for what people see and type there. It ends with the test.
+pub struct Terminal {
     process: Child,
     keys: File,
+    /// Kept open, so that the terminal can be looked at when the program has left it.
+    screen: Option<File>,
     printed: Receiver<Vec<u8>>,
     unread: String,
 }
 
 impl Terminal {
+    /// Starts a program in a new terminal.
     #[allow(unsafe_code, reason = "only between fork and exec can a process get a terminal of its own")]
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub fn start(mut command: Command) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -50,32 +53,43 @@ impl Terminal {
                 }
             }
         });
-        Self { process, keys, printed, unread: String::new() }
+        Self { process, keys, screen: Some(screen), printed, unread: String::new() }
     }
 
-    pub(crate) fn keys(&mut self, keys: &str) {
+    /// Types.
+    pub fn keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    pub(crate) fn wait_for(&mut self, text: &str) {
+    /// Waits until this is printed; returns what was printed before it.
+    pub fn wait_for(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
-        while !self.unread.contains(text) {
+        loop {
+            if let Some(place) = self.unread.find(text) {
+                let before = self.unread[..place].to_owned();
+                self.unread.drain(..place + text.len());
+                return before;
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             let bytes = self.printed.recv_timeout(left);
             let bytes = bytes.unwrap_or_else(|_| panic!("no {text:?} in {:?}", self.unread));
             self.unread.push_str(&String::from_utf8_lossy(&bytes));
         }
-        let place = self.unread.find(text).unwrap_or_default();
-        self.unread.drain(..place + text.len());
     }
 
-    /// From here on no file of the program may be longer; one that is may not grow.
-    pub(crate) fn let_files_grow_to(&self, bytes: Option<u64>) {
+    /// Sends the program a signal that does not come from the terminal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// From here on no file of the program may be longer than this.
+    pub fn let_files_grow_to(&self, bytes: Option<u64>) {
         let limit = Rlimit { current: bytes, maximum: None };
         prlimit(Some(Pid::from_child(&self.process)), Resource::Fsize, limit).unwrap();
     }
 
-    pub(crate) fn wait(&mut self) -> ExitStatus {
+    /// Waits until the program has ended.
+    pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.process.try_wait().unwrap() {
@@ -85,13 +99,19 @@ impl Terminal {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-}
 
-impl Terminal {
+    /// What the terminal does with what is typed.
+    pub fn modes(&self) -> String {
+        let screen = self.screen.as_ref().unwrap();
+        let modes = tcgetattr(screen).unwrap();
+        format!("{:?} {:?} {:?}", modes.input_modes, modes.output_modes, modes.local_modes)
+    }
+
     /// What was printed and not waited for, up to the end of the program.
-    pub(crate) fn rest(mut self) -> String {
+    pub fn rest(mut self) -> String {
         self.wait();
-        // The program's end of the terminal was the last one, so reading ends, too.
+        // The program's end of the terminal was the last but this one, so reading ends, too.
+        self.screen = None;
         while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {
             self.unread.push_str(&String::from_utf8_lossy(&bytes));
         }
