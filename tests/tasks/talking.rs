@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use longhaul_testkit::Terminal;
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::desk::{Desk, WAITS};
+use crate::desk::{Desk, Running, WAITS, eventually};
 
 /// K15, S6
 #[test]
@@ -109,26 +110,33 @@ fn spared(command: &Command) -> Command {
     spared
 }
 
-/// P4: whoever answered is asked again, at the terminal and in a conversation.
+/// P4: whoever answered is asked again, at the terminal and in a conversation. The session is run elsewhere, so that the answer is
+/// all that can't be saved.
 #[test]
 fn an_answer_that_could_not_be_saved_is_asked_for_again() {
-    for (arguments, asks) in [(&["resume", "a"][..], "or why not: "), (&[], "yes or no answers it")] {
+    for (arguments, asks, orders) in [(&["resume", "a"][..], "or why not: ", 1), (&[], "> ", 0)] {
         let desk = Desk::new(&json!(["first", "Done."]));
         let key = if arguments.is_empty() { desk.key() } else { "a".to_owned() };
         desk.asked(&key, "echo ran > ran.txt");
+        let mut serving = Running::start(desk.command(&["serve", "--no-http", "--json"]));
+        eventually("somebody runs it", || !desk.json(&["status", "-s", &key, "--json"])["run_by"].is_null());
         let mut terminal = Terminal::start(spared(&desk.command(arguments)));
         terminal.wait_for(asks);
+        eventually("what is wanted was said", || desk.records(&key, "order_taken").len() == orders);
 
         terminal.let_files_grow_to(Some(0));
         terminal.keys("y\r");
-        terminal.wait_for("longhaul: ");
+        terminal.wait_for("disk I/O error");
+        terminal.wait_for(asks);
         terminal.let_files_grow_to(None);
         terminal.keys("y\r");
-        terminal.wait_for("Done.");
+        serving.wait_for("turn_ended");
 
         assert!(desk.path("work/ran.txt").exists());
         assert_eq!(desk.records(&key, "answered")[0]["answer"], json!("yes"));
         assert_eq!(desk.records(&key, "input_taken").len(), 1, "yes was no input");
+        serving.signal(Signal::TERM);
+        serving.end();
     }
 }
 
