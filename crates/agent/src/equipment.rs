@@ -146,7 +146,7 @@ impl Toolbox {
 
 fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let Config { home, settings, .. } = &runtime.config;
-    let scope = Arc::new(Scope::new(work_dir, &settings.scope, home));
+    let scope = Arc::new(scope(&runtime.config, work_dir));
     let environment = command_environment(&runtime.hidden);
     let mode = match settings.sandbox.mode {
         SandboxMode::Off => longhaul_tools::SandboxMode::Off,
@@ -174,6 +174,15 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
     tools.extend(runtime.tools.iter().cloned());
     tools
+}
+
+/// What the tools may touch. The config in use is not theirs to write, wherever it lies.
+fn scope(config: &Config, work_dir: &Path) -> Scope {
+    let scope = Scope::new(work_dir, &config.settings.scope, &config.home);
+    match &config.file {
+        Some(file) => scope.without_writing(file),
+        None => scope,
+    }
 }
 
 fn schema_of(tool: &dyn Tool) -> ToolSchema {

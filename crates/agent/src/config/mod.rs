@@ -46,6 +46,8 @@ pub struct Config {
     pub settings: Settings,
     /// What set each of them.
     pub origins: Origins,
+    /// The file in place of the home's own, if there is one. Nobody in a session may write it: the next run would do what it says.
+    pub file: Option<PathBuf>,
     /// What a person should know about them.
     pub warnings: Vec<String>,
     /// How keepers are started; by default as this program, which must call `keeper::main_if_asked` first.
@@ -88,6 +90,7 @@ impl Config {
             work_dir: Sources::default().work_dir(),
             settings: Settings::default(),
             origins: Origins::default(),
+            file: None,
             warnings: Vec::new(),
             launcher: None,
             tool_time: TOOL_TIME,
@@ -122,6 +125,7 @@ impl Config {
     /// `longhaul.toml` as far as it may, then the environment, then the flags. Later wins.
     pub fn load(home: impl Into<PathBuf>, sources: &Sources) -> Result<Self> {
         let mut config = Self::at(home).with_work_dir(&sources.work_dir());
+        config.file = sources.config_file.is_some().then(|| sources.base_file(&config.home));
         let mut layers = Layers::default();
         if let Some(layer) = base_layer(&config.home, sources)? {
             layers.put(layer);

@@ -81,6 +81,13 @@ impl Scope {
         }
     }
 
+    /// The same, in which one more file may not be written, whatever the config says.
+    #[must_use]
+    pub fn without_writing(mut self, file: &Path) -> Self {
+        self.deny.push(Denial::new(resolve::absolute(file), Permission::Write));
+        self
+    }
+
     /// The canonical path of the work folder.
     pub fn work_dir(&self) -> &Path {
         &self.work_dir

@@ -150,3 +150,17 @@ fn a_target_that_is_a_link_elsewhere_is_followed() {
     let outside = folder.path().canonicalize().unwrap().join("outside");
     assert!(scope.allowed().eq([(outside.as_path(), Permission::Write)]));
 }
+
+/// P1
+#[test]
+fn a_file_that_may_not_be_written_is_so_whatever_is_allowed() {
+    let (folder, work) = work_folder();
+    fs::write(work.join("config.toml"), "").unwrap();
+    let scope = Scope::new(&work, &ScopeConfig::default(), &folder.path().join("home"));
+
+    let scope = scope.without_writing(&work.join("config.toml"));
+
+    assert!(is_denied(&scope.resolve("config.toml", Permission::Write)));
+    assert!(scope.resolve("config.toml", Permission::Read).is_ok());
+    assert!(scope.resolve("other.toml", Permission::Write).is_ok());
+}
