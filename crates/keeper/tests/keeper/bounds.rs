@@ -196,3 +196,23 @@ fn a_closed_network_has_a_loopback_and_nothing_else() {
     assert!(output.trim_start().starts_with("lo\n"), "{output}");
     assert_eq!(output.lines().count(), 2, "{output}");
 }
+
+/// P3
+#[test]
+fn where_everything_may_be_written_what_is_hidden_stays_hidden_and_the_kernel_is_not_set() {
+    let bounded = Bounded::new();
+    let outside = bounded.home.folder.parent().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let bounds =
+        Bounds { write: vec!["/".into()], hidden: vec![bounded.home.folder.clone()], ..Bounds::default() };
+    let command = format!(
+        "echo written > {0}/file; ls {1} 2>/dev/null; {{ read v < /proc/sys/vm/swappiness; echo $v > /proc/sys/vm/swappiness; }} 2>/dev/null || echo fixed",
+        outside.display(),
+        bounded.home.folder.display()
+    );
+
+    let output = bounded.run(&Spec { bounds: Some(bounds), ..bounded.spec(&command) });
+
+    assert_eq!(output, "fixed\n");
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "written\n");
+}

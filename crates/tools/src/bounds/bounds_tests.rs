@@ -58,7 +58,7 @@ fn a_variable_that_names_all_of_a_users_files_opens_none_of_them() {
 
     let bounds = world.bounds(&ScopeConfig::default());
 
-    assert_eq!(world.within(&bounds.write), ["work", "user/.cache", "user/.npm"]);
+    assert_eq!(world.within(&bounds.write), ["work", "user/.cache"]);
     assert!(world.within(&bounds.read).is_empty());
 }
 
@@ -99,7 +99,7 @@ fn nothing_that_a_command_can_write_is_followed() {
 
     let bounds = world.bounds(&ScopeConfig::default());
 
-    assert_eq!(world.within(&bounds.write), ["work", "user/.cache", "user/.npm"]);
+    assert_eq!(world.within(&bounds.write), ["work", "user/.cache"]);
     assert!(world.within(&bounds.read).is_empty());
 }
 
@@ -221,7 +221,7 @@ fn nothing_is_followed_out_of_a_cache_whatever_names_it_and_in_whatever_order() 
 
     let bounds = world.bounds(&ScopeConfig::default());
 
-    assert_eq!(world.within(&bounds.write), ["work", "user/.cache", "user/.npm", "user/xc"]);
+    assert_eq!(world.within(&bounds.write), ["work", "user/.cache", "user/xc"]);
     assert!(world.within(&bounds.read).is_empty(), "{:?}", world.within(&bounds.read));
 }
 
@@ -234,6 +234,76 @@ fn a_cache_that_the_user_keeps_elsewhere_is_followed() {
 
     let bounds = world.bounds(&ScopeConfig::default());
 
-    assert_eq!(world.within(&bounds.write), ["work", "disk/cache", "user/.npm"]);
+    assert_eq!(world.within(&bounds.write), ["work", "disk/cache"]);
     assert_eq!(world.within(&bounds.read), ["disk/env"]);
+}
+
+/// P3
+#[test]
+fn keys_in_toolchains_and_caches_are_hidden_and_files_that_are_out_of_reach_need_not_be() {
+    let world =
+        World::new(&["user/.cache/huggingface", "user/.local/share/uv/credentials", "user/.config/pip"]);
+    for file in ["user/.cache/huggingface/token", "user/.config/pip/pip.conf", "user/.pgpass"] {
+        fs::write(world.root.join(file), "key").unwrap();
+    }
+
+    let bounds = world.bounds(&ScopeConfig::default());
+    let all = world.bounds(&allowing(&["./", "../user"]));
+
+    let keys = ["user/.cache/huggingface/token", "user/.local/share/uv/credentials"];
+    assert_eq!(world.within(&bounds.hidden), ["home", keys[0], keys[1]]);
+    assert_eq!(world.within(&bounds.emptied), ["user/.config/pip/pip.conf"]);
+    assert_eq!(world.within(&all.hidden), ["home", keys[0], keys[1], "user/.pgpass"]);
+}
+
+/// P3
+#[test]
+fn what_lies_beside_a_folder_of_programs_can_be_read_unless_it_is_a_persons() {
+    let folders = ["tool/bin", "tool/lib", "tool/other", "user/bin", "user/lib", "user/share"];
+    let world = World::new(&folders);
+    let path = [world.root.join("tool/bin"), world.root.join("user/bin")];
+    let path = path.map(|folder| folder.to_str().unwrap().to_owned()).join(":");
+    let environment = BTreeMap::from([("PATH".to_owned(), path)]);
+    let world = World { environment: environment.into_iter().chain(world.environment).collect(), ..world };
+
+    let bounds = world.bounds(&ScopeConfig::default());
+
+    assert_eq!(world.within(&bounds.read), ["tool/bin", "tool/lib", "user/bin"]);
+}
+
+/// P3
+#[test]
+fn a_cache_is_made_for_a_program_that_is_there() {
+    let without = World::new(&[]);
+    let with = World::new(&["tool/bin"]).with("PATH", "tool/bin");
+    fs::write(with.root.join("tool/bin/npm"), "").unwrap();
+
+    let made = [without, with].map(|world| {
+        world.bounds(&ScopeConfig::default());
+        world.root.join("user/.npm").is_dir()
+    });
+
+    assert_eq!(made, [false, true]);
+}
+
+/// K17
+#[test]
+fn strict_takes_out_variables_that_are_called_like_keys() {
+    let keys = [
+        "GITHUB_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "PGPASSWORD",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    ];
+    let mut world = World::new(&[]).with("TOKENIZERS_PARALLELISM", "work");
+    world.environment.extend(keys.map(|name| (name.to_owned(), "key".to_owned())));
+
+    let names = [SandboxMode::On, SandboxMode::Strict].map(|mode| {
+        let held = world.held(mode, &ScopeConfig::default());
+        held.environment.into_keys().collect::<Vec<_>>()
+    });
+
+    assert!(keys.iter().all(|key| names[0].contains(&(*key).to_owned())));
+    assert_eq!(names[1], ["HOME", "TOKENIZERS_PARALLELISM"]);
 }

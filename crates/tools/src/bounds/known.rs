@@ -103,7 +103,16 @@ pub(super) const KEYS_OF_THE_SYSTEM: &[&str] = &[
 ];
 
 /// Where the system's services have their sockets.
-pub(super) const SOCKETS: &[&str] = &["/run", "/var/run"];
+pub(super) const SOCKETS: &[&str] = &[
+    "/run",
+    "/var/run",
+    "/var/lib/containerd",
+    "/var/lib/docker",
+    "/var/lib/incus",
+    "/var/lib/lxd",
+    "/var/lib/mysql",
+    "/var/snap/lxd",
+];
 
 /// Links among the sockets on which some systems have all their programs.
 pub(super) const LINKS_AMONG_SOCKETS: &[&str] =
@@ -217,7 +226,7 @@ pub(super) const CACHES: &[&str] = &[
     ".cache",
     ".ccache",
     ".composer/cache",
-    ".conan2",
+    ".conan2/p",
     ".gradle/caches",
     ".gradle/daemon",
     ".gradle/native",
@@ -258,47 +267,123 @@ pub(super) const NAMES_OF_CACHES: &[&str] = &[
     "npm_config_cache",
 ];
 
-/// Caches that are made if the folder that holds them is there, from the user's own folder on.
-pub(super) const MADE_AT_FIRST: &[(&str, &str)] =
-    &[("", ".cache"), ("", ".npm"), (".cargo", "registry"), (".cargo", "git")];
+/// Caches that are made before any command runs.
+pub(super) struct MadeAtFirst {
+    /// The folder that must be there, from the user's own folder on.
+    pub(super) within: &'static str,
+    pub(super) name: &'static str,
+    /// Whose it is, if it is made only where that program is.
+    pub(super) of: Option<&'static str>,
+}
 
-/// In the user's own folder: what holds keys, or the sockets of those who do.
+pub(super) const MADE_AT_FIRST: &[MadeAtFirst] = &[
+    MadeAtFirst { within: "", name: ".cache", of: None },
+    MadeAtFirst { within: "", name: ".npm", of: Some("npm") },
+    MadeAtFirst { within: ".cargo", name: "registry", of: None },
+    MadeAtFirst { within: ".cargo", name: "git", of: None },
+];
+
+/// Beside a folder `bin` on `PATH`: where the programs in it have what they need.
+pub(super) const BESIDE_PROGRAMS: &[&str] = &["lib", "lib64", "libexec", "share"];
+
+/// What is in the name of a variable that holds a key, and how such a name ends.
+pub(super) const IN_NAMES_OF_KEYS: &[&str] = &["_SECRET", "PASSWORD", "_ACCESS_KEY", "_CREDENTIALS"];
+pub(super) const ENDS_OF_NAMES_OF_KEYS: &[&str] = &["_TOKEN"];
+
+/// In the user's own folder: what holds keys, or the sockets of those who do, or what was typed once.
 pub(super) const KEYS: &[&str] = &[
+    ".age",
     ".aws",
     ".azure",
+    ".bash_history",
+    ".boto",
+    ".cache/huggingface/stored_tokens",
+    ".cache/huggingface/token",
     ".cargo/credentials",
     ".cargo/credentials.toml",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
     ".composer/auth.json",
+    ".conan2/credentials.json",
+    ".config/age",
+    ".config/chromium",
     ".config/composer/auth.json",
+    ".config/containers/auth.json",
+    ".config/dart/pub-credentials.json",
+    ".config/doctl",
     ".config/gcloud",
     ".config/gh",
     ".config/git/credentials",
+    ".config/github-copilot",
+    ".config/glab-cli",
+    ".config/google-chrome",
+    ".config/hcloud",
     ".config/hub",
+    ".config/lxd",
+    ".config/ngrok",
     ".config/op",
     ".config/pypoetry/auth.toml",
     ".config/rclone",
+    ".config/sops",
+    ".databrickscfg",
     ".docker",
+    ".fly",
     ".gem/credentials",
     ".git-credentials",
     ".gnupg",
+    ".hex/hex.config",
+    ".history",
+    ".huggingface",
+    ".ivy2/.credentials",
+    ".julia/servers",
+    ".kaggle",
     ".kube",
+    ".local/share/fish/fish_history",
+    ".local/share/gem/credentials",
     ".local/share/keyrings",
+    ".local/share/uv/credentials",
     ".m2/settings-security.xml",
     ".m2/settings.xml",
+    ".mozilla",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".mysql_history",
     ".netrc",
+    ".node_repl_history",
+    ".oci",
     ".password-store",
+    ".pgpass",
+    ".psql_history",
+    ".pub-cache/credentials.json",
+    ".pulumi/credentials.json",
     ".pypirc",
+    ".python_history",
+    ".s3cfg",
+    ".sbt/.credentials",
+    ".snowflake",
+    ".snowsql",
+    ".sqlite_history",
     ".ssh",
+    ".stack/upload",
     ".terraform.d",
+    ".thunderbird",
     ".vault-token",
+    ".zsh_history",
 ];
 
 /// The same in cargo's folder, wherever that is.
 pub(super) const KEYS_OF_CARGO: &[&str] = &["credentials", "credentials.toml"];
 
 /// Files with keys at which programs fail if they may not open them: they read them as empty.
-pub(super) const EMPTIED: &[&str] =
-    &[".config/pnpm/rc", ".gradle/gradle.properties", ".npmrc", ".yarnrc.yml"];
+pub(super) const EMPTIED: &[&str] = &[
+    ".bundle/config",
+    ".config/pip/pip.conf",
+    ".config/pnpm/rc",
+    ".gradle/gradle.properties",
+    ".npmrc",
+    ".pip/pip.conf",
+    ".yarnrc.yml",
+];
 
 /// Variables that name such a file.
 pub(super) const NAMES_OF_EMPTIED: &[&str] = &["NPM_CONFIG_USERCONFIG", "npm_config_userconfig"];

@@ -63,10 +63,12 @@ impl Sandbox {
     pub fn new(mode: SandboxMode, home: &Path, environment: &BTreeMap<String, String>) -> Self {
         let own = environment.get("HOME").map(PathBuf::from).filter(|own| own.is_absolute() && own.is_dir());
         if let (SandboxMode::On, Some(own)) = (mode, own) {
-            for (within, cache) in known::MADE_AT_FIRST {
-                if own.join(within).is_dir() {
+            let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
+            let has = |program: &str| path.split(':').any(|folder| Path::new(folder).join(program).is_file());
+            for known::MadeAtFirst { within, name, of } in known::MADE_AT_FIRST {
+                if own.join(within).is_dir() && of.is_none_or(has) {
                     // Where it can't be made, the program that needs it says so.
-                    let _ = fs::create_dir(own.join(within).join(cache));
+                    let _ = fs::create_dir(own.join(within).join(name));
                 }
             }
         }
@@ -146,7 +148,11 @@ impl Sandbox {
             read: places.read,
             write: places.write,
         };
-        Held { environment: with_temporary_folder(environment, &bounds), bounds: Some(bounds) }
+        let mut environment = with_temporary_folder(environment, &bounds);
+        if self.mode == SandboxMode::Strict {
+            environment.retain(|name, _| !names_a_key(name));
+        }
+        Held { environment, bounds: Some(bounds) }
     }
 }
 
@@ -167,6 +173,13 @@ fn private_folders(scope: &Scope, own: Option<&Path>) -> Vec<Private> {
 fn denied(scope: &Scope, permission: Permission) -> Vec<PathBuf> {
     let of_this = scope.denied().filter(|(_, denied)| *denied == permission);
     of_this.map(|(path, _)| path).collect()
+}
+
+/// Whether a variable is called as those are that hold keys.
+fn names_a_key(variable: &str) -> bool {
+    let name = variable.to_uppercase();
+    known::IN_NAMES_OF_KEYS.iter().any(|part| name.contains(part))
+        || known::ENDS_OF_NAMES_OF_KEYS.iter().any(|end| name.ends_with(end))
 }
 
 /// A variable that names a folder for temporary files which the command can't write is left out: `/tmp` is its own.

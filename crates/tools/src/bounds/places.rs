@@ -78,6 +78,19 @@ impl<'a> Places<'a> {
             if mode == SandboxMode::On || !is_own {
                 self.add_of_user(Path::new(folder), Permission::Read);
             }
+            if !is_own {
+                self.add_beside(Path::new(folder));
+            }
+        }
+    }
+
+    /// What programs have beside a folder `bin`, unless that is the folder of a person.
+    fn add_beside(&mut self, folder: &Path) {
+        let Some(above) = found(folder, &self.write).filter(|folder| folder.ends_with("bin")) else { return };
+        let Some(above) = above.parent().filter(|above| self.is_meant_by_user(above)) else { return };
+        if above.parent() != Some(Path::new("/home")) && above != Path::new("/root") {
+            let beside = known::BESIDE_PROGRAMS.iter().map(|name| above.join(name));
+            beside.for_each(|path| self.add_of_user(&path, Permission::Read));
         }
     }
 
@@ -103,9 +116,11 @@ impl<'a> Places<'a> {
         let sockets = known::SOCKETS.iter().map(PathBuf::from).chain(self.user.named_sockets());
         let keys = self.user.in_own(known::KEYS).into_iter().chain(self.user.of_cargo(known::KEYS_OF_CARGO));
         let keys_of_system = known::KEYS_OF_THE_SYSTEM.iter().map(PathBuf::from);
-        let unless_allowed =
-            sockets.chain(keys).chain(keys_of_system).filter_map(|path| self.concealed(&path));
-        hidden.extend(unless_allowed.filter(|path| !self.is_meant(path)));
+        let concealed = sockets.chain(keys).chain(keys_of_system).filter_map(|path| self.concealed(&path));
+        // A file that is out of reach needs nothing that covers it; in a folder there may be sockets.
+        let is_in_reach = |path: &Path| is_in(path, &self.read) || self.is_writable(path);
+        let unless_allowed = concealed.filter(|path| !self.is_meant(path));
+        hidden.extend(unless_allowed.filter(|path| is_in_reach(path) || !path.is_file()));
         hidden.sort();
         hidden.dedup();
         hidden
