@@ -61,8 +61,8 @@ impl<'a> Places<'a> {
 
     /// Caches are found out all together: one of them may lie in another, in which a command could have put a link in its place.
     pub(super) fn add_caches(&mut self) {
-        let ways = self.user.caches().into_iter().filter_map(|path| Way::of(&path));
-        let ways = ways.filter(|way| way.exists && self.is_meant_by_user(&way.place)).collect();
+        let ways = self.user.caches().into_iter().filter_map(|path| Way::to_existing(&path, &[]));
+        let ways = ways.filter(|way| self.is_meant_by_user(&way.place)).collect();
         let mut places: Vec<PathBuf> = unbent(ways, &self.write).into_iter().map(|way| way.place).collect();
         // In the order of paths each comes after those that it lies in, and needs nothing then.
         places.sort();
@@ -193,7 +193,7 @@ impl<'a> Places<'a> {
     /// What is covered so that it can't be read. A link that a command may have put there is followed to keys only, and not to what
     /// later commands need.
     fn concealed(&self, path: &Path) -> Option<PathBuf> {
-        let way = Way::of(path).filter(|way| way.exists)?;
+        let way = Way::to_existing(path, &[])?;
         let is_needed = || self.read.iter().chain(&self.write).any(|place| place.starts_with(&way.place));
         (!way.goes_through(&self.write) || !is_needed()).then_some(way.place)
     }
@@ -206,8 +206,7 @@ impl<'a> Places<'a> {
 
 /// Where a path leads, if it leads anywhere and through no link that lies in one of these places.
 fn found(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
-    let way = Way::around(path, writable)?;
-    way.exists.then_some(way.place)
+    Way::to_existing(path, writable).map(|way| way.place)
 }
 
 /// Where a path leads, if it leads anywhere.

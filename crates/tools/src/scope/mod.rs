@@ -200,7 +200,7 @@ const BARRED: &str =
 fn grounds(work_dir: &Path, allow: &[Allowed]) -> Vec<Ground> {
     let path = |allowed: &Allowed| resolve::absolute(&resolve::from(work_dir, &allowed.target));
     let targets = allow.iter().filter(|allowed| allowed.permission == Permission::Write).map(path);
-    let ways = targets.chain(caches_of_this_user()).filter_map(|path| Way::of(&path)).collect();
+    let ways = targets.chain(caches_of_this_user()).filter_map(|path| Way::to_existing(&path, &[])).collect();
     let writable: Vec<PathBuf> = unbent(ways, &[]).into_iter().map(|way| way.place).collect();
     let ground = |allowed: &Allowed| {
         let way = Way::around(&path(allowed), &writable);

@@ -25,12 +25,8 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// Where an absolute path leads, by whatever links. None if it leads nowhere: in a circle, or up from something that is missing.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        Self::around(path, &[])
-    }
-
-    /// The same, following no link that lies in one of these places.
+    /// Where an absolute path leads, following no link that lies in one of these places. None if it leads nowhere: in a circle, or
+    /// up from something that is missing.
     pub(crate) fn around(path: &Path, writable: &[PathBuf]) -> Option<Self> {
         let mut way =
             Self { place: PathBuf::from("/"), exists: true, links_in: Vec::new(), is_barred: false };
@@ -72,6 +68,18 @@ impl Way {
         Some(way)
     }
 
+    /// The same, if something is there. Most of what is looked for is missing or has no link above it, which is found out at once.
+    pub(crate) fn to_existing(path: &Path, writable: &[PathBuf]) -> Option<Self> {
+        match is_straight(path) {
+            Ok(true) => {
+                let place = path.components().collect();
+                Some(Self { place, exists: true, links_in: Vec::new(), is_barred: false })
+            }
+            Ok(false) => Self::around(path, writable).filter(|way| way.exists),
+            Err(_) => None,
+        }
+    }
+
     /// Whether a link on the way lies in one of these places.
     pub(crate) fn goes_through(&self, places: &[PathBuf]) -> bool {
         self.links_in.iter().any(|folder| is_in(folder, places))
@@ -95,6 +103,27 @@ pub(crate) fn unbent(ways: Vec<Way>, writable: &[PathBuf]) -> Vec<Way> {
 /// Whether a path without links lies in one of these places, or is one.
 pub(crate) fn is_in(path: &Path, places: &[PathBuf]) -> bool {
     places.iter().any(|place| path.starts_with(place))
+}
+
+/// Whether a path is known to go through no link and nowhere up; or why nothing is there.
+#[cfg(target_os = "linux")]
+fn is_straight(path: &Path) -> rustix::io::Result<bool> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    use rustix::io::Errno;
+
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Ok(false);
+    }
+    match openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(_) => Ok(true),
+        Err(error @ (Errno::NOENT | Errno::NOTDIR)) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_straight(path: &Path) -> std::io::Result<bool> {
+    path.symlink_metadata().map(|_| false)
 }
 
 fn names(path: &Path) -> VecDeque<OsString> {
