@@ -66,7 +66,7 @@ fn a_task_is_named_by_a_part_of_its_id_and_within_its_session() {
     let by_id = desk.run(&["tasks", "output", &other.to_string(), "-s", "b"]);
     let foreign = desk.run(&["tasks", "output", &short(one), "-s", "b"]);
     let unknown = desk.run(&["tasks", "output", "zzzz"]);
-    let ambiguous = desk.run(&["tasks", "output", &one.to_string()[..8]]);
+    let ambiguous = desk.run(&["tasks", "output", &one.to_string()[..10]]);
 
     assert_eq!((by_end.0, by_end.1.as_str()), (0, "one\n"));
     assert_eq!((by_id.0, by_id.1.as_str()), (0, "other\n"));

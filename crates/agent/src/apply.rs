@@ -383,9 +383,8 @@ impl State {
             }
             ("task_ended", _) => self.tasks.one_has_ended(&erased),
             ("answered", _) => {
-                if !self.questions.is_empty() {
-                    self.questions.remove(0);
-                }
+                // Which one is unknown too. Calls whose question is gone ask again.
+                self.questions.clear();
                 self.await_person(record.at);
             }
             ("notification", _) => {

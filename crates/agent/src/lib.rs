@@ -22,7 +22,7 @@
 //! | `calls`, `outputs` | running the calls of an answer, with their crash table |
 //! | `approving`, `questions` | whether a call may run; asking a person, and answering from any process |
 //! | `tasks` | commands that go on in the background, with their crash table: what is known of them, watching, telling |
-//! | `tidying` | removing what commands leave behind |
+//! | `tidying`, `removal` | removing what commands leave behind, however it is nested |
 //! | `load`, `equipment` | what a worker begins with |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
 //! | `spending` | what all sessions have cost today |

@@ -149,9 +149,9 @@ pub struct Turn {
     pub broken: Option<String>,
     /// When it began.
     pub started_at: Option<At>,
-    /// Since when a person is awaited, and how many milliseconds one was before that.
+    /// Since when a person is awaited, if one is.
     pub awaits_since: Option<At>,
-    /// See above.
+    /// How many milliseconds persons were awaited before that.
     pub awaited_ms: u64,
     /// The start of a task was erased: the result that follows says whose it was.
     pub erased_task: bool,

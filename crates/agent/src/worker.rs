@@ -284,7 +284,9 @@ impl Worker {
         match self.attend(&mut leave, Heed::Input, None).await? {
             Attended::Suspended => Err(Stopped::Suspended),
             Attended::Called | Attended::Due => Ok(true),
-            Attended::Done(()) => Ok(self.gathers_until.is_some()),
+            // It may have heard something meanwhile, and then it stays for longer.
+            Attended::Done(()) => Ok(self.gathers_until.is_some()
+                || Instant::now() < self.rests_since + self.runtime.config.rest_time),
         }
     }
 
@@ -382,6 +384,7 @@ impl Worker {
             }
             self.take_inbox().await?;
             self.take_ends().await?;
+            self.look_at_the_time();
         }
     }
 

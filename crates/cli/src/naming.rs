@@ -30,10 +30,12 @@ pub(crate) fn find<Id: Copy + Ord + Display>(known: impl IntoIterator<Item = Id>
         let id = id.trim().to_ascii_lowercase();
         id.strip_prefix("task_").map(str::to_owned).unwrap_or(id)
     };
-    let (is_long_enough, name) = (name.trim().len() >= SHORTEST, bare(name));
+    // Whoever writes how an id begins means its beginning.
+    let is_beginning = name.trim().to_ascii_lowercase().starts_with("task_");
+    let name = bare(name);
     let fits = |id: &Id| {
         let id = bare(&id.to_string());
-        is_long_enough && !name.is_empty() && (id.starts_with(&name) || id.ends_with(&name))
+        name.len() >= SHORTEST && (id.starts_with(&name) || (!is_beginning && id.ends_with(&name)))
     };
     let mut found: Vec<Id> = known.into_iter().filter(fits).collect();
     found.sort_unstable();

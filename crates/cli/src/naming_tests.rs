@@ -26,6 +26,8 @@ fn what_fits_several_is_none_of_them() {
     assert_eq!(find(known, "zzzz"), Named::Nothing);
     assert_eq!(find(known, "01"), Named::Nothing, "so little may be a word");
     assert_eq!(find(known, "task_"), Named::Nothing);
+    assert_eq!(find(known, "task_1"), Named::Nothing, "nor is what comes after it long enough");
+    assert_eq!(find(known, "task_0001"), Named::Nothing, "no id begins so");
     assert_eq!(find(known, ""), Named::Nothing);
 }
 

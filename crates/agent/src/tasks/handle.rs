@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_protocol::{EndedTask, EventKind, TaskId};
+use longhaul_protocol::{EndedTask, EventKind, StreamName, TaskId};
 use tokio::task::spawn_blocking;
 
 use crate::session::Session;
+use crate::state::State;
 use crate::{Error, Result, Watched};
 
 /// How often it is looked whether a session has settled, if nothing is heard: another process may have it by now.
@@ -54,15 +55,28 @@ impl Session {
     /// is asked something. Whoever watches sees meanwhile what comes of them.
     pub async fn settle(&self) -> Result<Settled> {
         let mut watcher = self.watch();
+        let mut state = State::default();
         loop {
-            // Where another process has it by now, that is what there is to say.
-            self.shared.awake(&self.runtime).await?;
-            let state = self.state().await?;
-            let wakes = state.tasks.wakes(self.runtime.config.settings.exec.wake);
+            let id = self.known().await?;
+            // One that fails again and again is left alone for a while.
+            if !id.is_some_and(|id| self.runtime.failures.too_early(id)) {
+                // Where another process has it by now, that is what there is to say.
+                self.shared.awake(&self.runtime).await?;
+            }
+            let head = match id {
+                Some(id) => self.runtime.journal.head(&StreamName::session(id)).await?.seq,
+                None => 0,
+            };
+            if state.head != head || head == 0 {
+                state = self.state().await?;
+            }
             if !state.questions.is_empty() {
                 return Ok(Settled::Asks);
             }
-            if state.turn.is_none() && state.tasks.running().next().is_none() && !wakes {
+            let wakes = state.tasks.wakes(self.runtime.config.settings.exec.wake);
+            let has_more =
+                state.turn.is_some() || state.again.is_some() || !state.waiting.is_empty() || wakes;
+            if !has_more && state.tasks.running().next().is_none() {
                 return Ok(Settled::Rests);
             }
             let news = async {

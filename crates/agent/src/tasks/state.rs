@@ -201,11 +201,16 @@ impl SessionTasks {
     pub(crate) fn one_has_ended(&mut self, message: &str) {
         let mut running = self.list.iter_mut().filter(|task| task.ended.is_none());
         if let (Some(task), None) = (running.next(), running.next()) {
-            let (task_id, status, message) = (task.id(), TaskStatus::Lost, Some(message.to_owned()));
-            let (exit_code, duration_ms, output, tail) = (None, 0, None, String::new());
-            let unasked = false;
-            task.ended =
-                Some(TaskEnded { task_id, status, exit_code, duration_ms, output, tail, message, unasked });
+            task.ended = Some(TaskEnded {
+                task_id: task.id(),
+                status: TaskStatus::Lost,
+                exit_code: None,
+                duration_ms: 0,
+                output: None,
+                tail: String::new(),
+                message: Some(message.to_owned()),
+                unasked: false,
+            });
             task.told = Told::Unneeded;
         }
     }

@@ -1,12 +1,12 @@
 //! Watching tasks: one job each, which waits for the keeper's word and tells the session. It costs nothing while nothing happens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhaul_keeper::{Following, Found, Task};
-use longhaul_protocol::{TaskId, TaskNews};
+use longhaul_protocol::{StreamName, TaskId, TaskNews};
 use longhaul_tools::{last_line, looks_like_a_prompt};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
+use crate::load::load;
 use crate::runtime::{Inner, lock};
 use crate::shared::Shared;
 
@@ -21,9 +22,12 @@ use crate::shared::Shared;
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The tasks that this process watches.
+/// The tasks that this process watches, and those that it is ending.
 #[derive(Default)]
-pub(crate) struct Watching(Mutex<HashMap<TaskId, Arc<Watched>>>);
+pub(crate) struct Watching {
+    all: Mutex<HashMap<TaskId, Arc<Watched>>>,
+    ending: Mutex<HashSet<TaskId>>,
+}
 
 /// A task that is watched.
 struct Watched {
@@ -38,21 +42,26 @@ struct Watched {
 impl Watching {
     /// How much a task has printed, as far as its keeper has said.
     pub(crate) fn printed(&self, id: TaskId) -> Option<u64> {
-        lock(&self.0).get(&id).map(|watched| watched.printed.load(Ordering::Relaxed))
+        lock(&self.all).get(&id).map(|watched| watched.printed.load(Ordering::Relaxed))
     }
 
     /// Those of a session's tasks that don't run any more, by its records, need not be watched.
     pub(crate) fn keep(&self, key: &str, runs: impl Fn(TaskId) -> bool) {
-        for (_, watched) in lock(&self.0).extract_if(|id, watched| watched.key == key && !runs(*id)) {
+        for (_, watched) in lock(&self.all).extract_if(|id, watched| watched.key == key && !runs(*id)) {
             watched.recorded.notify_one();
         }
+    }
+
+    /// Lets go of this one, unless the task is watched anew by now.
+    fn remove(&self, id: TaskId, watched: &Arc<Watched>) {
+        lock(&self.all).extract_if(|known, other| *known == id && Arc::ptr_eq(other, watched)).for_each(drop);
     }
 }
 
 /// Watches a task until its end is on record or the runtime ends, and tells its session. Once is enough.
 pub(crate) fn watch(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
     let watched = {
-        let mut all = lock(&runtime.watching.0);
+        let mut all = lock(&runtime.watching.all);
         if all.contains_key(&id) {
             return;
         }
@@ -60,7 +69,7 @@ pub(crate) fn watch(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
         all.entry(id).insert_entry(Arc::new(Watched { key, printed, recorded })).get().clone()
     };
     let watcher = Watcher { runtime: runtime.clone(), shared: shared.clone(), id, watched: watched.clone() };
-    let inner = runtime.clone();
+    let (inner, entry) = (runtime.clone(), watched.clone());
     let job = async move {
         let mut suspension = inner.suspension();
         tokio::select! {
@@ -69,10 +78,10 @@ pub(crate) fn watch(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
             () = watched.recorded.notified() => {}
             () = watcher.until_somebody_has_recorded_it() => {}
         }
-        lock(&inner.watching.0).remove(&id);
+        inner.watching.remove(id, &watched);
     };
     if !runtime.spawn(job) {
-        lock(&runtime.watching.0).remove(&id);
+        runtime.watching.remove(id, &entry);
     }
 }
 
@@ -89,12 +98,37 @@ impl Watcher {
     async fn until_somebody_has_recorded_it(&self) {
         let mut pause = PAUSE;
         loop {
+            let since = Instant::now();
             self.until_it_is_over().await;
+            if since.elapsed() > LONGEST_PAUSE {
+                pause = PAUSE;
+            }
             self.shared.task_is_over(self.id);
             self.shared.wake(&self.runtime);
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            loop {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                if self.is_on_record().await {
+                    return;
+                }
+                // Whoever else has the session looks after it as long as they do.
+                if !self.is_held_elsewhere().await {
+                    break;
+                }
+            }
         }
+    }
+
+    async fn is_on_record(&self) -> bool {
+        let Some(session) = self.shared.id.get() else { return false };
+        let state = load(&*self.runtime.journal, &self.shared.key, *session).await;
+        state.is_ok_and(|state| state.tasks.get(self.id).is_none_or(|task| !task.is_running()))
+    }
+
+    async fn is_held_elsewhere(&self) -> bool {
+        let Some(session) = self.shared.id.get() else { return false };
+        let holder = self.runtime.journal.holder(&StreamName::session(*session)).await;
+        holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another()))
     }
 
     /// Returns when the task is over, as far as can be told without looking closely.
@@ -166,9 +200,13 @@ impl Watcher {
 pub(crate) async fn end(runtime: &Inner, id: TaskId) {
     let mut suspension = runtime.suspension();
     let mut pause = PAUSE;
+    if !lock(&runtime.watching.ending).insert(id) {
+        return;
+    }
     loop {
         let tasks = Arc::clone(&runtime.tasks);
         if let Ok(Ok(())) = spawn_blocking(move || tasks.kill(id)).await {
+            lock(&runtime.watching.ending).remove(&id);
             return;
         }
         tokio::select! {
