@@ -147,6 +147,25 @@ fn a_link_in_place_of_a_key_does_not_hide_what_commands_need() {
     assert!(!bounds.hidden.contains(&PathBuf::from("/usr")));
 }
 
+/// P3: whoever can write everything can also put links everywhere.
+#[test]
+fn keys_are_hidden_where_the_users_folder_is_reached_through_a_link_that_can_be_written() {
+    let world = World::new(&["disk/user/.ssh", "disk/user/.config/pip", "disk/user/.rustup"])
+        .with("HOME", "people/user")
+        .with("PATH", "people/user/bin");
+    std::os::unix::fs::symlink("disk", world.root.join("people")).unwrap();
+    fs::write(world.root.join("disk/user/.config/pip/pip.conf"), "key").unwrap();
+
+    let all = world.bounds(&allowing(&["./", "/"]));
+    let link_alone = world.bounds(&allowing(&["./", "../people", "../disk/user/.ssh/known_hosts"]));
+
+    for bounds in [&all, &link_alone] {
+        assert_eq!(world.within(&bounds.hidden), ["disk/user/.ssh", "home"]);
+        assert_eq!(world.within(&bounds.emptied), ["disk/user/.config/pip/pip.conf"]);
+    }
+    assert!(!world.within(&all.read).contains(&"disk/user/.rustup".to_owned()));
+}
+
 /// P3: a denied thing stays denied wherever it is moved while somebody has the scope.
 #[test]
 fn what_is_denied_is_hidden_under_every_path_that_it_has() {

@@ -15,7 +15,10 @@ use crate::{Permission, Scope};
 pub(super) struct Places<'a> {
     scope: &'a Scope,
     environment: &'a BTreeMap<String, String>,
+    /// Whose programs these are, for what is opened: their own folder is found through no link that a command may have put there.
     user: User<'a>,
+    /// The same, for what stays closed: their own folder is wherever links lead, or one that is not followed would leave all keys in sight.
+    guarded: User<'a>,
     /// Longhaul's own folder.
     home: PathBuf,
     pub(super) read: Vec<PathBuf>,
@@ -32,9 +35,11 @@ impl<'a> Places<'a> {
                 Permission::Write => write.push(path.to_owned()),
             }
         }
-        let own = environment.get("HOME").and_then(|own| found(Path::new(own), &write));
+        let own = environment.get("HOME").map(Path::new);
+        let user = User { own: own.and_then(|own| found(own, &write)), environment };
+        let guarded = User { own: own.and_then(resolved), environment };
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        Self { scope, environment, user: User { own, environment }, home, read, write }
+        Self { scope, environment, user, guarded, home, read, write }
     }
 
     pub(super) fn add_system(&mut self) {
@@ -74,7 +79,7 @@ impl<'a> Places<'a> {
         let path = self.environment.get("PATH").map(String::as_str).unwrap_or_default();
         for folder in path.split(':').filter(|folder| folder.starts_with('/')) {
             let is_own = resolved(Path::new(folder))
-                .is_some_and(|folder| self.user.own.as_ref().is_some_and(|own| folder.starts_with(own)));
+                .is_some_and(|folder| self.guarded.own.as_ref().is_some_and(|own| folder.starts_with(own)));
             if mode == SandboxMode::On || !is_own {
                 self.add_of_user(Path::new(folder), Permission::Read);
             }
@@ -113,8 +118,9 @@ impl<'a> Places<'a> {
     pub(super) fn hidden(&self) -> Vec<PathBuf> {
         let mut hidden = denied(self.scope, Permission::Read);
         hidden.push(self.home.clone());
-        let sockets = known::SOCKETS.iter().map(PathBuf::from).chain(self.user.named_sockets());
-        let keys = self.user.in_own(known::KEYS).into_iter().chain(self.user.of_cargo(known::KEYS_OF_CARGO));
+        let sockets = known::SOCKETS.iter().map(PathBuf::from).chain(self.guarded.named_sockets());
+        let keys =
+            self.guarded.in_own(known::KEYS).into_iter().chain(self.guarded.of_cargo(known::KEYS_OF_CARGO));
         let keys_of_system = known::KEYS_OF_THE_SYSTEM.iter().map(PathBuf::from);
         let concealed = sockets.chain(keys).chain(keys_of_system).filter_map(|path| self.concealed(&path));
         // A file that is out of reach needs nothing that covers it; in a folder there may be sockets.
@@ -128,8 +134,8 @@ impl<'a> Places<'a> {
 
     /// Files that are read as empty.
     pub(super) fn emptied(&self) -> Vec<PathBuf> {
-        let named = self.user.named(known::NAMES_OF_EMPTIED);
-        let all = self.user.in_own(known::EMPTIED).into_iter().chain(named);
+        let named = self.guarded.named(known::NAMES_OF_EMPTIED);
+        let all = self.guarded.in_own(known::EMPTIED).into_iter().chain(named);
         let all = all.filter_map(|path| self.concealed(&path));
         all.filter(|path| path.is_file() && !self.is_meant(path)).collect()
     }
@@ -164,7 +170,7 @@ impl<'a> Places<'a> {
     /// Whether a place is not more than anybody can have meant: all that they have, or our own.
     fn is_meant_by_user(&self, place: &Path) -> bool {
         let is_all =
-            place.parent().is_none() || self.user.own.as_ref().is_some_and(|own| own.starts_with(place));
+            place.parent().is_none() || self.guarded.own.as_ref().is_some_and(|own| own.starts_with(place));
         !is_all && !place.starts_with(&self.home)
     }
 
