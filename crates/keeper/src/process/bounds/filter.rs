@@ -2,12 +2,12 @@
 //! machine that this one runs in.
 //!
 //! A filter sees the numbers that a call is made with and nothing behind them, so it can't tell a command's own processes from others.
-//! What a process does to itself it says with 0, and that passes.
+//! A call with 0 is about whoever makes it, and passes. One with a number is refused, also where it is the caller's own: a library that
+//! names its threads by number (`pthread_setaffinity_np` does, for the calling one too) gets an error.
 
 use std::io;
 
 use super::{Done, while_};
-use crate::bounds::Network;
 
 /// What a call needs to be refused: an argument of it, and what that must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ enum When {
     Is(usize, u32),
     /// An argument is not zero.
     IsNotZero(usize),
+    /// An argument is not zero, and a second one, which is an address, leads somewhere.
+    IsNotZeroWith(usize, usize),
 }
 
 /// `PRIO_USER` and `IOPRIO_WHO_USER`: everything that the user runs, also where no user is named.
@@ -26,7 +28,8 @@ const ALL_OF_USER_FOR_DISKS: u32 = 3;
 
 /// The calls that are refused, with what they say then.
 const REFUSED: &[(libc::c_long, When, libc::c_int)] = &[
-    (libc::SYS_prlimit64, When::IsNotZero(0), libc::EPERM),
+    // Without a new limit it only reads the one that there is.
+    (libc::SYS_prlimit64, When::IsNotZeroWith(0, 2), libc::EPERM),
     (libc::SYS_setpriority, When::Is(0, ALL_OF_USER), libc::EPERM),
     (libc::SYS_setpriority, When::IsNotZero(1), libc::EPERM),
     (libc::SYS_ioprio_set, When::Is(0, ALL_OF_USER_FOR_DISKS), libc::EPERM),
@@ -36,11 +39,9 @@ const REFUSED: &[(libc::c_long, When, libc::c_int)] = &[
     (libc::SYS_sched_setparam, When::IsNotZero(0), libc::EPERM),
     (libc::SYS_sched_setattr, When::IsNotZero(0), libc::EPERM),
     (libc::SYS_socket, When::Is(0, libc::AF_VSOCK as u32), libc::EPERM),
+    // It makes sockets that no filter sees. Programs do without where a system doesn't have it.
+    (libc::SYS_io_uring_setup, When::Always, libc::ENOSYS),
 ];
-
-/// Where there is no network, nobody makes sockets that no filter sees either.
-const REFUSED_WITHOUT_NETWORK: &[(libc::c_long, When, libc::c_int)] =
-    &[(libc::SYS_io_uring_setup, When::Always, libc::ENOSYS)];
 
 /// The system's name for this processor, if the calls are known here.
 const ARCHITECTURE: Option<u32> = if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
@@ -56,9 +57,13 @@ const OF_OTHER_PROGRAMS: u32 = 0x4000_0000;
 /// `struct seccomp_data`: where its parts begin.
 const AT_NUMBER: u32 = 0;
 const AT_ARCHITECTURE: u32 = 4;
-/// Only the lower half of an argument counts: all that are looked at are 32 bits wide.
+/// The lower half of an argument, which is all that counts of numbers: those that are looked at are 32 bits wide.
 const fn at_argument(index: usize) -> u32 {
     16 + 8 * index as u32
+}
+/// The upper half, which addresses have too.
+const fn at_upper_half(index: usize) -> u32 {
+    at_argument(index) + 4
 }
 
 const SET_FILTER: libc::c_uint = 1;
@@ -81,17 +86,17 @@ pub(super) fn missing() -> Option<String> {
 }
 
 /// Refuses these calls from here on, to this process and all that it starts. Where calls can't be filtered, nothing happens.
-pub(super) fn set(network: Network) -> Done {
+pub(super) fn set() -> Done {
     match ARCHITECTURE {
         Some(architecture) if missing().is_none() => {
-            install(Some(&program(architecture, network))).map_err(while_("filtering system calls"))
+            install(Some(&program(architecture))).map_err(while_("filtering system calls"))
         }
         _ => Ok(()),
     }
 }
 
 /// The filter, as the system reads it: one check after the other, and what passes all of them passes.
-fn program(architecture: u32, network: Network) -> Vec<libc::sock_filter> {
+fn program(architecture: u32) -> Vec<libc::sock_filter> {
     let mut program = vec![
         load(AT_ARCHITECTURE),
         unless_equal(architecture, 0, 1),
@@ -101,15 +106,19 @@ fn program(architecture: u32, network: Network) -> Vec<libc::sock_filter> {
         unless_below(OF_OTHER_PROGRAMS),
         answer(refuse(libc::EPERM)),
     ];
-    let without_network = match network {
-        Network::Open => [].as_slice(),
-        Network::Closed => REFUSED_WITHOUT_NETWORK,
-    };
-    for (number, when, error) in REFUSED.iter().chain(without_network) {
+    for (number, when, error) in REFUSED {
         let check = match *when {
             When::Always => Vec::new(),
             When::Is(index, value) => vec![load(at_argument(index)), unless_equal(value, 0, 1)],
             When::IsNotZero(index) => vec![load(at_argument(index)), unless_equal(0, 1, 0)],
+            When::IsNotZeroWith(index, address) => vec![
+                load(at_argument(index)),
+                unless_equal(0, 5, 0),
+                load(at_argument(address)),
+                unless_equal(0, 0, 2),
+                load(at_upper_half(address)),
+                unless_equal(0, 1, 0),
+            ],
         };
         // After an argument was looked at, the number has to be loaded again.
         program.push(unless_equal(*number as u32, 0, check.len() as u8 + 1));
