@@ -3,13 +3,15 @@
 //! What the records don't have yet is never removed, however old it is: nobody may have been there to record it.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use longhaul_keeper::Tasks;
 use longhaul_protocol::{SessionId, TaskId};
+use rustix::fs::{FlockOperation, flock};
 use tokio::task::spawn_blocking;
 
 use crate::load::load;
@@ -20,41 +22,57 @@ use crate::runtime::Inner;
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often it is looked what has to go, by all processes of a home together.
 pub(crate) const EVERY: Duration = Duration::from_secs(60 * 60);
-/// What the name of a folder ends with that is being removed.
+/// What the name of a folder ends with that is being removed. Before that it says whose it was, and since when it is.
 const ASIDE: &str = ".going";
-/// Its time says when somebody last did.
+/// After so long nobody is at a folder any more that was moved aside: it was left.
+const LEFT: Duration = Duration::from_secs(10 * 60);
+/// Its time says when somebody last did, and its lock that somebody does now.
 const MARK: &str = "cache/tidied";
+/// Where the folders of tasks are.
+const TASKS: &str = "tasks";
 
 /// Removes what is old, unless somebody has just done so. What can't be removed now is tried the next time.
 pub(crate) async fn tidy(runtime: &Arc<Inner>) {
     let home = runtime.config.home.clone();
     let tasks = runtime.tasks.clone();
-    let looking = spawn_blocking(move || is_due(&home.join(MARK)).then(|| owners(&tasks)));
-    let Ok(Some(owners)) = looking.await else { return };
+    let looking = spawn_blocking(move || {
+        let turn = turn(&home.join(MARK))?;
+        Some((turn, owners(&tasks, &home.join(TASKS))))
+    });
+    let Ok(Some((turn, owners))) = looking.await else { return };
     let mut needed = HashSet::new();
     for (session, tasks) in &owners.sessions {
         needed.extend(unrecorded(runtime, *session, tasks).await);
     }
-    let (tasks, temporary) = (runtime.tasks.clone(), runtime.config.home.join("tmp"));
+    let (tasks, home) = (runtime.tasks.clone(), runtime.config.home.clone());
     let removing = spawn_blocking(move || {
         let _ = tasks.expire(KEPT, |id| needed.contains(&id));
-        remove_temporary(&temporary, || self::owners(&tasks));
+        remove_temporary(&home.join("tmp"), || self::owners(&tasks, &home.join(TASKS)));
+        drop(turn);
     });
     let _ = removing.await;
 }
 
-/// Whether it is time, which it is not any more once this has said so.
-fn is_due(mark: &Path) -> bool {
-    let changed = fs::metadata(mark).and_then(|metadata| metadata.modified());
-    let is_due =
-        // A time that has not come yet was noted by a clock that was wrong.
-        changed.map_or(true, |at| SystemTime::now().duration_since(at).map_or(true, |age| age >= EVERY));
-    if is_due {
-        // If it can't be noted, it is looked once more than needed.
-        let _ = mark.parent().map(fs::create_dir_all);
-        let _ = fs::write(mark, b"");
+/// The right to tidy, for as long as this is held; none if it is not time, or somebody is at it. Once it was given, it is not time any
+/// more.
+fn turn(mark: &Path) -> Option<File> {
+    let _ = mark.parent().map(fs::create_dir_all);
+    let file = File::options().write(true).create(true).truncate(false).open(mark).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let metadata = file.metadata().ok()?;
+    // One that is empty was just made. A time that has not come yet was noted by a clock that was wrong.
+    let is_due = metadata.len() == 0 || metadata.modified().map_or(true, |at| is_past(at, EVERY));
+    if !is_due {
+        return None;
     }
-    is_due
+    // If it can't be noted, it is looked once more than needed.
+    let _ = file.write_all_at(b"\n", 0);
+    Some(file)
+}
+
+/// Whether something was so long ago, or seems not to have come yet.
+fn is_past(at: SystemTime, age: Duration) -> bool {
+    SystemTime::now().duration_since(at).map_or(true, |since| since >= age)
 }
 
 /// Whose the tasks here are.
@@ -72,7 +90,7 @@ impl Owners {
 }
 
 /// The sessions that have a task here, and which.
-fn owners(tasks: &Tasks) -> Owners {
+fn owners(tasks: &Tasks, folder: &Path) -> Owners {
     let Ok(all) = tasks.all() else { return Owners { is_unclear: true, ..Owners::default() } };
     let mut owners = Owners::default();
     for id in all {
@@ -82,8 +100,12 @@ fn owners(tasks: &Tasks) -> Owners {
                     owners.sessions.entry(session).or_default().push(id);
                 }
             }
-            // One that is just being started has none yet.
-            Ok(None) | Err(_) => owners.is_unclear = true,
+            // One that is just being started has none yet. One that is broken must not keep everything for ever.
+            Ok(None) | Err(_) => {
+                let path = folder.join(id.to_string());
+                let is_task = fs::symlink_metadata(&path).map_or(true, |metadata| metadata.is_dir());
+                owners.is_unclear |= is_task && (!is_old(&path) || tasks.is_kept(id).unwrap_or(true));
+            }
         }
     }
     owners
@@ -108,14 +130,15 @@ fn remove_temporary(folder: &Path, owners: impl Fn() -> Owners) {
         let (name, path) = (entry.file_name(), entry.path());
         let Some(name) = name.to_str() else { continue };
         if let Some(left) = name.strip_suffix(ASIDE) {
-            // Of a pass that was broken off.
-            if left.parse::<SessionId>().is_ok() {
+            if is_left(left) {
                 let _ = remove_folder(&path);
             }
             continue;
         }
         let Ok(session) = name.parse::<SessionId>() else { continue };
-        let aside = folder.join(format!("{name}{ASIDE}"));
+        // Each has a name of its own, whatever was left under others.
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let aside = folder.join(format!("{name}-{}{ASIDE}", since.as_millis()));
         if !is_old(&path) || owners().may_have(session) || fs::rename(&path, &aside).is_err() {
             continue;
         }
@@ -124,6 +147,14 @@ fn remove_temporary(folder: &Path, owners: impl Fn() -> Owners) {
             let _ = remove_folder(&aside);
         }
     }
+}
+
+/// Whether a folder with this name was left by a pass that was broken off.
+fn is_left(name: &str) -> bool {
+    let (session, since) = name.split_once('-').unwrap_or((name, "0"));
+    let since =
+        since.parse().ok().and_then(|since| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(since)));
+    session.parse::<SessionId>().is_ok() && since.is_some_and(|since| is_past(since, LEFT))
 }
 
 /// Whether nothing was put into a folder or taken out of it for as long as things are kept.

@@ -1,5 +1,5 @@
 use std::cell::Cell;
-use std::fs::{File, FileTimes};
+use std::fs::FileTimes;
 use std::path::PathBuf;
 
 use longhaul_keeper::Launcher;
@@ -67,33 +67,111 @@ fn a_command_that_begins_meanwhile_keeps_its_temporary_files() {
 #[test]
 fn what_a_pass_that_was_broken_off_has_left_goes_and_what_is_not_ours_stays() {
     let (place, session, folder) = temporary(2 * KEPT);
-    fs::rename(&folder, place.path().join(format!("{session}{ASIDE}"))).unwrap();
-    fs::create_dir(place.path().join("other.going")).unwrap();
-    fs::create_dir(place.path().join("other")).unwrap();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    let minutes_ago = now - 2 * LEFT.as_millis();
+    fs::rename(&folder, place.path().join(format!("{session}-{minutes_ago}.going"))).unwrap();
+    fs::create_dir(place.path().join(format!("{session}.going"))).unwrap();
+    let just_now = format!("{session}-{now}.going");
+    let others = ["other", "other.going", just_now.as_str()];
+    for other in others {
+        fs::create_dir(place.path().join(other)).unwrap();
+    }
 
     remove_temporary(place.path(), Owners::default);
 
     let mut left: Vec<_> =
         fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["other", "other.going"]);
+    assert_eq!(left, [just_now.as_str(), "other", "other.going"]);
+}
+
+/// K16
+#[test]
+fn what_is_left_of_a_session_does_not_keep_its_later_files() {
+    let (place, session, folder) = temporary(2 * KEPT);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    let left = place.path().join(format!("{session}-{now}.going"));
+    fs::create_dir_all(left.join("inner")).unwrap();
+    std::thread::sleep(Duration::from_millis(2));
+
+    remove_temporary(place.path(), Owners::default);
+
+    assert!(!folder.exists() && left.exists());
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+/// K16
+#[test]
+fn one_at_a_time_tidies_and_only_once_an_hour() {
+    let place = tempfile::tempdir().unwrap();
+    let mark = place.path().join("cache/tidied");
+    let an_hour_passes = || {
+        let times = FileTimes::new().set_modified(SystemTime::now() - EVERY);
+        File::options().write(true).open(&mark).unwrap().set_times(times).unwrap();
+    };
+
+    let first = turn(&mark);
+    an_hour_passes();
+    let meanwhile = turn(&mark);
+    drop(first.unwrap());
+    let second = turn(&mark);
+    drop(second.unwrap());
+    let too_soon = turn(&mark);
+
+    assert!(meanwhile.is_none() && too_soon.is_none());
+}
+
+fn tasks(place: &TempDir) -> Tasks {
+    let launcher = Launcher::new(PathBuf::from("/bin/false"), Vec::<String>::new());
+    Tasks::at(place.path(), launcher).unwrap()
+}
+
+fn task_folder(place: &TempDir) -> PathBuf {
+    let id = TaskId::from(longhaul_protocol::CallId::generate());
+    let folder = place.path().join(id.to_string());
+    fs::create_dir(&folder).unwrap();
+    folder
 }
 
 /// K16
 #[test]
 fn a_task_of_which_nothing_can_be_read_may_be_anybodys() {
     let place = tempfile::tempdir().unwrap();
-    let launcher = Launcher::new(PathBuf::from("/bin/false"), Vec::<String>::new());
-    let tasks = Tasks::at(place.path(), launcher).unwrap();
-    let none = owners(&tasks);
-    let folder = place.path().join(TaskId::from(longhaul_protocol::CallId::generate()).to_string());
-    fs::create_dir(&folder).unwrap();
-    let without_spec = owners(&tasks);
+    let tasks = tasks(&place);
+    fs::write(place.path().join(TaskId::from(longhaul_protocol::CallId::generate()).to_string()), "")
+        .unwrap();
+    let none = owners(&tasks, place.path());
+    let folder = task_folder(&place);
+    let without_spec = owners(&tasks, place.path());
     fs::write(folder.join("spec.json"), "{").unwrap();
 
-    let with_a_broken_one = owners(&tasks);
+    let with_a_broken_one = owners(&tasks, place.path());
 
     assert!(!none.may_have(SessionId::generate()));
     assert!(without_spec.may_have(SessionId::generate()));
     assert!(with_a_broken_one.may_have(SessionId::generate()));
+}
+
+/// K16: or a single one would keep the files of all sessions for ever.
+#[test]
+fn a_task_of_which_nothing_can_be_read_is_nobodys_after_a_day_unless_it_is_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let tasks = tasks(&place);
+    let folder = task_folder(&place);
+    let files = ["lock", "spec.json"].map(|name| folder.join(name));
+    let times = FileTimes::new().set_modified(SystemTime::now() - 2 * KEPT);
+    for file in &files {
+        fs::write(file, "{").unwrap();
+        File::options().write(true).open(file).unwrap().set_times(times).unwrap();
+    }
+    File::open(&folder).unwrap().set_times(times).unwrap();
+    let lock = File::open(&files[0]).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let kept = owners(&tasks, place.path());
+    flock(&lock, FlockOperation::Unlock).unwrap();
+
+    let left = owners(&tasks, place.path());
+
+    assert!(kept.may_have(SessionId::generate()));
+    assert!(!left.may_have(SessionId::generate()));
 }
