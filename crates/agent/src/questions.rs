@@ -1,8 +1,9 @@
 //! Answering questions, from any process.
 
-use longhaul_journal::{Journal, Page, put};
+use longhaul_journal::{Append, Error as JournalError, Journal, Page};
 use longhaul_protocol::{
-    InboxRecord, Order, OrderId, OrderKind, Question, QuestionId, SessionId, SessionRecord, StreamName,
+    InboxRecord, JoinMode, Order, OrderId, OrderKind, Question, QuestionId, Record, Seq, SessionId,
+    SessionRecord, StreamName,
 };
 
 use crate::load::load;
@@ -24,7 +25,9 @@ pub async fn answer_question(
     if !open.iter().any(|open| open.id == question) {
         let known = match answer_of(journal, session, question).await? {
             Some(answer) => format!("it was settled ({answer})"),
-            None if state.question(question).is_some() => "it was answered just now".to_owned(),
+            None if state.question(question).is_some() => {
+                "it was answered just now, or its turn was cancelled".to_owned()
+            }
             None if open.is_empty() => "none is open".to_owned(),
             None => {
                 let ids: Vec<String> = open.iter().map(|open| open.id.to_string()).collect();
@@ -33,10 +36,53 @@ pub async fn answer_question(
         };
         return Err(Error::NoSuchQuestion { key: key.to_owned(), question: question.to_string(), known });
     }
+    let too_late = |known: &str| {
+        let (key, question, known) = (key.to_owned(), question.to_string(), known.to_owned());
+        Err(Error::NoSuchQuestion { key, question, known })
+    };
     let kind = OrderKind::Answer { question, answer: answer.to_owned() };
     let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
-    put(journal, session, order.encode()).await?;
+    // Of two who answer at once, one is told that the other was first.
+    let order = order.encode().with_key(&format!("answer-{question}"));
+    let inbox = StreamName::inbox(session);
+    let seq = match journal.append(Append::to(&inbox).record(order)).await {
+        Ok(records) => records[0].seq,
+        Err(JournalError::Duplicate { .. }) => return too_late("it was answered just now"),
+        Err(error) => return Err(error.into()),
+    };
+    // Whoever runs the session is told; if nobody can be, it is found without.
+    let _ = journal.ring(&StreamName::session(session)).await;
+    if is_cancelled_before(journal, &inbox, state.inbox_through, seq).await? {
+        return too_late("its turn was cancelled before that");
+    }
     Ok(())
+}
+
+/// Whether somebody wanted the turn to end before this place of the inbox, and after that one.
+async fn is_cancelled_before(
+    journal: &dyn Journal,
+    inbox: &StreamName,
+    after: Seq,
+    before: Seq,
+) -> Result<bool> {
+    let mut next = after + 1;
+    while next < before {
+        let page = journal.read(inbox, next, Page::default()).await?;
+        let Some(last) = page.last() else { return Ok(false) };
+        next = last.seq + 1;
+        if page.iter().any(|record| record.seq < before && ends_the_turn(record)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn ends_the_turn(record: &Record) -> bool {
+    match InboxRecord::decode(record) {
+        Ok(InboxRecord::Order(order)) => order.kind == OrderKind::Cancel,
+        Ok(InboxRecord::Input(input)) => input.mode == JoinMode::Interrupt,
+        _ => false,
+    }
 }
 
 /// What a question was settled with, if it ever was one of this session.
@@ -70,6 +116,9 @@ pub async fn unanswered(journal: &dyn Journal, session: SessionId, state: &State
         let Some(last) = page.last() else { break };
         next = last.seq + 1;
         for record in &page {
+            if ends_the_turn(record) {
+                return Ok(vec![]);
+            }
             if let Ok(InboxRecord::Order(order)) = InboxRecord::decode(record)
                 && let OrderKind::Answer { question, .. } = order.kind
             {

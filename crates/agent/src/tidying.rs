@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -56,8 +56,8 @@ pub(crate) async fn tidy(runtime: &Arc<Inner>) {
 /// The right to tidy, for as long as this is held; none if it is not time, or somebody is at it. Once it was given, it is not time any
 /// more.
 fn turn(mark: &Path) -> Option<File> {
-    let _ = mark.parent().map(fs::create_dir_all);
-    let file = File::options().write(true).create(true).truncate(false).open(mark).ok()?;
+    let _ = mark.parent().map(|folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder));
+    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(mark).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let metadata = file.metadata().ok()?;
     // One that is empty was just made. A time that has not come yet was noted by a clock that was wrong.

@@ -29,6 +29,7 @@ pub(crate) mod name {
     pub(crate) const TAIL: &str = "output.tail";
     pub(crate) const STATUS: &str = "status.json";
     pub(crate) const LOST: &str = "lost";
+    pub(crate) const ASKED: &str = "asked";
     pub(crate) const SOCKET: &str = "socket";
 }
 

@@ -107,6 +107,8 @@ impl Task {
 
     /// Ends the keeper that can't be talked to, and with it the command.
     fn force(&self, trouble: Error) -> Result<()> {
+        // If it can't be written, the end looks like one that nobody asked for.
+        let _ = self.folder.write(name::ASKED, b"");
         for (signal, patience) in [(Signal::TERM, PATIENCE_WITH_ENDING), (Signal::KILL, PATIENCE)] {
             let Some(keeper) = holder::living(&self.folder) else { break };
             process_table::send(&keeper, signal);

@@ -225,3 +225,45 @@ async fn a_turn_does_not_run_out_of_time_while_a_person_is_awaited() {
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
 }
+
+/// P4: of two who answer at once, exactly one is told that theirs counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_answers_at_once_are_one_answer_and_one_refusal() {
+    for _ in 0..10 {
+        let place = Place::in_memory();
+        let runtime =
+            open(asking(&place, "touch *", Approval::Ask), &json!([exec("touch pushed"), "So be it."])).await;
+        let session = runtime.session("a").await.unwrap();
+        let sending = sends(&session, "go");
+        let asked = question(&session).await;
+
+        let (yes, no) = tokio::join!(session.answer(asked.id, "yes"), session.answer(asked.id, "no"));
+
+        sending.await.unwrap().unwrap();
+        assert_ne!(yes.is_ok(), no.is_ok(), "{yes:?} {no:?}");
+        assert_eq!(place.work().join("pushed").exists(), yes.is_ok());
+        runtime.shutdown().await.unwrap();
+    }
+}
+
+/// P4, T3: an answer to what is about to be cancelled is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_after_a_cancel_is_refused() {
+    use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
+    let place = Place::new();
+    let answers = json!([exec("touch pushed"), "Never."]);
+    let runtime = open(asking(&place, "touch *", Approval::Ask), &answers).await;
+    let session = runtime.session("a").await.unwrap();
+    let sending = sends(&session, "go");
+    let asked = question(&session).await;
+    runtime.shutdown().await.unwrap();
+    let _ = sending.await;
+    let (journal, id) = (place.journal().await, session.id().unwrap());
+    let order = InboxRecord::Order(Order { id: OrderId::generate(), kind: OrderKind::Cancel });
+    longhaul_journal::put(&*journal, id, order.encode()).await.unwrap();
+
+    let answer = longhaul_agent::answer_question(&*journal, "a", id, asked.id, "yes").await;
+
+    assert!(answer.unwrap_err().to_string().contains("cancelled"));
+    longhaul_journal::Journal::close(&*journal).await;
+}

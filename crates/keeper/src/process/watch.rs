@@ -11,7 +11,7 @@ use super::clients::{Clients, State};
 use super::command::Started;
 use super::copying::Copying;
 use super::signals::Signals;
-use crate::folder::Folder;
+use crate::folder::{Folder, name};
 use crate::format::{FORMAT, Spec, Status, now};
 use crate::process_table;
 
@@ -89,7 +89,9 @@ impl Watch {
             if self.signals.asked_to_end() {
                 let runs = matches!(self.phase, Phase::Running | Phase::Draining { .. });
                 self.end_as(TaskStatus::Killed, Some("its keeper was told to end (SIGTERM)"));
-                self.is_unasked |= runs && self.ended_as.is_some();
+                // Whoever could not talk to the keeper has left a word that they asked.
+                let is_asked = folder.has(name::ASKED).unwrap_or(false);
+                self.is_unasked |= runs && self.ended_as.is_some() && !is_asked;
             }
             let none_left = self.reap();
             if !self.copying.has_ended() {

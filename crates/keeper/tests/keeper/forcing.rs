@@ -81,6 +81,7 @@ fn a_command_is_ended_also_without_token_socket_or_spec() {
         let status = task.status().unwrap().expect(missing);
         assert_eq!(status.status, TaskStatus::Killed);
         assert_eq!(status.message.as_deref(), Some("its keeper was told to end (SIGTERM)"));
+        assert!(!status.unasked, "somebody asked, if not through the socket");
     }
 }
 
