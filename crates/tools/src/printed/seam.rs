@@ -20,9 +20,12 @@ pub(crate) fn text_between(before: &[u8], shown: &[u8], after: &[u8], redact: &R
     let is_clean = |one: &[u8], other: &[u8]| {
         one.is_empty() || other.is_empty() || read(one) + &read(other) == read(&[one, other].concat())
     };
-    // A secret may go through both cuts, so what lies beyond the other one is looked at, too.
-    let begins_well = is_clean(&last_of(&[], before), &first_of(shown, after));
-    let ends_well = is_clean(&last_of(before, shown), &first_of(after, &[]));
+    // A secret may go through both cuts, so what lies beyond the other one is looked at, too. And without it: a line that is
+    // overwritten further on would hide what goes through a cut.
+    let (before_it, after_it) = (last_of(&[], before), first_of(after, &[]));
+    let begins_well =
+        is_clean(&before_it, &first_of(shown, after)) && is_clean(&before_it, &first_of(shown, &[]));
+    let ends_well = is_clean(&last_of(before, shown), &after_it) && is_clean(&last_of(&[], shown), &after_it);
     if begins_well && ends_well {
         return Between { text: read(shown), ends_well };
     }

@@ -23,6 +23,7 @@ fn of_what_goes_through_a_cut_nothing_shows() {
     assert_eq!(between("a sk-0123456789", " b sk-0123456789", " c"), " b [redacted]");
     assert_eq!(between("a \u{1b}[3", "1mred\u{1b}", "[0m c"), "red");
     assert_eq!(between("one\n", "two\n", "three\n"), "two\n");
+    assert_eq!(between("x \n\u{1b}", "[3", "1m10%\r100%\n"), "");
 }
 
 /// K13
