@@ -3,7 +3,6 @@
 //! It is the only one who writes the session's stream, under the session's lease. It carries an action to its end before it
 //! asks what is next, and while it waits for something it attends to its inbox and its lease.
 
-use std::collections::HashSet;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -12,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use longhaul_journal::{Error as JournalError, Lease};
-use longhaul_protocol::{EventKind, QuestionId, Seq, SessionId, StreamName, TaskId};
+use longhaul_protocol::{EventKind, QuestionId, Seq, SessionId, StreamName};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
@@ -46,8 +45,6 @@ pub(crate) struct Worker {
     pub(crate) suspend: watch::Receiver<bool>,
     /// When the ends of tasks that are not told yet begin a turn.
     pub(crate) gathers_until: Option<Instant>,
-    /// Tasks that are being ended.
-    pub(crate) ending: HashSet<TaskId>,
     /// When the time of the open turn is over.
     turn_ends_by: Option<Instant>,
     pulse: Interval,
@@ -227,7 +224,6 @@ impl Worker {
             rests_since: Instant::now(),
             turn_ends_by: None,
             gathers_until: None,
-            ending: HashSet::new(),
             state,
             equipment,
             id,

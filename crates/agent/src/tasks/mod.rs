@@ -121,13 +121,9 @@ impl Worker {
     }
 
     /// Ends the tasks that somebody wants to end. Whoever watches them says when that is done.
-    fn end_tasks(&mut self) {
-        let wanted = self.state.tasks.running().filter(|task| task.is_to_end).map(TaskState::id);
-        for id in wanted.collect::<Vec<_>>() {
-            if self.ending.insert(id) {
-                let runtime = self.runtime.clone();
-                self.runtime.spawn(async move { watching::end(&runtime, id).await });
-            }
+    fn end_tasks(&self) {
+        for task in self.state.tasks.running().filter(|task| task.is_to_end) {
+            watching::end(&self.runtime, task.id());
         }
     }
 

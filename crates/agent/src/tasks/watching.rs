@@ -196,24 +196,28 @@ impl Watcher {
     }
 }
 
-/// Ends a task, and tries again as long as that fails. What is not done when the runtime ends is done by the next one.
-pub(crate) async fn end(runtime: &Inner, id: TaskId) {
-    let mut suspension = runtime.suspension();
-    let mut pause = PAUSE;
+/// Ends a task, and tries again as long as that fails; once is enough. What is not done when the runtime ends is done by the next
+/// one.
+pub(crate) fn end(runtime: &Arc<Inner>, id: TaskId) {
     if !lock(&runtime.watching.ending).insert(id) {
         return;
     }
-    loop {
-        let tasks = Arc::clone(&runtime.tasks);
-        if let Ok(Ok(())) = spawn_blocking(move || tasks.kill(id)).await {
-            lock(&runtime.watching.ending).remove(&id);
-            return;
+    let inner = runtime.clone();
+    runtime.spawn(async move {
+        let mut suspension = inner.suspension();
+        let mut pause = PAUSE;
+        loop {
+            let tasks = Arc::clone(&inner.tasks);
+            if let Ok(Ok(())) = spawn_blocking(move || tasks.kill(id)).await {
+                break;
+            }
+            tokio::select! {
+                _ = suspension.wait_for(|suspended| *suspended) => break,
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
         }
-        tokio::select! {
-            _ = suspension.wait_for(|suspended| *suspended) => return,
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-        }
-    }
+        lock(&inner.watching.ending).remove(&id);
+    });
 }
 
 /// A connection to the keeper that tells of more output, and closes at the end.

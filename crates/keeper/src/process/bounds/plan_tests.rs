@@ -18,8 +18,8 @@ fn covers(bounds: &Bounds) -> Vec<(String, Cover)> {
 fn what_lies_in_a_private_folder_is_covered_only_if_it_is_kept() {
     let bounds = Bounds {
         private: vec![private("/tmp", "/home/me/.longhaul/tmp/one")],
-        kept: paths(&["/tmp/work"]),
-        hidden: paths(&["/tmp/others", "/tmp/work/secret"]),
+        kept: paths(&["/tmp/project"]),
+        hidden: paths(&["/tmp/others", "/tmp/project/secret"]),
         ..Bounds::default()
     };
 
@@ -29,8 +29,8 @@ fn what_lies_in_a_private_folder_is_covered_only_if_it_is_kept() {
         covers,
         [
             ("/tmp".to_owned(), Cover::Folder("/home/me/.longhaul/tmp/one".into())),
-            ("/tmp/work".to_owned(), Cover::Kept),
-            ("/tmp/work/secret".to_owned(), Cover::Hidden),
+            ("/tmp/project".to_owned(), Cover::Kept),
+            ("/tmp/project/secret".to_owned(), Cover::Hidden),
         ]
     );
 }
@@ -38,9 +38,9 @@ fn what_lies_in_a_private_folder_is_covered_only_if_it_is_kept() {
 #[test]
 fn a_denied_place_can_not_be_carried_away_with_a_folder_that_holds_it() {
     let bounds = Bounds {
-        write: paths(&["/work"]),
-        hidden: paths(&["/work/a/b/secret", "/elsewhere/c/secret"]),
-        read_only: paths(&["/work/d/fixed"]),
+        write: paths(&["/yard"]),
+        hidden: paths(&["/yard/a/b/secret", "/elsewhere/c/secret"]),
+        read_only: paths(&["/yard/d/fixed"]),
         ..Bounds::default()
     };
 
@@ -48,17 +48,17 @@ fn a_denied_place_can_not_be_carried_away_with_a_folder_that_holds_it() {
 
     let pinned: Vec<&str> =
         covers.iter().filter(|(_, cover)| *cover == Cover::Pinned).map(|(path, _)| path.as_str()).collect();
-    assert_eq!(pinned, ["/work/a", "/work/a/b", "/work/d"]);
+    assert_eq!(pinned, ["/yard/a", "/yard/a/b", "/yard/d"]);
 }
 
 #[test]
 fn of_several_covers_of_one_path_the_strictest_is_taken() {
     let bounds = Bounds {
         private: vec![private("/tmp", "/kept")],
-        kept: paths(&["/tmp", "/work"]),
-        write: paths(&["/work"]),
-        read_only: paths(&["/work"]),
-        hidden: paths(&["/work"]),
+        kept: paths(&["/tmp", "/yard"]),
+        write: paths(&["/yard"]),
+        read_only: paths(&["/yard"]),
+        hidden: paths(&["/yard"]),
         ..Bounds::default()
     };
 
@@ -66,7 +66,7 @@ fn of_several_covers_of_one_path_the_strictest_is_taken() {
 
     assert_eq!(
         covers,
-        [("/tmp".to_owned(), Cover::Folder("/kept".into())), ("/work".to_owned(), Cover::Hidden)]
+        [("/tmp".to_owned(), Cover::Folder("/kept".into())), ("/yard".to_owned(), Cover::Hidden)]
     );
 }
 
@@ -91,8 +91,8 @@ fn a_hidden_folder_leads_on_to_what_is_kept_in_it() {
 fn what_may_be_written_is_covered_also_where_it_is_kept() {
     let bounds = Bounds {
         private: vec![private("/tmp", "/kept")],
-        write: paths(&["/tmp/work", "/tmp/elsewhere"]),
-        kept: paths(&["/tmp/work", "/tmp/work/inner", "/tmp/library"]),
+        write: paths(&["/tmp/project", "/tmp/elsewhere"]),
+        kept: paths(&["/tmp/project", "/tmp/project/inner", "/tmp/library"]),
         ..Bounds::default()
     };
 
@@ -103,7 +103,7 @@ fn what_may_be_written_is_covered_also_where_it_is_kept() {
         [
             ("/tmp".to_owned(), Cover::Folder("/kept".into())),
             ("/tmp/library".to_owned(), Cover::Kept),
-            ("/tmp/work".to_owned(), Cover::Writable),
+            ("/tmp/project".to_owned(), Cover::Writable),
         ]
     );
 }
@@ -111,9 +111,9 @@ fn what_may_be_written_is_covered_also_where_it_is_kept() {
 #[test]
 fn nothing_inside_of_what_can_not_be_written_can_be_written() {
     let bounds = Bounds {
-        write: paths(&["/work", "/work/vendor/inner"]),
-        read_only: paths(&["/work/vendor", "/work/fixed"]),
-        hidden: paths(&["/work/fixed/deep/secret"]),
+        write: paths(&["/yard", "/yard/vendor/inner"]),
+        read_only: paths(&["/yard/vendor", "/yard/fixed"]),
+        hidden: paths(&["/yard/fixed/deep/secret"]),
         ..Bounds::default()
     };
 
@@ -122,12 +122,12 @@ fn nothing_inside_of_what_can_not_be_written_can_be_written() {
     assert_eq!(
         covers,
         [
-            ("/work".to_owned(), Cover::Writable),
-            ("/work/fixed".to_owned(), Cover::ReadOnly),
-            ("/work/fixed/deep".to_owned(), Cover::ReadOnly),
-            ("/work/fixed/deep/secret".to_owned(), Cover::Hidden),
-            ("/work/vendor".to_owned(), Cover::ReadOnly),
-            ("/work/vendor/inner".to_owned(), Cover::ReadOnly),
+            ("/yard".to_owned(), Cover::Writable),
+            ("/yard/fixed".to_owned(), Cover::ReadOnly),
+            ("/yard/fixed/deep".to_owned(), Cover::ReadOnly),
+            ("/yard/fixed/deep/secret".to_owned(), Cover::Hidden),
+            ("/yard/vendor".to_owned(), Cover::ReadOnly),
+            ("/yard/vendor/inner".to_owned(), Cover::ReadOnly),
         ]
     );
 }
@@ -136,8 +136,8 @@ fn nothing_inside_of_what_can_not_be_written_can_be_written() {
 fn a_private_folder_is_not_fixed_but_what_is_kept_in_a_fixed_one_is() {
     let bounds = Bounds {
         private: vec![private("/tmp", "/kept")],
-        write: paths(&["/tmp/work"]),
-        kept: paths(&["/tmp/work"]),
+        write: paths(&["/tmp/project"]),
+        kept: paths(&["/tmp/project"]),
         read_only: paths(&["/tmp"]),
         ..Bounds::default()
     };
@@ -146,7 +146,7 @@ fn a_private_folder_is_not_fixed_but_what_is_kept_in_a_fixed_one_is() {
 
     assert_eq!(
         covers,
-        [("/tmp".to_owned(), Cover::Folder("/kept".into())), ("/tmp/work".to_owned(), Cover::ReadOnly)]
+        [("/tmp".to_owned(), Cover::Folder("/kept".into())), ("/tmp/project".to_owned(), Cover::ReadOnly)]
     );
 }
 
