@@ -373,7 +373,7 @@ impl State {
             // Everything that was complete counts: calls of it may have run.
             ("attempt_ended", Some(attempt)) => {
                 let (kept, stop, error) = (u32::MAX, None, Some(erased));
-                self.fold_answer(&AttemptEnded { attempt, kept, stop, error, goes_on: false });
+                self.fold_answer(&AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None });
             }
             ("tool_started", _) => self.fold_gone_start(),
             ("task_started", _) => {

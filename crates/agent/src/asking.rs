@@ -197,7 +197,7 @@ impl Worker {
         let ours = self.policy.system == epoch.system.hash && self.policy.tools == epoch.tools.hash;
         if ours {
             let (system, tools) = (self.equipment.system.text.clone(), self.equipment.tools.schemas.clone());
-            return Ok(Request { system, tools, items, pictures, max_output: None });
+            return Ok(Request { system, tools, items, pictures, ..Request::default() });
         }
         // A turn that an older version began goes on with what it began with.
         let journal = &self.runtime.journal;
@@ -210,7 +210,7 @@ impl Worker {
         let tools: Vec<ToolSchema> =
             serde_json::from_slice(&tools).map_err(reason).map_err(Stopped::Failed)?;
         let system = Arc::from(String::from_utf8_lossy(&system));
-        Ok(Request { system, tools: tools.into(), items, pictures, max_output: None })
+        Ok(Request { system, tools: tools.into(), items, pictures, ..Request::default() })
     }
 
     /// The bytes of the pictures in these items. One that is gone is told to the model as such.

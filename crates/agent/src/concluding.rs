@@ -44,7 +44,8 @@ impl Worker {
             let cost = tokens.and_then(|tokens| call.facts.prices.as_ref()?.cost(&tokens));
             let (estimated, limits) = (Some(call.estimated), limits.unwrap_or_default());
             let (attempt, window) = (call.attempt, self.asking.window);
-            let usage = Usage { attempt, input, output, cached, cost, estimated, window, limits };
+            let purpose = None;
+            let usage = Usage { attempt, purpose, input, output, cached, cost, estimated, window, limits };
             after.splice(..0, [SessionRecord::Usage(usage)]);
         }
         after.extend(input.and_then(|counted| self.cut_prompt(call, counted)));
@@ -192,6 +193,7 @@ impl Worker {
             stop: Some(word),
             error: nothing,
             goes_on,
+            too_long: None,
         };
         let mut facts = [vec![SessionRecord::AttemptEnded(ended)], after].concat();
         if !is_first {
@@ -339,5 +341,5 @@ pub(crate) fn ended_with(
     error: Option<String>,
 ) -> SessionRecord {
     let kept = u32::try_from(kept).unwrap_or(u32::MAX);
-    SessionRecord::AttemptEnded(AttemptEnded { attempt, kept, stop, error, goes_on: false })
+    SessionRecord::AttemptEnded(AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None })
 }

@@ -104,6 +104,7 @@ pub(crate) fn answered(kept: u32) -> SessionRecord {
         stop: Some("stop".to_owned()),
         error: None,
         goes_on: false,
+        too_long: None,
     };
     SessionRecord::AttemptEnded(ended)
 }
@@ -115,6 +116,7 @@ pub(crate) fn broke(kept: u32) -> SessionRecord {
         stop: None,
         error: Some("cut".to_owned()),
         goes_on: false,
+        too_long: None,
     };
     SessionRecord::AttemptEnded(ended)
 }

@@ -52,6 +52,7 @@ mod blocks;
 mod calls;
 mod cancel;
 mod clock;
+mod compacting;
 mod concluding;
 mod config;
 mod decide;

@@ -16,12 +16,26 @@
 //! | `normalise` | a list of items that every provider accepts |
 //! | `tokens` | how much room it takes: an estimate that learns from what providers count |
 
+mod breakdown;
 mod normalise;
 mod notices;
+mod outline;
+mod preface;
 mod prompt;
+mod room;
+mod summary;
 mod tokens;
 
+pub use breakdown::Breakdown;
 pub use normalise::normalise;
 pub use notices::{notification, running_tasks, waits_for_input};
+pub use outline::{Keep, Outline, Stubs, is_stub, stub};
+pub use preface::{
+    files_changed, first_request, render_pin, render_tasks, render_todo, shorten_request,
+};
 pub use prompt::{Prompt, system_prompt};
+pub use room::{Checks, Room, threshold};
+pub use summary::{
+    Asked, Form, Material, WRITE_SUMMARY, ask_for_summary, merge, read_summary, render_summary,
+};
 pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items};

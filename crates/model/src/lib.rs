@@ -80,7 +80,7 @@ pub use hosts::Hosts;
 pub use open::{Found, Models, Wanted};
 pub use provider::{Provider, Providers};
 pub use remote::Remote;
-pub use request::Request;
+pub use request::{Purpose, Request};
 pub use retry::{Limit, LongDelays, Next, Offline, RetryPolicy, Spent, Tries, Wait};
 pub use scripted::Scripted;
 pub use target::{Clocks, Key, SetBy, Target};

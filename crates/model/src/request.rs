@@ -16,6 +16,29 @@ pub struct Request {
     pub pictures: Arc<HashMap<Hash, Vec<u8>>>,
     /// How many tokens the answer may have.
     pub max_output: Option<u64>,
+    /// What the answer is for. It does not go over the wire.
+    pub purpose: Purpose,
+}
+
+/// What an answer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A step of a turn.
+    Step {
+        /// So many answers of the session came before those that the items show.
+        answers_before: usize,
+    },
+    /// A summary of what was said and done.
+    Summary {
+        /// So many summaries of the session came before.
+        summaries_before: usize,
+    },
+}
+
+impl Default for Purpose {
+    fn default() -> Self {
+        Self::Step { answers_before: 0 }
+    }
 }
 
 impl Request {

@@ -224,7 +224,7 @@ impl World {
                     Step::Append(vec![SessionRecord::Block(Block { attempt, index, item })])
                 }));
                 let ended =
-                    AttemptEnded { attempt, kept, stop: Some("stop".into()), error: None, goes_on: false };
+                    AttemptEnded { attempt, kept, stop: Some("stop".into()), error: None, goes_on: false, too_long: None };
                 steps.push(Step::Append(vec![SessionRecord::AttemptEnded(ended)]));
             }
             Action::CloseAttempt { kept } => {
@@ -236,6 +236,7 @@ impl World {
                     stop: None,
                     error: Some("interrupted".into()),
                     goes_on: false,
+                    too_long: None,
                 };
                 steps.push(Step::Append(vec![SessionRecord::AttemptEnded(ended)]));
             }

@@ -88,6 +88,7 @@ fn request(items: impl IntoIterator<Item = Item>) -> Request {
         items: items.into_iter().map(Arc::new).collect(),
         pictures: Arc::new(HashMap::from([(picture(PICTURE).data.hash, PICTURE.to_vec())])),
         max_output: Some(1000),
+        ..Request::default()
     }
 }
 

@@ -2,6 +2,7 @@
 //! write them.
 
 mod calls;
+mod carried;
 mod compaction;
 mod questions;
 mod tasks;
@@ -14,8 +15,12 @@ use crate::record::record_kinds;
 use crate::{AttemptId, BlobRef, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
 
 pub use calls::{Effect, FileSeen, FileWrite, ToolFinished, ToolStarted};
+pub use carried::{
+    Carried, CarriedCounting, CarriedOutput, CarriedStall, CarriedTask, OpenTurn, WaitingInput,
+};
 pub use compaction::{
-    CompactDone, CompactFailed, CompactStart, CompactedBy, Stubbed, SystemMessage, TextContent,
+    CompactDone, CompactFailed, CompactStart, CompactedBy, Kept, Place, Stubbed, Summary, SystemMessage,
+    TextContent,
 };
 pub use questions::{Answered, Question};
 pub use tasks::{EndedTask, Note, Notification, TaskEnded, TaskNews, TaskStarted, TaskStatus};
@@ -141,6 +146,18 @@ pub struct EpochStarted {
     /// Questions that were open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
+    /// The record with which the epoch before began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Seq>,
+    /// What the summary of everything before says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// What stays of the context before, as it was. It stands after what the `system_message` records say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
+    /// What else outlives the epoch before, where this one does not go on with its context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Box<Carried>>,
 }
 
 impl EpochStarted {
@@ -148,6 +165,7 @@ impl EpochStarted {
     pub fn new(epoch: u64, reason: EpochReason, system: BlobRef, tools: BlobRef) -> Self {
         let (pins, todo, tasks, ended, questions) = (vec![], vec![], vec![], vec![], vec![]);
         let (turns, inbox_through, folds_from) = (0, 0, None);
+        let (previous, summary, kept, carried) = (None, None, vec![], None);
         Self {
             epoch,
             reason,
@@ -161,6 +179,10 @@ impl EpochStarted {
             tasks,
             ended,
             questions,
+            previous,
+            summary,
+            kept,
+            carried,
         }
     }
 }
@@ -291,6 +313,9 @@ pub struct AttemptEnded {
     /// The answer was cut at its greatest length, and goes on in the next step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub goes_on: bool,
+    /// The prompt was too long for the model: so many tokens, by our own count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_long: Option<u64>,
 }
 
 /// What an attempt cost. Unknown is absent, not zero.
@@ -298,6 +323,9 @@ pub struct AttemptEnded {
 pub struct Usage {
     /// The attempt.
     pub attempt: AttemptId,
+    /// What it was for, if it was no step of a turn: `summary`. It says nothing about the size of the context then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
     /// Tokens sent, the cached ones too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
