@@ -24,18 +24,17 @@ mod preface;
 mod prompt;
 mod room;
 mod summary;
+mod text;
 mod tokens;
 
 pub use breakdown::Breakdown;
 pub use normalise::normalise;
-pub use notices::{notification, running_tasks, waits_for_input};
+pub use notices::{is_notification, notification, running_tasks, waits_for_input};
 pub use outline::{Keep, Outline, Stubs, is_stub, stub};
-pub use preface::{
-    files_changed, first_request, render_pin, render_tasks, render_todo, shorten_request,
-};
+pub use preface::{files_changed, first_request, render_pin, render_tasks, render_todo, shorten_request};
 pub use prompt::{Prompt, system_prompt};
 pub use room::{Checks, Room, threshold};
 pub use summary::{
-    Asked, Form, Material, WRITE_SUMMARY, ask_for_summary, merge, read_summary, render_summary,
+    Asked, Form, Material, WRITE_SUMMARY, Written, ask_for_summary, merge, read_summary, render_summary, said,
 };
 pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items};

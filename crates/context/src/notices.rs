@@ -10,9 +10,13 @@ const LONGEST_LINE: usize = 200;
 /// So much of a command is repeated: the model has written it.
 const LONGEST_COMMAND: usize = 1_000;
 
+/// The first and the last line of a notification.
+const OPENS: &str = "<task-notification>\n";
+const CLOSES: &str = "</task-notification>";
+
 /// The message with which the model is told that a task has ended.
 pub fn notification(task: &TaskStarted, end: &TaskEnded) -> String {
-    let mut text = String::from("<task-notification>\n");
+    let mut text = String::from(OPENS);
     let mut child = |name: &str, value: &str| text += &format!("<{name}>{value}</{name}>\n");
     child("task-id", &task.task_id.to_string());
     child("status", end.status.word());
@@ -24,7 +28,13 @@ pub fn notification(task: &TaskStarted, end: &TaskEnded) -> String {
         child("message", &escape(message));
     }
     text += &format!("<output untrusted=\"true\">{}</output>\n", escape(&end.tail));
-    text + "</task-notification>"
+    text + CLOSES
+}
+
+/// Whether a message is such a notification. It has the role of a user and is full of what a program printed, so whoever
+/// looks for what a person said must pass it over.
+pub fn is_notification(text: &str) -> bool {
+    text.starts_with(OPENS) && text.ends_with(CLOSES)
 }
 
 /// The note that says which tasks run.

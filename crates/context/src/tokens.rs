@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul_protocol::{Item, ToolSchema};
 
 /// How many bytes of text a token is, roughly, before anything is learnt.
-const BYTES_PER_TOKEN: u64 = 4;
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 /// What a message costs besides its words.
 const PER_ITEM: u64 = 6;
 /// What a picture costs, roughly.
@@ -31,7 +31,12 @@ pub fn estimate(system: &str, tools: &[ToolSchema], items: &[Arc<Item>]) -> u64 
 
 /// How many tokens these items have, before anything is learnt.
 pub fn estimate_items(items: &[Arc<Item>]) -> u64 {
-    items.iter().map(|item| PER_ITEM + of_item(item)).sum()
+    items.iter().map(|item| estimate_item(item)).sum()
+}
+
+/// How many tokens one item has, before anything is learnt.
+pub(crate) fn estimate_item(item: &Item) -> u64 {
+    PER_ITEM + of_item(item)
 }
 
 fn of_item(item: &Item) -> u64 {

@@ -1,0 +1,187 @@
+//! The fields of a summary: what each is called as an argument, under which heading it stands, and what else models call it.
+
+use longhaul_protocol::Summary;
+
+use super::Written;
+
+/// One field of a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Goal,
+    Directives,
+    Constraints,
+    Decisions,
+    Done,
+    InProgress,
+    NextAction,
+    Blocked,
+    Files,
+    Commands,
+    Withdrawn,
+    Notes,
+}
+
+/// What a field holds.
+pub(super) enum Value<'a> {
+    /// A text.
+    Text(&'a mut String),
+    /// A list, one line an entry.
+    List(&'a mut Vec<String>),
+}
+
+impl Field {
+    /// All of them, in the order in which people and models read them.
+    pub(super) const ALL: [Self; 12] = [
+        Self::Goal,
+        Self::Directives,
+        Self::Constraints,
+        Self::Decisions,
+        Self::Done,
+        Self::InProgress,
+        Self::NextAction,
+        Self::Blocked,
+        Self::Files,
+        Self::Commands,
+        Self::Withdrawn,
+        Self::Notes,
+    ];
+
+    /// The fields that a model is asked for.
+    pub(super) fn asked() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|field| *field != Self::Notes)
+    }
+
+    /// What it is called as an argument.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Goal => "goal",
+            Self::Directives => "directives",
+            Self::Constraints => "constraints",
+            Self::Decisions => "decisions",
+            Self::Done => "done",
+            Self::InProgress => "in_progress",
+            Self::NextAction => "next_action",
+            Self::Blocked => "blocked",
+            Self::Files => "files",
+            Self::Commands => "commands",
+            Self::Withdrawn => "withdrawn",
+            Self::Notes => "notes",
+        }
+    }
+
+    /// Its heading, where a summary is text.
+    pub(super) fn heading(self) -> &'static str {
+        match self {
+            Self::Goal => "Goal",
+            Self::Directives => "Directives",
+            Self::Constraints => "Constraints",
+            Self::Decisions => "Decisions",
+            Self::Done => "Done",
+            Self::InProgress => "In progress",
+            Self::NextAction => "Next action",
+            Self::Blocked => "Blocked",
+            Self::Files => "Files",
+            Self::Commands => "Commands and results",
+            Self::Withdrawn => "Withdrawn",
+            Self::Notes => "Notes",
+        }
+    }
+
+    /// What a model is told about it.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Self::Goal => "what all of it is for",
+            Self::Directives => "what the user said that holds from now on, word for word, one an entry",
+            Self::Constraints => "other limits that were found, in your words",
+            Self::Decisions => "what was decided, and why",
+            Self::Done => "what is done",
+            Self::InProgress => "what is being done, and how far it is",
+            Self::NextAction => "the one thing to do next",
+            Self::Blocked => "what can't go on, and why",
+            Self::Files => "paths that matter, and what is in them or was changed",
+            Self::Commands => "commands that matter, and what came of them, with numbers and error texts",
+            Self::Withdrawn => "directives that the user took back, word for word as they were given",
+            Self::Notes => "anything else",
+        }
+    }
+
+    /// What else it is called, in small letters.
+    fn other_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Goal => {
+                &["goals", "the goal", "objective", "objectives", "overall goal", "purpose", "task"]
+            }
+            Self::Directives => &[
+                "directive",
+                "user directives",
+                "directives of the user",
+                "directives of the user that still hold",
+                "constraints and directives",
+                "constraints & directives",
+                "directives and constraints",
+                "directives & constraints",
+                "user instructions",
+                "standing instructions",
+            ],
+            Self::Constraints => &["constraint", "limits", "limitations"],
+            Self::Decisions => &["decision", "key decisions", "decisions made", "decisions and reasons"],
+            Self::Done => &["completed", "finished", "progress", "work done", "what is done", "accomplished"],
+            Self::InProgress => {
+                &["in-progress", "current work", "ongoing", "current state", "currently in progress"]
+            }
+            Self::NextAction => {
+                &["next", "next step", "next steps", "next actions", "what is next", "to do next"]
+            }
+            Self::Blocked => &["blockers", "blocker", "blocked by", "open problems", "problems"],
+            Self::Files => {
+                &["file", "relevant files", "key files", "files changed", "important files", "paths"]
+            }
+            Self::Commands => &["commands", "command", "commands run", "commands & results", "results"],
+            Self::Withdrawn => &["withdrawn directives", "directives withdrawn", "withdrawn by the user"],
+            Self::Notes => &["note", "other", "other notes", "additional notes"],
+        }
+    }
+
+    /// The field that is called so, by whichever name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let name = name.trim().to_lowercase();
+        let is_called = |field: &Self| {
+            name == field.name()
+                || name == field.heading().to_lowercase()
+                || field.other_names().contains(&name.as_str())
+        };
+        Self::ALL.into_iter().find(is_called)
+    }
+
+    /// Where it is kept.
+    pub(super) fn of(self, written: &mut Written) -> Value<'_> {
+        let Written { summary, withdrawn } = written;
+        let Summary {
+            goal,
+            directives,
+            constraints,
+            decisions,
+            done,
+            in_progress,
+            next_action,
+            blocked,
+            files,
+            commands,
+            notes,
+        } = summary;
+        match self {
+            Self::Goal => Value::Text(goal),
+            Self::Directives => Value::List(directives),
+            Self::Constraints => Value::List(constraints),
+            Self::Decisions => Value::List(decisions),
+            Self::Done => Value::List(done),
+            Self::InProgress => Value::List(in_progress),
+            Self::NextAction => Value::Text(next_action),
+            Self::Blocked => Value::List(blocked),
+            Self::Files => Value::List(files),
+            Self::Commands => Value::List(commands),
+            Self::Withdrawn => Value::List(withdrawn),
+            Self::Notes => Value::Text(notes),
+        }
+    }
+}
