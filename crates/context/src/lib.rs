@@ -17,6 +17,9 @@
 //! | `tokens` | how much room it takes: an estimate that learns from what providers count |
 
 mod breakdown;
+#[cfg(test)]
+#[path = "histories_tests.rs"]
+mod histories;
 mod normalise;
 mod notices;
 mod outline;

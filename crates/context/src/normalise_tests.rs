@@ -2,6 +2,7 @@ use longhaul_protocol::Role;
 use proptest::prelude::*;
 
 use super::*;
+use crate::histories::{breaks_a_rule, shared};
 
 fn call_id(number: u8) -> CallId {
     CallId::from_bits(u128::from(number))
@@ -18,40 +19,6 @@ fn result(number: u8, content: &str) -> Item {
 
 fn said(role: Role, text: &str) -> Item {
     Item::Text { role, text: text.to_owned() }
-}
-
-fn shared(items: Vec<Item>) -> Vec<Arc<Item>> {
-    items.into_iter().map(Arc::new).collect()
-}
-
-/// What T5 asks of a context: each answer's calls are followed directly by their results, in order.
-fn breaks_a_rule(items: &[Arc<Item>]) -> Option<String> {
-    let mut waiting: std::collections::VecDeque<CallId> = std::collections::VecDeque::new();
-    let mut settling = false;
-    let mut asked = HashSet::new();
-    for (index, item) in items.iter().enumerate() {
-        match &**item {
-            Item::ToolCall { call, .. } => {
-                if settling || !asked.insert(*call) {
-                    return Some(format!("item {index}: a call between results, or twice"));
-                }
-                waiting.push_back(*call);
-            }
-            Item::ToolResult { call, content, .. } => {
-                settling = true;
-                if waiting.pop_front() != Some(*call) || content.is_empty() {
-                    return Some(format!("item {index}: a result without its call, or without content"));
-                }
-            }
-            Item::Text { text, .. } if text.is_empty() => return Some(format!("item {index} is empty")),
-            _ if !waiting.is_empty() => {
-                return Some(format!("item {index}: {} calls are open", waiting.len()));
-            }
-            _ => {}
-        }
-        settling = settling && !waiting.is_empty();
-    }
-    (!waiting.is_empty()).then(|| "calls are open at the end".to_owned())
 }
 
 /// T5

@@ -4,7 +4,6 @@
 //! place on where an exchange begins; only of an open turn that is too large alone it may be a place where a step begins. No
 //! such place lies between a call and its result: where the records are so odd that one would, it is not taken.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longhaul_protocol::{CallId, Item, Place, Role};
@@ -62,8 +61,8 @@ pub struct Stubs {
 struct Boundary {
     /// The item that would be the first.
     at: usize,
-    /// How many tokens would stay.
-    tokens: u64,
+    /// How many tokens would stay, before anything is learnt.
+    estimated: u64,
     /// Whether an exchange begins here; else it is a step of one.
     is_exchange: bool,
 }
@@ -72,47 +71,57 @@ impl Outline<'_> {
     /// The newest whole exchanges that have room in so many tokens; of an open turn that has none alone, its newest whole steps, and
     /// what was asked in it. Nothing of the preface.
     pub fn keep(&self, tokens: u64) -> Keep {
-        let boundaries = self.boundaries();
-        let from = exchange_within(&boundaries, tokens).or_else(|| self.step_within(&boundaries, tokens));
-        self.from(from)
+        let boundaries = self.boundaries(tokens);
+        let newest = exchanges(&boundaries).last().map(|one| one.at);
+        self.from(newest.or_else(|| self.oldest_step(&boundaries)))
     }
 
     /// C7: the newest whole exchanges that have room in so many tokens; at least two, if they have room in `at_least_within`.
     pub fn keep_by_rule(&self, tokens: u64, at_least_within: u64) -> Keep {
-        let boundaries = self.boundaries();
-        let newest = || exchanges(&boundaries).take(NEWEST).filter(|one| one.tokens <= at_least_within);
-        let from = exchange_within(&boundaries, tokens).into_iter().chain(newest().map(|one| one.at)).min();
-        self.from(from.or_else(|| self.step_within(&boundaries, at_least_within.max(tokens))))
+        let boundaries = self.boundaries(tokens.max(at_least_within));
+        let fits = |boundary: &&Boundary, tokens| self.calibration.correct(boundary.estimated) <= tokens;
+        let all = exchanges(&boundaries).take_while(|one| fits(one, tokens)).last();
+        let newest = exchanges(&boundaries).take(NEWEST).last();
+        let from = all.into_iter().chain(newest).map(|one| one.at).min();
+        self.from(from.or_else(|| self.oldest_step(&boundaries)))
     }
 
     /// C9: the outputs that are not of the last two turns, not stubs already, and large enough to be worth it.
     pub fn stubs(&self) -> Stubs {
-        let recent = self.last_two_turns_begin();
-        let mut names: HashMap<CallId, &str> = HashMap::new();
-        let mut found: Vec<(CallId, u64)> = Vec::new();
-        let mut seen_recently = HashSet::new();
-        for index in self.start()..self.items.len() {
-            let is_recent = self.place(index).turn >= recent;
-            match &*self.items[index] {
-                Item::ToolCall { call, name, .. } if !is_recent => _ = names.insert(*call, name),
-                Item::ToolResult { call, .. } if is_recent => _ = seen_recently.insert(*call),
-                // Only the first result of a call is ever sent.
-                Item::ToolResult { call, content, .. } => {
-                    let Some(name) = names.remove(call) else { continue };
-                    let estimated = estimate_item(&self.items[index]);
-                    if estimated >= WORTH_A_STUB && !is_stub(content) {
-                        let stub = stub(*call, name, content.len(), self.place(index));
-                        found.push((*call, estimated.saturating_sub(estimate_item(&stub_item(*call, stub)))));
-                    }
-                }
-                _ => {}
+        let (recent, earliest) = (self.last_two_turns_begin(), self.earliest_partners());
+        let results = |index: &usize| matches!(&*self.items[*index], Item::ToolResult { .. });
+        let all: Vec<usize> = (self.start()..self.items.len()).filter(results).collect();
+        let (new, old): (Vec<usize>, Vec<usize>) =
+            all.into_iter().partition(|index| self.place(*index).turn >= recent);
+        // A call has one stub; and where one of its results is new, none.
+        let mut is_settled = vec![false; self.items.len()];
+        new.iter().for_each(|index| is_settled[earliest[*index]] = true);
+        let mut stubs = Stubs { calls: vec![], gains: 0 };
+        for index in old {
+            let call = earliest[index];
+            if std::mem::replace(&mut is_settled[call], true) {
+                continue;
+            }
+            let gains = self.gained_by_a_stub(call, index);
+            if gains >= WORTH_A_STUB {
+                stubs.calls.extend(call_of(&self.items[call]));
+                stubs.gains += gains;
             }
         }
-        found.retain(|(call, gains)| *gains >= WORTH_A_STUB && !seen_recently.contains(call));
-        let gains = found.iter().map(|(_, gains)| gains).sum();
-        Stubs {
-            calls: found.into_iter().map(|(call, _)| call).collect(),
-            gains: self.calibration.correct(gains),
+        Stubs { gains: self.calibration.correct(stubs.gains), ..stubs }
+    }
+
+    /// How many tokens go, before anything is learnt, if the result of a call becomes a line.
+    fn gained_by_a_stub(&self, call: usize, result: usize) -> u64 {
+        let estimated = estimate_item(&self.items[result]);
+        match (&*self.items[call], &*self.items[result]) {
+            (Item::ToolCall { call, name, .. }, Item::ToolResult { content, .. })
+                if estimated >= WORTH_A_STUB && !is_stub(content) =>
+            {
+                let stub = stub(*call, name, content.len(), self.place(result));
+                estimated.saturating_sub(estimate_item(&stub_item(*call, stub)))
+            }
+            _ => 0,
         }
     }
 
@@ -134,45 +143,49 @@ impl Outline<'_> {
         turns().filter(|turn| *turn < last).max().unwrap_or(last)
     }
 
-    /// All places from which on the context could stay, the newest first.
-    fn boundaries(&self) -> Vec<Boundary> {
+    /// The places from which on the context has room in so many tokens, the newest first.
+    fn boundaries(&self, tokens: u64) -> Vec<Boundary> {
         let earliest = self.earliest_partners();
+        let most = self.calibration.largest_within(tokens);
         let mut boundaries = Vec::new();
-        // The first item from which on everything must stay if anything here does, and how much stays.
+        // The first item that must stay if everything from here on does, and how much stays.
         let (mut needed, mut estimated) = (usize::MAX, 0_u64);
         for at in (self.start()..self.items.len()).rev() {
-            let item = &self.items[at];
-            estimated = estimated.saturating_add(estimate_item(item));
-            if let Some(call) = call_of(item) {
-                needed = needed.min(earliest.get(&call).copied().unwrap_or(at));
+            estimated = estimated.saturating_add(estimate_item(&self.items[at]));
+            if estimated > most {
+                break;
             }
+            needed = needed.min(earliest[at]);
             let here = self.place(at);
             let before = (at > self.start()).then(|| self.place(at - 1));
             let is_exchange = before.is_none_or(|before| before.turn != here.turn);
             let is_step = is_exchange || before.is_some_and(|before| before.step != here.step);
             if is_step && needed >= at {
-                boundaries.push(Boundary { at, tokens: self.calibration.correct(estimated), is_exchange });
+                boundaries.push(Boundary { at, estimated, is_exchange });
             }
         }
         boundaries
     }
 
-    /// Where each call, or a result of it, first stands after the preface.
-    fn earliest_partners(&self) -> HashMap<CallId, usize> {
-        let mut earliest = HashMap::new();
-        for index in self.start()..self.items.len() {
-            if let Some(call) = call_of(&self.items[index]) {
-                earliest.entry(call).or_insert(index);
-            }
+    /// For each item the first after the preface that belongs to the same call: mostly the call itself. An item that belongs to
+    /// no call is its own.
+    fn earliest_partners(&self) -> Vec<usize> {
+        let belongs = |index: usize| call_of(&self.items[index]).map(|call| (call, index));
+        // Ids grow with time, so this is sorted already, or nearly.
+        let mut by_call: Vec<(CallId, usize)> =
+            (self.start()..self.items.len()).filter_map(belongs).collect();
+        by_call.sort();
+        let mut earliest: Vec<usize> = (0..self.items.len()).collect();
+        for same in by_call.chunk_by(|one, other| one.0 == other.0) {
+            same.iter().for_each(|(_, index)| earliest[*index] = same[0].1);
         }
         earliest
     }
 
-    /// From where on the newest whole steps have room, if the newest exchange is the open turn.
-    fn step_within(&self, boundaries: &[Boundary], tokens: u64) -> Option<usize> {
+    /// The oldest of these places that is within the newest exchange, if that is the open turn.
+    fn oldest_step(&self, boundaries: &[Boundary]) -> Option<usize> {
         let is_open = |boundary: &&Boundary| Some(self.place(boundary.at).turn) == self.open_turn;
-        let steps = boundaries.iter().take_while(|one| !one.is_exchange).take_while(is_open);
-        steps.take_while(|one| one.tokens <= tokens).last().map(|one| one.at)
+        boundaries.iter().take_while(is_open).last().map(|one| one.at)
     }
 
     fn from(&self, from: Option<usize>) -> Keep {
@@ -187,11 +200,6 @@ impl Outline<'_> {
 /// The places where exchanges begin, the newest first.
 fn exchanges(boundaries: &[Boundary]) -> impl Iterator<Item = &Boundary> {
     boundaries.iter().filter(|boundary| boundary.is_exchange)
-}
-
-/// From where on the newest whole exchanges have room.
-fn exchange_within(boundaries: &[Boundary], tokens: u64) -> Option<usize> {
-    exchanges(boundaries).take_while(|one| one.tokens <= tokens).last().map(|one| one.at)
 }
 
 fn call_of(item: &Item) -> Option<CallId> {

@@ -78,13 +78,25 @@ impl Calibration {
 
     /// An estimate, corrected by what was learnt.
     pub fn correct(&self, estimated: u64) -> u64 {
-        let (of_all, counted) = self
-            .samples
-            .iter()
-            .fold((0_u128, 0_u128), |sum, one| (sum.0 + u128::from(one.0), sum.1 + u128::from(one.1)));
-        match of_all {
-            0 => estimated,
-            _ => u64::try_from(u128::from(estimated).saturating_mul(counted) / of_all).unwrap_or(u64::MAX),
+        let (of_all, counted) = self.learnt();
+        let corrected = u128::from(estimated).saturating_mul(counted) / of_all;
+        u64::try_from(corrected).unwrap_or(u64::MAX)
+    }
+
+    /// The largest estimate that, corrected, is at most so many tokens.
+    pub(crate) fn largest_within(&self, tokens: u64) -> u64 {
+        let (of_all, counted) = self.learnt();
+        let largest = ((u128::from(tokens) + 1).saturating_mul(of_all) - 1) / counted;
+        u64::try_from(largest).unwrap_or(u64::MAX)
+    }
+
+    /// What all estimates and all counts are together. Neither is 0.
+    fn learnt(&self) -> (u128, u128) {
+        let add =
+            |sum: (u128, u128), one: &(u64, u64)| (sum.0 + u128::from(one.0), sum.1 + u128::from(one.1));
+        match self.samples.iter().fold((0, 0), add) {
+            (0, _) | (_, 0) => (1, 1),
+            learnt => learnt,
         }
     }
 

@@ -34,6 +34,22 @@ fn an_estimate_learns_from_what_the_provider_counts() {
     assert_eq!((before, calibration.correct(1_000)), (1_000, 1_500));
 }
 
+/// C1
+#[test]
+fn the_largest_estimate_that_has_room_is_the_last_that_does() {
+    let mut calibration = Calibration::default();
+    for (estimated, counted) in [(100, 100), (100, 137), (300, 150), (1_000, 7)] {
+        for tokens in [0, 1, 10, 999, 123_456] {
+            let largest = calibration.largest_within(tokens);
+
+            assert!(calibration.correct(largest) <= tokens);
+            assert!(calibration.correct(largest + 1) > tokens);
+        }
+        calibration.learn(estimated, counted);
+    }
+    assert_eq!(Calibration::default().largest_within(u64::MAX), u64::MAX);
+}
+
 /// M14
 #[test]
 fn a_server_that_counts_too_little_after_three_samples_has_cut_the_prompt() {
