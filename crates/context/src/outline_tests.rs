@@ -160,7 +160,7 @@ fn a_stub_says_what_it_was_and_how_to_read_it() {
     assert!(!is_stub(&format!("[stub: the output of {}", "x".repeat(10_000))));
 }
 
-/// The cost of a plan grows with the context as the cost of an estimate does.
+/// The cost of a plan grows with the context as the cost of an estimate does: if it grew with its square, it would be thousands.
 #[test]
 fn planning_ten_thousand_items_costs_a_few_estimates_of_them() {
     let history = turns(2_500, 1_000);
@@ -179,7 +179,7 @@ fn planning_ten_thousand_items_costs_a_few_estimates_of_them() {
         outline.keep(50_000).from as u64 + outline.stubs().gains
     });
 
-    assert!(planning < estimating * 30, "{planning:?} for a plan, {estimating:?} for an estimate");
+    assert!(planning < estimating * 100, "{planning:?} for a plan, {estimating:?} for an estimate");
 }
 
 /// Whether everything of one exchange, or of one step, is on one side of a place.

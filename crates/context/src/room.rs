@@ -50,3 +50,7 @@ pub fn threshold(share: f64, tokens: Option<u64>, usable: u64) -> Option<u64> {
     let is_off = tokens == Some(0) || (tokens.is_none() && share <= 0.0);
     (!is_off).then_some(at)
 }
+
+#[cfg(test)]
+#[path = "room_tests.rs"]
+mod tests;

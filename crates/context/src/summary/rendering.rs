@@ -43,11 +43,10 @@ pub fn render_summary(summary: Option<&Summary>, dropped: Option<&str>, most: u6
     if let Some((line, _)) = introductions.iter().find(|(line, share)| line.len() * share <= left(&text)) {
         text = text + "\n" + line;
     }
-    if let Some(dropped) =
-        dropped.map(one_line).filter(|dropped| !dropped.is_empty() && left(&text) > SHORTEST_ENTRY)
-    {
-        let dropped = without_middle(&dropped, left(&text) / 2, |_| format!(" {SHORTENED} "));
-        text = text + "\n" + &dropped;
+    let for_dropped = if summary.is_some() { left(&text) / 2 } else { left(&text) };
+    let dropped = dropped.map(|dropped| without_marks(&one_line(dropped)).into_owned()).unwrap_or_default();
+    if !dropped.is_empty() && dropped.len().min(SHORTEST_LINE) <= for_dropped {
+        text = text + "\n" + &without_middle(&dropped, for_dropped, |_| format!(" {SHORTENED} "));
     }
     if let Some(summary) = summary {
         let body = body(summary, left(&text).saturating_sub(1));
