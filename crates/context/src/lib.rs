@@ -2,10 +2,15 @@
 //!
 //! # What this crate promises
 //!
-//! - **Every call has exactly one result, and every result its call**, whatever the records say ([`normalise`]).
+//! - **Every call has exactly one result, and every result its call**, whatever the records say ([`normalise`]), and also in what
+//!   a compaction keeps ([`Outline`]).
 //! - **A context only grows at its end.** What [`normalise`] makes of a list of whole steps is the beginning of what it makes
 //!   of any longer one, so a provider's cache holds and cost stays linear.
 //! - **The same parts, the same prompt.** [`system_prompt`] depends on nothing but what it is given.
+//! - **What is given a size has it.** Whatever there is to say, a request for a summary, a summary and what is pinned take no more
+//!   tokens than they may, by [`estimate`], and are cut between characters.
+//! - **A directive is what a person said, and stays until it is withdrawn** ([`merge`]), however many summaries come after it.
+//! - **Nobody's words look like the runtime's.** What programs printed and what models wrote can't begin a message of its own.
 //!
 //! # Where things are
 //!
@@ -15,6 +20,12 @@
 //! | `notices` | what it is told of tasks: notifications of their ends, notes on those that run |
 //! | `normalise` | a list of items that every provider accepts |
 //! | `tokens` | how much room it takes: an estimate that learns from what providers count |
+//! | `room` | how much room there is, and from where on a context should be made smaller |
+//! | `outline` | what of it stays when it is made smaller, and which outputs become stubs |
+//! | `summary` | what a model is asked for a summary, what it answers, and what becomes of that |
+//! | `preface` | what a compacted context begins with after its summary: pins, the todo list, tasks |
+//! | `breakdown` | what a context is made of, for people |
+//! | `text` | cutting texts, and taking from them what could be mistaken |
 
 mod breakdown;
 #[cfg(test)]

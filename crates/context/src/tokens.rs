@@ -8,7 +8,7 @@ use longhaul_protocol::{Item, ToolSchema};
 /// How many bytes of text a token is, roughly, before anything is learnt.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 /// What a message costs besides its words.
-const PER_ITEM: u64 = 6;
+pub(crate) const PER_ITEM: u64 = 6;
 /// What a picture costs, roughly.
 const PER_IMAGE: u64 = 1_200;
 /// So many counts are remembered; the newest say most about what comes next.

@@ -7,8 +7,9 @@ use super::fields::{Field, Value};
 use super::rendering::body;
 use super::transcript::{mark, transcript, without_marks};
 use super::{Asked, Form, Material, WRITE_SUMMARY, Written};
-use crate::estimate;
 use crate::text::{bytes_of, head, one_line, without_middle};
+use crate::tokens::PER_ITEM;
+use crate::{estimate, estimate_bytes};
 
 /// What the request says besides the material takes at most such a part of the room; else less is said.
 const FRAME_SHARE: u64 = 2;
@@ -17,8 +18,6 @@ const PREVIOUS_SHARE: usize = 2;
 /// And what it should dwell on such a part, and never more than this.
 const FOCUS_SHARE: usize = 8;
 const LONGEST_FOCUS: usize = 2_000;
-/// What a message takes besides its words.
-const PER_MESSAGE: u64 = 6;
 
 const SYSTEM: &str = "You keep the notes of an agent that works in a long session. The part of its context that you are shown is \
 about to be taken out: of all of it, the agent will know only what you write.
@@ -65,7 +64,7 @@ pub fn ask_for_summary(material: &Material<'_>, form: Form, most: u64) -> Asked 
 
 /// How many tokens a request takes.
 fn size(asked: &Asked) -> u64 {
-    estimate(&asked.system, &asked.tools, &[]) + PER_MESSAGE + crate::estimate_bytes(asked.text.len() as u64)
+    estimate(&asked.system, &asked.tools, &[]) + PER_ITEM + estimate_bytes(asked.text.len() as u64)
 }
 
 /// The material, in at most so many bytes.

@@ -108,9 +108,7 @@ impl Field {
     /// What else it is called, in small letters.
     fn other_names(self) -> &'static [&'static str] {
         match self {
-            Self::Goal => {
-                &["goals", "the goal", "objective", "objectives", "overall goal", "purpose", "task"]
-            }
+            Self::Goal => &["goals", "the goal", "objective", "objectives", "overall goal", "purpose"],
             Self::Directives => &[
                 "directive",
                 "user directives",
@@ -132,13 +130,11 @@ impl Field {
             Self::NextAction => {
                 &["next", "next step", "next steps", "next actions", "what is next", "to do next"]
             }
-            Self::Blocked => &["blockers", "blocker", "blocked by", "open problems", "problems"],
-            Self::Files => {
-                &["file", "relevant files", "key files", "files changed", "important files", "paths"]
-            }
-            Self::Commands => &["commands", "command", "commands run", "commands & results", "results"],
+            Self::Blocked => &["blockers", "blocker", "blocked by", "open problems"],
+            Self::Files => &["relevant files", "key files", "files changed", "important files"],
+            Self::Commands => &["commands", "command", "commands run", "commands & results"],
             Self::Withdrawn => &["withdrawn directives", "directives withdrawn", "withdrawn by the user"],
-            Self::Notes => &["note", "other", "other notes", "additional notes"],
+            Self::Notes => &["other notes", "additional notes"],
         }
     }
 

@@ -118,7 +118,6 @@ fn any_sentence() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// M18
     #[test]
     fn over_many_summaries_no_directive_goes_that_was_not_withdrawn(
         rounds in proptest::collection::vec(
