@@ -1,7 +1,8 @@
 //! A model made of a list of answers.
 //!
-//! Which answer comes is decided by the number of finished steps in the request, so that a new process goes on in the
-//! list where the one before it was killed. `docs/scripted.md` describes the file.
+//! Which answer comes is decided by the number of finished steps in the request and before it, so that a new process goes
+//! on in the list where the one before it was killed. Summaries are a list of their own, because when one is asked for
+//! depends on how large the context grew, and no script can know that. `docs/scripted.md` describes the file.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -12,13 +13,19 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Answer, Class, Error, Failure, Model, Part, Request, Result, Stop, StopKind, Tokens};
+use crate::{Answer, Class, Error, Failure, Model, Part, Purpose, Request, Result, Stop, StopKind, Tokens};
+
+/// The tool that a model calls to give a summary. The context crate names it, and this one must not depend on that.
+const WRITE_SUMMARY: &str = "write_summary";
+/// What a script without any summary says when one is asked for, so that a small script survives a compaction.
+const NO_SUMMARY: &str = "The script has no summary for this.";
 
 /// A model made of a list of answers. It counts its calls, and fails when the answers are used up.
 #[derive(Debug)]
 pub struct Scripted {
     name: String,
-    answers: Vec<Scene>,
+    steps: Vec<Scene>,
+    summaries: Vec<Scene>,
     calls: AtomicUsize,
 }
 
@@ -49,6 +56,8 @@ struct Scene {
     error: Option<String>,
     /// It breaks off, without its end, after what it has said.
     cut: bool,
+    /// It is a summary, whatever it calls.
+    summary: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -82,17 +91,27 @@ impl Scripted {
                 _ => error.to_string(),
             })?;
         let scene = |(index, answer): (usize, Value)| match answer {
-            Value::String(text) => Ok(Scene { text: Some(text), ..Scene::default() }),
+            Value::String(text) => Ok(Scene::saying(text)),
             answer => serde_json::from_value(answer)
                 .map_err(|error| format!("answer {} does not fit: {error}", index + 1)),
         };
-        let answers = answers.into_iter().enumerate().map(scene).collect::<std::result::Result<_, _>>()?;
-        Ok(Self { name: "scripted/script".to_owned(), answers, calls: AtomicUsize::new(0) })
+        let scenes: Vec<Scene> =
+            answers.into_iter().enumerate().map(scene).collect::<std::result::Result<_, _>>()?;
+        let (summaries, steps) = scenes.into_iter().partition(Scene::is_summary);
+        Ok(Self { name: "scripted/script".to_owned(), steps, summaries, calls: AtomicUsize::new(0) })
     }
 
     /// How often it was asked.
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    fn used_up(&self, what: &str, there_are: usize, index: usize) -> Failure {
+        let (name, asked) = (&self.name, index + 1);
+        let message = format!(
+            "{name} has {there_are} {what}, and was asked for number {asked}: add one to the script and start again"
+        );
+        Failure::new(Class::Script, message)
     }
 }
 
@@ -104,15 +123,20 @@ impl Model for Scripted {
 
     async fn ask(&self, request: Request) -> std::result::Result<Box<dyn Answer>, Failure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        let step = request.finished_steps();
-        let scene = self.answers.get(step).ok_or_else(|| {
-            let (answers, asked) = (self.answers.len(), step + 1);
-            let message = format!(
-                "{} has {answers} answers, and was asked for number {asked}: add one to the script and start again",
-                self.name
-            );
-            Failure::new(Class::Script, message)
-        })?;
+        let scene = match request.purpose {
+            Purpose::Step { answers_before } => {
+                let index = answers_before + request.finished_steps();
+                self.steps
+                    .get(index)
+                    .cloned()
+                    .ok_or_else(|| self.used_up("answers", self.steps.len(), index))?
+            }
+            Purpose::Summary { .. } if self.summaries.is_empty() => Scene::saying(NO_SUMMARY.to_owned()),
+            Purpose::Summary { summaries_before: index } => {
+                let missing = || self.used_up("summaries", self.summaries.len(), index);
+                self.summaries.get(index).cloned().ok_or_else(missing)?
+            }
+        };
         Ok(Box::new(Playing {
             pieces: scene.pieces(),
             wait: Duration::from_millis(scene.wait_ms),
@@ -122,6 +146,14 @@ impl Model for Scripted {
 }
 
 impl Scene {
+    fn saying(text: String) -> Self {
+        Self { text: Some(text), ..Self::default() }
+    }
+
+    fn is_summary(&self) -> bool {
+        self.summary || self.calls.iter().any(|call| call.name == WRITE_SUMMARY)
+    }
+
     fn pieces(&self) -> VecDeque<std::result::Result<Part, Failure>> {
         let mut parts = VecDeque::new();
         if let Some(reasoning) = &self.reasoning {

@@ -9,7 +9,15 @@ fn said(role: Role, text: &str) -> Arc<Item> {
 }
 
 async fn play(model: &Scripted, items: Vec<Arc<Item>>) -> (Vec<Part>, Option<Failure>) {
-    let mut answer = match model.ask(Request { items, ..Request::default() }).await {
+    play_for(model, items, Purpose::default()).await
+}
+
+async fn summarise(model: &Scripted, summaries_before: usize) -> (Vec<Part>, Option<Failure>) {
+    play_for(model, vec![said(Role::User, "hi")], Purpose::Summary { summaries_before }).await
+}
+
+async fn play_for(model: &Scripted, items: Vec<Arc<Item>>, purpose: Purpose) -> (Vec<Part>, Option<Failure>) {
+    let mut answer = match model.ask(Request { items, purpose, ..Request::default() }).await {
         Ok(answer) => answer,
         Err(error) => return (vec![], Some(error)),
     };
@@ -67,6 +75,66 @@ async fn a_new_process_goes_on_in_the_list_by_the_steps_that_are_finished() {
     let (parts, _) = play(&Scripted::from_json(script).unwrap(), after_one).await;
 
     assert_eq!(parts[1], Part::TextDelta("two".into()));
+}
+
+#[tokio::test]
+async fn answers_that_a_compaction_took_out_of_the_context_still_count() {
+    let model = Scripted::from_json(r#"["one", "two", "three"]"#).unwrap();
+    let after_two =
+        vec![said(Role::User, "[summary]"), said(Role::Assistant, "two"), said(Role::User, "and?")];
+
+    let (parts, _) = play_for(&model, after_two, Purpose::Step { answers_before: 1 }).await;
+
+    assert_eq!(parts[1], Part::TextDelta("three".into()));
+}
+
+#[tokio::test]
+async fn summaries_are_a_list_of_their_own() {
+    let script = r#"["one", {"calls": [{"name": "write_summary", "arguments": {"goal": "a"}}]},
+        {"text": "plain", "summary": true}, "two"]"#;
+    let model = Scripted::from_json(script).unwrap();
+    let after_one = vec![said(Role::User, "hi"), said(Role::Assistant, "one"), said(Role::User, "and?")];
+
+    let (second_step, _) = play(&model, after_one).await;
+    let (called, _) = summarise(&model, 0).await;
+    let (plain, _) = summarise(&model, 1).await;
+    let (_, used_up) = summarise(&model, 2).await;
+
+    assert_eq!(second_step[1], Part::TextDelta("two".into()));
+    assert_eq!(called[1], Part::ArgumentsDelta(r#"{"goal":"a"}"#.into()));
+    assert_eq!(plain[1], Part::TextDelta("plain".into()));
+    let message =
+        "scripted/script has 2 summaries, and was asked for number 3: add one to the script and start again";
+    assert_eq!(used_up, Some(Failure::new(Class::Script, message)));
+}
+
+#[tokio::test]
+async fn a_summary_can_be_made_to_fail_and_to_break_off() {
+    let script =
+        r#"[{"summary": true, "error": "overloaded"}, {"summary": true, "text": "so", "cut": true}]"#;
+    let model = Scripted::from_json(script).unwrap();
+
+    let (_, failed) = summarise(&model, 0).await;
+    let (_, broken) = summarise(&model, 1).await;
+
+    assert_eq!(failed, Some(Failure::new(Class::Script, "the model failed: overloaded")));
+    assert_eq!(broken.map(|failure| failure.class), Some(Class::Broken));
+}
+
+#[tokio::test]
+async fn a_script_without_summaries_answers_one_in_its_own_words() {
+    let model = Scripted::from_json(r#"["one"]"#).unwrap();
+
+    let (parts, error) = summarise(&model, 7).await;
+
+    let words: String = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::TextDelta(word) => Some(word.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((words.as_str(), error), ("The script has no summary for this.", None));
 }
 
 #[tokio::test]
