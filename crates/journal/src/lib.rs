@@ -66,6 +66,6 @@ pub use inbox::{accept, check_size, erase_record, put};
 pub use journal::{Journal, Page, Ring, Rings, SessionEntry};
 pub use lease::{Holder, Lease};
 pub use names::{name_session, resolve};
-pub use search::{Hit, Search};
+pub use search::{Hit, Match, Search};
 pub use sqlite::{Restored, Salvaged, SqliteJournal, SqliteOptions, restore, salvage, verify_home};
 pub use verify::{Damage, Report};

@@ -1,19 +1,37 @@
 //! What of a record can be found, and how text is split into words. Every engine uses these two functions, so
 //! that the same search finds the same records in each.
 
+use std::collections::BTreeSet;
+
 use longhaul_protocol::{
     BlobRef, ExtractRecord, Item, MemoryRecord, Record, Seq, SessionRecord, StreamName, SystemMessage,
 };
 
+/// The tools that show what other records hold. What they are asked and what they say is not found: it would stand before
+/// what it repeats. The agent names them, and this crate must not depend on it.
+const TOOLS_OF_HISTORY: [&str; 2] = ["history_search", "history_read"];
+
 /// What to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Words. A record is found if it has all of them, whatever their case and accents.
+    /// Words, whatever their case and accents.
     pub words: String,
+    /// How many of the words a record must have.
+    pub matching: Match,
     /// The streams to look in; all, if none is named.
     pub streams: Vec<StreamName>,
     /// At most so many hits.
     pub limit: usize,
+}
+
+/// How many of the words of a search a record must have to be found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Match {
+    /// All of them.
+    #[default]
+    All,
+    /// One at least. Those that have more of them, and those that few others have, are better.
+    Any,
 }
 
 /// A record that was found, the best first.
@@ -63,10 +81,12 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         SessionRecord::InputTaken(input) => (input.text, None),
         SessionRecord::Block(block) => match block.item {
             Item::Text { text, .. } | Item::Reasoning { text, .. } | Item::Note { text } => (text, None),
+            Item::ToolCall { name, .. } if is_of_history(&name) => return None,
             Item::ToolCall { name, arguments, .. } => (format!("{name} {arguments}"), None),
             Item::ToolResult { content, .. } => (content, None),
             Item::Image(_) => return None,
         },
+        SessionRecord::ToolFinished(finished) if is_of_history(&finished.name) => return None,
         SessionRecord::ToolFinished(finished) => (finished.content, finished.whole),
         SessionRecord::TaskStarted(task) => (format!("{}\n{}", task.description, task.command), None),
         SessionRecord::TaskEnded(task) => (String::new(), task.output),
@@ -96,6 +116,10 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         | SessionRecord::TurnEnded(_)
         | SessionRecord::Unknown { .. } => return None,
     })
+}
+
+fn is_of_history(tool: &str) -> bool {
+    TOOLS_OF_HISTORY.contains(&tool)
 }
 
 fn lines(parts: impl Iterator<Item = String>) -> String {
@@ -140,16 +164,48 @@ pub(crate) fn terms(words: &str) -> impl Iterator<Item = String> {
     words.split(between).filter(findable).map(set_apart)
 }
 
-/// The part of a text around the first of the words, in one line.
+/// The part of a text that has the most of the words, in one line.
 pub(crate) fn excerpt(text: &str, words: &str) -> String {
     const AROUND: usize = 60;
     let lower = text.to_lowercase();
-    let found =
-        words.split_whitespace().filter_map(|word| lower.find(&word.to_lowercase())).min().unwrap_or(0);
+    let found = densest(&lower, words, 2 * AROUND).unwrap_or(0);
     // Lower case can have another length; the place is only a hint, so count characters, not bytes.
     let place = lower[..found].chars().count();
     let part: String = text.chars().skip(place.saturating_sub(AROUND)).take(3 * AROUND).collect();
     part.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a text has one of the words somewhere, be it inside another word.
+pub(crate) fn has_a_word(text: &str, words: &str) -> bool {
+    let lower = text.to_lowercase();
+    bare(words).iter().any(|word| lower.contains(word))
+}
+
+/// The words in lower case, without what stands around them.
+fn bare(words: &str) -> BTreeSet<String> {
+    let bare = |word: &str| word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
+    words.split_whitespace().map(bare).filter(|word| !word.is_empty()).collect()
+}
+
+/// Where the most different words stand within so many bytes of each other: the first of them, in the first such place.
+fn densest(lower: &str, words: &str, within: usize) -> Option<usize> {
+    /// More places of one word than this say nothing more about where to look.
+    const MOST_PLACES: usize = 1_000;
+    let words = bare(words);
+    let places =
+        |(number, word)| lower.match_indices(word).take(MOST_PLACES).map(move |(place, _)| (place, number));
+    let mut places: Vec<(usize, usize)> =
+        words.iter().map(String::as_str).enumerate().flat_map(places).collect();
+    places.sort_unstable();
+    let mut best: Option<(usize, usize)> = None;
+    for (index, (place, _)) in places.iter().enumerate() {
+        let near = places[index..].iter().take_while(|(other, _)| other - place <= within);
+        let different = near.map(|(_, number)| number).collect::<BTreeSet<_>>().len();
+        if best.is_none_or(|(most, _)| different > most) {
+            best = Some((different, *place));
+        }
+    }
+    best.map(|(_, place)| place)
 }
 
 #[cfg(test)]

@@ -19,6 +19,16 @@ fn an_excerpt_shows_the_word_in_one_line() {
     assert!(excerpt.chars().count() <= 180, "{excerpt}");
 }
 
+#[test]
+fn an_excerpt_shows_where_the_most_words_stand() {
+    let filler = "nothing to see ".repeat(40);
+    let text = format!("A gate. {filler}The passphrase of the harbour gate is osprey. {filler}A harbour.");
+
+    let excerpt = excerpt(&text, "passphrase: \"harbour\" gate");
+
+    assert!(excerpt.contains("The passphrase of the harbour gate is osprey."), "{excerpt}");
+}
+
 /// A record can be found if a person could look for it.
 #[test]
 fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {

@@ -8,13 +8,13 @@ use longhaul_protocol::{Hash, Record, Seq, StreamName};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::home::{Home, beside, create_once};
-use crate::search::{self, Findable, Search};
+use crate::search::{self, Findable, Match, Search};
 use crate::sqlite::rows::{self, Found, StreamNumber};
 use crate::sqlite::{check, failure, heads, open};
 use crate::{Error, Head, Hit, Page, Result};
 
 /// Another number makes the index anew.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// How much is indexed before others get a turn.
 const BATCH: Page = Page { records: 2_000, bytes: 4 << 20 };
@@ -283,6 +283,10 @@ fn look(db: &Connection, search: &Search, cursors: &Cursors) -> Tried<Vec<(Strea
     if terms.is_empty() {
         return Ok(Vec::new());
     }
+    let query = match search.matching {
+        Match::All => terms.join(" "),
+        Match::Any => terms.join(" OR "),
+    };
     let moment = db.unchecked_transaction()?;
     let everywhere = [(0, i64::MAX)];
     let ranges: Vec<(i64, i64)> = if search.streams.is_empty() {
@@ -296,8 +300,8 @@ fn look(db: &Connection, search: &Search, cursors: &Cursors) -> Tried<Vec<(Strea
     let mut ranked: Vec<(f64, i64)> = Vec::new();
     for (from, before) in ranges {
         let limit = i64::try_from(search.limit).unwrap_or(i64::MAX);
-        let rows = statement
-            .query_map(params![terms.join(" "), from, before, limit], |row| Ok((row.get(1)?, row.get(0)?)))?;
+        let rows =
+            statement.query_map(params![query, from, before, limit], |row| Ok((row.get(1)?, row.get(0)?)))?;
         ranked.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
     }
     ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -315,8 +319,19 @@ fn hit(journal: &Connection, stream: (StreamNumber, StreamName), seq: Seq, words
     let (number, name) = stream;
     let one = rows::page(journal, (number, &name), seq, Page { records: 1, bytes: 0 });
     let text = match one.unwrap_or_default().first() {
-        Some(Found::Record(record)) => Findable::of(record).map(|findable| findable.text),
-        _ => None,
+        Some(Found::Record(record)) => found_text(journal, record, words),
+        _ => String::new(),
     };
-    Hit { excerpt: search::excerpt(&text.unwrap_or_default(), words), stream: name, seq }
+    Hit { excerpt: search::excerpt(&text, words), stream: name, seq }
+}
+
+/// The text of a record that has one of the words: its own, or else that of a blob.
+fn found_text(journal: &Connection, record: &Record, words: &str) -> String {
+    let Some(Findable { text, blobs }) = Findable::of(record) else { return String::new() };
+    if search::has_a_word(&text, words) {
+        return text;
+    }
+    let whole = blobs.into_iter().filter_map(|blob| rows::blob(journal, blob.hash).ok()?);
+    let mut whole = whole.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    whole.find(|whole| search::has_a_word(whole, words)).unwrap_or(text)
 }

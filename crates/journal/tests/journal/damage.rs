@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Error, Home, Journal, Page, Report, Search, SqliteJournal, name_session, put, verify_home,
+    Append, Blob, Error, Home, Journal, Match, Page, Report, Search, SqliteJournal, name_session, put,
+    verify_home,
 };
 use longhaul_protocol::{
     BlobRef, CallId, Hash, InboxRecord, Input, InputId, JoinMode, Note, Record, SessionRecord, StreamName,
@@ -327,7 +328,7 @@ async fn what_stands_before_and_after_a_broken_page_can_be_read_and_found() {
     let broken = before.last().unwrap().seq + 1;
     let at = journal.read(&stream, broken, Page::default()).await.unwrap_err();
     let after = journal.read(&stream, 300, Page::default()).await.unwrap();
-    let find = |words: &str| Search { words: words.into(), streams: vec![], limit: 5 };
+    let find = |words: &str| Search { words: words.into(), matching: Match::All, streams: vec![], limit: 5 };
     let found_before = journal.search(&find("number 17")).await.unwrap();
     let found_after = journal.search(&find("number 399")).await.unwrap();
 
@@ -404,7 +405,7 @@ async fn a_home_in_a_folder_with_an_unlucky_name_is_not_swept_away() {
 async fn a_damaged_or_deleted_search_index_is_made_again() {
     let original = Original::new().await;
     let journal = SqliteJournal::open(&original.home).await.unwrap();
-    let search = Search { words: "line 20".into(), streams: vec![], limit: 10 };
+    let search = Search { words: "line 20".into(), matching: Match::All, streams: vec![], limit: 10 };
     let before = journal.search(&search).await.unwrap();
     journal.close().await;
     drop(journal);

@@ -67,6 +67,9 @@ conformance::conformance! { SqliteHome::new();
     what_is_too_large_is_refused
     an_input_that_could_not_be_taken_is_not_accepted
     words_are_found_in_any_order_case_and_accent
+    any_of_the_words_finds_and_ranks
+    what_the_tools_of_history_show_is_not_found
+    an_excerpt_shows_what_only_the_whole_output_has
     scripts_without_spaces_are_found
     odd_searches_are_no_error
     a_search_sees_what_was_appended_before_it

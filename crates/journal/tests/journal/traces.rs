@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Error, Home, Journal, Search, SqliteJournal, erase_record, name_session, put,
+    Append, Blob, Error, Home, Journal, Match, Search, SqliteJournal, erase_record, name_session, put,
 };
 use longhaul_protocol::{
     BlobRef, CallId, InboxRecord, Input, InputId, InputTaken, JoinMode, Note, SessionRecord, StreamName,
@@ -32,7 +32,10 @@ async fn every_file_is_private_to_the_user() {
     let session = name_session(&journal, "cli:x").await.unwrap();
     let stream = StreamName::session(session);
     journal.append(Append::to(&stream).record(SessionRecord::Note(Note::new("x")).encode())).await.unwrap();
-    journal.search(&Search { words: "x".into(), streams: vec![], limit: 1 }).await.unwrap();
+    journal
+        .search(&Search { words: "x".into(), matching: Match::All, streams: vec![], limit: 1 })
+        .await
+        .unwrap();
     let _rings = journal.rings().await.unwrap();
     journal.backup(&folder.join("backup.db")).await.unwrap();
 
@@ -120,7 +123,10 @@ async fn erased_bytes_are_gone_from_every_file() {
     let finished = ToolFinished { whole, ..ToolFinished::new(call, &name, content) };
     let append = Append::to(&streams[0]).record(SessionRecord::ToolFinished(finished).encode());
     journal.append(append.blob(Blob::new(output))).await.unwrap();
-    journal.search(&Search { words: "hunter2secret".into(), streams: vec![], limit: 1 }).await.unwrap();
+    journal
+        .search(&Search { words: "hunter2secret".into(), matching: Match::All, streams: vec![], limit: 1 })
+        .await
+        .unwrap();
     let holding = |secret: &str| -> Vec<PathBuf> {
         let holds = |path: &PathBuf| {
             let bytes = std::fs::read(path).unwrap_or_default();

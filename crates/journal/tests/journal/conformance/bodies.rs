@@ -1,4 +1,4 @@
-use longhaul_journal::{Append, Blob, Error, Search, put};
+use longhaul_journal::{Append, Blob, Error, Match, Search, put};
 use longhaul_protocol::{BlobRef, Body, CallId, NewRecord, SessionId, SessionRecord, ToolFinished};
 
 use super::{Place, a_stream, append_notes, note, read_all};
@@ -86,7 +86,12 @@ pub(crate) async fn an_erased_body_takes_its_search_entries_and_unshared_blobs_a
         .append(first.record(with_blob(b"plugh in a shared one")).blob(own.clone()).blob(shared.clone()))
         .await
         .unwrap();
-    let find = |words: &str| Search { words: words.to_owned(), streams: vec![stream.clone()], limit: 10 };
+    let find = |words: &str| Search {
+        words: words.to_owned(),
+        matching: Match::All,
+        streams: vec![stream.clone()],
+        limit: 10,
+    };
     assert_eq!(journal.search(&find("xyzzy")).await.unwrap().len(), 1);
 
     journal.erase(&[(stream.clone(), 1)], "why").await.unwrap();
