@@ -19,6 +19,7 @@ use crate::apply::nano;
 use crate::clock::now;
 use crate::config::{SandboxMode, WithoutSandbox};
 use crate::decide::{Limits, Policy};
+use crate::history::history_tools;
 use crate::runtime::{Inner, lock};
 use crate::state::State;
 
@@ -172,6 +173,7 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let mut tools = file_tools(scope);
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
+    tools.extend(history_tools(&runtime.journal));
     tools.extend(runtime.tools.iter().cloned());
     tools
 }

@@ -1,4 +1,27 @@
+use std::path::Path;
+
+use longhaul_tools::{About, all_abouts, reference};
+
 use super::*;
+use crate::history::history_abouts;
+
+/// T15
+#[test]
+fn docs_tools_md_is_as_the_tools_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
+    let abouts: Vec<About> = all_abouts().into_iter().chain(history_abouts()).collect();
+    let page = reference(&abouts.iter().collect::<Vec<_>>());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+
+    assert!(
+        stored == page,
+        "docs/tools.md is not as the tools say; renew it with `UPDATE_DOCS=1 cargo test -p longhaul-agent docs`"
+    );
+}
 
 /// C8: 2,000 lines and 32 KiB, or a twentieth of the window, whatever is less.
 #[test]

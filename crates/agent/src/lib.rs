@@ -20,6 +20,7 @@
 //! | `worker`, `inbox`, `recording` | one task a session: what it takes, decides and does; how it appends what happened |
 //! | `lineup`, `asking`, `attempt`, `concluding` | who may be asked; what is asked of whom; one attempt, with its crash table; what follows from how it went |
 //! | `calls`, `outputs` | running the calls of an answer, with their crash table |
+//! | `history` | tools with which the model reaches all of its session |
 //! | `approving`, `questions` | whether a call may run; asking a person, and answering from any process |
 //! | `tasks` | commands that go on in the background, with their crash table: what is known of them, watching, telling |
 //! | `tidying`, `removal` | removing what commands leave behind, however it is nested |
@@ -63,6 +64,7 @@ mod events;
 #[path = "facts_tests.rs"]
 mod facts;
 mod failures;
+mod history;
 mod host;
 mod inbox;
 mod lineup;

@@ -12,7 +12,7 @@ pub fn reference(tools: &[&About]) -> String {
     let mut page = String::from(
         "# Tools\n\n\
          What the agent may do. This page is made from the tools' own schemas; after a change of them, renew it with\n\
-         `UPDATE_DOCS=1 cargo test -p longhaul-tools docs`.\n\n\
+         `UPDATE_DOCS=1 cargo test -p longhaul-agent docs`.\n\n\
          Files are bounded by the scope (`[[scope.allow]]`, `[[scope.deny]]`): nothing outside is read or written, through\n\
          links, `..`, case or races. Longhaul's own folder is always denied. A hard link to a file in a denied folder, or a bind\n\
          mount of a folder inside one, can't be told from any other. Arguments that don't fit are never guessed at: the call is\n\

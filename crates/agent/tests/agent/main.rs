@@ -15,6 +15,7 @@ mod endings;
 mod failures;
 mod growth;
 mod handles;
+mod history;
 mod inputs;
 mod interleavings;
 mod many_sessions;

@@ -1,0 +1,29 @@
+//! C10: tools with which the model reaches everything of its session, also what was compacted out of its context.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `search` | `history_search`: records by words |
+//! | `read` | `history_read`: records by number, as a transcript |
+//! | `shown` | what a record shows to a reader |
+//! | `past` | the records of one session, a page at a time |
+
+mod past;
+mod read;
+mod search;
+mod shown;
+
+use std::sync::Arc;
+
+use longhaul_journal::Journal;
+use longhaul_tools::Tool;
+
+/// The tools, always in this order.
+pub(crate) fn history_tools(journal: &Arc<dyn Journal>) -> [Arc<dyn Tool>; 2] {
+    [Arc::new(search::HistorySearch::new(journal.clone())), Arc::new(read::HistoryRead::new(journal.clone()))]
+}
+
+/// What is known of them without having any, for `docs/tools.md`.
+#[cfg(test)]
+pub(crate) fn history_abouts() -> [longhaul_tools::About; 2] {
+    [search::about(), read::about()]
+}

@@ -1,0 +1,172 @@
+//! `history_read`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_journal::{Journal, Result};
+use longhaul_protocol::{Body, Effect, Record, Seq, SessionRecord};
+use longhaul_tools::{About, Call, Cap, Finished, Prepared, Tool, parse_arguments, schema_of};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::past::{Pages, Past};
+use super::shown::{Shown, mark, minute};
+
+/// So many records are shown at once.
+const MOST_RECORDS: u64 = 200;
+/// What the last line may take.
+const LAST_LINE: usize = 120;
+
+/// What history_read takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The first record.
+    #[schemars(range(min = 1))]
+    from: Seq,
+    /// The last one; only the first if not given.
+    #[schemars(range(min = 1))]
+    to: Option<Seq>,
+}
+
+/// The tool.
+pub(super) struct HistoryRead {
+    about: About,
+    journal: Arc<dyn Journal>,
+}
+
+impl HistoryRead {
+    pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
+        Self { about: about(), journal }
+    }
+}
+
+pub(super) fn about() -> About {
+    About {
+        name: "history_read",
+        description: "Shows records of this session word for word, by the numbers that history_search gives.",
+        effect: Effect::Read,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "At most 200 records at once, and as many as an output may have; the last line says where to go on.",
+            "Records that only keep the books, such as what an answer cost, are passed over.",
+        ],
+        example: r#"{"from": 12, "to": 20}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for HistoryRead {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
+        let Arguments { from, to } = parse_arguments(&self.about, &call.arguments)?;
+        let to = to.unwrap_or(from);
+        if to < from {
+            return Err(Finished::error(format!("`to` is {to}, which is before `from`, {from}")));
+        }
+        let (past, cap) = (Past::new(self.journal.clone(), call.session), call.cap);
+        Ok(Prepared::new(move |_stop| async move {
+            match read(past, from, to, cap).await {
+                Ok(finished) => finished,
+                Err(error) => Finished::error(format!("the history can't be read: {error}")),
+            }
+        }))
+    }
+}
+
+async fn read(mut past: Past, from: Seq, to: Seq, cap: Cap) -> Result<Finished> {
+    let head = past.head().await?;
+    if from > head {
+        return Ok(Finished::error(format!(
+            "there is no record {from}: this session has records 1 to {head}"
+        )));
+    }
+    let last = to.min(head).min(from.saturating_add(MOST_RECORDS - 1));
+    let mut transcript = Transcript::within(cap);
+    let mut next = from;
+    while next <= last {
+        let page = match past.page(next).await? {
+            Pages::Damaged(seq) => {
+                if seq <= last && !transcript.add(&format!("[{seq}] can't be read: it is damaged\n")) {
+                    break;
+                }
+                next = seq + 1;
+                continue;
+            }
+            Pages::Records(page) if page.is_empty() => break,
+            Pages::Records(page) => page,
+        };
+        for record in page.into_iter().filter(|record| record.seq <= last) {
+            let seq = record.seq;
+            let entry = entry(&mut past, record).await?;
+            if entry.is_some_and(|entry| !transcript.add(&entry)) {
+                return Ok(Finished::ok(transcript.closed(seq, to.min(head))));
+            }
+            next = seq + 1;
+        }
+    }
+    Ok(Finished::ok(transcript.closed(next, to.min(head))))
+}
+
+/// A record as it stands in a transcript; nothing, if it has nothing to show.
+async fn entry(past: &mut Past, record: Record) -> Result<Option<String>> {
+    let head = format!("[{}] {}", record.seq, minute(record.at));
+    if let Body::Gone(gone) = &record.body {
+        let reason: String = gone.reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        return Ok(Some(format!("{head} {}: gone since {} ({reason})\n", record.kind, minute(gone.at))));
+    }
+    let Ok(fact) = SessionRecord::decode(&record) else {
+        return Ok(Some(format!("{head} can't be read: it is not as a {} should be\n", record.kind)));
+    };
+    let standing = past.standing(record.seq, &fact).await?;
+    let Some(Shown { who, text }) = Shown::of(fact) else { return Ok(None) };
+    let mut entry = format!("{head} {who}{}\n", mark(standing));
+    // Indented, so that nobody's words can pass for a record of their own.
+    for line in text.lines() {
+        entry.push_str("  ");
+        entry.push_str(line);
+        entry.push('\n');
+    }
+    Ok(Some(entry))
+}
+
+/// Entries that stay within what a result may have.
+struct Transcript {
+    text: String,
+    lines: usize,
+    cap: Cap,
+}
+
+impl Transcript {
+    fn within(cap: Cap) -> Self {
+        let cap = Cap { lines: cap.lines.saturating_sub(1), bytes: cap.bytes.saturating_sub(LAST_LINE) };
+        Self { text: String::new(), lines: 0, cap }
+    }
+
+    /// Adds an entry if there is room. The first always has: what is too long for any result is cut like any, and its whole
+    /// is kept.
+    fn add(&mut self, entry: &str) -> bool {
+        let lines = entry.lines().count();
+        let fits = self.text.len() + entry.len() <= self.cap.bytes && self.lines + lines <= self.cap.lines;
+        if !fits && !self.text.is_empty() {
+            return false;
+        }
+        self.text.push_str(entry);
+        self.lines += lines;
+        true
+    }
+
+    /// The whole, with a last line that says how to go on where something is missing.
+    fn closed(mut self, next: Seq, to: Seq) -> String {
+        if self.text.is_empty() {
+            self.text.push_str("[these records only keep the books; there is nothing to show]\n");
+        }
+        if next <= to {
+            self.text.push_str(&format!("[not all of it: go on with from {next}, to {to}]"));
+        }
+        self.text.trim_end_matches('\n').to_owned()
+    }
+}
