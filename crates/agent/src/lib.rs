@@ -26,7 +26,7 @@
 //! | `tidying`, `removal` | removing what commands leave behind, however it is nested |
 //! | `load`, `equipment` | what a worker begins with |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
-//! | `spending` | what all sessions have cost today |
+//! | `spending`, `chronology` | what all sessions have cost today; finding a record by its time |
 //! | `watch`, `cancel`, `failures` | watchers; ending a turn that somebody else runs; sessions that fail again and again |
 //! | `config` | what a runtime is told: files, a variable and flags, checked, one over the other |
 //! | `redaction` | what must never be written or shown, taken out of texts, bodies and streams of deltas. Pure |
@@ -52,6 +52,7 @@ mod attempt;
 mod blocks;
 mod calls;
 mod cancel;
+mod chronology;
 mod clock;
 mod compacting;
 mod concluding;

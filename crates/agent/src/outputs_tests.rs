@@ -1,3 +1,7 @@
+use longhaul_journal::{Append, Blob, Home, SqliteJournal};
+use longhaul_protocol::{Note, SessionId, TaskEnded, TaskStarted, TaskStatus, ToolFinished};
+use longhaul_tools::{Cap, Stop};
+
 use super::*;
 
 fn asked_for(offset: Option<usize>, limit: Option<usize>) -> Asked {
@@ -12,4 +16,101 @@ fn a_part_says_what_it_is_a_part_of_and_how_to_go_on() {
     assert_eq!(lines(text, &asked_for(Some(4), Some(2))), "d");
     assert_eq!(lines(text, &asked_for(None, None)), "a\nb\nc\nd");
     assert_eq!(lines(text, &asked_for(Some(9), None)), "[there is no line 9: it has 4 lines]");
+}
+
+/// A session's stream in a journal of its own.
+struct Kept {
+    _folder: tempfile::TempDir,
+    journal: Arc<dyn Journal>,
+    session: SessionId,
+}
+
+impl Kept {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = SqliteJournal::open(&Home::create(folder.path()).unwrap()).await.unwrap();
+        Self { _folder: folder, journal: Arc::new(journal), session: SessionId::generate() }
+    }
+
+    async fn append(&self, facts: impl IntoIterator<Item = SessionRecord>, blobs: &[&str]) {
+        let mut append = Append::to(&StreamName::session(self.session));
+        for fact in facts {
+            append = append.record(fact.encode());
+        }
+        for blob in blobs {
+            append = append.blob(Blob::new(blob.as_bytes()));
+        }
+        self.journal.append(append).await.unwrap();
+    }
+
+    /// What reading an output gives to a session whose context shows none.
+    async fn read(&self, session: SessionId, path: &str) -> Finished {
+        let call = Call {
+            id: CallId::generate(),
+            session,
+            arguments: serde_json::json!({"path": path}).to_string(),
+            seen: Arc::default(),
+            cap: Cap::default(),
+            tasks: Arc::default(),
+        };
+        let run = super::read("read_file", &call, &HashMap::new(), &self.journal).unwrap();
+        let (_stopper, stop) = Stop::pair();
+        run(stop).await
+    }
+}
+
+fn notes(many: usize) -> impl Iterator<Item = SessionRecord> {
+    (0..many).map(|number| SessionRecord::Note(Note::new(format!("note {number}"))))
+}
+
+fn finished(call: CallId, whole: &str) -> SessionRecord {
+    let whole = Some(BlobRef::to(whole.as_bytes(), "text/plain"));
+    SessionRecord::ToolFinished(ToolFinished { whole, ..ToolFinished::new(call, "exec", "head … tail") })
+}
+
+/// C8, C10: also after a compaction, when nothing but the journal knows of the call.
+#[tokio::test]
+async fn an_output_that_the_context_does_not_show_any_more_is_found_in_the_journal() {
+    let kept = Kept::new().await;
+    kept.append(notes(700), &[]).await;
+    let (call, other) = (CallId::generate(), CallId::generate());
+    kept.append([finished(other, "another"), finished(call, "the whole")], &["another", "the whole"]).await;
+    kept.append(notes(700), &[]).await;
+
+    let found = kept.read(kept.session, &format!("output:{call}")).await;
+    let of_another_session = kept.read(SessionId::generate(), &format!("output:{call}")).await;
+    let never_made = kept.read(kept.session, &format!("output:{}", CallId::generate())).await;
+    let no_id = kept.read(kept.session, "output:first").await;
+
+    assert_eq!(found, Finished::ok("the whole"));
+    for missing in [of_another_session, never_made, no_id] {
+        assert!(missing.is_error && missing.content.starts_with("there is no whole output of a call"));
+    }
+}
+
+/// C8, C10: of a command that went on as a task, what it printed until it ended.
+#[tokio::test]
+async fn the_output_of_a_task_is_that_of_its_end() {
+    let kept = Kept::new().await;
+    let call = CallId::generate();
+    let (command, description, target) = ("make".to_owned(), "the build".to_owned(), "local".to_owned());
+    let started = TaskStarted { task_id: call.into(), command, description, target, started_at: None };
+    let ended = TaskEnded {
+        task_id: call.into(),
+        status: TaskStatus::Completed,
+        exit_code: Some(0),
+        duration_ms: 1,
+        output: Some(BlobRef::to(b"all of it", "text/plain")),
+        tail: String::new(),
+        message: None,
+        unasked: false,
+    };
+    kept.append([SessionRecord::TaskStarted(started), finished(call, "some of it")], &["some of it"]).await;
+    let while_it_runs = kept.read(kept.session, &format!("output:{call}")).await;
+    kept.append(notes(600), &[]).await;
+    kept.append([SessionRecord::TaskEnded(ended)], &["all of it"]).await;
+
+    let after_its_end = kept.read(kept.session, &format!("output:{call}")).await;
+
+    assert_eq!((while_it_runs.content.as_str(), after_its_end.content.as_str()), ("some of it", "all of it"));
 }

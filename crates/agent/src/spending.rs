@@ -9,10 +9,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use longhaul_journal::{Error, Journal, Page, Result, SessionEntry};
-use longhaul_protocol::{Seq, SessionId, SessionRecord, StreamName, Usage};
+use longhaul_protocol::{At, Seq, SessionId, SessionRecord, StreamName, Usage};
 use tokio::time::Instant;
 
 use crate::apply::nano;
+use crate::chronology::first_since;
 use crate::clock::now;
 use crate::runtime::{Inner, lock};
 use crate::worker::{Attended, Heed, Step, Stopped, Worker};
@@ -128,7 +129,10 @@ async fn count_all(journal: &dyn Journal, today: &mut Today) -> Result<()> {
         for entry in page.iter().filter(|entry| entry.last_at.is_some_and(|at| at.0 >= today.began)) {
             let next = match today.sessions.get(&entry.id) {
                 Some(counted) => counted.next,
-                None => first_since(journal, entry, today.began).await?,
+                None => {
+                    let stream = StreamName::session(entry.id);
+                    first_since(journal, &stream, entry.head.seq, At(today.began)).await?
+                }
             };
             let (next, more) = count(journal, entry, next).await?;
             let counted = today.sessions.entry(entry.id).or_insert(Counted { next, nano: 0 });
@@ -136,22 +140,6 @@ async fn count_all(journal: &dyn Journal, today: &mut Today) -> Result<()> {
             counted.nano = counted.nano.saturating_add(more);
         }
     }
-}
-
-/// The first record of today. Times grow with places, unless somebody has set the clock back; then some may be missed.
-async fn first_since(journal: &dyn Journal, entry: &SessionEntry, began: i64) -> Result<Seq> {
-    let stream = StreamName::session(entry.id);
-    let (mut from, mut to) = (1, entry.head.seq + 1);
-    while from < to {
-        let middle = from.midpoint(to);
-        let record = match journal.read(&stream, middle, Page { records: 1, bytes: 0 }).await {
-            // One that is damaged says nothing about the others.
-            Err(Error::Damaged { .. }) => None,
-            page => page?.pop(),
-        };
-        if record.is_some_and(|record| record.at.0 < began) { from = middle + 1 } else { to = middle }
-    }
-    Ok(from)
 }
 
 /// What the records from a place on cost, and where they end. A record that is damaged costs nothing that anybody knows.

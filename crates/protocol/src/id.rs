@@ -4,6 +4,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ulid::Ulid;
 
+use crate::At;
+
 /// A text that is not the id, hash or name that it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a {what}: expected {expected}")]
@@ -41,6 +43,11 @@ macro_rules! ulid_ids {
             /// The id with exactly these bits.
             pub const fn from_bits(bits: u128) -> Self {
                 Self(Ulid::from_bytes(bits.to_be_bytes()))
+            }
+
+            /// When it was made, by the clock of whoever made it.
+            pub fn made_at(self) -> At {
+                At(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
             }
         }
 

@@ -18,6 +18,13 @@ fn a_task_has_the_id_of_its_call_in_lower_case() {
 }
 
 #[test]
+fn an_id_says_when_it_was_made() {
+    let call: CallId = "01JDFJM0000000000000000009".parse().unwrap();
+
+    assert_eq!(call.made_at().to_string(), "2024-11-24T17:13:28.320Z");
+}
+
+#[test]
 fn an_id_has_one_form() {
     for wrong in [
         "",
