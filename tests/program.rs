@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, name_session};
+use longhaul_protocol::{
+    BlobRef, CompactDone, CompactStart, CompactedBy, EpochReason, EpochStarted, Note, SessionRecord,
+    StreamName, SystemMessage, TextContent,
+};
 use serde_json::Value;
 
 /// A folder for a test, with a home in it that begins empty.
@@ -416,4 +421,68 @@ fn the_demo_shows_what_it_says() {
     }
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(!desk.home().exists());
+}
+
+/// A home with a session of three epochs: the third knows where the second began; the second, of an older version, knows
+/// nothing of the first.
+async fn with_three_epochs(desk: &Desk) {
+    let home = Home::create(&desk.home()).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let stream = StreamName::session(name_session(&journal, "cli:long").await.unwrap());
+    let blob = || BlobRef::to(b"x", "text/plain");
+    let epoch = |number, reason, previous| {
+        let started = EpochStarted { previous, ..EpochStarted::new(number, reason, blob(), blob()) };
+        SessionRecord::EpochStarted(started)
+    };
+    let note = |text: &str| SessionRecord::Note(Note::new(text));
+    let message = |text: &str| {
+        SessionRecord::SystemMessage(SystemMessage { content: vec![TextContent { text: text.into() }] })
+    };
+    let (by, before, after) = (CompactedBy::Model, 12_345, 678);
+    let facts = [
+        note("before any epoch"),
+        epoch(1, EpochReason::Created, None),
+        note("in the first"),
+        SessionRecord::CompactStart(CompactStart { reason: "somebody asked".into(), focus: None }),
+        epoch(2, EpochReason::Compacted, None),
+        message("[Compacted context summary]\nShort."),
+        SessionRecord::CompactDone(CompactDone { epoch: 2, by, before, after, from: 2, through: 4 }),
+        note("in the second"),
+        epoch(3, EpochReason::Changed, Some(5)),
+        note("in the third"),
+    ];
+    let append = facts.iter().fold(Append::to(&stream), |append, fact| append.record(fact.encode()));
+    journal.append(append.blob(Blob::new(b"x"))).await.unwrap();
+    journal.close().await;
+}
+
+/// C10: each epoch can be opened again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_epoch_is_shown_from_its_beginning_to_that_of_the_next() {
+    let desk = Desk::new();
+    with_three_epochs(&desk).await;
+    let seqs = |number: &str| {
+        let shown = desk.json(&["sessions", "show", "cli:long", "--epoch", number, "--json"]);
+        assert_eq!(shown["epoch"].to_string(), number);
+        let records = shown["records_shown"].as_array().unwrap().clone();
+        records.iter().map(|record| record["seq"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+
+    let page = desk.stdout(&["sessions", "show", "cli:long", "--epoch", "2"]);
+    let part = desk.stdout(&["sessions", "show", "cli:long", "--epoch", "1", "--limit", "1"]);
+    let (code, refusal) = desk.refusal(&["sessions", "show", "cli:long", "--epoch", "4"]);
+
+    assert_eq!([seqs("1"), seqs("2"), seqs("3")], [vec![2, 3, 4], vec![5, 6, 7, 8], vec![9, 10]]);
+    for words in [
+        "10 records, epoch 2 is seq 5 to 8",
+        "epoch 2: the context was compacted",
+        "[Compacted context summary] Short.",
+        "epoch 2, by a summary: 12,345 tokens became 678; it covers seq 2 to 4 (--from 2 --limit 3 shows them)",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(part.ends_with("2 more: --from 3 shows them\n"), "{part}");
+    assert_eq!((code, refusal.as_str()), (2, "longhaul: there is no epoch 4; there are 1 to 3"));
+    let both = desk.run(&["sessions", "show", "cli:long", "--epoch", "1", "--from", "2"]);
+    assert_eq!(both.status.code(), Some(2));
 }

@@ -53,7 +53,7 @@ impl Kept {
             cap: Cap::default(),
             tasks: Arc::default(),
         };
-        let run = super::read("read_file", &call, &HashMap::new(), &self.journal).unwrap();
+        let run = read("read_file", &call, &HashMap::new(), &self.journal).unwrap();
         let (_stopper, stop) = Stop::pair();
         run(stop).await
     }

@@ -311,6 +311,9 @@ pub(crate) struct ShowOptions {
     /// The first record to show; without it, the newest epoch is shown.
     #[arg(long, value_name = "SEQ")]
     pub(crate) from: Option<u64>,
+    /// Show the records of this epoch.
+    #[arg(long, value_name = "N", conflicts_with_all = ["from", "stream"])]
+    pub(crate) epoch: Option<u64>,
     /// How many records to show at most.
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) limit: u64,

@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod doctor;
 mod elsewhere;
+mod epochs;
 mod inbox;
 mod models;
 mod naming;

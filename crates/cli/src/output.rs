@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use longhaul_protocol::{Body, Outcome, Record};
+use longhaul_protocol::{Body, CompactDone, CompactedBy, EpochReason, Outcome, Record, SessionRecord};
 use serde::Serialize;
 
 /// Prints a line to standard output. Unlike `println!` it does not panic when nobody reads any more.
@@ -55,10 +55,56 @@ pub(crate) fn grouped(number: u64) -> String {
 /// A record in one line for people: where, when, what.
 pub(crate) fn record(record: &Record) -> String {
     let what = match &record.body {
-        Body::Here(body) => shortened(body.get(), 100),
+        Body::Here(body) => about_context(record).unwrap_or_else(|| shortened(body.get(), 100)),
         Body::Gone(gone) => format!("[gone since {}: {}]", gone.at, shortened(&gone.reason, 80)),
     };
     format!("{:>6}  {}  {:<16} {what}", record.seq, record.at, shortened(&record.kind, 40))
+}
+
+/// What a record says about the context, in words; nothing, if it is about something else.
+fn about_context(record: &Record) -> Option<String> {
+    // Few are, and the others need not be decoded.
+    let kinds =
+        ["epoch_started", "compact_start", "compact_done", "compact_failed", "system_message", "stubbed"];
+    if !kinds.contains(&record.kind.as_str()) {
+        return None;
+    }
+    match SessionRecord::decode(record).ok()? {
+        SessionRecord::EpochStarted(started) => {
+            let why = match started.reason {
+                EpochReason::Created => "the session began",
+                EpochReason::Compacted => "the context was compacted",
+                EpochReason::Stubbed => "old output became stubs",
+                EpochReason::Changed => "the system prompt or the tools changed",
+            };
+            Some(format!("epoch {}: {why}", started.epoch))
+        }
+        SessionRecord::CompactStart(start) => Some(shortened(&start.reason, 100)),
+        SessionRecord::CompactDone(done) => Some(in_words_compacted(&done)),
+        SessionRecord::CompactFailed(failed) => Some(shortened(&failed.reason, 100)),
+        SessionRecord::SystemMessage(message) => {
+            let words: Vec<&str> = message.content.iter().map(|part| part.text.as_str()).collect();
+            Some(shortened(&words.join(" "), 100))
+        }
+        SessionRecord::Stubbed(stubbed) => {
+            Some(format!("{} shortened to a line each", count(stubbed.calls.len() as u64, "result")))
+        }
+        _ => None,
+    }
+}
+
+fn in_words_compacted(done: &CompactDone) -> String {
+    let CompactDone { epoch, by, before, after, from, through } = *done;
+    let by = match by {
+        CompactedBy::Model => "by a summary",
+        CompactedBy::Rule => "by rule",
+    };
+    let (before, after) = (grouped(before), grouped(after));
+    let many = through.saturating_sub(from) + 1;
+    format!(
+        "epoch {epoch}, {by}: {before} tokens became {after}; it covers seq {from} to {through} \
+         (--from {from} --limit {many} shows them)"
+    )
 }
 
 /// Text from anywhere, safe to show in a terminal and at most so long.

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::arguments::{Family, Place, SessionsCommand, ShowOptions};
 use crate::output::{count, grouped, json, line, note, record, shortened};
-use crate::{BadUsage, exit};
+use crate::{BadUsage, epochs, exit};
 
 impl Family {
     pub(crate) fn stream(self, session: SessionId) -> StreamName {
@@ -93,6 +93,9 @@ struct ShownForm {
     #[serde(flatten)]
     session: SessionForm,
     stream: StreamName,
+    /// The epoch that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<u64>,
     records_shown: Vec<Shown>,
 }
 
@@ -105,32 +108,39 @@ enum Shown {
 }
 
 async fn show(place: &Place, options: ShowOptions) -> anyhow::Result<u8> {
-    let ShowOptions { key, from, limit, stream: family, json: as_json } = options;
+    let ShowOptions { key, from, epoch, limit, stream: family, json: as_json } = options;
     let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
     let session = resolve(&journal, &key).await?;
     let stream = family.stream(session.id);
     let head = journal.head(&stream).await?.seq;
     let newest_epoch = if family == Family::Session { session.epoch_from } else { None };
-    let from = from.or(newest_epoch).unwrap_or(1).max(1);
-    let through = head.min(from.saturating_add(limit).saturating_sub(1));
+    let (from, end) = match epoch {
+        Some(number) => epochs::range_of(&journal, &stream, number).await?,
+        None => (from.or(newest_epoch).unwrap_or(1).max(1), head),
+    };
+    let through = end.min(from.saturating_add(limit).saturating_sub(1));
     let shown = read(&journal, &stream, from, through).await?;
     journal.close().await;
     let damaged = shown.iter().any(|shown| matches!(shown, Shown::Damaged { .. }));
     let code = if damaged { exit::FAILED } else { exit::DONE };
     if as_json {
-        json(&ShownForm { session: session.into(), stream, records_shown: shown })?;
+        json(&ShownForm { session: session.into(), stream, epoch, records_shown: shown })?;
         return Ok(code);
     }
     line(format!("{}  {}", shortened(&session.key, 100), session.id))?;
-    line(format!("{stream}: {}, shown from seq {from}", count(head, "record")))?;
+    let range = match epoch {
+        Some(number) => format!("epoch {number} is seq {from} to {end}"),
+        None => format!("shown from seq {from}"),
+    };
+    line(format!("{stream}: {}, {range}", count(head, "record")))?;
     for record_or_damage in &shown {
         match record_or_damage {
             Shown::Record(shown) => line(record(shown))?,
             Shown::Damaged { seq, damaged } => line(format!("{seq:>6}  damaged: {damaged}"))?,
         }
     }
-    if through < head {
-        line(format!("{} more: --from {} shows them", grouped(head - through), through + 1))?;
+    if through < end {
+        line(format!("{} more: --from {} shows them", grouped(end - through), through + 1))?;
     }
     Ok(code)
 }
