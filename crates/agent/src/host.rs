@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{Lease, Page, Result as JournalResult, SessionEntry};
-use longhaul_protocol::{Event, EventKind, Seq, SessionId, SessionRecord, StreamName, TaskId};
+use longhaul_protocol::{Seq, SessionId, SessionRecord, StreamName, TaskId};
 use tokio::time::Instant;
 
-use crate::clock::now;
 use crate::load::load;
 use crate::runtime::Inner;
+use crate::state::State;
 use crate::tasks::{TaskState, watching};
 use crate::{Result, tidying};
 
@@ -88,8 +88,7 @@ fn tell(runtime: &Inner, known: &Known, seen: &Known) {
             } else {
                 reason.clone()
             };
-            let kind = EventKind::Warning { code: "session_unreadable".to_owned(), text };
-            runtime.everybody.show(&Event { seq: None, at: now(), session: key.clone(), turn: None, kind });
+            runtime.warn(key, "session_unreadable", &text);
         }
     }
 }
@@ -169,12 +168,17 @@ async fn look_at(runtime: &Inner, entry: &SessionEntry) -> Result<Look> {
         return Ok(Look { has_something_to_do: through < entry.inbox_head, ..Look::default() });
     }
     let state = load(&*runtime.journal, &entry.key, entry.id).await?;
-    let has_something_to_do = state.turn.is_some()
+    let has_something_to_do = has_something_to_do(runtime, &state, entry.inbox_head);
+    Ok(Look { has_something_to_do, running: state.tasks.running().map(TaskState::id).collect() })
+}
+
+/// Whether a turn is open in a session, or something waits for one.
+pub(crate) fn has_something_to_do(runtime: &Inner, state: &State, inbox_head: Seq) -> bool {
+    state.turn.is_some()
         || state.again.is_some()
         || !state.waiting.is_empty()
         || state.tasks.wakes(runtime.config.settings.exec.wake)
-        || state.inbox_through < entry.inbox_head;
-    Ok(Look { has_something_to_do, running: state.tasks.running().map(TaskState::id).collect() })
+        || state.inbox_through < inbox_head
 }
 
 /// Most sessions rest, and their last record says so: then nothing else of them needs to be read.

@@ -26,6 +26,7 @@
 //! | `tidying`, `removal` | removing what commands leave behind, however it is nested |
 //! | `load`, `equipment` | what a worker begins with |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
+//! | `idle` | what is done for sessions while they are idle, and when they are |
 //! | `spending`, `chronology` | what all sessions have cost today; finding a record by its time |
 //! | `watch`, `cancel`, `failures` | watchers; ending a turn that somebody else runs; sessions that fail again and again |
 //! | `config` | what a runtime is told: files, a variable and flags, checked, one over the other |
@@ -67,6 +68,7 @@ mod facts;
 mod failures;
 mod history;
 mod host;
+mod idle;
 mod inbox;
 mod lineup;
 mod load;
@@ -97,6 +99,7 @@ pub use config::{
 pub use decide::{Action, Ending, Limits, Policy, decide};
 pub use error::{Error, Result};
 pub use events::event_of;
+pub use idle::IdleStatus;
 pub use lineup::{Patience, facts_of, redactor};
 pub use load::load;
 pub use longhaul_keeper as keeper;

@@ -74,6 +74,7 @@ impl Worker {
             self.shared.hub.end();
         }
         self.state.apply(record).map_err(unreadable)?;
+        self.runtime.activity.recorded(self.id, record.at, &fact, &self.state);
         if let Some(event) = &event {
             self.shared.show(event);
         }

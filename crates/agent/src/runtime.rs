@@ -11,13 +11,15 @@ use longhaul_journal::{Holder, Home, Journal, Ring, SqliteJournal};
 use longhaul_keeper::{Launcher, Network, Tasks};
 use longhaul_model::transport::Transport;
 use longhaul_model::{Facts, Model, Models};
-use longhaul_protocol::{SessionId, StreamName};
+use longhaul_protocol::{Event, EventKind, SessionId, StreamName};
 use longhaul_tools::{Action, Approvals, Redact, Rule, Tool, WrongRule};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::clock::now;
 use crate::equipment::Toolboxes;
 use crate::failures::Failures;
+use crate::idle::{Activity, Idle, IdleStatus};
 use crate::lineup::Lineup;
 use crate::redaction::Redactor;
 use crate::session::Session;
@@ -25,7 +27,7 @@ use crate::shared::Shared;
 use crate::spending::Ledger;
 use crate::tasks::watching::Watching;
 use crate::watch::{Hub, Watcher};
-use crate::{Approval, Config, Error, Result, SandboxMode, host, lineup, tidying};
+use crate::{Approval, Config, Error, Result, SandboxMode, host, idle, lineup, tidying};
 
 /// How many entries of sessions may be there before it is looked which of them nobody needs.
 const CROWDED: usize = 64;
@@ -68,6 +70,8 @@ pub(crate) struct Inner {
     pub(crate) approvals: Approvals,
     pub(crate) toolboxes: Toolboxes,
     pub(crate) failures: Failures,
+    pub(crate) activity: Activity,
+    pub(crate) idle: Idle,
     pub(crate) ledger: Ledger,
     pub(crate) everybody: Arc<Hub>,
     sessions: Mutex<Sessions>,
@@ -137,6 +141,7 @@ impl Runtime {
         };
         let tasks = tasks(&config, home.folder())?;
         let approvals = approvals(&config)?;
+        let idle = Idle::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let inner = Arc::new(Inner {
             config: Config { home: home.folder().to_owned(), ..config },
             instructions,
@@ -151,6 +156,8 @@ impl Runtime {
             approvals,
             toolboxes: Toolboxes::default(),
             failures: Failures::default(),
+            activity: Activity::default(),
+            idle,
             ledger: Ledger::default(),
             everybody: Arc::default(),
             sessions: Mutex::default(),
@@ -164,13 +171,35 @@ impl Runtime {
         Ok(Self(inner))
     }
 
-    /// Begins to look after the sessions that nobody holds: resumes what was open, takes what is put into their inboxes. Once
-    /// is enough.
+    /// Begins to look after the sessions that nobody holds: resumes what was open, takes what is put into their inboxes, and does
+    /// what is done while sessions are idle. Once is enough.
     pub async fn start(&self) -> Result<()> {
-        if self.0.hosting.swap(true, Ordering::SeqCst) {
-            return Ok(());
+        if !self.0.hosting.swap(true, Ordering::SeqCst) && !self.0.spawn(host::run(self.0.clone())) {
+            return Err(Error::Suspended);
         }
-        if self.0.spawn(host::run(self.0.clone())) { Ok(()) } else { Err(Error::Suspended) }
+        self.start_idle().await
+    }
+
+    /// Begins to do what is done while sessions are idle, and nothing else: for whoever has a session of their own and leaves the
+    /// turns of others to others. Once is enough.
+    pub async fn start_idle(&self) -> Result<()> {
+        self.0.idle.start(&self.0, &idle::jobs()).await
+    }
+
+    /// Stops that at once, also in the middle of a job, until it is started again.
+    pub async fn stop_idle(&self) {
+        self.0.idle.stop().await;
+    }
+
+    /// How that is doing.
+    pub fn idle_status(&self) -> IdleStatus {
+        self.0.idle.status()
+    }
+
+    /// How often it is looked which sessions are idle: those that were not active for more than twice as long. It holds for the wait
+    /// that is under way, too.
+    pub fn set_check_interval(&self, interval: Duration) {
+        self.0.idle.set_interval(interval);
     }
 
     /// Removes what commands have left behind and nobody needs any more, unless somebody has just done so. A runtime that looks
@@ -387,6 +416,13 @@ impl Inner {
     pub(crate) fn redact(&self) -> Redact {
         let redactor = self.redactor.clone();
         Arc::new(move |text| redactor.redact(text).into_owned())
+    }
+
+    /// Tells everybody who watches all sessions of trouble with one; under no key, with all of them.
+    pub(crate) fn warn(&self, key: &str, code: &str, text: &str) {
+        let text = self.redactor.redact(text).into_owned();
+        let kind = EventKind::Warning { code: code.to_owned(), text };
+        self.everybody.show(&Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind });
     }
 
     /// Becomes true when everybody should stop.

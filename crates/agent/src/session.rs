@@ -43,6 +43,13 @@ impl Session {
         self.shared.id.get().copied()
     }
 
+    /// Somebody is here, and has given a command: the session is not idle. One that was never used is left so.
+    pub fn touch(&self) {
+        if let Some(id) = self.id() {
+            self.runtime.activity.noted(id);
+        }
+    }
+
     /// Sees what happens from now on.
     pub fn watch(&self) -> Watcher {
         self.shared.hub.watch(self.shared.clone())
@@ -86,6 +93,7 @@ impl Session {
             self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id }));
             Accepted { seq, id }
         };
+        self.runtime.activity.noted(id);
         self.ring(id).await;
         Ok(accepted)
     }
