@@ -38,7 +38,7 @@ const CLOSES_WITHIN: Duration = Duration::from_millis(500);
 
 /// Many sessions in one process. It begins nothing by itself until it is started.
 #[derive(Clone)]
-pub struct Runtime(Arc<Inner>);
+pub struct Runtime(pub(crate) Arc<Inner>);
 
 /// What a runtime is made of, where it is not made of the usual.
 #[derive(Default)]

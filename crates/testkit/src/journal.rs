@@ -48,6 +48,7 @@ struct Inner {
     release_takes: Duration,
     release_refusal: Option<Error>,
     read_refusal: Option<Error>,
+    listing_refusal: Option<Error>,
 }
 
 impl FaultyJournal {
@@ -105,6 +106,11 @@ impl FaultyJournal {
     /// Refuses every read of records with this from now on, or reads again.
     pub fn refuse_reads(&self, error: Option<Error>) {
         self.inner.lock().unwrap().read_refusal = error;
+    }
+
+    /// Refuses to list the sessions with this from now on, or lists them again.
+    pub fn refuse_listings(&self, error: Option<Error>) {
+        self.inner.lock().unwrap().listing_refusal = error;
     }
 
     /// Never answers again, as a disk that hangs.
@@ -224,7 +230,11 @@ impl Journal for FaultyJournal {
 
     async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>> {
         self.lives().await;
-        self.journal.sessions(after, limit).await
+        let refusal = self.inner.lock().unwrap().listing_refusal.clone();
+        match refusal {
+            Some(error) => Err(error),
+            None => self.journal.sessions(after, limit).await,
+        }
     }
 
     async fn renew(&self, lease: &Lease) -> Result<()> {

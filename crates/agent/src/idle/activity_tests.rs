@@ -1,1 +1,143 @@
+use longhaul_protocol::{InputId, InputTaken, JoinMode, Outcome, TurnEnded, Warning};
 
+use super::*;
+
+const INTERVAL: Duration = Duration::from_secs(30);
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn input_taken() -> SessionRecord {
+    SessionRecord::InputTaken(InputTaken {
+        id: InputId::generate(),
+        inbox_through: 1,
+        text: "hello".to_owned(),
+        images: vec![],
+        mode: JoinMode::Join,
+    })
+}
+
+fn turn_ended() -> SessionRecord {
+    SessionRecord::TurnEnded(TurnEnded {
+        turn: 1,
+        outcome: Outcome::Completed,
+        limit: None,
+        text: String::new(),
+        error: None,
+        code: None,
+        inbox_through: None,
+    })
+}
+
+fn warning() -> SessionRecord {
+    SessionRecord::Warning(Warning::new("code".to_owned(), "text".to_owned()))
+}
+
+/// Y3
+#[test]
+fn a_session_is_idle_after_strictly_more_than_twice_the_interval() {
+    assert!(!is_idle(Duration::ZERO, INTERVAL));
+    assert!(!is_idle(seconds(60), INTERVAL));
+    assert!(is_idle(seconds(60) + Duration::from_nanos(1), INTERVAL));
+    assert!(!is_idle(Duration::MAX, Duration::MAX));
+}
+
+/// Y3
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_here_counts_by_the_steady_clock_whatever_the_one_on_the_wall_says() {
+    let (activity, id) = (Activity::default(), SessionId::generate());
+    let before = Moment::now();
+    activity.noted(id);
+
+    tokio::time::advance(seconds(61)).await;
+
+    for wall in [At(0), before.wall, At(before.wall.0 + 100 * DAY_MS)] {
+        let moment = Moment { wall, ..Moment::now() };
+        assert_eq!(activity.quiet(id, At(before.wall.0 - 5), moment), seconds(61));
+    }
+}
+
+/// Y3
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_not_seen_counts_by_its_last_record() {
+    let (activity, id) = (Activity::default(), SessionId::generate());
+    let moment = Moment::now();
+
+    let quiet = activity.quiet(id, At(moment.wall.0 - 61_000), moment);
+
+    assert_eq!(quiet, seconds(61));
+}
+
+/// Y3: another process may have gone on with a session that was seen here.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_came_from_elsewhere_counts_also_where_the_session_was_seen_before() {
+    let (activity, id) = (Activity::default(), SessionId::generate());
+    activity.noted(id);
+    tokio::time::advance(seconds(600)).await;
+    let moment = Moment { wall: At(now().0 + 600_000), ..Moment::now() };
+
+    let quiet = activity.quiet(id, At(moment.wall.0 - 10_000), moment);
+
+    assert_eq!(quiet, seconds(10));
+}
+
+/// Y3: activity is an input's arrival, a slash command and a turn's end, and nothing else that is recorded here.
+#[tokio::test(start_paused = true)]
+async fn of_what_is_recorded_here_inputs_and_ends_of_turns_are_activity() {
+    let (activity, id) = (Activity::default(), SessionId::generate());
+    let state = State::default();
+    for fact in [input_taken(), turn_ended()] {
+        tokio::time::advance(seconds(100)).await;
+        activity.recorded(id, now(), &fact, &state);
+        assert_eq!(activity.quiet(id, now(), Moment::now()), Duration::ZERO, "{fact:?}");
+    }
+    tokio::time::advance(seconds(100)).await;
+    let at = At(now().0 + 100_000);
+
+    activity.recorded(id, at, &warning(), &state);
+
+    let moment = Moment { wall: at, ..Moment::now() };
+    assert_eq!(activity.quiet(id, at, moment), seconds(100));
+}
+
+/// Y3
+#[tokio::test(start_paused = true)]
+async fn activity_never_moves_back() {
+    let (activity, id) = (Activity::default(), SessionId::generate());
+    let early = Moment::now();
+    tokio::time::advance(seconds(50)).await;
+    activity.noted(id);
+
+    activity.noted_at(id, early);
+    tokio::time::advance(seconds(5)).await;
+
+    assert_eq!(activity.quiet(id, At(0), Moment::now()), seconds(5));
+    // Nor by a clock that was put forward.
+    let forward = Moment { wall: At(now().0 + DAY_MS), ..Moment::now() };
+    assert_eq!(activity.quiet(id, At(now().0 + 60_000), forward), seconds(5));
+}
+
+/// A clock that was wrong once does not keep a session from being idle for as long as it was wrong.
+#[tokio::test(start_paused = true)]
+async fn a_record_of_the_future_counts_from_when_it_was_first_seen() {
+    let (activity, id) = (Activity::default(), SessionId::generate());
+    let future = At(now().0 + 365 * DAY_MS);
+    assert_eq!(activity.quiet(id, future, Moment::now()), Duration::ZERO);
+
+    tokio::time::advance(seconds(61)).await;
+
+    assert_eq!(activity.quiet(id, future, Moment::now()), seconds(61));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_that_were_not_active_for_a_day_are_not_kept() {
+    let activity = Activity::default();
+    (0..1_000).for_each(|_| activity.noted(SessionId::generate()));
+    tokio::time::advance(RECENT + seconds(1)).await;
+
+    (0..2_000).for_each(|_| activity.noted(SessionId::generate()));
+
+    assert!(lock(&activity.0).seen.len() <= 2_000);
+}

@@ -39,8 +39,7 @@ impl Delays {
     ) -> News {
         let before = self.0.remove(&id);
         let times = before.as_ref().map_or(0, |before| before.times).saturating_add(1);
-        let news =
-            if before.is_some_and(|before| before.reason == reason) { News::Told } else { News::New };
+        let news = if before.is_some_and(|before| before.reason == reason) { News::Told } else { News::New };
         self.0.insert(id, Delayed { times, until: found_at + delay(interval, times), reason });
         news
     }

@@ -1,1 +1,53 @@
+use super::*;
 
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// Y3: the first check comes one full interval after the start.
+#[tokio::test(start_paused = true)]
+async fn a_check_is_due_when_a_full_interval_has_passed() {
+    let (_set, mut interval) = watch::channel(INTERVAL);
+    let start = Instant::now();
+
+    due(start, &mut interval).await;
+
+    assert!(start.elapsed() >= INTERVAL && start.elapsed() < INTERVAL + Duration::from_millis(5));
+}
+
+/// Y3: the interval can change while running.
+#[tokio::test(start_paused = true)]
+async fn an_interval_that_is_changed_holds_for_the_wait_that_is_under_way() {
+    for (changed, passes) in [(Duration::from_secs(3), 10), (Duration::from_secs(50), 50)] {
+        let (set, mut interval) = watch::channel(INTERVAL);
+        let start = Instant::now();
+        let changing = async {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            set.send_replace(changed);
+            std::future::pending::<()>().await;
+        };
+
+        tokio::select! {
+            () = due(start, &mut interval) => {}
+            () = changing => {}
+        }
+
+        assert_eq!(start.elapsed().as_secs(), passes, "{changed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interval_longer_than_a_clock_can_tell_is_waited_for_until_it_is_changed() {
+    let (set, mut interval) = watch::channel(Duration::MAX);
+    let start = Instant::now();
+    let changing = async {
+        tokio::time::sleep(INTERVAL).await;
+        set.send_replace(Duration::from_secs(1));
+        std::future::pending::<()>().await;
+    };
+
+    tokio::select! {
+        () = due(start, &mut interval) => {}
+        () = changing => {}
+    }
+
+    assert_eq!(start.elapsed().as_secs(), 30);
+}

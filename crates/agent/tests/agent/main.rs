@@ -16,6 +16,7 @@ mod failures;
 mod growth;
 mod handles;
 mod history;
+mod idle;
 mod inputs;
 mod interleavings;
 mod many_sessions;

@@ -175,6 +175,7 @@ impl Talk {
         if let Some(why) = self.runtime.not_enforced().await {
             self.teller.note(crate::words::not_enforced(&why));
         }
+        self.runtime.start_idle().await?;
         self.look_for_questions().await?;
         if !self.session.is_unfinished().await? {
             self.look_after_tasks(&state.tasks).await;
@@ -262,7 +263,11 @@ impl Talk {
     }
 
     async fn entered(&mut self, line: &str) -> anyhow::Result<Next> {
-        match read(line) {
+        let entry = read(line);
+        if let Entry::Command(..) = entry {
+            self.session.touch();
+        }
+        match entry {
             Entry::Nothing => Ok(Next::Line),
             Entry::Say(text) => {
                 let open = self.questions.len();

@@ -189,7 +189,11 @@ impl Talk {
         underway: &mut Underway,
         meanwhile: &mut Meanwhile,
     ) -> anyhow::Result<()> {
-        match read(line) {
+        let entry = read(line);
+        if let Entry::Command(..) = entry {
+            self.session.touch();
+        }
+        match entry {
             Entry::Nothing => {}
             Entry::Mistake(words) => self.teller.note(words),
             Entry::Say(text) if self.takes_for_answer(&text).await => {}
