@@ -32,7 +32,7 @@ async fn a_session_that_failed_is_tried_again_at_the_next_check_and_then_less_of
 #[test]
 fn a_failure_is_news_once_for_each_reason_and_again_after_it_went_well() {
     let (mut delays, id) = (Delays::default(), SessionId::generate());
-    let mut failed =
+    let failed =
         |delays: &mut Delays, reason: &str| delays.failed(id, reason.to_owned(), Instant::now(), INTERVAL);
 
     let told = ["a", "a", "b", "a"].map(|reason| failed(&mut delays, reason));

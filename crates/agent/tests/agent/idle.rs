@@ -136,7 +136,7 @@ async fn that_the_sessions_can_not_be_listed_is_told_once_and_shown_in_the_statu
     let reason = disk_full().to_string();
     let told = ("sessions_unlisted".to_owned(), format!("the sessions can't be listed: {reason}"));
     assert_eq!(runtime.idle_status().trouble, Some(reason));
-    assert_eq!(warnings(&mut watcher), [told.clone()]);
+    assert_eq!(warnings(&mut watcher), std::slice::from_ref(&told));
 
     journal.refuse_listings(None);
     eventually("it is over", || async { runtime.idle_status().trouble.is_none() }).await;
