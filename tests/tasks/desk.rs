@@ -113,7 +113,8 @@ impl Desk {
         let name = "exec".to_owned();
         let item = Item::ToolCall { call, wire_id: None, name, arguments, signature: None };
         let mode = JoinMode::Join;
-        let ended = AttemptEnded { attempt, kept: 1, stop: None, error: None, goes_on: false, too_long: None };
+        let ended =
+            AttemptEnded { attempt, kept: 1, stop: None, error: None, goes_on: false, too_long: None };
         let asked = Question { id: question, text: "May exec run?".to_owned(), call: Some(call) };
         let facts = vec![
             SessionRecord::InputTaken(InputTaken { id: input, inbox_through, text, images: vec![], mode }),

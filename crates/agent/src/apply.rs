@@ -1,15 +1,18 @@
 //! `apply(state, record)`: what a record changes. No clock, no disk, no network.
 
+mod epoch;
+mod gone;
+
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, Effect, EpochStarted, InputTaken, Item,
-    JoinMode, OrderKind, OrderTaken, Outcome, Record, Role, Seq, SessionRecord, TaskStarted, ToolFinished,
-    ToolStarted, TurnStarted, Usage,
+    Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, OrderKind,
+    OrderTaken, Outcome, Place, Record, Role, Seq, SessionRecord, TaskStarted, ToolFinished, TurnStarted,
+    Usage,
 };
 
-use crate::state::{Again, Attempt, CallState, Created, Cut, Epoch, Reported, State, Turn, Waiting, text_of};
-use crate::tasks::SessionTasks;
+use crate::compaction::Asked;
+use crate::state::{Again, Attempt, CallState, Created, Cut, Reported, State, Turn, Waiting, text_of};
 
 /// What the model reads at the end of a turn that somebody did not want any more.
 const CANCELLED: &str =
@@ -19,17 +22,24 @@ const CANCELLED: &str =
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
 /// Warnings that are given once.
-pub(crate) const GIVEN_ONCE: [&str; 3] = ["no_tools", "window_assumed", "cost_unknown"];
+pub(crate) const GIVEN_ONCE: [&str; 4] = ["no_tools", "window_assumed", "cost_unknown", "summary_model"];
+/// So many files that were changed are remembered.
+const MOST_CHANGED: usize = 1_000;
 
 impl State {
     /// What the session is after this record.
     pub fn apply(&mut self, record: &Record) -> Result<(), DecodeError> {
         match SessionRecord::decode(record) {
-            Ok(fact) => self.fold(record, fact),
-            Err(DecodeError::Gone { reason, .. }) => self.fold_gone(record, &reason),
+            Ok(fact) => {
+                self.head = record.seq;
+                self.fold(record, fact);
+            }
+            Err(DecodeError::Gone { reason, .. }) => {
+                self.head = record.seq;
+                self.fold_gone(record, &reason);
+            }
             Err(error) => return Err(error),
         }
-        self.head = record.seq;
         Ok(())
     }
 
@@ -79,11 +89,11 @@ impl State {
             }
             SessionRecord::Notification(notification) => {
                 self.tasks.notified(notification.task_id);
-                self.items.push(Arc::new(Item::Text { role: Role::User, text: notification.text }));
+                self.push_told(Item::Text { role: Role::User, text: notification.text });
             }
             SessionRecord::Note(note) => {
                 self.tasks.noted(&note);
-                self.items.push(Arc::new(Item::Note { text: note.text }));
+                self.push_told(Item::Note { text: note.text });
             }
             SessionRecord::Question(question) => {
                 self.questions.push(question);
@@ -102,36 +112,13 @@ impl State {
                     self.warned.insert(warning.code);
                 }
             }
-            // They show what happened and change nothing of what is.
-            SessionRecord::CompactStart(_)
-            | SessionRecord::SystemMessage(_)
-            | SessionRecord::CompactDone(_)
-            | SessionRecord::CompactFailed(_)
-            | SessionRecord::Stubbed(_)
-            | SessionRecord::Unknown { .. } => {}
+            SessionRecord::CompactStart(start) => self.compaction.open = Some(start.reason),
+            SessionRecord::SystemMessage(message) => self.fold_preface(record.seq, message),
+            SessionRecord::CompactDone(_) => self.compaction.open = None,
+            SessionRecord::CompactFailed(failed) => self.fold_compact_failed(&failed),
+            SessionRecord::Stubbed(stubbed) => self.fold_stubbed(&stubbed),
+            SessionRecord::Unknown { .. } => {}
         }
-    }
-
-    fn fold_epoch(&mut self, record: &Record, epoch: EpochStarted) {
-        if epoch.folds_from.is_none() {
-            // Whoever loads the session from here has none of it either.
-            self.items.clear();
-            self.reported = None;
-            self.seen = Arc::default();
-            self.outputs.clear();
-            self.tasks = SessionTasks::carried(epoch.tasks, epoch.ended);
-            self.questions = epoch.questions;
-        }
-        self.epoch = Some(Epoch {
-            number: epoch.epoch,
-            folds_from: epoch.folds_from.unwrap_or(record.seq),
-            system: epoch.system,
-            tools: epoch.tools,
-        });
-        self.turns = epoch.turns;
-        self.inbox_through = self.inbox_through.max(epoch.inbox_through);
-        self.pins = epoch.pins;
-        self.todo = epoch.todo;
     }
 
     /// A new turn is what inputs waited for. Those that were cancelled before it began make a turn of their own, which ends as
@@ -152,25 +139,33 @@ impl State {
     /// What a turn without an input of its own begins with. The model must have something to answer.
     fn go_on(&mut self) {
         let again = self.again.take();
+        let place = Place { seq: self.head, turn: self.turns, step: 1 };
         if let (Some(Again::Continue), Some(text)) = (again, self.interrupted.take()) {
-            self.items.push(Arc::new(Item::Text { role: Role::Assistant, text }));
+            self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
         }
         if again.is_some() && self.items.last().is_some_and(|item| is_by_model(item)) {
-            self.items.push(Arc::new(Item::Note { text: GO_ON.to_owned() }));
+            self.push(place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
         }
     }
 
     fn fold_turn_end(&mut self, outcome: Option<Outcome>, inbox_through: Option<Seq>) {
         self.settle_calls();
+        if outcome == Some(Outcome::Cancelled) {
+            let step = self.turn.as_ref().map_or(0, |turn| turn.steps);
+            let place = Place { seq: self.head, turn: self.turns, step };
+            self.push(place, Arc::new(Item::Note { text: CANCELLED.to_owned() }));
+        }
+        (self.compaction.tried, self.compaction.is_hopeless) = (false, false);
+        // What was refused in a turn that came to nothing may have been refused for another reason.
+        if outcome == Some(Outcome::Failed) {
+            self.counting.values_mut().for_each(|counting| counting.refused_at = None);
+        }
         let interrupted = self.turn.take().and_then(|turn| turn.interrupted);
         // What somebody wants to go on with is there until they have.
         if self.again != Some(Again::Continue) {
             self.interrupted = interrupted;
         }
         self.last_outcome = outcome;
-        if outcome == Some(Outcome::Cancelled) {
-            self.items.push(Arc::new(Item::Note { text: CANCELLED.to_owned() }));
-        }
         // It says that nothing waits. If something seems to, the record that took it into the context is gone.
         if let Some(through) = inbox_through {
             self.inbox_through = self.inbox_through.max(through);
@@ -189,6 +184,7 @@ impl State {
 
     fn fold_order(&mut self, taken: &OrderTaken) {
         self.inbox_through = taken.inbox_through;
+        let has_news = self.has_news_to_compact();
         let stopped_short = matches!(self.last_outcome, Some(Outcome::Failed | Outcome::Limit));
         match (&taken.order.kind, &mut self.turn) {
             (OrderKind::Cancel, Some(turn)) => turn.cancelled = true,
@@ -201,6 +197,9 @@ impl State {
             (OrderKind::Retry, None) if stopped_short => self.again = Some(Again::Retry),
             (OrderKind::Continue, None) if self.interrupted.is_some() => self.again = Some(Again::Continue),
             (OrderKind::Kill { task }, _) => self.tasks.is_to_end(*task),
+            (OrderKind::Compact { focus }, _) if has_news => {
+                self.compaction.asked = Some(Asked { focus: focus.clone() });
+            }
             _ => {}
         }
     }
@@ -236,9 +235,12 @@ impl State {
         if let Some(turn) = self.turn.as_mut().filter(|turn| !seen.is_empty() && !turn.carried.is_empty()) {
             turn.carried.push_str("\n\n");
         }
+        let place = Place { seq: self.head, turn: self.turns, step };
         for input in seen {
-            self.items.push(Arc::new(Item::Text { role: Role::User, text: input.text }));
-            self.items.extend(input.images.into_iter().map(|image| Arc::new(Item::Image(image))));
+            self.push(place, Arc::new(Item::Text { role: Role::User, text: input.text }));
+            for image in input.images {
+                self.push(place, Arc::new(Item::Image(image)));
+            }
         }
         if let Some(turn) = &mut self.turn {
             turn.steps = step;
@@ -247,6 +249,7 @@ impl State {
             turn.text.clear();
             turn.goes_on = false;
             turn.calls.clear();
+            turn.called = false;
             turn.settled = false;
         }
     }
@@ -264,6 +267,12 @@ impl State {
         let Some(turn) = &mut self.turn else { return };
         let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
         let kept = usize::try_from(ended.kept).unwrap_or(usize::MAX);
+        if let Some(tokens) = ended.too_long {
+            turn.too_long += 1;
+            turn.refusal.clone_from(&ended.error);
+            let model = self.model.clone().unwrap_or_default();
+            self.counting.entry(model).or_default().refused_at = Some(tokens);
+        }
         if (kept == 0 || attempt.blocks.is_empty()) && ended.error.is_some() {
             // An answer that came to its end was not interrupted; and a later try that came to nothing takes nothing away.
             let text = attempt.text();
@@ -274,6 +283,7 @@ impl State {
         }
         attempt.blocks.truncate(kept);
         turn.answered = true;
+        (turn.too_long, turn.refusal) = (0, None);
         turn.interrupted = None;
         turn.text = std::mem::take(&mut turn.carried) + &text_of(&attempt.blocks);
         turn.calls = attempt.blocks.iter().filter_map(|block| call_of(block)).collect();
@@ -282,24 +292,21 @@ impl State {
             turn.carried.clone_from(&turn.text);
             turn.cuts += 1;
         }
-        self.items.extend(attempt.blocks);
+        let place = Place { seq: self.head, turn: turn.number, step: turn.steps };
+        for block in attempt.blocks {
+            self.push(place, block);
+        }
+        self.answers += 1;
+        let compaction = &mut self.compaction;
+        compaction.answers_since += 1;
+        (compaction.since_answer, compaction.tried, compaction.is_hopeless) = (0, false, false);
     }
 
     /// What a call cost, and what its count says about the estimates.
     fn fold_usage(&mut self, usage: Usage) {
-        let counting = self.counting.entry(self.model.clone().unwrap_or_default()).or_default();
-        if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
-            if counting.calibration.shows_a_cut(estimated, counted) {
-                counting.cuts = Some(Cut { at: counted, window: usage.window });
-            }
-            counting.calibration.learn(estimated, counted);
-        }
-        let answered = self.turn.as_ref().is_some_and(|turn| turn.answered);
-        if let Some(input) = usage.input {
-            let output = if answered { usage.output.unwrap_or(0) } else { 0 };
-            let model = self.model.clone().unwrap_or_default();
-            self.reported =
-                Some(Reported { model, tokens: input.saturating_add(output), items: self.items.len() });
+        // A summary says nothing about the size of the context.
+        if usage.purpose.is_none() {
+            self.fold_count(&usage);
         }
         if let Some(turn) = &mut self.turn {
             let used = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
@@ -308,6 +315,27 @@ impl State {
         }
         if !usage.limits.is_empty() {
             self.rate_limits = usage.limits;
+        }
+    }
+
+    fn fold_count(&mut self, usage: &Usage) {
+        let counting = self.counting.entry(self.model.clone().unwrap_or_default()).or_default();
+        if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
+            if counting.calibration.shows_a_cut(estimated, counted) {
+                counting.cuts = Some(Cut { at: counted, window: usage.window });
+            }
+            counting.calibration.learn(estimated, counted);
+        }
+        // It takes more than was thought.
+        if counting.refused_at.is_some_and(|refused| usage.input.is_some_and(|counted| counted >= refused)) {
+            counting.refused_at = None;
+        }
+        let answered = self.turn.as_ref().is_some_and(|turn| turn.answered);
+        if let Some(input) = usage.input {
+            let output = if answered { usage.output.unwrap_or(0) } else { 0 };
+            let model = self.model.clone().unwrap_or_default();
+            self.reported =
+                Some(Reported { model, tokens: input.saturating_add(output), items: self.items.len() });
         }
     }
 
@@ -335,14 +363,21 @@ impl State {
                 started_at,
             });
         }
+        let head = self.head;
         let Some(call) = self.call_mut(finished.call).filter(|call| call.result.is_none()) else { return };
         let called = (call.name.clone(), call.arguments.clone());
+        let write = call.started.as_ref().and_then(|started| started.write.as_ref());
+        let changed = write.filter(|_| !finished.is_error).map(|write| write.path.clone());
+        call.finished = head;
         call.result = Some(Arc::new(Item::ToolResult {
             call: finished.call,
             content: finished.content.clone(),
             images: finished.images,
             is_error: finished.is_error,
         }));
+        if let Some(path) = changed {
+            self.note_change(path);
+        }
         if let Some(turn) = &mut self.turn {
             turn.repeats.push(&called.0, &called.1, &finished.content);
             if turn.calls.iter().all(|call| call.result.is_some()) {
@@ -355,70 +390,33 @@ impl State {
     fn settle_calls(&mut self) {
         let Some(turn) = self.turn.as_mut().filter(|turn| !turn.settled) else { return };
         turn.settled = true;
-        self.items.extend(turn.calls.iter().filter_map(|call| call.result.clone()));
-    }
-
-    /// A body that was erased, or a record that was lost to damage. What it said is unknown; what it did must not be done
-    /// again.
-    fn fold_gone(&mut self, record: &Record, reason: &str) {
-        let erased = format!("[erased: {reason}]");
-        let attempt = self.turn.as_ref().and_then(|turn| turn.attempt.as_ref()).map(|attempt| attempt.id);
-        match (record.kind.as_str(), attempt) {
-            ("turn_ended", _) => self.fold_turn_end(None, None),
-            ("turn_started", _) => self.fold_turn(self.turns + 1, None),
-            ("block", Some(attempt)) => {
-                let text = Arc::new(Item::Text { role: Role::Assistant, text: erased });
-                self.attempt(attempt).into_iter().for_each(|open| open.blocks.push(text.clone()));
-            }
-            // Everything that was complete counts: calls of it may have run.
-            ("attempt_ended", Some(attempt)) => {
-                let (kept, stop, error) = (u32::MAX, None, Some(erased));
-                self.fold_answer(&AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None });
-            }
-            ("tool_started", _) => self.fold_gone_start(),
-            ("task_started", _) => {
-                if let Some(turn) = &mut self.turn {
-                    turn.erased_task = true;
-                }
-            }
-            ("task_ended", _) => self.tasks.one_has_ended(&erased),
-            ("answered", _) => {
-                // Which one is unknown too. Calls whose question is gone ask again.
-                self.questions.clear();
-                self.await_person(record.at);
-            }
-            ("notification", _) => {
-                self.tasks.notified_of_one();
-                self.items.push(Arc::new(Item::Text { role: Role::User, text: erased }));
-            }
-            // Which call it was is unknown too; but only one that had started can have finished.
-            ("tool_finished", _) => {
-                let calls = self.turn.iter().flat_map(|turn| &turn.calls).filter(|call| call.is_open());
-                let results = calls.map(|call| ToolFinished::new(call.id, &call.name, erased.clone()));
-                for result in results.collect::<Vec<_>>() {
-                    self.fold_result(result);
-                }
-            }
-            ("step_started" | "attempt_started" | "lost", _) => {
-                if let Some(turn) = &mut self.turn {
-                    turn.broken =
-                        Some(format!("a record of this turn is gone ({reason}); say what should be done"));
-                }
-            }
-            _ => {}
+        let place = |seq| Place { seq, turn: turn.number, step: turn.steps };
+        let results = turn.calls.iter().filter_map(|call| Some((place(call.finished), call.result.clone()?)));
+        for (place, result) in results.collect::<Vec<_>>() {
+            self.push(place, result);
         }
     }
 
-    /// The next call that had not started may have: nobody can tell what it did.
-    fn fold_gone_start(&mut self) {
-        let Some(turn) = &mut self.turn else { return };
-        let next = turn.calls.iter_mut().find(|call| call.started.is_none() && call.result.is_none());
-        if let Some(call) = next {
-            let (name, arguments) = (call.name.clone(), call.arguments.clone());
-            let effect = Effect::Unknown;
-            call.started =
-                Some(ToolStarted { call: call.id, name, arguments, effect, write: None, kept_in: None });
+    fn note_change(&mut self, path: String) {
+        self.changed.retain(|known| *known != path);
+        if self.changed.len() == MOST_CHANGED {
+            self.changed.remove(0);
         }
+        self.changed.push(path);
+    }
+
+    fn push(&mut self, place: Place, item: Arc<Item>) {
+        self.items.push(item);
+        self.places.push(place);
+    }
+
+    /// Something that the model is told: it belongs to the step that is asked next.
+    fn push_told(&mut self, item: Item) {
+        let step = self.turn.as_ref().map_or(0, |turn| match turn.answered {
+            true => turn.steps + 1,
+            false => turn.steps.max(1),
+        });
+        self.push(Place { seq: self.head, turn: self.turns, step }, Arc::new(item));
     }
 }
 
@@ -445,6 +443,7 @@ fn call_of(block: &Item) -> Option<CallState> {
             answer: None,
             started: None,
             result: None,
+            finished: 0,
         }),
         _ => None,
     }

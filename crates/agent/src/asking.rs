@@ -6,15 +6,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul_context::{estimate, normalise};
+use longhaul_context::{estimate, estimate_bytes, normalise};
 use longhaul_journal::Error as JournalError;
-use longhaul_model::{Class, Facts, Failure, Model, Request, Tries};
+use longhaul_model::{Facts, Model, Purpose, Request, Tries};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
 use crate::Error;
+use crate::attending::{Attended, Heed};
+use crate::compaction::Space;
 use crate::lineup::Lineup;
-use crate::state::{Cut, State};
-use crate::worker::{Attended, Heed, Step, Stopped, Worker};
+use crate::state::{Epoch, State};
+use crate::worker::{Step, Stopped, Worker};
 
 /// How long an answer may be, in tokens, if nobody says otherwise.
 const USUAL_OUTPUT: u64 = 8_192;
@@ -90,6 +92,12 @@ impl Asking {
     }
 }
 
+/// How long an answer may be: what is set, or the usual, and never more than a part of the window.
+pub(crate) fn room_for_answer(set: Option<u64>, facts: &Facts, window: Option<u64>) -> u64 {
+    let share = window.map_or(u64::MAX, |window| window / ROOM_SHARE);
+    set.unwrap_or(USUAL_OUTPUT).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
+}
+
 /// A model call, as far as it is known before it is made.
 pub(crate) struct Call {
     pub(crate) attempt: AttemptId,
@@ -130,15 +138,7 @@ impl Worker {
     /// What is about to be asked.
     pub(crate) async fn call(&mut self, attempt: AttemptId) -> Step<Call> {
         let model = self.asking.model();
-        let facts = {
-            let mut asked = model.facts();
-            match self.attend(&mut asked, Heed::Cancel, None).await? {
-                Attended::Done(facts) => Facts { tools: facts.tools && !self.asking.has_no_tools, ..facts },
-                // Nobody wants to know any more: the call that comes next notices that, too, before it is made.
-                Attended::Called | Attended::Due => Facts::default(),
-                Attended::Suspended => return Err(Stopped::Suspended),
-            }
-        };
+        let facts = self.facts_of(&model).await?.unwrap_or_default();
         let window = facts.window.map(|window| window.tokens);
         self.asking.window = window.or(self.runtime.config.settings.model.context_window);
         let mut request = self.request().await?;
@@ -146,6 +146,9 @@ impl Worker {
             request.tools = Arc::default();
         }
         request.max_output = Some(self.room(&facts));
+        let answers_before = self.state.answers.saturating_sub(request.finished_steps() as u64);
+        request.purpose =
+            Purpose::Step { answers_before: usize::try_from(answers_before).unwrap_or(usize::MAX) };
         let estimated = estimate(&request.system, &request.tools, &request.items);
         Ok(Call { attempt, model, facts, request, estimated })
     }
@@ -161,29 +164,58 @@ impl Worker {
     }
 
     pub(crate) fn usual_room(&self, facts: &Facts) -> u64 {
-        let set = self.runtime.config.settings.model.max_output_tokens.unwrap_or(USUAL_OUTPUT);
-        let share = self.asking.window.map_or(u64::MAX, |window| window / ROOM_SHARE);
-        set.min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
+        room_for_answer(self.runtime.config.settings.model.max_output_tokens, facts, self.asking.window)
     }
 
-    /// Whether the server is known to cut a prompt of this length without a word.
-    pub(crate) fn would_be_cut(&self, call: &Call) -> Option<Failure> {
-        let counting = self.state.counting.get(call.model.name())?;
-        let Cut { at: most, window } = counting.cuts?;
-        // Whoever has set another size since then has done what was asked for.
-        let is_larger = self.asking.window.zip(window).is_some_and(|(now, then)| now != then && now > most);
-        if is_larger {
-            return None;
+    /// Finds out what the model that is asked next has room for.
+    pub(crate) async fn look_at_the_space(&mut self) -> Step<()> {
+        // Where something is open, it is brought to its end first.
+        let is_between =
+            self.state.turn.as_ref().is_none_or(|turn| {
+                turn.attempt.is_none() && turn.calls.iter().all(|call| call.result.is_some())
+            });
+        if !is_between {
+            return Ok(());
         }
-        let needed = counting.calibration.correct(call.estimated);
-        (needed > most).then(|| {
-            let message = format!(
-                "the context has about {needed} tokens, and {} was seen to cut a prompt after {most} without a word; \
-                 start a new session, or give the server a larger context and set model.context_window",
-                call.model.name()
-            );
-            Failure::new(Class::TooLong, message)
-        })
+        let begins = self.state.turn.is_none() || self.has_other_model();
+        let model = if begins { self.runtime.lineup().0[0].clone() } else { self.asking.model() };
+        let Some(facts) = self.facts_of(&model).await? else { return Ok(()) };
+        let settings = &self.runtime.config.settings;
+        let window = facts.window.map(|window| window.tokens).or(settings.model.context_window);
+        let answer = room_for_answer(settings.model.max_output_tokens, &facts, window);
+        let is_idle = self.policy.space.is_idle;
+        let fixed = self.fixed(facts.tools);
+        let space = Space::new(&self.state, model.name(), window, answer, fixed, &settings.context);
+        self.policy.space = Space { is_idle, ..space };
+        Ok(())
+    }
+
+    /// What is known of a model; nothing, if somebody wants the turn to end meanwhile.
+    pub(crate) async fn facts_of(&mut self, model: &Arc<dyn Model>) -> Step<Option<Facts>> {
+        let mut asked = model.facts();
+        match self.attend(&mut asked, Heed::Cancel, None).await? {
+            Attended::Done(facts) => {
+                Ok(Some(Facts { tools: facts.tools && !self.asking.has_no_tools, ..facts }))
+            }
+            // The call that comes next notices that, too, before it is made.
+            Attended::Called | Attended::Due => Ok(None),
+            Attended::Suspended => Err(Stopped::Suspended),
+        }
+    }
+
+    /// What system prompt and tools take, before anything is learnt.
+    fn fixed(&self, with_tools: bool) -> u64 {
+        let ours = self.state.epoch.as_ref().is_none_or(|epoch| self.begins_like(epoch));
+        let (system, tools) = match &self.state.epoch {
+            Some(epoch) if !ours => (estimate_bytes(epoch.system.bytes), estimate_bytes(epoch.tools.bytes)),
+            _ => (estimate_bytes(self.equipment.system.text.len() as u64), self.equipment.tools.tokens),
+        };
+        if with_tools { system + tools } else { system }
+    }
+
+    /// Whether an epoch begins with what a new one would begin with.
+    pub(crate) fn begins_like(&self, epoch: &Epoch) -> bool {
+        self.policy.system == epoch.system.hash && self.policy.tools == epoch.tools.hash
     }
 
     /// What the model is asked: the epoch's beginning, then everything since.
@@ -194,8 +226,7 @@ impl Worker {
         };
         let items = normalise(&self.state.items);
         let pictures = self.pictures(&items).await?;
-        let ours = self.policy.system == epoch.system.hash && self.policy.tools == epoch.tools.hash;
-        if ours {
+        if self.begins_like(epoch) {
             let (system, tools) = (self.equipment.system.text.clone(), self.equipment.tools.schemas.clone());
             return Ok(Request { system, tools, items, pictures, ..Request::default() });
         }

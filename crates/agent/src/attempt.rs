@@ -18,10 +18,11 @@ use longhaul_protocol::{
 use tokio::time::Instant;
 
 use crate::asking::Call;
+use crate::attending::{Attended, Heed};
 use crate::blocks::{Blocks, Progress};
 use crate::concluding::ended_with;
 use crate::redaction::Holding;
-use crate::worker::{Attended, Heed, Step, Stopped, Worker};
+use crate::worker::{Step, Stopped, Worker};
 
 /// Unfinished text is saved after so much of it, or so much time.
 const CHECKPOINT_BYTES: usize = 2 << 10;
@@ -85,8 +86,36 @@ impl Worker {
     /// Asks the model once, after beginning the turn and the step if they have not begun.
     pub(crate) async fn call_model(&mut self, turn: Option<u64>, step: Option<u64>) -> Step<()> {
         let attempt = AttemptId::generate();
-        let changed = self.choose(turn, step);
+        let mut facts = self.beginning(turn, step).await?;
         let model = self.asking.model().name().to_owned();
+        facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
+        self.commit(facts, vec![]).await?;
+        let call = self.call(attempt).await?;
+        let mut blocks = Blocks::default();
+        let ended = if self.policy.ends_the_turn() || self.state.cancelled() {
+            Ended::Stopped(self.stopped_by())
+        } else {
+            self.hear(&call, &mut blocks).await?
+        };
+        let ended = match ended {
+            Ended::Failed(failure) => {
+                let message = self.runtime.redactor.redact(&failure.message).into_owned();
+                Ended::Failed(Failure { message, ..failure })
+            }
+            ended => ended,
+        };
+        self.conclude(&call, Heard { ended, tokens: blocks.tokens, limits: blocks.limits }).await
+    }
+
+    /// Begins a step, and the turn too if it has not begun, and asks nobody yet.
+    pub(crate) async fn begin_step(&mut self, turn: Option<u64>, step: u64) -> Step<()> {
+        let facts = self.beginning(turn, Some(step)).await?;
+        self.commit(facts, vec![]).await
+    }
+
+    /// What begins, and what the model is told with it.
+    async fn beginning(&mut self, turn: Option<u64>, step: Option<u64>) -> Step<Vec<SessionRecord>> {
+        let changed = self.choose(turn, step);
         if step.is_some() {
             self.look_at_tasks().await?;
         }
@@ -97,27 +126,7 @@ impl Worker {
             facts.extend(self.state.tasks.tell());
         }
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
-        // The turn begins, to end with its limit.
-        if turn.is_some() && self.policy.limits.left_today_nano == Some(0) {
-            return self.commit(facts, vec![]).await;
-        }
-        facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
-        self.commit(facts, vec![]).await?;
-        let call = self.call(attempt).await?;
-        let mut blocks = Blocks::default();
-        let ended = match self.would_be_cut(&call) {
-            _ if self.policy.ends_the_turn() || self.state.cancelled() => Ended::Stopped(self.stopped_by()),
-            Some(failure) => Ended::Failed(failure),
-            None => self.hear(&call, &mut blocks).await?,
-        };
-        let ended = match ended {
-            Ended::Failed(failure) => {
-                let message = self.runtime.redactor.redact(&failure.message).into_owned();
-                Ended::Failed(Failure { message, ..failure })
-            }
-            ended => ended,
-        };
-        self.conclude(&call, Heard { ended, tokens: blocks.tokens, limits: blocks.limits }).await
+        Ok(facts)
     }
 
     /// Asks, and listens until the answer is over.

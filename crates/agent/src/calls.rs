@@ -20,10 +20,11 @@ use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use crate::approving::Permission;
+use crate::attending::{Attended, Heed};
 use crate::equipment::cap_for;
 use crate::outputs;
 use crate::state::CallState;
-use crate::worker::{Attended, Heed, Step, Stopped, Worker};
+use crate::worker::{Step, Stopped, Worker};
 
 /// How long what must not be cut short may take when the runtime ends or the turn is cancelled.
 const GRACE: Duration = Duration::from_secs(3);

@@ -14,10 +14,11 @@ use longhaul_protocol::{
 use crate::apply::GIVEN_ONCE;
 use crate::asking::Call;
 use crate::attempt::{Ended, Heard};
+use crate::attending::{Attended, Heed};
 use crate::clock::now;
 use crate::decide::Ending;
 use crate::state;
-use crate::worker::{Attended, Heed, Step, Stopped, Worker};
+use crate::worker::{Step, Stopped, Worker};
 
 /// So much of a refusal stands in the error.
 const REFUSAL_SHOWN: usize = 300;
@@ -86,7 +87,7 @@ impl Worker {
 
     /// Things about the model that a person should know once.
     fn warnings(&self, call: &Call) -> Vec<SessionRecord> {
-        let [no_tools, window_assumed, cost_unknown] = GIVEN_ONCE;
+        let [no_tools, window_assumed, cost_unknown, _] = GIVEN_ONCE;
         let mut warnings = Vec::new();
         let name = call.model.name();
         if !call.facts.tools
@@ -226,6 +227,16 @@ impl Worker {
         let lacks_tools = failure.class == Class::NoTools && !call.request.tools.is_empty();
         let is_raised = call.request.max_output > Some(self.usual_room(&call.facts));
         let lacks_room = failure.class == Class::Invalid && is_raised;
+        // What is too long is never asked again as it is: it is made smaller first, and `decide` sees that there is need.
+        if failure.class == Class::TooLong {
+            let too_long = Some(self.state.next_prompt(&self.policy.space));
+            let mut ended = ended_with(call.attempt, 0, None, Some(failure.message));
+            if let SessionRecord::AttemptEnded(ended) = &mut ended {
+                ended.too_long = too_long;
+            }
+            after.splice(..0, [ended]);
+            return self.commit(after, vec![]).await;
+        }
         if lacks_tools || lacks_room {
             self.asking.has_no_tools |= lacks_tools;
             self.asking.has_no_room |= lacks_room;

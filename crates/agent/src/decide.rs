@@ -3,9 +3,11 @@
 //! Whoever acts carries an action to its end before asking again. So an attempt or a call that is open *here* was left open by
 //! a runtime that is gone.
 
+use longhaul_model::Class;
 use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId};
 
 use crate::Wake;
+use crate::compaction::{Moment, Relief, Space, Trigger};
 use crate::state::{CallState, State, Turn};
 
 /// What the decisions depend on besides the records.
@@ -19,6 +21,8 @@ pub struct Policy {
     pub reads: Vec<String>,
     /// What a turn may use.
     pub limits: Limits,
+    /// What the model has room for.
+    pub space: Space,
     /// Which ends of tasks begin a turn by themselves.
     pub wake: Wake,
     /// Whether more of them are waited for before they do.
@@ -62,6 +66,19 @@ pub enum Action {
     Rest,
     /// Begin an epoch, because there is none or what a context begins with has changed.
     StartEpoch,
+    /// Close a compaction that a crash left open.
+    CloseCompaction,
+    /// Replace the output of these calls by stubs.
+    Stub(Vec<CallId>),
+    /// Make the context smaller.
+    Compact(Trigger),
+    /// Begin a step, and the turn too if it has not begun, without asking the model yet.
+    Begin {
+        /// The turn to begin.
+        turn: Option<u64>,
+        /// The step to begin.
+        step: u64,
+    },
     /// Ask the model, after beginning what has to begin.
     CallModel {
         /// The turn to begin.
@@ -113,11 +130,34 @@ impl Ending {
 
 /// What to do next.
 pub fn decide(state: &State, policy: &Policy) -> Action {
+    if state.compaction.open.is_some() {
+        return Action::CloseCompaction;
+    }
     match &state.turn {
-        None if !state.wants_a_turn(policy) => Action::Rest,
+        None if !state.wants_a_turn(policy) => match state.relief(policy, Moment::Rest) {
+            Relief::Stub(calls) => Action::Stub(calls),
+            Relief::Compact(trigger) => Action::Compact(trigger),
+            Relief::Nothing | Relief::TakeIn | Relief::Hopeless(_) => Action::Rest,
+        },
         None if begins_anew(state, policy) => Action::StartEpoch,
-        None => Action::CallModel { turn: Some(state.turns + 1), step: Some(1) },
+        None => begin(state, policy),
         Some(turn) => decide_in_turn(state, turn, policy),
+    }
+}
+
+/// A turn is wanted, and none is open.
+fn begin(state: &State, policy: &Policy) -> Action {
+    let (turn, step) = (Some(state.turns + 1), 1);
+    // A turn that begins only to end as cancelled, or with its limit, asks nobody.
+    if state.waiting.iter().any(|input| input.cancelled) || policy.limits.left_today_nano == Some(0) {
+        return Action::Begin { turn, step };
+    }
+    match state.relief(policy, Moment::BeforeTurn) {
+        Relief::Nothing => Action::CallModel { turn, step: Some(step) },
+        Relief::Stub(calls) => Action::Stub(calls),
+        Relief::Compact(trigger) => Action::Compact(trigger),
+        // It begins, and the moment after that decides.
+        Relief::TakeIn | Relief::Hopeless(_) => Action::Begin { turn, step },
     }
 }
 
@@ -161,7 +201,8 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         let error = format!("{reason}; say what should be done differently to go on");
         return Action::EndTurn(Ending::limit(Limit::Loop, error));
     }
-    let is_done = turn.answered && turn.calls.is_empty() && !turn.goes_on && !state.joins();
+    let has_calls = turn.called || !turn.calls.is_empty();
+    let is_done = turn.answered && !has_calls && !turn.goes_on && !state.joins();
     if policy.is_out_of_time && !is_done {
         let error = "the turn reached its limit of time (limits.seconds_per_turn); send anything to go on";
         return Action::EndTurn(Ending::limit(Limit::Time, error));
@@ -182,17 +223,28 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if let Some(ending) = is_used_up(turn, policy) {
         return Action::EndTurn(ending);
     }
-    if turn.steps > 0 && !turn.answered {
-        return Action::CallModel { turn: None, step: None };
-    }
-    if turn.steps >= policy.limits.steps {
+    let step = (turn.steps == 0 || turn.answered).then_some(turn.steps + 1);
+    if step.is_some() && turn.steps >= policy.limits.steps {
         let error = format!(
             "the turn reached its limit of {} steps (limits.steps); send anything to go on",
             policy.limits.steps
         );
         return Action::EndTurn(Ending::limit(Limit::Steps, error));
     }
-    Action::CallModel { turn: None, step: Some(turn.steps + 1) }
+    match state.relief(policy, Moment::WithinTurn) {
+        Relief::Nothing => Action::CallModel { turn: None, step },
+        Relief::Stub(calls) => Action::Stub(calls),
+        Relief::Compact(trigger) => Action::Compact(trigger),
+        Relief::TakeIn => match step {
+            Some(step) => Action::Begin { turn: None, step },
+            // It is in the context already: what comes in comes with the next step.
+            None => Action::CallModel { turn: None, step },
+        },
+        Relief::Hopeless(error) => {
+            let code = Some(Class::TooLong.code().to_owned());
+            Action::EndTurn(Ending { code, ..Ending::failed(error) })
+        }
+    }
 }
 
 /// Before the model is asked once more: whether the turn may still spend.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use longhaul_context::{Prompt, system_prompt};
+use longhaul_context::{Prompt, estimate, system_prompt};
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, Effect, ToolSchema};
 use longhaul_tools::{
@@ -17,6 +17,7 @@ use longhaul_tools::{
 use crate::Config;
 use crate::apply::nano;
 use crate::clock::now;
+use crate::compaction::Space;
 use crate::config::{SandboxMode, WithoutSandbox};
 use crate::decide::{Limits, Policy};
 use crate::history::history_tools;
@@ -41,6 +42,8 @@ pub(crate) struct Equipment {
 pub(crate) struct Toolbox {
     pub(crate) content: Content,
     pub(crate) schemas: Arc<[ToolSchema]>,
+    /// What they take in a request, before anything is learnt.
+    pub(crate) tokens: u64,
     by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
 }
 
@@ -116,6 +119,7 @@ impl Equipment {
                 cost_nano: (limits.cost_per_turn > 0.0).then(|| nano(limits.cost_per_turn)),
                 left_today_nano: None,
             },
+            space: Space::default(),
             wake: runtime.config.settings.exec.wake,
             is_gathering: false,
             is_out_of_time: false,
@@ -130,6 +134,7 @@ impl Toolbox {
         let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
         let text = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
         Self {
+            tokens: estimate("", &schemas, &[]),
             content: Content::new(text, "application/json"),
             schemas,
             by_name: tools.into_iter().map(|tool| (tool.about().name, tool)).collect(),

@@ -90,6 +90,12 @@ pub enum Error {
         /// Which there are.
         known: String,
     },
+    /// The context could not be made smaller; it is as it was.
+    #[error("the context could not be made smaller: {reason}")]
+    NotCompacted {
+        /// Why.
+        reason: String,
+    },
     /// The runtime is about to end; the turn is open and the next one goes on with it.
     #[error("the runtime is ending: the turn stays open, and the next runtime goes on with it")]
     Suspended,

@@ -52,6 +52,7 @@ pub(crate) fn policy() -> Policy {
         tools: hash,
         limits,
         reads,
+        space: crate::compaction::Space::default(),
         is_out_of_time: false,
         must_end: None,
         wake: Wake::Always,

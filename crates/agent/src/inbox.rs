@@ -19,7 +19,7 @@ impl Worker {
             }
             let mut blobs = vec![];
             if self.state.epoch.is_none() {
-                let (begin, content) = self.new_epoch();
+                let (begin, content) = self.new_epoch(EpochReason::Created);
                 facts.splice(..0, begin);
                 blobs = content;
             }
@@ -72,12 +72,12 @@ impl Worker {
     }
 
     pub(crate) async fn start_epoch(&mut self) -> Step<()> {
-        let (facts, blobs) = self.new_epoch();
+        let (facts, blobs) = self.new_epoch(EpochReason::Changed);
         self.commit(facts, blobs).await
     }
 
-    /// The facts that begin an epoch, and the session too if it has not begun.
-    fn new_epoch(&self) -> (Vec<SessionRecord>, Vec<Blob>) {
+    /// The facts that begin an epoch that goes on with the context there is, and the session too if it has not begun.
+    pub(crate) fn new_epoch(&self, reason: EpochReason) -> (Vec<SessionRecord>, Vec<Blob>) {
         let mut facts = Vec::new();
         if self.state.head == 0 {
             facts.push(SessionRecord::SessionCreated(SessionCreated {
@@ -91,7 +91,7 @@ impl Worker {
         let (system, tools) = (&self.equipment.system, &self.equipment.tools.content);
         let before = self.state.epoch.as_ref();
         let number = before.map_or(1, |epoch| epoch.number + 1);
-        let reason = if before.is_none() { EpochReason::Created } else { EpochReason::Changed };
+        let reason = if before.is_none() { EpochReason::Created } else { reason };
         // What was recorded before the first epoch belongs to it.
         let folds_from = (self.state.head > 0).then(|| before.map_or(1, |epoch| epoch.folds_from));
         facts.push(SessionRecord::EpochStarted(EpochStarted {
@@ -103,6 +103,7 @@ impl Worker {
             tasks: self.state.tasks.to_carry(),
             ended: self.state.tasks.ended_to_carry(),
             questions: self.state.questions.clone(),
+            previous: before.map(|epoch| epoch.began),
             ..EpochStarted::new(number, reason, system.reference.clone(), tools.reference.clone())
         }));
         (facts, vec![system.blob(), tools.blob()])

@@ -50,12 +50,15 @@ mod apply;
 mod approving;
 mod asking;
 mod attempt;
+mod attending;
 mod blocks;
 mod calls;
 mod cancel;
+mod carrying;
 mod chronology;
 mod clock;
 mod compacting;
+mod compaction;
 mod concluding;
 mod config;
 mod decide;
@@ -89,6 +92,7 @@ mod watch;
 mod worker;
 
 pub use cancel::{Cancelled, cancel_turn};
+pub use compaction::{Asked, Compaction, Space, Trigger};
 pub use config::{
     AgentSettings, Approval, ApprovalRule, ApprovalSettings, Beyond, Config, ConfigFile, ContextSettings,
     ExecSettings, JournalSettings, LimitSettings, MemoryScope, MemorySettings, ModelSettings, Origins,
@@ -107,7 +111,7 @@ pub use questions::{answer_question, unanswered};
 pub use redaction::{Holding, Redactor};
 pub use repeats::Repeats;
 pub use runtime::{Parts, Runtime};
-pub use session::{Accepted, Session, input_at};
+pub use session::{Accepted, Session, compaction_by, input_at};
 pub use state::{Again, Attempt, CallState, Counting, Created, Cut, Epoch, Reported, State, Turn, Waiting};
 pub use tasks::{SessionTasks, Settled, Stall, TaskState, Told};
 pub use watch::{Watched, Watcher};

@@ -26,6 +26,13 @@ impl Lineup {
     }
 }
 
+impl Lineup {
+    /// One model alone.
+    pub(crate) fn one(models: &Models, config: &Config, name: &str) -> Result<Arc<dyn Model>> {
+        Ok(models.open(&wanted(models, config, name))?)
+    }
+}
+
 /// The model that the config names, as `provider/model`, and what is known about it. Its server may be asked.
 pub async fn facts_of(config: &Config) -> Result<(String, Facts)> {
     let model = Lineup::open(&Models::at(&config.home)?, config)?.0[0].clone();

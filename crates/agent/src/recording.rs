@@ -89,10 +89,15 @@ impl Worker {
             SessionRecord::InputTaken(input) => self.shared.taken(Awaited::Input(input.id)),
             SessionRecord::OrderTaken(order) => {
                 self.shared.taken(Awaited::Order(order.order.id));
+                self.shared.taken(Awaited::Compaction(order.order.id));
+                if self.state.compaction.asked.is_none() {
+                    self.shared.compacted();
+                }
                 if self.state.turn.is_none() && self.state.waiting.is_empty() && self.state.again.is_none() {
                     self.shared.settled(None, &self.state);
                 }
             }
+            SessionRecord::CompactDone(_) | SessionRecord::CompactFailed(_) => self.shared.compacted(),
             SessionRecord::TurnEnded(ended) => self.shared.settled(Some(ended), &self.state),
             _ => {}
         }

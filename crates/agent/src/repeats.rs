@@ -28,6 +28,16 @@ pub struct Repeats {
 }
 
 impl Repeats {
+    /// What a new epoch carries of them.
+    pub(crate) fn to_carry(&self) -> Vec<Hash> {
+        self.latest.iter().copied().collect()
+    }
+
+    /// What an epoch has carried over.
+    pub(crate) fn carried(latest: Vec<Hash>) -> Self {
+        Self { latest: latest.into() }
+    }
+
     /// One more call came to its result.
     pub(crate) fn push(&mut self, name: &str, arguments: &str, content: &str) {
         // Whoever waits for a task and looks again is not stuck: time has passed.

@@ -400,6 +400,12 @@ impl Inner {
         lock(&self.lineup).clone()
     }
 
+    /// The model that is set for summaries, if one is.
+    pub(crate) fn summary_model(&self) -> Option<Result<Arc<dyn Model>>> {
+        let name = self.config.settings.context.summary_model.as_deref()?;
+        Some(Lineup::one(&self.models, &self.config, name))
+    }
+
     /// Why commands can't be held to the scope here, if they can't.
     pub(crate) async fn not_enforced(&self) -> Option<String> {
         let network = match self.config.settings.sandbox.mode {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_journal::{Journal, Page, accept, check_size};
 use longhaul_protocol::{
-    EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
+    CompactDone, EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
 };
 
@@ -141,6 +141,30 @@ impl Session {
         }
     }
 
+    /// Makes the context smaller, between two steps of the turn that is open or at once. Nothing, if nothing has happened since it last
+    /// was.
+    pub async fn compact(&self) -> Result<Option<CompactDone>> {
+        self.compact_with(None).await
+    }
+
+    /// The same, with what the summary should dwell on.
+    pub async fn compact_with(&self, focus: Option<String>) -> Result<Option<CompactDone>> {
+        let Some(id) = self.known().await? else { return Ok(None) };
+        self.shared.awake(&self.runtime).await?;
+        let after = self.runtime.journal.head(&StreamName::session(id)).await?.seq;
+        let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus } };
+        let ended = self.shared.wait_for(Awaited::Compaction(order.id));
+        let record = self.runtime.redactor.record(InboxRecord::Order(order.clone()).encode());
+        accept(&*self.runtime.journal, id, record).await?;
+        self.ring(id).await;
+        ended.await.unwrap_or(Err(Error::Suspended))?;
+        match compaction_by(&*self.runtime.journal, id, order.id, after).await? {
+            Some(Ok(done)) => Ok(Some(done)),
+            Some(Err(reason)) => Err(Error::NotCompacted { reason }),
+            None => Ok(None),
+        }
+    }
+
     /// Whether a turn is open, or something that was accepted has not had its turn yet.
     pub async fn is_unfinished(&self) -> Result<bool> {
         let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(false) };
@@ -200,6 +224,30 @@ impl Session {
         match self.runtime.journal.session(self.key()).await? {
             Some(_) => Ok(Some(self.shared.named(&self.runtime).await?)),
             None => Ok(None),
+        }
+    }
+}
+
+/// What came of a compaction that an order asked for, by the records after this one: how it ended, or why it failed. Nothing, if there
+/// is none: it has not come to its end, or there was nothing to do.
+pub async fn compaction_by(
+    journal: &dyn Journal,
+    session: SessionId,
+    order: OrderId,
+    after: Seq,
+) -> Result<Option<std::result::Result<CompactDone, String>>> {
+    let (stream, mut next, mut is_taken) = (StreamName::session(session), after + 1, false);
+    loop {
+        let page = journal.read(&stream, next, Page::default()).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        next = last.seq + 1;
+        for record in &page {
+            match SessionRecord::decode(record) {
+                Ok(SessionRecord::OrderTaken(taken)) => is_taken |= taken.order.id == order,
+                Ok(SessionRecord::CompactDone(done)) if is_taken => return Ok(Some(Ok(done))),
+                Ok(SessionRecord::CompactFailed(failed)) if is_taken => return Ok(Some(Err(failed.reason))),
+                _ => {}
+            }
         }
     }
 }

@@ -38,6 +38,8 @@ struct Slot {
     /// Tasks that are said to be over, and that seem to wait for input, with their last line.
     over: Vec<TaskId>,
     waiting: Vec<(TaskNews, String)>,
+    /// Those who have found that the session is idle, and wait for what is done then.
+    idle: Vec<oneshot::Sender<Result<bool>>>,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -61,6 +63,8 @@ struct Waiter {
 pub(crate) enum Awaited {
     Input(InputId),
     Order(OrderId),
+    /// A compaction that an order asked for.
+    Compaction(OrderId),
 }
 
 impl Shared {
@@ -166,11 +170,16 @@ impl Shared {
 
     /// The worker has left; whoever waits is told why.
     pub(crate) fn left(&self, why: &Error) {
-        let (sleepers, waiters) = {
+        let (sleepers, waiters, idle) = {
             let mut slot = self.slot();
             slot.worker = Presence::Absent;
-            (std::mem::take(&mut slot.awaiting_worker), std::mem::take(&mut slot.waiters))
+            let (sleepers, waiters) =
+                (std::mem::take(&mut slot.awaiting_worker), std::mem::take(&mut slot.waiters));
+            (sleepers, waiters, std::mem::take(&mut slot.idle))
         };
+        for tell in idle {
+            let _ = tell.send(Err(why.clone()));
+        }
         for tell in sleepers {
             let _ = tell.send(Err(why.clone()));
         }
@@ -198,7 +207,8 @@ impl Shared {
     /// Tells the outcome to those whose input or order was taken and does not wait for a later turn.
     pub(crate) fn settled(&self, ended: Option<&TurnEnded>, state: &State) {
         let later = |what: Awaited| state.waiting.iter().any(|input| what == Awaited::Input(input.id));
-        self.tell(|waiter| waiter.taken && !later(waiter.what), || Ok(ended.cloned()));
+        let concerns = |what: Awaited| !matches!(what, Awaited::Compaction(_)) && !later(what);
+        self.tell(|waiter| waiter.taken && concerns(waiter.what), || Ok(ended.cloned()));
     }
 
     /// A task is over, or should be looked at.
@@ -218,6 +228,35 @@ impl Shared {
     pub(crate) fn news_of_tasks(&self) -> (Vec<TaskId>, Vec<(TaskNews, String)>) {
         let mut slot = self.slot();
         (std::mem::take(&mut slot.over), std::mem::take(&mut slot.waiting))
+    }
+
+    /// Has the worker do what is done while a session is idle: whether something was.
+    pub(crate) async fn ask_as_idle(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<bool> {
+        self.awake(runtime).await?;
+        let (tell, told) = oneshot::channel();
+        self.slot().idle.push(tell);
+        self.wake(runtime);
+        told.await.unwrap_or(Err(Error::Suspended))
+    }
+
+    /// Whether somebody waits for what is done while the session is idle.
+    pub(crate) fn is_asked_as_idle(&self) -> bool {
+        let mut slot = self.slot();
+        slot.idle.retain(|tell| !tell.is_closed());
+        !slot.idle.is_empty()
+    }
+
+    /// What is done while the session is idle was done, or there was nothing to do.
+    pub(crate) fn was_idle(&self, what: &Result<bool>) {
+        let idle = std::mem::take(&mut self.slot().idle);
+        for tell in idle {
+            let _ = tell.send(what.clone());
+        }
+    }
+
+    /// A compaction has ended: tells those who asked for one.
+    pub(crate) fn compacted(&self) {
+        self.tell(|waiter| waiter.taken && matches!(waiter.what, Awaited::Compaction(_)), || Ok(None));
     }
 
     /// Tells everybody who waits that something is wrong.

@@ -13,10 +13,11 @@ use longhaul_protocol::{At, Seq, SessionId, SessionRecord, StreamName, Usage};
 use tokio::time::Instant;
 
 use crate::apply::nano;
+use crate::attending::{Attended, Heed};
 use crate::chronology::first_since;
 use crate::clock::now;
 use crate::runtime::{Inner, lock};
-use crate::worker::{Attended, Heed, Step, Stopped, Worker};
+use crate::worker::{Step, Stopped, Worker};
 
 /// A day begins at midnight UTC.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use longhaul_context::{Calibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    At, AttemptId, BlobRef, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Question,
-    QuestionId, Role, Seq, Todo, ToolStarted,
+    At, AttemptId, BlobRef, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Place,
+    Question, QuestionId, Role, Seq, Summary, Todo, ToolStarted,
 };
 
+use crate::compaction::Compaction;
 use crate::repeats::Repeats;
 use crate::tasks::SessionTasks;
 
@@ -25,8 +26,18 @@ pub struct State {
     pub inbox_through: Seq,
     /// How many turns have started.
     pub turns: u64,
-    /// What the model has read and written since the epoch began.
+    /// What the model has read and written since the epoch began, and what the epoch began with.
     pub items: Vec<Arc<Item>>,
+    /// Where each of them came into the context: as many.
+    pub places: Vec<Place>,
+    /// So many of them, from the first, are what a compaction put before the rest: a summary, then what is pinned.
+    pub preface: usize,
+    /// What the summary says.
+    pub summary: Option<Summary>,
+    /// What is known of compactions.
+    pub compaction: Compaction,
+    /// How many steps have come to their answer, in all epochs.
+    pub answers: u64,
     /// Inputs that were taken and that the model has not seen yet.
     pub waiting: Vec<Waiting>,
     /// The turn that is open.
@@ -35,6 +46,8 @@ pub struct State {
     pub todo: Vec<Todo>,
     /// What the model knows of files: the hash of each, by canonical path.
     pub seen: Arc<HashMap<String, Hash>>,
+    /// The files that were changed, the newest last.
+    pub changed: Vec<String>,
     /// Outputs of which the model has only head and tail.
     pub outputs: HashMap<CallId, BlobRef>,
     /// What must stay in the context word for word.
@@ -77,6 +90,8 @@ pub struct Counting {
     pub calibration: Calibration,
     /// The last prompt that its server cut without a word.
     pub cuts: Option<Cut>,
+    /// So many tokens were too many for it, by our own count.
+    pub refused_at: Option<u64>,
 }
 
 /// A prompt that was cut.
@@ -113,6 +128,8 @@ pub struct Created {
 pub struct Epoch {
     /// Its number, from 1.
     pub number: u64,
+    /// The record that began it.
+    pub began: Seq,
     /// The record to begin reading from.
     pub folds_from: Seq,
     /// The system prompt.
@@ -177,8 +194,14 @@ pub struct Turn {
     pub text: String,
     /// The calls of the newest answer, in its order.
     pub calls: Vec<CallState>,
+    /// The newest answer had calls, before an epoch began; their results are in the context.
+    pub called: bool,
     /// Whether their results are in the context.
     pub settled: bool,
+    /// How often the model said that the prompt was too long, since its last answer.
+    pub too_long: u32,
+    /// What it said.
+    pub refusal: Option<String>,
     /// What was called lately, and with what result.
     pub repeats: Repeats,
 }
@@ -209,6 +232,8 @@ pub struct CallState {
     pub started: Option<ToolStarted>,
     /// What came of it.
     pub result: Option<Arc<Item>>,
+    /// The record that says so.
+    pub finished: Seq,
 }
 
 impl State {
@@ -234,18 +259,30 @@ impl State {
 
     /// How many tokens the context has, for this model: what its provider counted last, and an estimate of what came since.
     pub fn occupancy(&self, model: &str) -> (u64, Option<&Reported>) {
-        let calibration = self.counting.get(model).map(|counting| &counting.calibration);
-        let corrected = |raw: u64| calibration.map_or(raw, |calibration| calibration.correct(raw));
+        let beginning = self.epoch.as_ref().map_or(0, |epoch| epoch.system.bytes + epoch.tools.bytes);
+        self.occupancy_with(model, self.corrected(model, estimate_bytes(beginning)))
+    }
+
+    /// The same, where it is known what system prompt and tools take.
+    pub fn occupancy_with(&self, model: &str, fixed: u64) -> (u64, Option<&Reported>) {
         match self.reported.as_ref().filter(|reported| reported.model == model) {
             Some(reported) => {
                 let since = self.items.get(reported.items..).unwrap_or_default();
-                (reported.tokens.saturating_add(corrected(estimate_items(since))), Some(reported))
+                let since = self.corrected(model, estimate_items(since));
+                (reported.tokens.saturating_add(since), Some(reported))
             }
-            None => {
-                let beginning = self.epoch.as_ref().map_or(0, |epoch| epoch.system.bytes + epoch.tools.bytes);
-                (corrected(estimate_bytes(beginning) + estimate_items(&self.items)), None)
-            }
+            None => (fixed.saturating_add(self.corrected(model, estimate_items(&self.items))), None),
         }
+    }
+
+    /// An estimate, corrected by what is known about how a model counts.
+    pub fn corrected(&self, model: &str, raw: u64) -> u64 {
+        self.counting.get(model).map_or(raw, |counting| counting.calibration.correct(raw))
+    }
+
+    /// How a model counts, as far as is known.
+    pub(crate) fn calibration(&self, model: &str) -> Calibration {
+        self.counting.get(model).map(|counting| counting.calibration.clone()).unwrap_or_default()
     }
 
     /// What was under way in the open turn when its last record was written, for people.

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::asking::Asking;
-use crate::clock::now;
+use crate::attending::{Attended, Heed};
 use crate::decide::{Action, Ending, Policy, decide};
 use crate::equipment::Equipment;
 use crate::load::load;
@@ -46,8 +46,8 @@ pub(crate) struct Worker {
     /// When the ends of tasks that are not told yet begin a turn.
     pub(crate) gathers_until: Option<Instant>,
     /// When the time of the open turn is over.
-    turn_ends_by: Option<Instant>,
-    pulse: Interval,
+    pub(crate) turn_ends_by: Option<Instant>,
+    pub(crate) pulse: Interval,
     pub(crate) rests_since: Instant,
 }
 
@@ -67,33 +67,6 @@ impl From<JournalError> for Stopped {
 
 /// What something that a worker does comes to.
 pub(crate) type Step<T> = std::result::Result<T, Stopped>;
-
-/// What became of something that was waited for.
-pub(crate) enum Attended<T> {
-    Done(T),
-    /// What was to be heeded has come.
-    Called,
-    Suspended,
-    /// The time that was set has come.
-    Due,
-}
-
-/// What ends a wait besides what is waited for and a suspension.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heed {
-    /// That the turn should end.
-    Cancel,
-    /// That a wait should end: the same, or somebody is in a hurry, or has chosen another model.
-    Hurry {
-        /// How often somebody was when it began.
-        hurried: u64,
-    },
-    /// That there is something to do.
-    Input,
-    /// The same as for a cancel, or that a question is settled.
-    Answer(QuestionId),
-    Nothing,
-}
 
 /// Holds a session for as long as it has something to do.
 pub(crate) async fn run(runtime: Arc<Inner>, shared: Arc<Shared>) {
@@ -256,12 +229,21 @@ impl Worker {
             self.equipment = Equipment::new(&self.runtime, &self.state);
             self.policy = self.equipment.policy(&self.runtime);
         }
-        if self.state.turn.is_some() || self.state.wants_a_turn(&self.policy) {
+        self.policy.space.is_idle = self.shared.is_asked_as_idle();
+        if self.state.turn.is_some() || self.has_something_to_do() {
             self.look_at_the_money().await?;
+            self.look_at_the_space().await?;
         }
         match decide(&self.state, &self.policy) {
-            Action::Rest => return self.rest().await,
+            Action::Rest => {
+                self.shared.was_idle(&Ok(false));
+                return self.rest().await;
+            }
             Action::StartEpoch => self.start_epoch().await?,
+            Action::CloseCompaction => self.close_compaction().await?,
+            Action::Stub(calls) => self.stub(calls).await?,
+            Action::Compact(trigger) => self.compact(trigger).await?,
+            Action::Begin { turn, step } => self.begin_step(turn, step).await?,
             Action::CallModel { turn, step } => self.call_model(turn, step).await?,
             Action::CloseAttempt { kept } => self.close_attempt(kept).await?,
             Action::RunTools(calls) => self.run_tools(&calls).await?,
@@ -270,6 +252,13 @@ impl Worker {
         }
         self.rests_since = Instant::now();
         Ok(true)
+    }
+
+    /// Whether there is something to do although no turn is open.
+    pub(crate) fn has_something_to_do(&self) -> bool {
+        self.state.wants_a_turn(&self.policy)
+            || self.state.compaction.asked.is_some()
+            || self.shared.is_asked_as_idle()
     }
 
     async fn rest(&mut self) -> Step<bool> {
@@ -317,101 +306,5 @@ impl Worker {
         }
         self.close_attempt(0).await?;
         self.end_turn(vec![], Ending::failed(error.to_string())).await
-    }
-
-    /// Waits for something, and meanwhile takes what is put into the inbox and keeps the lease.
-    pub(crate) async fn attend<T>(
-        &mut self,
-        work: &mut (impl Future<Output = T> + Unpin),
-        heed: Heed,
-        due: Option<Instant>,
-    ) -> Step<Attended<T>> {
-        enum Came {
-            Suspension,
-            News,
-            Pulse,
-            Time,
-        }
-        self.look_at_the_time();
-        loop {
-            let called = match heed {
-                Heed::Cancel => self.is_to_end(),
-                Heed::Hurry { hurried } => {
-                    let now = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
-                    self.is_to_end() || now > hurried || self.has_other_model()
-                }
-                Heed::Input => self.state.wants_a_turn(&self.policy),
-                Heed::Answer(question) => self.is_to_end() || self.state.question(question).is_none(),
-                Heed::Nothing => false,
-            };
-            if called {
-                return Ok(Attended::Called);
-            }
-            let limit = match heed {
-                Heed::Nothing => None,
-                Heed::Input => self.gathers_until,
-                Heed::Cancel | Heed::Hurry { .. } | Heed::Answer(_) => self.turn_ends_by,
-            };
-            let until = async {
-                match due.into_iter().chain(limit).min() {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let came = tokio::select! {
-                biased;
-                _ = self.suspend.wait_for(|suspended| *suspended) => Came::Suspension,
-                () = self.shared.came.notified() => Came::News,
-                _ = self.pulse.tick() => Came::Pulse,
-                () = until => Came::Time,
-                done = &mut *work => return Ok(Attended::Done(done)),
-            };
-            match came {
-                Came::Suspension => return Ok(Attended::Suspended),
-                Came::Time => {
-                    self.look_at_the_time();
-                    self.look_at_the_ends();
-                    if due.is_some_and(|due| due <= Instant::now()) {
-                        return Ok(Attended::Due);
-                    }
-                }
-                Came::News => {}
-                Came::Pulse => self.renew().await?,
-            }
-            self.take_inbox().await?;
-            self.take_ends().await?;
-            self.look_at_the_time();
-        }
-    }
-
-    /// Whether somebody or something wants the turn to end.
-    fn is_to_end(&self) -> bool {
-        self.state.cancelled() || self.policy.ends_the_turn()
-    }
-
-    /// When the open turn has to end. Its beginning is on record, so a restart gives it no more time.
-    fn look_at_the_time(&mut self) {
-        let seconds = self.runtime.config.settings.limits.seconds_per_turn;
-        // While a person is awaited, no time passes.
-        let turn = self.state.turn.as_ref().filter(|turn| turn.awaits_since.is_none());
-        let began = turn.and_then(|turn| Some((turn.started_at?, turn.awaited_ms)));
-        let (Some((started, awaited)), 1..) = (began, seconds) else {
-            self.turn_ends_by = None;
-            self.policy.is_out_of_time = false;
-            return;
-        };
-        let passed = u64::try_from(now().0 - started.0).unwrap_or(0).saturating_sub(awaited);
-        let passed = Duration::from_millis(passed);
-        let left = Duration::from_secs(seconds).saturating_sub(passed);
-        self.policy.is_out_of_time = left.is_zero();
-        self.turn_ends_by = (!left.is_zero()).then(|| Instant::now() + left);
-    }
-
-    /// Keeps the lease. A disk that is full for a moment is no reason to stop: the next append decides.
-    async fn renew(&self) -> Step<()> {
-        match self.runtime.journal.renew(&self.lease).await {
-            Err(error) if !error.may_pass() => Err(error.into()),
-            _ => Ok(()),
-        }
     }
 }

@@ -51,4 +51,4 @@ pub use room::{Checks, Room, threshold};
 pub use summary::{
     Asked, Form, Material, WRITE_SUMMARY, Written, ask_for_summary, merge, read_summary, render_summary, said,
 };
-pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items};
+pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items, estimate_text};

@@ -53,6 +53,11 @@ pub fn estimate_bytes(length: u64) -> u64 {
     length.div_ceil(BYTES_PER_TOKEN)
 }
 
+/// How many tokens a message with this text has, before anything is learnt.
+pub fn estimate_text(text: &str) -> u64 {
+    PER_ITEM + bytes(text.len())
+}
+
 fn bytes(length: usize) -> u64 {
     estimate_bytes(length as u64)
 }
@@ -65,6 +70,18 @@ pub struct Calibration {
 }
 
 impl Calibration {
+    /// Estimated and counted, the newest last.
+    pub fn samples(&self) -> &[(u64, u64)] {
+        &self.samples
+    }
+
+    /// What was learnt before, from samples of this form.
+    pub fn carried(mut samples: Vec<(u64, u64)>) -> Self {
+        samples.retain(|(estimated, counted)| *estimated > 0 && *counted > 0);
+        let surplus = samples.len().saturating_sub(SAMPLES);
+        Self { samples: samples.split_off(surplus) }
+    }
+
     /// A provider counted a prompt. One that was cut teaches nothing.
     pub fn learn(&mut self, estimated: u64, counted: u64) {
         if estimated == 0 || counted == 0 || self.shows_a_cut(estimated, counted) {
@@ -84,7 +101,7 @@ impl Calibration {
     }
 
     /// The largest estimate that, corrected, is at most so many tokens.
-    pub(crate) fn largest_within(&self, tokens: u64) -> u64 {
+    pub fn largest_within(&self, tokens: u64) -> u64 {
         let (of_all, counted) = self.learnt();
         let largest = ((u128::from(tokens) + 1).saturating_mul(of_all) - 1) / counted;
         u64::try_from(largest).unwrap_or(u64::MAX)

@@ -2,7 +2,8 @@
 
 use longhaul_context::{notification, running_tasks};
 use longhaul_protocol::{
-    EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStarted, TaskStatus,
+    CarriedStall, CarriedTask, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews,
+    TaskStarted, TaskStatus,
 };
 use longhaul_tools::KnownTask;
 
@@ -169,14 +170,50 @@ impl SessionTasks {
         self.list.iter().filter_map(ended).collect()
     }
 
+    /// What a new epoch carries of what is known besides.
+    pub(crate) fn knowledge_to_carry(&self) -> Vec<CarriedTask> {
+        let known = self.list.iter().map(|task| CarriedTask {
+            task_id: task.id(),
+            unneeded: task.told == Told::Unneeded,
+            news: task.news,
+            waiting: task.waiting.clone().map(|stall| CarriedStall {
+                printed: stall.printed,
+                text: stall.text,
+                is_told: stall.is_told,
+            }),
+            is_to_end: task.is_to_end,
+        });
+        known
+            .filter(|task| task.unneeded || task.news.is_some() || task.waiting.is_some() || task.is_to_end)
+            .collect()
+    }
+
     /// What an epoch that begins anew has carried over.
-    pub(crate) fn carried(running: Vec<TaskStarted>, ended: Vec<EndedTask>) -> Self {
+    pub(crate) fn carried(running: Vec<TaskStarted>, ended: Vec<EndedTask>, known: Vec<CarriedTask>) -> Self {
+        // What the epoch begins with says which run.
+        let noted = running.iter().map(|task| task.task_id).collect();
         let over = ended.into_iter().map(|EndedTask { task, end, told }| TaskState {
             ended: Some(end),
             told: if told { Told::Notified } else { Told::NotYet },
             ..TaskState::new(task)
         });
-        Self { list: over.chain(running.into_iter().map(TaskState::new)).collect(), noted: vec![] }
+        let mut tasks = Self { list: over.chain(running.into_iter().map(TaskState::new)).collect(), noted };
+        // Ids are in the order in which their calls were made.
+        tasks.list.sort_by_key(TaskState::id);
+        for carried in known {
+            let Some(task) = tasks.get_mut(carried.task_id) else { continue };
+            task.news = carried.news;
+            task.is_to_end = carried.is_to_end;
+            task.waiting = carried.waiting.map(|stall| Stall {
+                printed: stall.printed,
+                text: stall.text,
+                is_told: stall.is_told,
+            });
+            if carried.unneeded {
+                task.told = Told::Unneeded;
+            }
+        }
+        tasks
     }
 
     /// A command goes on as a task.

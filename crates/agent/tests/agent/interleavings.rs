@@ -171,6 +171,7 @@ impl World {
             reads,
             is_out_of_time: false,
             must_end: None,
+            space: longhaul_agent::Space::default(),
             wake: Wake::Always,
             is_gathering: false,
         }
@@ -223,8 +224,14 @@ impl World {
                 steps.extend((0..).zip(blocks).map(|(index, item)| {
                     Step::Append(vec![SessionRecord::Block(Block { attempt, index, item })])
                 }));
-                let ended =
-                    AttemptEnded { attempt, kept, stop: Some("stop".into()), error: None, goes_on: false, too_long: None };
+                let ended = AttemptEnded {
+                    attempt,
+                    kept,
+                    stop: Some("stop".into()),
+                    error: None,
+                    goes_on: false,
+                    too_long: None,
+                };
                 steps.push(Step::Append(vec![SessionRecord::AttemptEnded(ended)]));
             }
             Action::CloseAttempt { kept } => {
@@ -272,6 +279,16 @@ impl World {
                     folds_from: Some(before.folds_from),
                     ..EpochStarted::new(before.number + 1, EpochReason::Changed, blob.clone(), blob)
                 })]));
+            }
+            Action::Begin { turn, step } => {
+                let mut facts = Vec::new();
+                facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
+                facts.extend(self.state.tasks.tell());
+                facts.push(SessionRecord::StepStarted(StepStarted { step }));
+                steps.push(Step::Append(facts));
+            }
+            Action::CloseCompaction | Action::Stub(_) | Action::Compact(_) => {
+                unreachable!("there is room for everything here")
             }
             Action::Rest => {}
         }

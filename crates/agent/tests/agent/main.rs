@@ -7,6 +7,7 @@ mod asking;
 mod bad_input;
 mod cancelling;
 mod commands;
+mod compacting;
 mod crash_table;
 mod crashed_calls;
 mod crashed_tasks;

@@ -106,9 +106,7 @@ async fn cut_session(config: Config) -> SessionId {
         session.send("hello").await.unwrap();
     }
     session.send("word ".repeat(8_000)).await.unwrap();
-    let refused = session.send("and?").await.unwrap();
     runtime.shutdown().await.unwrap();
-    assert_eq!(refused.code.as_deref(), Some("context_too_long"));
     session.id().unwrap()
 }
 

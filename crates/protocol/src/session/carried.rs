@@ -79,9 +79,12 @@ pub struct OpenTurn {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<String>,
     pub answered: bool,
+    pub called: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
     pub too_long: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<Hash>,
 }

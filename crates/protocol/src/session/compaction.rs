@@ -121,6 +121,9 @@ pub struct CompactFailed {
     /// How many tokens the context had, if this counts as a failure: one that somebody cancelled does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// The next request did not fit, and can't be made to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_needed: bool,
 }
 
 /// Old tool output was replaced by stubs.

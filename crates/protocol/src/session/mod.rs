@@ -151,7 +151,7 @@ pub struct EpochStarted {
     pub previous: Option<Seq>,
     /// What the summary of everything before says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<Summary>,
+    pub summary: Option<Box<Summary>>,
     /// What stays of the context before, as it was. It stands after what the `system_message` records say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,

@@ -1,0 +1,294 @@
+//! From a summary, or none, to the epoch that begins with it: how much is kept, and the proof that there is room. Pure.
+
+use std::sync::Arc;
+
+use longhaul_context::{
+    Keep, Written, estimate_items, files_changed, first_request, is_notification, merge, render_pin,
+    render_summary, render_tasks, render_todo, said, shorten_request,
+};
+use longhaul_protocol::{
+    BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, Item, Kept, Pin, Place, Role, Seq,
+    SessionRecord, Summary, SystemMessage, TextContent,
+};
+
+use crate::compaction::Space;
+use crate::state::State;
+
+/// A context below this need only fit.
+const SMALL: u64 = 4_000;
+/// The name of the pin that holds the first request.
+const FIRST_REQUEST: &str = "first_request";
+/// What is taken to be usable where nobody says how much is.
+const UNKNOWN: u64 = 1 << 40;
+/// What the model reads at the end of a context that was made smaller in the middle of a turn.
+const GO_ON: &str = "The context was compacted in the middle of this turn. What was done in it is in the summary; \
+                     go on with the next action, and don't begin again.";
+
+/// What a compaction has to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// C6: three tenths smaller, and under six tenths of what is usable.
+    Smaller,
+    /// The same; but if that can't be, the next request must at least fit.
+    SmallerOrFits,
+    /// It need only fit.
+    Fits,
+}
+
+/// What a compaction starts from.
+#[derive(Debug, Clone)]
+pub(super) struct Ground<'a> {
+    pub(super) state: &'a State,
+    pub(super) space: &'a Space,
+    pub(super) system: BlobRef,
+    pub(super) tools: BlobRef,
+    /// The last record before it began.
+    pub(super) covered: Seq,
+    /// What is kept as it is, if there is room.
+    pub(super) keep: u64,
+    pub(super) proof: Proof,
+}
+
+/// A new epoch, and what it comes to.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    pub(super) epoch: EpochStarted,
+    messages: [SystemMessage; 2],
+    done: CompactDone,
+}
+
+impl Draft {
+    /// The one append of a compaction.
+    pub(super) fn into_facts(self) -> Vec<SessionRecord> {
+        let [summary, todo] = self.messages;
+        vec![
+            SessionRecord::EpochStarted(self.epoch),
+            SessionRecord::SystemMessage(summary),
+            SessionRecord::SystemMessage(todo),
+            SessionRecord::CompactDone(self.done),
+        ]
+    }
+}
+
+/// How much the parts of a new context may take, in tokens before anything is learnt.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    summary: u64,
+    first_request: u64,
+    list: u64,
+    /// What was asked in the open turn; nothing, where it stays as it is.
+    requests: Option<u64>,
+}
+
+impl Sizes {
+    fn usual(usable: u64) -> Self {
+        Self { summary: usable / 4, first_request: usable / 10, list: usable / 20, requests: None }
+    }
+
+    fn tight(usable: u64) -> Self {
+        Self {
+            summary: usable / 8,
+            first_request: usable / 20,
+            list: usable / 40,
+            requests: Some(usable / 4),
+        }
+    }
+}
+
+impl Ground<'_> {
+    /// The epoch that begins with a summary: with what is to be kept, then with less.
+    pub(super) fn by_model(&self, written: Written) -> Result<Draft, String> {
+        let said = said(&self.state.items[self.state.preface..]);
+        let summary = merge(self.state.summary.as_ref(), written, &said);
+        let calibration = self.state.calibration(&self.space.model);
+        let outline = self.state.outline(&calibration);
+        let usable = self.usable();
+        let most = self.space.room.map_or(self.keep, |room| room.at_most(self.keep));
+        let kept = Some(outline.keep(most)).filter(|keep| keep.from > self.state.preface);
+        let none = outline.keep(0);
+        let raw = calibration.largest_within(usable);
+        let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
+        let by = CompactedBy::Model;
+        let mut drafts =
+            kept.iter().chain([&none]).map(|keep| self.draft(keep, Some(&summary), None, by, usual));
+        let last = match drafts.by_ref().find(|draft| self.is_proven(draft)) {
+            Some(draft) => return Ok(draft),
+            None => self.draft(&none, Some(&summary), None, by, tight),
+        };
+        if self.is_proven(&last) || (self.proof == Proof::SmallerOrFits && last.done.after <= usable) {
+            return Ok(last);
+        }
+        Err(self.not_smaller(&last))
+    }
+
+    /// The epoch that begins with the newest exchanges, and with the summary that there was.
+    pub(super) fn by_rule(&self) -> Result<Draft, String> {
+        let calibration = self.state.calibration(&self.space.model);
+        let outline = self.state.outline(&calibration);
+        let usable = self.usable();
+        let raw = calibration.largest_within(usable);
+        let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
+        let nothing = outline.keep(0);
+        let bare = |sizes| self.rule(&nothing, sizes).done.after;
+        let goal = (usable / 10 * 6).min(self.before() / 10 * 7);
+        let mut best: Option<Draft> = None;
+        for sizes in [usual, tight] {
+            let (within, at_most) = (goal.saturating_sub(bare(sizes)), usable.saturating_sub(bare(sizes)));
+            let keep = outline.keep_by_rule(within, at_most);
+            for keep in [&keep, &nothing] {
+                let draft = self.rule(keep, sizes);
+                if self.is_proven(&draft) {
+                    return Ok(draft);
+                }
+                let is_better = best.as_ref().is_none_or(|best| draft.done.after < best.done.after);
+                best = if is_better { Some(draft) } else { best };
+            }
+        }
+        match best {
+            Some(best) if self.proof != Proof::Smaller && best.done.after <= usable => Ok(best),
+            Some(best) => Err(self.not_smaller(&best)),
+            None => Err("there is nothing that could go".to_owned()),
+        }
+    }
+
+    fn rule(&self, keep: &Keep, sizes: Sizes) -> Draft {
+        let (from, through) = self.range(keep);
+        let dropped = format!(
+            "Older exchanges (records {from} to {through}) were dropped by rule, without a summary; \
+             history_search and history_read reach them."
+        );
+        self.draft(keep, self.state.summary.as_ref(), Some(&dropped), CompactedBy::Rule, sizes)
+    }
+
+    fn usable(&self) -> u64 {
+        self.space.room.map_or(UNKNOWN, |room| room.usable())
+    }
+
+    /// What the next request would have, by the estimator that says what it will have.
+    fn before(&self) -> u64 {
+        self.tokens(&self.state.items)
+    }
+
+    fn tokens(&self, items: &[Arc<Item>]) -> u64 {
+        let fixed = self.space.room.map_or(0, |room| room.fixed);
+        let items = self.state.corrected(&self.space.model, estimate_items(items));
+        fixed.saturating_add(items).saturating_add(self.state.incoming(self.space))
+    }
+
+    fn is_proven(&self, draft: &Draft) -> bool {
+        let (before, after, usable) = (draft.done.before, draft.done.after, self.usable());
+        if self.proof == Proof::Fits || before < SMALL {
+            return after <= usable;
+        }
+        after <= before / 10 * 7 && after < usable / 10 * 6
+    }
+
+    fn not_smaller(&self, draft: &Draft) -> String {
+        let (before, after) = (draft.done.before, draft.done.after);
+        format!("it would have left {after} of {before} tokens, where {} are usable", self.usable())
+    }
+
+    /// The records that a compaction covers, if this is kept: from where the one before ended to where the kept part begins.
+    fn range(&self, keep: &Keep) -> (Seq, Seq) {
+        let before = self.state.compaction.covered_through;
+        let places = self.state.places.get(keep.from..).unwrap_or_default();
+        let first = places.iter().map(|place| place.seq).filter(|seq| *seq > before).min();
+        (before + 1, first.map_or(self.covered, |first| first - 1))
+    }
+
+    fn draft(
+        &self,
+        keep: &Keep,
+        summary: Option<&Summary>,
+        dropped: Option<&str>,
+        by: CompactedBy,
+        sizes: Sizes,
+    ) -> Draft {
+        let state = self.state;
+        let kept = self.kept(keep, sizes);
+        let pins = self.pins(keep, sizes);
+        let mut first = vec![render_summary(summary, dropped, sizes.summary)];
+        first.extend(pins.iter().map(render_pin));
+        let mut second = vec![render_todo(&state.todo, sizes.list)];
+        second.extend(render_tasks(state.tasks.running().map(|task| &task.started)));
+
+        let preface = first.iter().chain(&second).cloned();
+        let preface = preface.map(|text| Arc::new(Item::Text { role: Role::System, text }));
+        let items: Vec<Arc<Item>> =
+            preface.chain(kept.iter().map(|kept| Arc::new(kept.item.clone()))).collect();
+        let (from, through) = self.range(keep);
+        let epoch = state.epoch.as_ref().map_or(1, |epoch| epoch.number + 1);
+        let carried = state.to_carry(kept.iter().map(|kept| &kept.item), through);
+        Draft {
+            done: CompactDone { epoch, by, before: self.before(), after: self.tokens(&items), from, through },
+            messages: [first, second].map(|parts| SystemMessage {
+                content: parts.into_iter().map(|text| TextContent { text }).collect(),
+            }),
+            epoch: EpochStarted {
+                turns: state.turns,
+                inbox_through: state.inbox_through,
+                pins,
+                todo: state.todo.clone(),
+                tasks: state.tasks.to_carry(),
+                ended: state.tasks.ended_to_carry(),
+                questions: state.questions.clone(),
+                previous: state.epoch.as_ref().map(|epoch| epoch.began),
+                summary: summary.cloned().map(Box::new),
+                kept,
+                carried: Some(Box::new(carried)),
+                ..EpochStarted::new(epoch, EpochReason::Compacted, self.system.clone(), self.tools.clone())
+            },
+        }
+    }
+
+    /// What stays as it is: what was asked in the open turn, then everything from the cut on.
+    fn kept(&self, keep: &Keep, sizes: Sizes) -> Vec<Kept> {
+        let state = self.state;
+        let share = sizes.requests.map(|all| all / keep.requests.len().max(1) as u64);
+        let mut kept: Vec<Kept> = keep
+            .requests
+            .iter()
+            .map(|&index| {
+                let (place, item) = (state.places[index], &state.items[index]);
+                let item = match (&**item, share) {
+                    (Item::Text { role, text }, Some(share)) => {
+                        Item::Text { role: *role, text: shorten_request(text, place.seq, share) }
+                    }
+                    (item, _) => item.clone(),
+                };
+                Kept { place, item }
+            })
+            .collect();
+        let rest = state.items.iter().zip(&state.places).skip(keep.from);
+        kept.extend(rest.map(|(item, place)| Kept { place: *place, item: (**item).clone() }));
+        // Whoever is in the middle of something should not take the request for a new one.
+        if let Some(turn) = state.turn.as_ref().filter(|turn| turn.steps > 1 || turn.answered) {
+            let step = turn.steps + u64::from(turn.answered);
+            let place = Place { seq: state.head, turn: turn.number, step };
+            kept.push(Kept { place, item: Item::Note { text: GO_ON.to_owned() } });
+        }
+        kept
+    }
+
+    /// What is never summarised: the first request, as long as it does not stand in the context itself, and the files that were changed.
+    fn pins(&self, keep: &Keep, sizes: Sizes) -> Vec<Pin> {
+        let state = self.state;
+        let mut pins: Vec<Pin> = state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST).cloned().collect();
+        let first = (state.preface..state.items.len())
+            .find_map(|index| Some((index, request(&state.items[index])?)))
+            .filter(|(index, _)| *index < keep.from && !keep.requests.contains(index));
+        if let (true, Some((index, text))) = (pins.is_empty(), first) {
+            pins.push(first_request(text, state.places[index].seq, sizes.first_request));
+        }
+        pins.extend(files_changed(&state.changed, sizes.list));
+        pins
+    }
+}
+
+/// The words of a person.
+fn request(item: &Item) -> Option<&str> {
+    match item {
+        Item::Text { role: Role::User, text } if !is_notification(text) => Some(text),
+        _ => None,
+    }
+}

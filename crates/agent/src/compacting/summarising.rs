@@ -1,0 +1,312 @@
+//! Having a summary written: one model call if it is valid at its first answer.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use longhaul_context::{Form, Material, Written, ask_for_summary, read_summary};
+use longhaul_journal::Page;
+use longhaul_model::{Class, Facts, Failure, Model, Next, Purpose, Request, StopKind, Tries};
+use longhaul_protocol::{
+    AttemptId, EventKind, InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, StreamName, Usage,
+    Warning,
+};
+
+use super::usage_of;
+use crate::asking::room_for_answer;
+use crate::attending::Attended;
+use crate::blocks::{Blocks, Progress};
+use crate::compaction::Trigger;
+use crate::worker::{Step, Worker};
+
+/// Of what the model has room for, so many tenths are used: an estimate is an estimate.
+const USED_TENTHS: u64 = 9;
+/// An answer without the form of a summary is asked for once more.
+const WRONG_ANSWERS: u32 = 1;
+/// A request that is too long after all is halved so often.
+const HALVINGS: u32 = 3;
+
+/// What came of it.
+pub(super) enum Summarised {
+    Written(Box<Written>),
+    Failed(String),
+    /// Summaries are turned off.
+    NotWanted,
+    /// Somebody wants the turn to end, or came while nobody waited.
+    Stopped,
+    Suspended,
+}
+
+/// How one call ended.
+enum Answered {
+    Items(Vec<Arc<Item>>),
+    Failed(Failure),
+}
+
+/// What is asked of whom, as it changes from try to try.
+struct Asking {
+    model: Arc<dyn Model>,
+    facts: Facts,
+    form: Form,
+    /// How many tokens the request may have, before anything is learnt.
+    most: u64,
+    answer: u64,
+}
+
+impl Worker {
+    /// Has everything since the preface summarised, together with the summary before.
+    pub(super) async fn summarise(
+        &mut self,
+        trigger: Trigger,
+        focus: Option<&str>,
+        usages: &mut Vec<Usage>,
+        after: &mut Vec<SessionRecord>,
+    ) -> Step<Summarised> {
+        if self.policy.limits.left_today_nano == Some(0) {
+            return Ok(Summarised::Failed("limits.cost_per_day is reached".to_owned()));
+        }
+        let mut models = self.summarisers(after).into_iter();
+        let mut last = "no model could be asked".to_owned();
+        while let Some(model) = models.next() {
+            match self.summarise_with(model.clone(), trigger, focus, usages).await? {
+                Summarised::Failed(reason) => last = reason,
+                other => return Ok(other),
+            }
+            if models.len() > 0 {
+                self.warn_of_summary_model(after, &format!("{} failed: {last}", model.name()));
+            }
+        }
+        Ok(Summarised::Failed(last))
+    }
+
+    /// The model that is set for summaries, then the session's own.
+    fn summarisers(&mut self, after: &mut Vec<SessionRecord>) -> Vec<Arc<dyn Model>> {
+        let own = match self.state.turn {
+            Some(_) if !self.has_other_model() => self.asking.model(),
+            _ => self.runtime.lineup().0[0].clone(),
+        };
+        match self.runtime.summary_model() {
+            None => vec![own],
+            Some(Ok(model)) if model.name() == own.name() => vec![own],
+            Some(Ok(model)) => vec![model, own],
+            Some(Err(error)) => {
+                self.warn_of_summary_model(after, &error.to_string());
+                vec![own]
+            }
+        }
+    }
+
+    fn warn_of_summary_model(&self, after: &mut Vec<SessionRecord>, reason: &str) {
+        let code = "summary_model";
+        if !self.state.warned.contains(code) {
+            let text = format!(
+                "the model for summaries (context.summary_model) can't be used, and the session's own is asked: {reason}"
+            );
+            after.push(SessionRecord::Warning(Warning::new(code, text)));
+        }
+    }
+
+    async fn summarise_with(
+        &mut self,
+        model: Arc<dyn Model>,
+        trigger: Trigger,
+        focus: Option<&str>,
+        usages: &mut Vec<Usage>,
+    ) -> Step<Summarised> {
+        let facts = {
+            let mut asked = model.facts();
+            match self.attend_to_cancels(&mut asked, trigger).await? {
+                Attended::Done(facts) => facts,
+                Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
+                Attended::Suspended => return Ok(Summarised::Suspended),
+            }
+        };
+        let mut asking = self.how_to_ask(model, facts);
+        let settings = &self.runtime.config.settings.retry;
+        let policy = self.runtime.config.patience.retry(settings).in_the_background();
+        let mut tries = Tries::new(policy);
+        let (mut wrong, mut halved) = (0, 0);
+        loop {
+            let request = self.summary_request(&asking, focus);
+            let mut usage = usage_of(AttemptId::generate());
+            let answered = {
+                let mut hearing = Box::pin(hear(asking.model.clone(), request, &mut usage));
+                match self.attend_to_cancels(&mut hearing, trigger).await? {
+                    Attended::Done(answered) => answered,
+                    Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
+                    Attended::Suspended => return Ok(Summarised::Suspended),
+                }
+            };
+            usage.cost = priced(&asking.facts, &usage);
+            if usage.input.is_some() || usage.output.is_some() || !usage.limits.is_empty() {
+                usages.push(usage);
+            }
+            let failure = match answered {
+                Answered::Items(items) => match read_summary(&items) {
+                    Ok(written) => return Ok(Summarised::Written(Box::new(written))),
+                    Err(reason) if wrong < WRONG_ANSWERS => {
+                        wrong += 1;
+                        drop(reason);
+                        continue;
+                    }
+                    Err(reason) => {
+                        let name = asking.model.name();
+                        return Ok(Summarised::Failed(format!("{name} wrote no summary: {reason}")));
+                    }
+                },
+                Answered::Failed(failure) => failure,
+            };
+            match failure.class {
+                Class::NoTools if asking.form == Form::Call => asking.form = Form::Text,
+                Class::TooLong if halved < HALVINGS => {
+                    halved += 1;
+                    asking.most /= 2;
+                }
+                _ => match tries.failed(&failure, fastrand::f64()) {
+                    Next::GiveUp(spent) => {
+                        let reason = self.runtime.redactor.redact(&spent.to_string()).into_owned();
+                        return Ok(Summarised::Failed(reason));
+                    }
+                    Next::Wait(wait) => {
+                        let delay_ms = u64::try_from(wait.delay.as_millis()).unwrap_or(u64::MAX);
+                        let class = wait.class.code().to_owned();
+                        let (attempt, of, reason) = (wait.attempt, wait.of, wait.reason);
+                        let reason = self.runtime.redactor.redact(&reason).into_owned();
+                        self.show(EventKind::RetryWait { class, attempt, of, delay_ms, reason });
+                        let mut sleep = pin!(tokio::time::sleep(wait.delay));
+                        match self.attend_to_cancels(&mut sleep, trigger).await? {
+                            Attended::Done(()) => {}
+                            Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
+                            Attended::Suspended => return Ok(Summarised::Suspended),
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    fn how_to_ask(&self, model: Arc<dyn Model>, facts: Facts) -> Asking {
+        let settings = &self.runtime.config.settings.model;
+        let name = model.name();
+        let is_own = name == self.policy.space.model;
+        let room = self.policy.space.room.filter(|_| is_own);
+        let window = facts.window.map(|window| window.tokens);
+        let answer = room_for_answer(settings.max_output_tokens, &facts, window);
+        let (usable, answer) = match room {
+            Some(room) => (Some(room.usable()), room.answer),
+            None => (window.map(|window| window.saturating_sub(answer)), answer),
+        };
+        let calibration = self.state.calibration(name);
+        let most = usable.map_or(u64::MAX, |usable| calibration.largest_within(usable) / 10 * USED_TENTHS);
+        let tools = facts.tools && !(is_own && self.asking.has_no_tools);
+        let form = if tools { Form::Call } else { Form::Text };
+        Asking { model, facts, form, most, answer }
+    }
+
+    fn summary_request(&self, asking: &Asking, focus: Option<&str>) -> Request {
+        let items = &self.state.items[self.state.preface..];
+        let material = Material { previous: self.state.summary.as_ref(), items, focus };
+        let asked = ask_for_summary(&material, asking.form, asking.most);
+        let summaries_before = usize::try_from(self.state.compaction.count).unwrap_or(usize::MAX);
+        Request {
+            system: asked.system.into(),
+            tools: asked.tools.into(),
+            items: vec![Arc::new(Item::Text { role: Role::User, text: asked.text })],
+            max_output: Some(asking.answer),
+            purpose: Purpose::Summary { summaries_before },
+            ..Request::default()
+        }
+    }
+
+    /// Waits for something, keeps the lease, and takes nothing from the inbox: what comes waits there. Only whether somebody wants the
+    /// turn to end is looked at, and where nobody waits, whether somebody came.
+    async fn attend_to_cancels<T>(
+        &mut self,
+        work: &mut (impl Future<Output = T> + Unpin),
+        trigger: Trigger,
+    ) -> Step<Attended<T>> {
+        loop {
+            self.look_at_the_time();
+            if self.policy.ends_the_turn() || self.is_called_away(trigger).await? {
+                return Ok(Attended::Called);
+            }
+            let ends_by = self.turn_ends_by;
+            let until = async {
+                match ends_by {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let is_pulse = tokio::select! {
+                biased;
+                _ = self.suspend.wait_for(|suspended| *suspended) => return Ok(Attended::Suspended),
+                () = self.shared.came.notified() => false,
+                _ = self.pulse.tick() => true,
+                () = until => false,
+                done = &mut *work => return Ok(Attended::Done(done)),
+            };
+            if is_pulse {
+                self.renew().await?;
+            }
+        }
+    }
+
+    /// Whether something stands in the inbox that this should give way to.
+    async fn is_called_away(&self, trigger: Trigger) -> Step<bool> {
+        let inbox = StreamName::inbox(self.id);
+        let page = match self.runtime.journal.read(&inbox, self.inbox_read + 1, Page::default()).await {
+            Ok(page) => page,
+            // It is taken, or told, when this is over.
+            Err(_) => return Ok(false),
+        };
+        let has_turn = self.state.turn.is_some();
+        Ok(page.iter().any(|record| match InboxRecord::decode(record) {
+            _ if trigger == Trigger::Idle => true,
+            Ok(InboxRecord::Order(order)) => order.kind == OrderKind::Cancel,
+            Ok(InboxRecord::Input(input)) => has_turn && input.mode == JoinMode::Interrupt,
+            Ok(InboxRecord::Unknown { .. }) | Err(_) => false,
+        }))
+    }
+}
+
+/// Asks once, and listens until the answer is over.
+async fn hear(model: Arc<dyn Model>, request: Request, usage: &mut Usage) -> Answered {
+    let mut answer = match model.ask(request).await {
+        Ok(answer) => answer,
+        Err(failure) => return Answered::Failed(failure),
+    };
+    let (mut blocks, mut items) = (Blocks::default(), Vec::new());
+    let ended = loop {
+        match answer.next().await {
+            Ok(part) => match blocks.push(part) {
+                Progress::Block(item) => items.push(Arc::new(item)),
+                Progress::End(stop) if stop.kind == StopKind::Refused => {
+                    let message = format!("{} did not want to write a summary", model.name());
+                    break Answered::Failed(Failure::new(Class::Refused, message));
+                }
+                Progress::End(_) => break Answered::Items(std::mem::take(&mut items)),
+                Progress::Odd(reason) => break Answered::Failed(Failure::new(Class::Broken, reason)),
+                Progress::TooLarge(reason) => break Answered::Failed(Failure::new(Class::TooLarge, reason)),
+                Progress::Text(_) | Progress::Reasoning(_) | Progress::Nothing => {}
+            },
+            Err(failure) => break Answered::Failed(failure),
+        }
+    };
+    if let Some(tokens) = blocks.tokens {
+        (usage.input, usage.output, usage.cached) = (tokens.input, tokens.output, tokens.cached);
+    }
+    if let Some(limits) = blocks.limits {
+        usage.limits = limits;
+    }
+    ended
+}
+
+fn priced(facts: &Facts, usage: &Usage) -> Option<f64> {
+    let tokens = longhaul_model::Tokens {
+        input: usage.input,
+        output: usage.output,
+        cached: usage.cached,
+        ..longhaul_model::Tokens::default()
+    };
+    facts.prices.as_ref()?.cost(&tokens)
+}

@@ -1,0 +1,305 @@
+//! When a context is made smaller, and how: decided from the records and the room that there is. No clock, no disk, no network.
+//!
+//! Cheapest first: nothing; old tool output as stubs; a summary, or less by rule. What is decided here is carried out by
+//! `compacting`.
+
+use std::sync::Arc;
+
+use longhaul_context::{Calibration, Checks, Outline, Room, estimate_items, estimate_text, threshold};
+use longhaul_protocol::{CallId, Item, JoinMode, Role, Seq, SessionRecord};
+
+use crate::decide::Policy;
+use crate::state::State;
+use crate::{ContextSettings, Summary};
+
+/// So many failures in a row open the breaker.
+const BREAKER: u32 = 3;
+/// It is tried again after such a part of what is usable has come.
+const BREAKER_SHARE: u64 = 20;
+/// Stubs are made only where they gain such a part of the window.
+const STUB_SHARE: u64 = 10;
+/// What comes in is looked at by itself where it takes more than such a part of what is usable.
+const LARGE_SHARE: u64 = 4;
+/// Without a finished step between them there are at most so many compactions.
+const MOST_IN_A_ROW: u32 = 2;
+
+/// What is known of the compactions of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Compaction {
+    /// One began, for this reason, and has no end on record.
+    pub open: Option<String>,
+    /// Somebody asked for one.
+    pub asked: Option<Asked>,
+    /// How many there were.
+    pub count: u64,
+    /// How many there were since the last answer.
+    pub since_answer: u32,
+    /// How many answers there were since the last one.
+    pub answers_since: u64,
+    /// How often it failed, in a row.
+    pub failures: u32,
+    /// How large the context was when it last did.
+    pub failed_at: Option<u64>,
+    /// It failed since the last answer, or in this turn.
+    pub tried: bool,
+    /// The same, and the next request did not fit.
+    pub is_hopeless: bool,
+    /// The last record that one covers.
+    pub covered_through: Seq,
+}
+
+/// Somebody wants the context to be made smaller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// What the summary should dwell on.
+    pub focus: Option<String>,
+}
+
+/// Why a context is made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// It is large, and a turn is about to begin.
+    BeforeTurn,
+    /// It is large, and the model is about to be asked in the middle of a turn.
+    WithinTurn,
+    /// It is rather large, and nobody waits for anything.
+    Idle,
+    /// The model said that it is too large.
+    Overflow,
+    /// Somebody asked for it.
+    Asked,
+}
+
+impl Trigger {
+    /// The word for it, in records and events.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::BeforeTurn => "before_turn",
+            Self::WithinTurn => "within_turn",
+            Self::Idle => "idle",
+            Self::Overflow => "overflow",
+            Self::Asked => "asked",
+        }
+    }
+}
+
+/// At which moment it is looked whether a context should be made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Nothing is to be done.
+    Rest,
+    /// A turn is about to begin.
+    BeforeTurn,
+    /// The model is about to be asked in a turn.
+    WithinTurn,
+}
+
+/// What is done about the size of a context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Relief {
+    /// Nothing: there is room.
+    Nothing,
+    /// Old tool output is replaced by stubs.
+    Stub(Vec<CallId>),
+    /// It is made smaller.
+    Compact(Trigger),
+    /// What comes in is large: it has to be in the context before the rest can be made to fit around it.
+    TakeIn,
+    /// It can't be made to fit; this is the arithmetic.
+    Hopeless(String),
+}
+
+/// What the model has room for, and what is done about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Space {
+    /// The model that will be asked.
+    pub model: String,
+    /// What it has room for, if that is known.
+    pub room: Option<Room>,
+    /// From where on the context is made smaller.
+    pub checks: Checks,
+    /// Whether a model writes summaries; else what is old is dropped by rule.
+    pub has_summaries: bool,
+    /// Nobody has had to do with the session for a while.
+    pub is_idle: bool,
+}
+
+/// Of a prompt that was refused, the next one is at most so many tenths.
+const REFUSED_TENTHS: u64 = 9;
+
+impl Space {
+    /// What this model has room for. `fixed` is what system prompt and tools take before anything is learnt.
+    pub(crate) fn new(
+        state: &State,
+        model: &str,
+        window: Option<u64>,
+        answer: u64,
+        fixed: u64,
+        settings: &ContextSettings,
+    ) -> Self {
+        let counting = state.counting.get(model);
+        // Whoever has set another size since a prompt was cut has done what was asked for.
+        let cut = counting
+            .and_then(|counting| counting.cuts)
+            .filter(|cut| !window.zip(cut.window).is_some_and(|(now, then)| now != then && now > cut.at));
+        let refused = counting.and_then(|counting| counting.refused_at);
+        let seen = cut.map(|cut| cut.at).into_iter().chain(refused.map(|at| at / 10 * REFUSED_TENTHS));
+        let window = window.into_iter().chain(seen.map(|prompt| prompt.saturating_add(answer))).min();
+        let room = window.map(|window| Room { window, answer, fixed: state.corrected(model, fixed) });
+        let usable = room.map_or(0, |room| room.usable());
+        let checks = room.map_or_else(Checks::default, |_| Checks {
+            before_turn: threshold(settings.compact_at, settings.compact_at_tokens, usable),
+            within_turn: threshold(settings.compact_now_at, settings.compact_now_at_tokens, usable),
+            idle: threshold(settings.compact_idle_at, settings.compact_idle_at_tokens, usable),
+        });
+        let has_summaries = settings.summary == Summary::Model;
+        Self { model: model.to_owned(), room, checks, has_summaries, is_idle: false }
+    }
+}
+
+impl Default for Space {
+    /// Nobody knows yet what there is room for.
+    fn default() -> Self {
+        let (model, room, checks) = (String::new(), None, Checks::default());
+        Self { model, room, checks, has_summaries: true, is_idle: false }
+    }
+}
+
+impl State {
+    /// How many tokens the next request has.
+    pub fn next_prompt(&self, space: &Space) -> u64 {
+        let fixed = match space.room {
+            Some(room) => room.fixed,
+            None => return self.occupancy(&space.model).0.saturating_add(self.incoming(space)),
+        };
+        self.occupancy_with(&space.model, fixed).0.saturating_add(self.incoming(space))
+    }
+
+    /// How many tokens come in with the next step: what waits, and what is told of tasks.
+    pub(crate) fn incoming(&self, space: &Space) -> u64 {
+        // What is asked once more is asked as it was.
+        if self.turn.as_ref().is_some_and(|turn| turn.steps > 0 && !turn.answered) {
+            return 0;
+        }
+        let joins = |mode: JoinMode| self.turn.is_none() || mode == JoinMode::Join;
+        let inputs = self.waiting.iter().filter(|input| joins(input.mode) && !input.cancelled);
+        let said: u64 = inputs
+            .map(|input| {
+                let pictures = input.images.iter().cloned().map(Item::Image).map(Arc::new);
+                estimate_text(&input.text) + estimate_items(&pictures.collect::<Vec<_>>())
+            })
+            .sum();
+        let told = self.tasks.tell().into_iter().map(|fact| match fact {
+            SessionRecord::Notification(told) => estimate_text(&told.text),
+            SessionRecord::Note(note) => estimate_text(&note.text),
+            _ => 0,
+        });
+        self.corrected(&space.model, said + told.sum::<u64>())
+    }
+
+    /// The context as the planning of a compaction sees it.
+    pub(crate) fn outline<'a>(&'a self, calibration: &'a Calibration) -> Outline<'a> {
+        let open_turn = self.turn.as_ref().map(|turn| turn.number);
+        Outline { items: &self.items, places: &self.places, preface: self.preface, open_turn, calibration }
+    }
+
+    /// What is to be done about the size of the context.
+    pub(crate) fn relief(&self, policy: &Policy, moment: Moment) -> Relief {
+        let space = &policy.space;
+        let has_history = self.items.len() > self.preface;
+        let may_again = self.compaction.since_answer == 0 || self.compaction.answers_since > 0;
+        if self.compaction.asked.is_some() && has_history && may_again {
+            return Relief::Compact(Trigger::Asked);
+        }
+        let overflows = self.turn.as_ref().map_or(0, |turn| turn.too_long);
+        let Some(room) = space.room else { return Relief::Nothing };
+        let need = self.next_prompt(space);
+        if moment != Moment::Rest && (overflows > 0 || need > room.usable()) {
+            return self.must_shrink(space, room, need, moment, overflows);
+        }
+        let (check, trigger) = match moment {
+            Moment::Rest if space.is_idle && space.has_summaries => (space.checks.idle, Trigger::Idle),
+            Moment::Rest => return Relief::Nothing,
+            Moment::BeforeTurn => (space.checks.before_turn, Trigger::BeforeTurn),
+            Moment::WithinTurn => (space.checks.within_turn, Trigger::WithinTurn),
+        };
+        let Some(check) = check.filter(|check| need >= *check) else { return Relief::Nothing };
+        if !has_history || self.compaction.answers_since == 0 || self.compaction.tried {
+            return Relief::Nothing;
+        }
+        let is_open = self.compaction.failures >= BREAKER
+            && self.compaction.failed_at.is_some_and(|at| need < at + room.usable() / BREAKER_SHARE);
+        match self.stubs(space, room) {
+            Some((calls, gains)) if need.saturating_sub(gains) < check => Relief::Stub(calls),
+            _ if is_open => Relief::Nothing,
+            _ => Relief::Compact(trigger),
+        }
+    }
+
+    /// The next request does not fit, or the model said so.
+    fn must_shrink(&self, space: &Space, room: Room, need: u64, moment: Moment, overflows: u32) -> Relief {
+        let usable = room.usable();
+        let can_shrink = self.can_shrink(space, usable);
+        // It was made smaller because of the first, and that did not help.
+        if overflows > 1 || (overflows > 0 && !can_shrink) {
+            let said = self.turn.as_ref().and_then(|turn| turn.refusal.clone());
+            return Relief::Hopeless(said.unwrap_or_else(|| does_not_fit(need, room)));
+        }
+        if overflows == 0 {
+            if let Some((calls, _)) =
+                self.stubs(space, room).filter(|(_, gains)| need.saturating_sub(*gains) <= usable)
+            {
+                return Relief::Stub(calls);
+            }
+            let incoming = self.incoming(space);
+            if incoming > usable / LARGE_SHARE {
+                return Relief::TakeIn;
+            }
+        }
+        let is_spent = self.compaction.answers_since == 0 && self.compaction.since_answer >= MOST_IN_A_ROW;
+        if self.compaction.is_hopeless || is_spent || !can_shrink {
+            return Relief::Hopeless(does_not_fit(need, room));
+        }
+        Relief::Compact(match (overflows, moment) {
+            (1.., _) => Trigger::Overflow,
+            (0, Moment::BeforeTurn) => Trigger::BeforeTurn,
+            (0, _) => Trigger::WithinTurn,
+        })
+    }
+
+    /// Whether there is anything in the context besides what is asked in the open turn, or that is long enough to be shortened.
+    fn can_shrink(&self, space: &Space, usable: u64) -> bool {
+        let open = self.turn.as_ref().map(|turn| turn.number);
+        let mut asked = Vec::new();
+        for (item, place) in self.items.iter().zip(&self.places).skip(self.preface) {
+            match &**item {
+                Item::Text { role: Role::User, .. } | Item::Image(_) if Some(place.turn) == open => {
+                    asked.push(item.clone());
+                }
+                _ => return true,
+            }
+        }
+        self.corrected(&space.model, estimate_items(&asked)) > usable / LARGE_SHARE
+    }
+
+    /// Old tool output whose removal gains enough to be worth it.
+    fn stubs(&self, space: &Space, room: Room) -> Option<(Vec<CallId>, u64)> {
+        let calibration = self.calibration(&space.model);
+        let stubs = self.outline(&calibration).stubs();
+        let is_worth_it = !stubs.calls.is_empty() && stubs.gains >= room.window / STUB_SHARE;
+        is_worth_it.then_some((stubs.calls, stubs.gains))
+    }
+}
+
+/// The arithmetic of a request that does not fit.
+fn does_not_fit(need: u64, room: Room) -> String {
+    format!(
+        "the context can't be made to fit: the next request has about {need} tokens, of them {} for system prompt and tools, \
+         and {} are usable (a context of {} less {} for the answer); set model.context_window, choose a model with a larger \
+         context, or start a new session",
+        room.fixed,
+        room.usable(),
+        room.window,
+        room.answer
+    )
+}
