@@ -107,9 +107,9 @@ impl Worker {
         self.conclude(&call, Heard { ended, tokens: blocks.tokens, limits: blocks.limits }).await
     }
 
-    /// Begins a step, and the turn too if it has not begun, and asks nobody yet.
-    pub(crate) async fn begin_step(&mut self, turn: Option<u64>, step: u64) -> Step<()> {
-        let facts = self.beginning(turn, Some(step)).await?;
+    /// Begins a turn that asks nobody.
+    pub(crate) async fn begin_turn(&mut self, turn: u64) -> Step<()> {
+        let facts = self.beginning(Some(turn), Some(1)).await?;
         self.commit(facts, vec![]).await
     }
 

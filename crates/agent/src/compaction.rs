@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use longhaul_context::{Calibration, Checks, Outline, Room, estimate_items, estimate_text, threshold};
-use longhaul_protocol::{CallId, Item, JoinMode, Role, Seq, SessionRecord};
+use longhaul_protocol::{CallId, Item, JoinMode, Place, Role, Seq, SessionRecord};
 
 use crate::decide::Policy;
 use crate::state::State;
@@ -18,8 +18,6 @@ const BREAKER: u32 = 3;
 const BREAKER_SHARE: u64 = 20;
 /// Stubs are made only where they gain such a part of the window.
 const STUB_SHARE: u64 = 10;
-/// What comes in is looked at by itself where it takes more than such a part of what is usable.
-const LARGE_SHARE: u64 = 4;
 /// Without a finished step between them there are at most so many compactions.
 const MOST_IN_A_ROW: u32 = 2;
 
@@ -103,8 +101,6 @@ pub(crate) enum Relief {
     Stub(Vec<CallId>),
     /// It is made smaller.
     Compact(Trigger),
-    /// What comes in is large: it has to be in the context before the rest can be made to fit around it.
-    TakeIn,
     /// It can't be made to fit; this is the arithmetic.
     Hopeless(String),
 }
@@ -239,24 +235,21 @@ impl State {
     /// The next request does not fit, or the model said so.
     fn must_shrink(&self, space: &Space, room: Room, need: u64, moment: Moment, overflows: u32) -> Relief {
         let usable = room.usable();
-        let can_shrink = self.can_shrink(space, usable);
+        let (asked, can_shrink) = self.asked(space);
         // It was made smaller because of the first, and that did not help.
         if overflows > 1 || (overflows > 0 && !can_shrink) {
             let said = self.turn.as_ref().and_then(|turn| turn.refusal.clone());
             return Relief::Hopeless(said.unwrap_or_else(|| does_not_fit(need, room)));
         }
-        if overflows == 0 {
-            if let Some((calls, _)) =
-                self.stubs(space, room).filter(|(_, gains)| need.saturating_sub(*gains) <= usable)
-            {
-                return Relief::Stub(calls);
-            }
-            let incoming = self.incoming(space);
-            if incoming > usable / LARGE_SHARE {
-                return Relief::TakeIn;
-            }
+        let stubs = self.stubs(space, room).filter(|(_, gains)| need.saturating_sub(*gains) <= usable);
+        if let (0, Some((calls, _))) = (overflows, stubs) {
+            return Relief::Stub(calls);
         }
         let is_spent = self.compaction.answers_since == 0 && self.compaction.since_answer >= MOST_IN_A_ROW;
+        let least = room.fixed.saturating_add(asked).saturating_add(self.incoming(space));
+        if least > usable {
+            return Relief::Hopeless(is_too_long(least, room));
+        }
         if self.compaction.is_hopeless || is_spent || !can_shrink {
             return Relief::Hopeless(does_not_fit(need, room));
         }
@@ -267,19 +260,17 @@ impl State {
         })
     }
 
-    /// Whether there is anything in the context besides what is asked in the open turn, or that is long enough to be shortened.
-    fn can_shrink(&self, space: &Space, usable: u64) -> bool {
+    /// What is asked in the open turn, in tokens: that stays, whatever goes. And whether there is anything else.
+    fn asked(&self, space: &Space) -> (u64, bool) {
         let open = self.turn.as_ref().map(|turn| turn.number);
-        let mut asked = Vec::new();
-        for (item, place) in self.items.iter().zip(&self.places).skip(self.preface) {
-            match &**item {
-                Item::Text { role: Role::User, .. } | Item::Image(_) if Some(place.turn) == open => {
-                    asked.push(item.clone());
-                }
-                _ => return true,
-            }
-        }
-        self.corrected(&space.model, estimate_items(&asked)) > usable / LARGE_SHARE
+        let is_asked = |item: &Item, place: &Place| {
+            let by_person = matches!(item, Item::Text { role: Role::User, .. } | Item::Image(_));
+            by_person && Some(place.turn) == open
+        };
+        let all = self.items.iter().zip(&self.places).skip(self.preface);
+        let (asked, others): (Vec<_>, Vec<_>) = all.partition(|(item, place)| is_asked(item, place));
+        let asked: Vec<Arc<Item>> = asked.into_iter().map(|(item, _)| item.clone()).collect();
+        (self.corrected(&space.model, estimate_items(&asked)), !others.is_empty())
     }
 
     /// Old tool output whose removal gains enough to be worth it.
@@ -289,6 +280,19 @@ impl State {
         let is_worth_it = !stubs.calls.is_empty() && stubs.gains >= room.window / STUB_SHARE;
         is_worth_it.then_some((stubs.calls, stubs.gains))
     }
+}
+
+/// The arithmetic of a message that is too long by itself.
+fn is_too_long(least: u64, room: Room) -> String {
+    format!(
+        "what is asked is longer than the model has room for: with system prompt and tools ({} tokens) it takes about {least}, \
+         and {} are usable (a context of {} less {} for the answer); ask in parts, put it into a file and have that read, or \
+         choose a model with a larger context",
+        room.fixed,
+        room.usable(),
+        room.window,
+        room.answer
+    )
 }
 
 /// The arithmetic of a request that does not fit.

@@ -72,13 +72,8 @@ pub enum Action {
     Stub(Vec<CallId>),
     /// Make the context smaller.
     Compact(Trigger),
-    /// Begin a step, and the turn too if it has not begun, without asking the model yet.
-    Begin {
-        /// The turn to begin.
-        turn: Option<u64>,
-        /// The step to begin.
-        step: u64,
-    },
+    /// Begin a turn that asks nobody: it is cancelled already, or has a limit to end with.
+    BeginTurn(u64),
     /// Ask the model, after beginning what has to begin.
     CallModel {
         /// The turn to begin.
@@ -137,7 +132,7 @@ pub fn decide(state: &State, policy: &Policy) -> Action {
         None if !state.wants_a_turn(policy) => match state.relief(policy, Moment::Rest) {
             Relief::Stub(calls) => Action::Stub(calls),
             Relief::Compact(trigger) => Action::Compact(trigger),
-            Relief::Nothing | Relief::TakeIn | Relief::Hopeless(_) => Action::Rest,
+            Relief::Nothing | Relief::Hopeless(_) => Action::Rest,
         },
         None if begins_anew(state, policy) => Action::StartEpoch,
         None => begin(state, policy),
@@ -147,17 +142,17 @@ pub fn decide(state: &State, policy: &Policy) -> Action {
 
 /// A turn is wanted, and none is open.
 fn begin(state: &State, policy: &Policy) -> Action {
-    let (turn, step) = (Some(state.turns + 1), 1);
+    let turn = state.turns + 1;
     // A turn that begins only to end as cancelled, or with its limit, asks nobody.
     if state.waiting.iter().any(|input| input.cancelled) || policy.limits.left_today_nano == Some(0) {
-        return Action::Begin { turn, step };
+        return Action::BeginTurn(turn);
     }
     match state.relief(policy, Moment::BeforeTurn) {
-        Relief::Nothing => Action::CallModel { turn, step: Some(step) },
+        Relief::Nothing => Action::CallModel { turn: Some(turn), step: Some(1) },
         Relief::Stub(calls) => Action::Stub(calls),
         Relief::Compact(trigger) => Action::Compact(trigger),
-        // It begins, and the moment after that decides.
-        Relief::TakeIn | Relief::Hopeless(_) => Action::Begin { turn, step },
+        // It begins, to end with that.
+        Relief::Hopeless(_) => Action::BeginTurn(turn),
     }
 }
 
@@ -235,11 +230,6 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         Relief::Nothing => Action::CallModel { turn: None, step },
         Relief::Stub(calls) => Action::Stub(calls),
         Relief::Compact(trigger) => Action::Compact(trigger),
-        Relief::TakeIn => match step {
-            Some(step) => Action::Begin { turn: None, step },
-            // It is in the context already: what comes in comes with the next step.
-            None => Action::CallModel { turn: None, step },
-        },
         Relief::Hopeless(error) => {
             let code = Some(Class::TooLong.code().to_owned());
             Action::EndTurn(Ending { code, ..Ending::failed(error) })

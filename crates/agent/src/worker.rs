@@ -243,7 +243,7 @@ impl Worker {
             Action::CloseCompaction => self.close_compaction().await?,
             Action::Stub(calls) => self.stub(calls).await?,
             Action::Compact(trigger) => self.compact(trigger).await?,
-            Action::Begin { turn, step } => self.begin_step(turn, step).await?,
+            Action::BeginTurn(turn) => self.begin_turn(turn).await?,
             Action::CallModel { turn, step } => self.call_model(turn, step).await?,
             Action::CloseAttempt { kept } => self.close_attempt(kept).await?,
             Action::RunTools(calls) => self.run_tools(&calls).await?,

@@ -113,8 +113,8 @@ fn leave_out(todo: &[Todo], lines: &mut [Option<String>], room: usize) -> usize 
     left_out
 }
 
-/// A request of the open turn that is too long to stay as it is: head and tail, with a line between them that says how to read it.
-pub fn shorten_request(text: &str, seq: u64, most: u64) -> String {
+/// A request that is too long to be pinned as it is: head and tail, with a line between them that says how to read it.
+fn shorten_request(text: &str, seq: u64, most: u64) -> String {
     let room = bytes_of(most);
     let marker = |missing: usize| {
         format!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_context::{
     Keep, Written, estimate_items, files_changed, first_request, is_notification, merge, render_pin,
-    render_summary, render_tasks, render_todo, said, shorten_request,
+    render_summary, render_tasks, render_todo, said,
 };
 use longhaul_protocol::{
     BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, Item, Kept, Pin, Place, Role, Seq,
@@ -76,22 +76,15 @@ struct Sizes {
     summary: u64,
     first_request: u64,
     list: u64,
-    /// What was asked in the open turn; nothing, where it stays as it is.
-    requests: Option<u64>,
 }
 
 impl Sizes {
     fn usual(usable: u64) -> Self {
-        Self { summary: usable / 4, first_request: usable / 10, list: usable / 20, requests: None }
+        Self { summary: usable / 4, first_request: usable / 10, list: usable / 20 }
     }
 
     fn tight(usable: u64) -> Self {
-        Self {
-            summary: usable / 8,
-            first_request: usable / 20,
-            list: usable / 40,
-            requests: Some(usable / 4),
-        }
+        Self { summary: usable / 8, first_request: usable / 20, list: usable / 40 }
     }
 }
 
@@ -205,7 +198,7 @@ impl Ground<'_> {
         sizes: Sizes,
     ) -> Draft {
         let state = self.state;
-        let kept = self.kept(keep, sizes);
+        let kept = self.kept(keep);
         let pins = self.pins(keep, sizes);
         let mut first = vec![render_summary(summary, dropped, sizes.summary)];
         first.extend(pins.iter().map(render_pin));
@@ -242,25 +235,12 @@ impl Ground<'_> {
     }
 
     /// What stays as it is: what was asked in the open turn, then everything from the cut on.
-    fn kept(&self, keep: &Keep, sizes: Sizes) -> Vec<Kept> {
+    fn kept(&self, keep: &Keep) -> Vec<Kept> {
         let state = self.state;
-        let share = sizes.requests.map(|all| all / keep.requests.len().max(1) as u64);
-        let mut kept: Vec<Kept> = keep
-            .requests
-            .iter()
-            .map(|&index| {
-                let (place, item) = (state.places[index], &state.items[index]);
-                let item = match (&**item, share) {
-                    (Item::Text { role, text }, Some(share)) => {
-                        Item::Text { role: *role, text: shorten_request(text, place.seq, share) }
-                    }
-                    (item, _) => item.clone(),
-                };
-                Kept { place, item }
-            })
-            .collect();
+        let asked = keep.requests.iter().map(|&index| (&state.items[index], &state.places[index]));
         let rest = state.items.iter().zip(&state.places).skip(keep.from);
-        kept.extend(rest.map(|(item, place)| Kept { place: *place, item: (**item).clone() }));
+        let kept = asked.chain(rest).map(|(item, place)| Kept { place: *place, item: (**item).clone() });
+        let mut kept: Vec<Kept> = kept.collect();
         // Whoever is in the middle of something should not take the request for a new one.
         if let Some(turn) = state.turn.as_ref().filter(|turn| turn.steps > 1 || turn.answered) {
             let step = turn.steps + u64::from(turn.answered);

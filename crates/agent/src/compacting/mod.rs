@@ -218,7 +218,7 @@ pub(crate) async fn compact_if_idle(
         ..Equipment::new(runtime, state).policy(runtime)
     };
     match state.relief(&policy, Moment::Rest) {
-        Relief::Nothing | Relief::TakeIn | Relief::Hopeless(_) => Ok(false),
+        Relief::Nothing | Relief::Hopeless(_) => Ok(false),
         Relief::Stub(_) | Relief::Compact(_) => shared.ask_as_idle(runtime).await,
     }
 }

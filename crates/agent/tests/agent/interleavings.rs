@@ -280,11 +280,10 @@ impl World {
                     ..EpochStarted::new(before.number + 1, EpochReason::Changed, blob.clone(), blob)
                 })]));
             }
-            Action::Begin { turn, step } => {
-                let mut facts = Vec::new();
-                facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
+            Action::BeginTurn(turn) => {
+                let mut facts = vec![SessionRecord::TurnStarted(TurnStarted { turn })];
                 facts.extend(self.state.tasks.tell());
-                facts.push(SessionRecord::StepStarted(StepStarted { step }));
+                facts.push(SessionRecord::StepStarted(StepStarted { step: 1 }));
                 steps.push(Step::Append(facts));
             }
             Action::CloseCompaction | Action::Stub(_) | Action::Compact(_) => {
