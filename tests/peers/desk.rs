@@ -69,7 +69,7 @@ impl Desk {
 }
 
 impl Ran {
-    fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         let lines = String::from_utf8(output.stdout.clone()).unwrap();
         let events = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Printing};
+use crate::desk::{Desk, Printing, Ran};
 use crate::servers::{PATIENCE, Server};
 
 /// As `small_model.py` gives it.
@@ -54,18 +54,69 @@ fn the_window_of_a_real_model_is_asked_of_its_server() {
     assert!(text.contains(&format!("of {WINDOW} (as the server says)")), "{text}");
 }
 
-/// M12, and the exit code for it.
+/// M12, and the exit code for it: what is longer than the window by itself is not sent, and the session goes on afterwards.
 #[test]
 #[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
 fn a_prompt_longer_than_the_window_stops_with_exit_code_5() {
     let server = Server::small_model();
+    let desk = desk(&server);
 
-    let ran = desk(&server).run_long(&"one word and another ".repeat(2_000));
+    let ran = desk.run_long(&"one word and another ".repeat(2_000));
 
     assert_eq!(ran.code, Some(5), "{:?} {}", ran.events, ran.errors);
     assert_eq!((&ran.end()["outcome"], &ran.end()["code"]), (&json!("failed"), &json!("context_too_long")));
     assert_eq!(ran.events("retry_wait").len(), 0, "it is not sent again as it is");
     assert!(ran.errors.contains("longer than"), "{}", ran.errors);
+}
+
+/// How many turns; `scripts/soak` sets another number.
+fn turns() -> usize {
+    std::env::var("LONGHAUL_SMALL_TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(20)
+}
+
+/// C1, C6, M14, M18: a conversation far longer than the window goes on without one error, and without a prompt that was cut.
+#[test]
+#[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
+fn a_conversation_with_a_real_model_outlasts_its_window() {
+    let server = Server::small_model();
+    let url = server.url();
+    let desk = Desk::new(&format!(
+        "[model]\nname = 'llamacpp/smollm2'\nbase_url = '{url}/v1'\ntools = false\nmax_output_tokens = 48\n"
+    ));
+    let (mut compactions, mut sent) = (0, 0);
+
+    for turn in 1..=turns() {
+        let seen = format!(
+            "boat number {turn}, a man called Otto who sold fish, and a lighthouse of {turn} floors. "
+        )
+        .repeat(4);
+        let prompt =
+            format!("Today I went to the harbour and saw {seen}What do you think, in one short sentence?");
+        let ran = Ran::of(&desk.command(&["run", "--json", "-s", "talk", &prompt]).output().unwrap());
+
+        assert_eq!(ran.code, Some(0), "turn {turn}: {:?} {}", ran.events, ran.errors);
+        assert_eq!(ran.end()["outcome"], "completed");
+        let warned: Vec<&str> =
+            ran.events("warning").iter().filter_map(|event| event["code"].as_str()).collect();
+        assert!(
+            warned.iter().all(|code| ["no_tools", "answer_length"].contains(code)),
+            "turn {turn}: {warned:?}"
+        );
+        assert!(
+            ran.events("compact_failed").is_empty() && ran.events("retry_wait").is_empty(),
+            "{:?}",
+            ran.events
+        );
+        compactions += ran.events("compact_done").len();
+        for usage in ran.events("usage") {
+            let (input, output) = (usage["input"].as_u64().unwrap(), usage["output"].as_u64().unwrap());
+            assert!(input + output <= 2_048, "turn {turn}: {usage}");
+            sent += input;
+        }
+    }
+
+    println!("{} turns, {compactions} compactions, {sent} tokens sent", turns());
+    assert!(compactions >= turns() / 20, "{compactions}");
 }
 
 /// T10: Ctrl-C in the middle of a long answer, and the server has nothing more to do for us.

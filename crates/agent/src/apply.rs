@@ -293,10 +293,10 @@ impl State {
             turn.cuts += 1;
         }
         let place = Place { seq: self.head, turn: turn.number, step: turn.steps };
+        self.answers += u64::from(!attempt.blocks.is_empty());
         for block in attempt.blocks {
             self.push(place, block);
         }
-        self.answers += 1;
         let compaction = &mut self.compaction;
         compaction.answers_since += 1;
         (compaction.since_answer, compaction.tried, compaction.is_hopeless) = (0, false, false);

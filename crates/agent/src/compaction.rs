@@ -203,8 +203,7 @@ impl State {
     pub(crate) fn relief(&self, policy: &Policy, moment: Moment) -> Relief {
         let space = &policy.space;
         let has_history = self.items.len() > self.preface;
-        let may_again = self.compaction.since_answer == 0 || self.compaction.answers_since > 0;
-        if self.compaction.asked.is_some() && has_history && may_again {
+        if self.compaction.asked.is_some() {
             return Relief::Compact(Trigger::Asked);
         }
         let overflows = self.turn.as_ref().map_or(0, |turn| turn.too_long);

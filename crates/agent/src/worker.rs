@@ -229,6 +229,10 @@ impl Worker {
             self.equipment = Equipment::new(&self.runtime, &self.state);
             self.policy = self.equipment.policy(&self.runtime);
         }
+        if self.state.turn.is_some() || self.state.wants_a_turn(&self.policy) {
+            // Somebody came first.
+            self.shared.was_idle(&Ok(false));
+        }
         self.policy.space.is_idle = self.shared.is_asked_as_idle();
         if self.state.turn.is_some() || self.has_something_to_do() {
             self.look_at_the_money().await?;
@@ -284,17 +288,9 @@ impl Worker {
         }
     }
 
-    /// Whether a failure concerns only what was to be recorded, so that the end of the turn can be.
+    /// Whether the end of the turn can be recorded although something else can't.
     fn can_end_turn(&self, error: &Error) -> bool {
-        let only_that = matches!(
-            error,
-            Error::Journal(
-                JournalError::TooLarge { .. }
-                    | JournalError::BadRecord { .. }
-                    | JournalError::MissingBlob { .. }
-            )
-        );
-        only_that && self.state.turn.is_some()
+        concerns_only_this(error) && self.state.turn.is_some()
     }
 
     /// Ends a turn of which something can't be recorded: it would be tried again for ever, at the cost of a model call each
@@ -307,4 +303,14 @@ impl Worker {
         self.close_attempt(0).await?;
         self.end_turn(vec![], Ending::failed(error.to_string())).await
     }
+}
+
+/// Whether a failure concerns only what was to be recorded, so that something else can be.
+pub(crate) fn concerns_only_this(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Journal(
+            JournalError::TooLarge { .. } | JournalError::BadRecord { .. } | JournalError::MissingBlob { .. }
+        )
+    )
 }

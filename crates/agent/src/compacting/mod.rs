@@ -30,7 +30,7 @@ use crate::equipment::Equipment;
 use crate::runtime::Inner;
 use crate::shared::Shared;
 use crate::state::State;
-use crate::worker::{Step, Stopped, Worker};
+use crate::worker::{Step, Stopped, Worker, concerns_only_this};
 use crate::{Error, Result};
 
 /// What a compaction that a crash left open is closed with.
@@ -124,8 +124,16 @@ impl Worker {
     async fn switch(&mut self, draft: draft::Draft, after: Vec<SessionRecord>) -> Step<()> {
         let blobs = self.beginnings(&draft.epoch);
         let mut facts = draft.into_facts();
-        facts.extend(after);
-        self.commit(facts, blobs).await?;
+        facts.extend(after.iter().cloned());
+        match self.commit(facts, blobs).await {
+            Ok(()) => {}
+            // What can't be recorded did not happen.
+            Err(Stopped::Failed(error)) if concerns_only_this(&error) => {
+                let (reason, size) = (error.to_string(), self.size());
+                return self.compact_failed(&reason, Some(size), true, after).await;
+            }
+            Err(stopped) => return Err(stopped),
+        }
         self.shared.was_idle(&Ok(true));
         Ok(())
     }
