@@ -170,7 +170,8 @@ impl Turn {
             too_long: open.too_long,
             refusal: open.refusal,
             repeats: Repeats::carried(open.repeats),
-            settled: true,
+            // A step that has yet to be answered has yet to put the results of its calls into the context.
+            settled: open.answered,
             ..Self::default()
         }
     }

@@ -125,7 +125,7 @@ const REFUSED_TENTHS: u64 = 9;
 
 impl Space {
     /// What this model has room for. `fixed` is what system prompt and tools take before anything is learnt.
-    pub(crate) fn new(
+    pub fn new(
         state: &State,
         model: &str,
         window: Option<u64>,

@@ -24,7 +24,8 @@
 //! | `approving`, `questions` | whether a call may run; asking a person, and answering from any process |
 //! | `tasks` | commands that go on in the background, with their crash table: what is known of them, watching, telling |
 //! | `tidying`, `removal` | removing what commands leave behind, however it is nested |
-//! | `load`, `equipment` | what a worker begins with |
+//! | `load`, `equipment`, `fitting` | what a worker begins with; whether that leaves room |
+//! | `context_report` | how full a context is, and of what, for people |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
 //! | `idle` | what is done for sessions while they are idle, and when they are |
 //! | `spending`, `chronology` | what all sessions have cost today; finding a record by its time |
@@ -61,6 +62,7 @@ mod compacting;
 mod compaction;
 mod concluding;
 mod config;
+mod context_report;
 mod decide;
 mod equipment;
 mod error;
@@ -69,6 +71,7 @@ mod events;
 #[path = "facts_tests.rs"]
 mod facts;
 mod failures;
+mod fitting;
 mod history;
 mod host;
 mod idle;
@@ -92,6 +95,7 @@ mod watch;
 mod worker;
 
 pub use cancel::{Cancelled, cancel_turn};
+pub use compacting::plan_compaction;
 pub use compaction::{Asked, Compaction, Space, Trigger};
 pub use config::{
     AgentSettings, Approval, ApprovalRule, ApprovalSettings, Beyond, Config, ConfigFile, ContextSettings,
@@ -100,12 +104,14 @@ pub use config::{
     SessionSettings, Settings, ShownKey, Sources, Standing, Summary, TrustList, TrustedFile, Wake,
     WithoutSandbox, config_schema,
 };
+pub use context_report::{ContextReport, context_report, last_compaction};
 pub use decide::{Action, Ending, Limits, Policy, decide};
 pub use error::{Error, Result};
 pub use events::event_of;
 pub use idle::IdleStatus;
 pub use lineup::{Patience, facts_of, redactor};
 pub use load::load;
+pub use longhaul_context::{Breakdown, Checks, Room};
 pub use longhaul_keeper as keeper;
 pub use questions::{answer_question, unanswered};
 pub use redaction::{Holding, Redactor};

@@ -27,7 +27,7 @@ use crate::shared::Shared;
 use crate::spending::Ledger;
 use crate::tasks::watching::Watching;
 use crate::watch::{Hub, Watcher};
-use crate::{Approval, Config, Error, Result, SandboxMode, host, idle, lineup, tidying};
+use crate::{Approval, Config, Error, Result, SandboxMode, fitting, host, idle, lineup, tidying};
 
 /// How many entries of sessions may be there before it is looked which of them nobody needs.
 const CROWDED: usize = 64;
@@ -167,6 +167,7 @@ impl Runtime {
             ending: tokio::sync::Mutex::default(),
             listening: Mutex::default(),
         });
+        fitting::refuse_what_does_not_fit(&inner).await?;
         inner.listen().await?;
         Ok(Self(inner))
     }

@@ -72,7 +72,8 @@ async fn unfinished(place: &Place) -> anyhow::Result<Vec<(String, String)>> {
     }
 }
 
-async fn open_in(journal: &SqliteJournal, entry: &SessionEntry) -> anyhow::Result<Option<String>> {
+/// What of a session is open, if something is.
+pub(crate) async fn open_in(journal: &SqliteJournal, entry: &SessionEntry) -> anyhow::Result<Option<String>> {
     let state = load(journal, &entry.key, entry.id).await?;
     Ok(match &state.turn {
         Some(turn) => Some(format!("turn {}: {}", turn.number, state.under_way())),

@@ -11,7 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use longhaul_agent::Sources;
 use longhaul_journal::{Home, SqliteJournal};
 
-pub(crate) use self::conversing::{ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions};
+pub(crate) use self::conversing::{
+    CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions,
+};
 pub(crate) use self::tasks::{
     AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,
     TasksCommand,
@@ -135,6 +137,10 @@ pub(crate) enum Command {
     Continue(SessionOptions),
     /// Show what a session is right now: its model, its turn, how full its context is.
     Status(SessionOptions),
+    /// Show how full the context of a session is, and of what: each part in tokens, what is free, and when it is made smaller.
+    Context(SessionOptions),
+    /// Make the context of a session smaller now, by a summary. What stood in it stays in the session and can be found.
+    Compact(CompactOptions),
     /// List who serves models, and which model would answer now. With a provider, what is known about its models.
     Models(ModelsOptions),
     /// See it work: a runtime that is killed in the middle of a turn, and the turn that goes on. No key, no network.

@@ -45,6 +45,8 @@ struct Course {
     turn_is_open: bool,
     /// Questions are asked later, and ends of turns are nobody's outcome.
     only_settles: bool,
+    /// A turn that runs meanwhile is nobody's business here: it is not asked about, and not ended.
+    leaves_turns_alone: bool,
 }
 
 impl<'a> Attendant<'a> {
@@ -60,9 +62,11 @@ impl<'a> Attendant<'a> {
         open: Vec<OpenQuestion>,
     ) -> anyhow::Result<(Left, Option<Watcher>)> {
         let only_settles = matches!(wish, Wish::Settle);
+        let leaves_turns_alone = matches!(wish, Wish::Compact(_));
         let mut course = Course {
             is_accepted: !matches!(wish, Wish::Say(_)),
-            turn_is_open: !only_settles,
+            turn_is_open: wish.is_about_a_turn(),
+            leaves_turns_alone,
             asked: open,
             prompted: None,
             only_settles,
@@ -141,6 +145,7 @@ impl<'a> Attendant<'a> {
         let Watched::Event(event) = watched else { return };
         match &event.kind {
             EventKind::InputAccepted { .. } | EventKind::InputTaken { .. } => course.is_accepted = true,
+            _ if course.leaves_turns_alone => {}
             EventKind::TurnStarted => course.turn_is_open = true,
             EventKind::TurnEnded { outcome, error, code, .. } if course.only_settles => {
                 course.turn_is_open = false;

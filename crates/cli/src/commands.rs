@@ -29,6 +29,8 @@ pub(crate) enum When {
 pub(crate) enum Action {
     Help,
     Status,
+    Context,
+    Compact,
     Retry,
     Continue,
     Cancel,
@@ -39,7 +41,7 @@ pub(crate) enum Action {
 }
 
 /// All of them, in the order in which they are shown.
-pub(crate) const COMMANDS: [Row; 9] = [
+pub(crate) const COMMANDS: [Row; 11] = [
     Row {
         name: "/help",
         aliases: &[],
@@ -55,6 +57,22 @@ pub(crate) const COMMANDS: [Row; 9] = [
         help: "Show the session, its model, how full the context is, and how the last turn ended.",
         when: When::Always,
         action: Action::Status,
+    },
+    Row {
+        name: "/context",
+        aliases: &[],
+        arguments: "",
+        help: "Show how full the context is, and of what.",
+        when: When::Always,
+        action: Action::Context,
+    },
+    Row {
+        name: "/compact",
+        aliases: &[],
+        arguments: "[FOCUS]",
+        help: "Make the context smaller by a summary, which dwells on FOCUS; while a turn runs, before its next step.",
+        when: When::Always,
+        action: Action::Compact,
     },
     Row {
         name: "/retry",

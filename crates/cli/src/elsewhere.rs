@@ -7,14 +7,13 @@ use longhaul_agent::{Error, Redactor, Result, State, Watched, event_of, load};
 use longhaul_journal::{Holder, Journal, Page, put};
 use longhaul_protocol::{
     InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, SessionId, SessionRecord, StreamName,
-    TurnEnded,
 };
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use crate::inbox::somebody_runs_it;
 use crate::status::holder;
-use crate::underway::Wish;
+use crate::underway::{Became, Wish};
 
 /// How often the records are looked at. Whoever holds no lease is not rung.
 const LOOK: Duration = Duration::from_millis(50);
@@ -33,21 +32,21 @@ pub(crate) struct Elsewhere {
     pub(crate) redactor: Redactor,
 }
 
-/// What became of what was wanted.
-pub(crate) enum Followed {
-    /// The turn ended; nothing, if there was nothing to do.
-    Ended(Option<TurnEnded>),
-    /// Nobody is there any more who would run it.
-    Abandoned,
-}
-
 /// What is waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaited {
     Input(InputId),
     Order(OrderId),
+    /// That the context was made smaller, or could not be.
+    Compaction(OrderId),
     /// That the session has come to rest.
     Rest,
+}
+
+impl Awaited {
+    fn is_compaction(self) -> bool {
+        matches!(self, Self::Compaction(_))
+    }
 }
 
 impl Elsewhere {
@@ -56,33 +55,36 @@ impl Elsewhere {
         Ok(holder(&*self.journal, self.id).await?)
     }
 
-    /// Puts what is wanted into the inbox, and tells what happens until the turn that took it has ended.
-    pub(crate) async fn see_through(&self, wish: &Wish, tell: &UnboundedSender<Watched>) -> Result<Followed> {
+    /// Puts what is wanted into the inbox, and tells what happens until that has come to its end.
+    pub(crate) async fn see_through(&self, wish: &Wish, tell: &UnboundedSender<Watched>) -> Result<Became> {
         let mut state = load(&*self.journal, &self.key, self.id).await?;
         let mut is_taken = false;
         let awaited = match wish {
             Wish::Say(text) => self.say(text).await?,
-            Wish::Resume => self.order(OrderKind::Unknown).await?,
-            Wish::Retry => self.order(OrderKind::Retry).await?,
-            Wish::Continue => self.order(OrderKind::Continue).await?,
+            Wish::Resume => Awaited::Order(self.order(OrderKind::Unknown).await?),
+            Wish::Retry => Awaited::Order(self.order(OrderKind::Retry).await?),
+            Wish::Continue => Awaited::Order(self.order(OrderKind::Continue).await?),
             Wish::Settle => Awaited::Rest,
+            Wish::Compact(focus) => {
+                Awaited::Compaction(self.order(OrderKind::Compact { focus: focus.clone() }).await?)
+            }
         };
         let (mut looked_for_holder, mut quiet_since) = (Instant::now(), Instant::now());
         loop {
             let seen = state.head;
-            if let Some(ended) = self.look(&mut state, awaited, &mut is_taken, tell).await? {
-                return Ok(Followed::Ended(ended));
+            if let Some(became) = self.look(&mut state, awaited, &mut is_taken, tell).await? {
+                return Ok(became);
             }
             if state.head > seen {
                 quiet_since = Instant::now();
             }
             if awaited == Awaited::Rest && rests(&state, quiet_since.elapsed()) {
-                return Ok(Followed::Ended(None));
+                return Ok(Became::Nothing);
             }
             if looked_for_holder.elapsed() >= LOOK_FOR_HOLDER {
                 looked_for_holder = Instant::now();
                 if !somebody_runs_it(&*self.journal, self.id).await? {
-                    return Ok(Followed::Abandoned);
+                    return Ok(Became::Abandoned);
                 }
             }
             tokio::time::sleep(LOOK).await;
@@ -97,20 +99,22 @@ impl Elsewhere {
         Ok(Awaited::Input(id))
     }
 
-    async fn order(&self, kind: OrderKind) -> Result<Awaited> {
+    /// Puts an order into the inbox.
+    pub(crate) async fn order(&self, kind: OrderKind) -> Result<OrderId> {
         let id = OrderId::generate();
-        put(&*self.journal, self.id, InboxRecord::Order(Order { id, kind }).encode()).await?;
-        Ok(Awaited::Order(id))
+        let record = self.redactor.record(InboxRecord::Order(Order { id, kind }).encode());
+        put(&*self.journal, self.id, record).await?;
+        Ok(id)
     }
 
-    /// Reads on and tells what happened; says how the turn ended, if it has.
+    /// Reads on and tells what happened; says what became of what is awaited, once something has.
     async fn look(
         &self,
         state: &mut State,
         awaited: Awaited,
         is_taken: &mut bool,
         tell: &UnboundedSender<Watched>,
-    ) -> Result<Option<Option<TurnEnded>>> {
+    ) -> Result<Option<Became>> {
         let stream = StreamName::session(self.id);
         for record in self.journal.read(&stream, state.head + 1, Page::default()).await? {
             let event = event_of(state, &self.key, &record);
@@ -124,13 +128,25 @@ impl Elsewhere {
                 Ok(SessionRecord::OrderTaken(taken)) if awaited == Awaited::Order(taken.order.id) => {
                     *is_taken = true;
                     if state.turn.is_none() && state.waiting.is_empty() && state.again.is_none() {
-                        return Ok(Some(None));
+                        return Ok(Some(Became::Nothing));
                     }
+                }
+                Ok(SessionRecord::OrderTaken(taken)) if awaited == Awaited::Compaction(taken.order.id) => {
+                    *is_taken = true;
+                    if state.compaction.asked.is_none() {
+                        return Ok(Some(Became::Nothing));
+                    }
+                }
+                Ok(SessionRecord::CompactDone(done)) if *is_taken && awaited.is_compaction() => {
+                    return Ok(Some(Became::Compacted(done)));
+                }
+                Ok(SessionRecord::CompactFailed(failed)) if *is_taken && awaited.is_compaction() => {
+                    return Ok(Some(Became::NotCompacted(failed.reason)));
                 }
                 Ok(SessionRecord::TurnEnded(ended)) => {
                     let later = state.waiting.iter().any(|input| awaited == Awaited::Input(input.id));
-                    if *is_taken && !later {
-                        return Ok(Some(Some(ended)));
+                    if *is_taken && !later && !awaited.is_compaction() {
+                        return Ok(Some(Became::Ended(ended)));
                     }
                 }
                 _ => {}

@@ -6,7 +6,9 @@ mod arguments;
 mod attending;
 mod care;
 mod commands;
+mod compact;
 mod config;
+mod context;
 mod demo;
 mod doctor;
 mod elsewhere;
@@ -94,7 +96,8 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             | Command::Run(_)
             | Command::Resume(_)
             | Command::Retry(_)
-            | Command::Continue(_),
+            | Command::Continue(_)
+            | Command::Compact(_),
         ) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
@@ -113,6 +116,8 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Retry(options) => again::retry(&place, &choice, options).await,
             Command::Continue(options) => again::go_on(&place, &choice, options).await,
             Command::Status(options) => status::run(&place, &choice, options).await,
+            Command::Context(options) => context::run(&place, &choice, options).await,
+            Command::Compact(options) => compact::run(&place, &choice, options).await,
             Command::Models(options) => models::run(&place, &choice, options).await,
             Command::Serve(options) => serve::run(&place, &choice, &options).await,
             Command::Send(options) => inbox::send(&place, &choice, options).await,

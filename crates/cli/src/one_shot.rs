@@ -9,6 +9,7 @@ use longhaul_protocol::{Outcome, TurnEnded};
 
 use crate::arguments::{Choice, Place};
 use crate::attending::{Attendant, Left};
+use crate::compact::{made_smaller, not_smaller, nothing_to_compact};
 use crate::elsewhere::Elsewhere;
 use crate::inbox::refuse_trashed;
 use crate::naming::short;
@@ -116,12 +117,16 @@ impl OneShot<'_> {
 
     async fn see_through(&self, mut wish: Wish, attendant: &mut Attendant<'_>) -> anyhow::Result<u8> {
         let mut code = exit::DONE;
+        let compacts = matches!(wish, Wish::Compact(_));
         if let Some(elsewhere) = self.elsewhere().await? {
             self.name_session(&wish, attendant.teller);
             match self.sit(&Seat::There(elsewhere), wish.clone(), attendant).await? {
                 Sat::Done(code) => return Ok(code),
                 Sat::Suspended(number) => {
-                    attendant.teller.note("the turn goes on in the process that runs it");
+                    attendant.teller.note(match compacts {
+                        true => "the process that runs the session makes it smaller without anybody waiting",
+                        false => "the turn goes on in the process that runs it",
+                    });
                     return Ok(exit::SIGNAL + number);
                 }
                 Sat::Asked(open) => {
@@ -150,6 +155,10 @@ impl OneShot<'_> {
         }
         let resume = format!("longhaul resume {}", self.key);
         match sat? {
+            Sat::Suspended(number) if compacts => {
+                attendant.teller.note("stopped; the session is as it was");
+                Ok(exit::SIGNAL + number)
+            }
             Sat::Done(by_signal) if by_signal > exit::SIGNAL => Ok(by_signal),
             Sat::Done(then) => Ok(first_failure(code, then)),
             Sat::Suspended(number) => {
@@ -170,7 +179,7 @@ impl OneShot<'_> {
         let (mut stage, mut watcher, mut code) = (wish, None, exit::DONE);
         loop {
             let settles = matches!(stage, Wish::Settle);
-            let open = if settles { vec![] } else { seat.unanswered().await? };
+            let open = if stage.is_about_a_turn() { seat.unanswered().await? } else { vec![] };
             let underway = seat.begin(stage.clone(), watcher.take());
             let (left, seen_by) = attendant.attend(underway, &stage, open).await?;
             watcher = seen_by;
@@ -203,7 +212,9 @@ impl OneShot<'_> {
                 // It came to rest only because somebody was asked.
                 Stay::ForTasks if seat.state().await?.turn.is_some() => Wish::Resume,
                 _ => {
-                    self.say_what_goes_on(seat, attendant.teller).await?;
+                    if !matches!(stage, Wish::Compact(_)) {
+                        self.say_what_goes_on(seat, attendant.teller).await?;
+                    }
                     return Ok(Sat::Done(code));
                 }
             };
@@ -243,6 +254,20 @@ impl OneShot<'_> {
                     Outcome::Cancelled if attendant.interrupts > 0 => exit::SIGNAL + INTERRUPT,
                     _ => code_of(ended.outcome, ended.code.as_deref()),
                 }
+            }
+            // Whoever reads events has seen it among them.
+            Became::Compacted(_) if self.form == Form::Json => exit::DONE,
+            Became::Compacted(done) => {
+                attendant.teller.outcome(&made_smaller(done));
+                exit::DONE
+            }
+            Became::NotCompacted(reason) => {
+                attendant.teller.note(not_smaller(reason));
+                exit::FAILED
+            }
+            Became::Nothing | Became::Abandoned if matches!(wish, Wish::Compact(_)) => {
+                attendant.teller.outcome(&nothing_to_compact(&seat.state().await?));
+                exit::DONE
             }
             Became::Nothing | Became::Abandoned => {
                 let last = seat.state().await?.last_outcome;
@@ -342,7 +367,7 @@ pub(crate) fn nothing_to(wish: &Wish, last: Option<Outcome>) -> String {
     match wish {
         Wish::Retry => format!("nothing to retry: {}", last.replace("turn cancelled", "turn was cancelled")),
         Wish::Continue => "nothing to continue: no answer was interrupted".to_owned(),
-        Wish::Say(_) | Wish::Resume | Wish::Settle => "nothing is unfinished".to_owned(),
+        Wish::Say(_) | Wish::Resume | Wish::Settle | Wish::Compact(_) => "nothing is unfinished".to_owned(),
     }
 }
 

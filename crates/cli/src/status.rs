@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{State, facts_of, load};
+use longhaul_agent::{State, facts_of, last_compaction, load};
 use longhaul_journal::{Error, Holder, Journal, resolve};
-use longhaul_protocol::{Outcome, SessionId, StreamName};
+use longhaul_protocol::{CompactDone, Outcome, SessionId, StreamName};
 use serde_json::{Value, json};
 
 use crate::arguments::{Choice, Place, SessionOptions};
@@ -13,7 +13,7 @@ use crate::naming::short;
 use crate::output::{count, grouped, in_words, json, line, safe, shortened};
 use crate::questions::{OpenQuestion, unanswered};
 use crate::tasks::board::{Board, Listed};
-use crate::{config, exit, words};
+use crate::{config, context, exit, words};
 
 /// A session, and what is known about it.
 pub(crate) struct Status {
@@ -24,6 +24,8 @@ pub(crate) struct Status {
     pub(crate) model: String,
     /// How many tokens its context may have, and who says so.
     pub(crate) window: Option<(u64, String)>,
+    /// What the last compaction did.
+    pub(crate) last_compaction: Option<CompactDone>,
     /// What was accepted and not taken yet.
     pub(crate) waiting: u64,
     /// The other process that runs it.
@@ -44,6 +46,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let state = load(&journal, &key, entry.id).await?;
     let holder = holder(&journal, entry.id).await?;
     let questions = unanswered(&journal, entry.id, &state).await?;
+    let last_compaction = last_compaction(&journal, entry.id, &state).await?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let tasks = running(&Board::new(journal.clone(), &place.folder()?)?, &key, entry.id).await?;
     journal.close().await;
@@ -58,7 +61,19 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
     let is_running = holder.is_some();
     let id = Some(entry.id);
-    let status = Status { key, id, state, model, window, waiting, holder, is_running, questions, tasks };
+    let status = Status {
+        key,
+        id,
+        state,
+        model,
+        window,
+        last_compaction,
+        waiting,
+        holder,
+        is_running,
+        questions,
+        tasks,
+    };
     if as_json {
         json(&status.as_json())?;
     } else {
@@ -92,6 +107,7 @@ impl Status {
             named("turn", self.turn()),
             named("turns", count(state.turns, "turn")),
             named("context", self.context()),
+            named("epoch", context::epoch(state, self.last_compaction.as_ref())),
             named("last outcome", state.last_outcome.map_or("none yet", in_words).to_owned()),
         ];
         if let Some(text) = &state.interrupted {
@@ -172,6 +188,9 @@ impl Status {
                 "window": self.window.as_ref().map(|(tokens, _)| tokens),
                 "window_source": self.window.as_ref().map(|(_, source)| source),
             },
+            "epoch": state.epoch.as_ref().map(|epoch| epoch.number),
+            "compactions": state.compaction.count,
+            "last_compaction": self.last_compaction,
             "last_outcome": state.last_outcome.map(code),
             "interrupted": state.interrupted,
             "waiting": self.waiting,

@@ -25,6 +25,8 @@ pub(crate) enum Form {
     Final,
     /// Everything that the agent said, once it can no longer be taken back.
     Messages,
+    /// Only what came of something that is no turn, and what keeps whoever asked for it waiting.
+    Outcome,
     /// The words as they come, for somebody who watches.
     Stream,
     /// Everything that the agent said, whole, for somebody who may be typing meanwhile.
@@ -106,6 +108,9 @@ impl Teller {
     }
 
     fn event(&mut self, kind: &EventKind) {
+        if self.form == Form::Outcome && !is_waited_for(kind) {
+            return;
+        }
         match kind {
             EventKind::TextDelta { text } | EventKind::Partial { text, .. } => self.words_came(text),
             EventKind::Message { content, .. } => self.message(content),
@@ -149,7 +154,7 @@ impl Teller {
             Form::Stream if shown == 0 => self.line_out(&safe(content)),
             Form::Stream => self.close_line(),
             Form::AtPrompt => self.line_out(&safe(content.get(shown..).unwrap_or(content))),
-            Form::Final | Form::Json => {}
+            Form::Final | Form::Json | Form::Outcome => {}
         }
     }
 
@@ -235,6 +240,14 @@ impl Teller {
         self.printer.out(text);
     }
 
+    /// What came of something that is no turn. Among events it stands beside them.
+    pub(crate) fn outcome(&mut self, text: &str) {
+        match self.form {
+            Form::Json => self.note(text),
+            _ => self.line_out(&safe(text)),
+        }
+    }
+
     /// A line beside the answer.
     pub(crate) fn aside(&mut self, text: &str) {
         self.leave_prompt();
@@ -276,4 +289,15 @@ impl Teller {
             () = patience => Ok(None),
         }
     }
+}
+
+/// What somebody who waits for a context to become smaller wants to know meanwhile.
+fn is_waited_for(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::CompactStart { .. }
+            | EventKind::RetryWait { .. }
+            | EventKind::ModelChanged { .. }
+            | EventKind::Warning { .. }
+    )
 }

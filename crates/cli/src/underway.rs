@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use longhaul_agent::{Cancelled, Error, Runtime, Session, Watched, Watcher, answer_question, cancel_turn};
-use longhaul_protocol::{QuestionId, TurnEnded};
+use longhaul_protocol::{CompactDone, QuestionId, TurnEnded};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use crate::elsewhere::{Elsewhere, Followed};
+use crate::elsewhere::Elsewhere;
 
 /// How soon a cancellation is tried again that came before what it should cancel.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -27,15 +27,22 @@ pub(crate) enum Wish {
     Continue,
     /// That no task runs any more, and that what their ends begin comes to its end.
     Settle,
+    /// That the context is made smaller; the summary dwells on this.
+    Compact(Option<String>),
 }
 
 impl Wish {
     /// What is left of it when whoever had taken it on is gone: what was accepted is still there.
     pub(crate) fn abandoned(self) -> Self {
         match self {
-            Self::Settle => Self::Settle,
+            Self::Settle | Self::Compact(_) => self,
             Self::Say(_) | Self::Resume | Self::Retry | Self::Continue => Self::Resume,
         }
+    }
+
+    /// Whether the outcome of a turn is waited for, so that it is shown, asked about and ended from here.
+    pub(crate) fn is_about_a_turn(&self) -> bool {
+        !matches!(self, Self::Settle | Self::Compact(_))
     }
 }
 
@@ -44,10 +51,21 @@ impl Wish {
 pub(crate) enum Became {
     /// The turn ended.
     Ended(TurnEnded),
+    /// The context was made smaller.
+    Compacted(CompactDone),
+    /// It could not be, for this reason.
+    NotCompacted(String),
     /// There was nothing to do.
     Nothing,
     /// Nobody runs the session any more; what was accepted stays accepted.
     Abandoned,
+}
+
+impl Became {
+    /// What became of a turn, if there was one.
+    pub(crate) fn of_turn(ended: Option<TurnEnded>) -> Self {
+        ended.map_or(Self::Nothing, Self::Ended)
+    }
 }
 
 /// A turn under way.
@@ -71,7 +89,8 @@ enum Orders {
 impl Orders {
     fn about(wish: &Wish) -> Self {
         match wish {
-            Wish::Settle => Self::Once,
+            // It is over with the first: what comes after it is nobody's business here.
+            Wish::Settle | Wish::Compact(_) => Self::Once,
             Wish::Say(_) | Wish::Resume | Wish::Retry | Wish::Continue => Self::UntilItEnds,
         }
     }
@@ -102,14 +121,7 @@ impl Underway {
     pub(crate) fn elsewhere(elsewhere: Elsewhere, wish: Wish) -> Self {
         let (tell, watched) = unbounded_channel();
         let (place, orders) = (Where::Elsewhere(elsewhere.clone()), Orders::about(&wish));
-        let work = tokio::spawn(async move {
-            let followed = elsewhere.see_through(&wish, &tell).await;
-            let became = followed.map(|followed| match followed {
-                Followed::Ended(ended) => ended.map_or(Became::Nothing, Became::Ended),
-                Followed::Abandoned => Became::Abandoned,
-            });
-            (None, became)
-        });
+        let work = tokio::spawn(async move { (None, elsewhere.see_through(&wish, &tell).await) });
         Self { watched, work, cancelling: None, orders, place }
     }
 
@@ -178,15 +190,15 @@ async fn see_through(
             Err(Error::RunsElsewhere { .. }) => {}
             // It is accepted, and goes on where the session is by now.
             Err(Error::AcceptedElsewhere { .. } | Error::TakenOver { .. }) => wish = wish.abandoned(),
-            done => return done.map(|ended| ended.map_or(Became::Nothing, Became::Ended)),
+            done => return done,
         }
         // Whoever has it has named it.
         let Some(id) = session.id() else { return Ok(Became::Nothing) };
         let (journal, redactor) = (runtime.journal(), runtime.redactor().clone());
         let elsewhere = Elsewhere { journal, key: session.key().to_owned(), id, redactor };
         match elsewhere.see_through(&wish, tell).await? {
-            Followed::Ended(ended) => return Ok(ended.map_or(Became::Nothing, Became::Ended)),
-            Followed::Abandoned => wish = wish.abandoned(),
+            Became::Abandoned => wish = wish.abandoned(),
+            became => return Ok(became),
         }
     }
 }
@@ -197,15 +209,23 @@ async fn try_here(
     wish: &Wish,
     tell: &UnboundedSender<Watched>,
     watcher: &mut Watcher,
-) -> Result<Option<TurnEnded>, Error> {
+) -> Result<Became, Error> {
     let work = async {
-        match wish {
+        let ended = match wish {
             Wish::Say(text) => session.send(text.clone()).await.map(Some),
             Wish::Resume => session.resume().await,
             Wish::Retry => session.retry().await,
             Wish::Continue => session.go_on().await,
             Wish::Settle => session.settle().await.map(|_| None),
-        }
+            Wish::Compact(focus) => {
+                return match session.compact_with(focus.clone()).await {
+                    Ok(done) => Ok(done.map_or(Became::Nothing, Became::Compacted)),
+                    Err(Error::NotCompacted { reason }) => Ok(Became::NotCompacted(reason)),
+                    Err(error) => Err(error),
+                };
+            }
+        };
+        ended.map(Became::of_turn)
     };
     let mut work = std::pin::pin!(work);
     let outcome = loop {

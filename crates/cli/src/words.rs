@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use longhaul_protocol::{EventKind, Outcome, TaskId, TaskStatus};
+use longhaul_protocol::{CompactedBy, EventKind, Outcome, TaskId, TaskStatus};
 
 use crate::naming::short;
 use crate::output::{grouped, in_words, safe, shortened};
@@ -31,7 +31,11 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
             format!("{mark} {}", task(*task_id, *status, *exit_code))
         }
         EventKind::CompactStart { reason } => {
-            format!("the context is made smaller: {}", shortened(reason, 90))
+            format!("the context is made smaller: {}", why_smaller(reason))
+        }
+        EventKind::CompactDone { by, before, after, .. } => {
+            let (before, after) = (grouped(*before), grouped(*after));
+            format!("the context was made smaller: {before} → {after} tokens, {}", made_by(*by))
         }
         EventKind::CompactFailed { reason } => {
             format!("the context could not be made smaller: {}", shortened(reason, 200))
@@ -50,6 +54,26 @@ pub(crate) fn aside_in_detail(kind: &EventKind) -> Option<String> {
         EventKind::Answered { id } => format!("· question {id} is settled"),
         _ => return None,
     })
+}
+
+/// Why a context is made smaller, for people.
+fn why_smaller(reason: &str) -> String {
+    match reason {
+        "before_turn" => "it is nearly full, and a turn begins".to_owned(),
+        "within_turn" => "it is nearly full, and the turn goes on".to_owned(),
+        "idle" => "it is rather full, and nobody waits".to_owned(),
+        "overflow" => "the model says that it is too long".to_owned(),
+        "asked" => "somebody asked for it".to_owned(),
+        other => shortened(other, 90),
+    }
+}
+
+/// How it was made smaller.
+pub(crate) fn made_by(by: CompactedBy) -> &'static str {
+    match by {
+        CompactedBy::Model => "by a summary",
+        CompactedBy::Rule => "by rule",
+    }
 }
 
 /// How a task is, or ended: `task 3f9k2a failed, exit code 3`.

@@ -11,7 +11,7 @@ use longhaul_protocol::{
     SessionRecord, Summary, SystemMessage, TextContent,
 };
 
-use crate::compaction::Space;
+use crate::compaction::{Space, Trigger};
 use crate::state::State;
 
 /// A context below this need only fit.
@@ -33,6 +33,17 @@ pub(super) enum Proof {
     SmallerOrFits,
     /// It need only fit.
     Fits,
+}
+
+impl Proof {
+    /// What one for this reason has to show. If it is needed, the next request would not go through without it.
+    pub(super) fn of(trigger: Trigger, is_needed: bool) -> Self {
+        match (trigger, is_needed) {
+            (Trigger::Asked, _) => Self::Fits,
+            (_, true) => Self::SmallerOrFits,
+            (_, false) => Self::Smaller,
+        }
+    }
 }
 
 /// What a compaction starts from.

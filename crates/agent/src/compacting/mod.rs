@@ -18,6 +18,7 @@ mod summarising;
 use std::sync::Arc;
 
 use draft::{Ground, Proof};
+use longhaul_context::Written;
 use longhaul_journal::Blob;
 use longhaul_protocol::{
     CallId, CompactFailed, CompactStart, EpochReason, EpochStarted, SessionRecord, Stubbed, Usage,
@@ -49,7 +50,7 @@ impl Worker {
         let start = CompactStart { reason: trigger.word().to_owned(), focus: focus.clone() };
         self.commit(vec![SessionRecord::CompactStart(start)], vec![]).await?;
 
-        let is_needed = self.is_needed(trigger);
+        let is_needed = is_needed(&self.state, &self.policy.space, trigger);
         let (mut after, mut usages) = (Vec::new(), Vec::new());
         let written = if self.policy.space.has_summaries {
             self.summarise(trigger, focus.as_deref(), &mut usages, &mut after).await?
@@ -90,17 +91,6 @@ impl Worker {
         self.compact_failed(&reason, Some(self.size()), is_needed, after).await
     }
 
-    /// Whether the next request would not go through as things are.
-    fn is_needed(&self, trigger: Trigger) -> bool {
-        let is_too_large = self.policy.space.room.is_some_and(|room| self.size() > room.usable());
-        match trigger {
-            Trigger::Overflow => true,
-            Trigger::BeforeTurn | Trigger::WithinTurn => is_too_large,
-            Trigger::Asked => is_too_large && self.state.turn.is_some(),
-            Trigger::Idle => false,
-        }
-    }
-
     fn size(&self) -> u64 {
         self.state.next_prompt(&self.policy.space)
     }
@@ -112,11 +102,7 @@ impl Worker {
             _ => (self.equipment.system.reference.clone(), self.equipment.tools.content.reference.clone()),
         };
         let keep = self.runtime.config.settings.context.keep_tokens;
-        let proof = match (trigger, is_needed) {
-            (Trigger::Asked, _) => Proof::Fits,
-            (_, true) => Proof::SmallerOrFits,
-            (_, false) => Proof::Smaller,
-        };
+        let proof = Proof::of(trigger, is_needed);
         Ground { state: &self.state, space: &self.policy.space, system, tools, covered, keep, proof }
     }
 
@@ -197,6 +183,39 @@ impl Worker {
             self.policy = crate::decide::Policy { space, limits, ..self.equipment.policy(&self.runtime) };
             self.look_at_the_ends();
         }
+    }
+}
+
+/// The append that makes a context smaller, as the worker would make it: around what a model wrote, or by rule. The error says why
+/// there is none. Pure, for tests and for programs that carry out decisions themselves.
+pub fn plan_compaction(
+    state: &State,
+    space: &Space,
+    trigger: Trigger,
+    written: Option<Written>,
+    keep: u64,
+) -> std::result::Result<Vec<SessionRecord>, String> {
+    let epoch = state.epoch.as_ref().ok_or("there is no epoch")?;
+    // The record with which it began is none of those that it covers.
+    let covered = state.head - u64::from(state.compaction.open.is_some());
+    let proof = Proof::of(trigger, is_needed(state, space, trigger));
+    let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
+    let ground = Ground { state, space, system, tools, covered, keep, proof };
+    let draft = match written {
+        Some(written) => ground.by_model(written),
+        None => ground.by_rule(),
+    };
+    draft.map(draft::Draft::into_facts)
+}
+
+/// Whether the next request would not go through as things are.
+fn is_needed(state: &State, space: &Space, trigger: Trigger) -> bool {
+    let is_too_large = space.room.is_some_and(|room| state.next_prompt(space) > room.usable());
+    match trigger {
+        Trigger::Overflow => true,
+        Trigger::BeforeTurn | Trigger::WithinTurn => is_too_large,
+        Trigger::Asked => is_too_large && state.turn.is_some(),
+        Trigger::Idle => false,
     }
 }
 

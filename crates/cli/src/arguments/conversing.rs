@@ -40,6 +40,19 @@ pub(crate) struct SessionOptions {
 }
 
 #[derive(Args)]
+pub(crate) struct CompactOptions {
+    /// The session. If a turn runs, it happens before the next step, and the turn goes on.
+    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: String,
+    /// What the summary should dwell on.
+    #[arg(value_name = "FOCUS")]
+    pub(crate) focus: Vec<String>,
+    /// Print every event as one line of JSON, and nothing else on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
 pub(crate) struct ModelsOptions {
     /// Show what is known about the models of this one.
     pub(crate) provider: Option<String>,

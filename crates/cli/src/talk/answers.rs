@@ -1,6 +1,12 @@
 //! What slash commands show and do that is the same whether or not a turn runs.
 
+use longhaul_agent::last_compaction;
+use longhaul_journal::put;
+use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
+
 use crate::commands::{Action, help};
+use crate::compact::focus_of;
+use crate::context::Context;
 use crate::output::{grouped, shortened};
 use crate::questions::unanswered;
 use crate::status::{Status, holder, running};
@@ -15,6 +21,11 @@ impl Talk {
                 let status = self.status().await?;
                 status.lines().iter().for_each(|line| self.teller.aside(line));
             }
+            Action::Context => {
+                let context = self.context().await?;
+                context.lines().iter().for_each(|line| self.teller.aside(line));
+            }
+            Action::Compact => self.compact_later(arguments).await?,
             Action::Model if arguments.is_empty() => {
                 let (name, facts) = self.runtime.model().await;
                 let window = facts.window.map(|window| {
@@ -39,6 +50,26 @@ impl Talk {
         Ok(())
     }
 
+    /// Has the context made smaller before the next step of what is open, whoever runs it.
+    pub(super) async fn compact_later(&mut self, focus: &str) -> anyhow::Result<()> {
+        let Some(id) = self.session.id() else { return Ok(()) };
+        let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus: focus_of(focus) } };
+        let record = self.runtime.redactor().record(InboxRecord::Order(order).encode());
+        put(&*self.runtime.journal(), id, record).await?;
+        self.teller.note("the context will be made smaller before the next step");
+        Ok(())
+    }
+
+    async fn context(&self) -> anyhow::Result<Context> {
+        let state = self.session.state().await?;
+        let last = match self.session.id() {
+            Some(id) => last_compaction(&*self.runtime.journal(), id, &state).await?,
+            None => None,
+        };
+        let report = self.runtime.context_report(&state).await;
+        Ok(Context { key: self.session.key().to_owned(), report, last })
+    }
+
     async fn status(&self) -> anyhow::Result<Status> {
         let (key, journal) = (self.session.key().to_owned(), self.runtime.journal());
         let state = self.session.state().await?;
@@ -50,6 +81,10 @@ impl Talk {
             None => None,
         };
         let id = entry.map(|entry| entry.id);
+        let last_compaction = match id {
+            Some(id) => last_compaction(&*journal, id, &state).await?,
+            None => None,
+        };
         let (questions, tasks) = match id {
             Some(id) => (unanswered(&*journal, id, &state).await?, running(&self.board, &key, id).await?),
             None => (vec![], vec![]),
@@ -61,6 +96,7 @@ impl Talk {
             tasks,
             waiting: untaken + state.waiting.len() as u64,
             window: facts.window.map(|window| (window.tokens, window.source.to_string())),
+            last_compaction,
             state,
             model,
             holder,

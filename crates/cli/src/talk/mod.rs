@@ -29,6 +29,7 @@ use terminal::Terminal;
 
 use crate::arguments::{Choice, Place, TalkOptions};
 use crate::commands::{Action, Entry, read};
+use crate::compact::focus_of;
 use crate::inbox::refuse_trashed;
 use crate::output::count;
 use crate::questions::OpenQuestion;
@@ -302,7 +303,11 @@ impl Talk {
                     self.tasks_command(&arguments, Moment::BetweenTurns).await?;
                     Ok(Next::Line)
                 }
-                Action::Help | Action::Status | Action::Model => {
+                // C12: what is open does not go on because of this.
+                Action::Compact if !self.session.is_unfinished().await? => {
+                    self.turn(Wish::Compact(focus_of(&arguments))).await
+                }
+                Action::Help | Action::Status | Action::Context | Action::Compact | Action::Model => {
                     self.answer(row.action, &arguments).await?;
                     Ok(Next::Line)
                 }

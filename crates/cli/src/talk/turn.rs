@@ -15,6 +15,7 @@ use super::tasks::Moment;
 use super::terminal::Terminal;
 use super::{Next, Talk};
 use crate::commands::{Action, Entry, Row, When, read};
+use crate::compact::nothing_to_compact;
 use crate::one_shot::{code_of, nothing_to};
 use crate::output::shortened;
 use crate::signals::INTERRUPT;
@@ -62,6 +63,13 @@ impl Talk {
             };
             match became {
                 Became::Ended(ended) => self.say_how_it_ended(&ended).await?,
+                // What is shown of it as it happens says it.
+                Became::Compacted(_) => {}
+                Became::NotCompacted(_) => self.code = exit::FAILED,
+                Became::Nothing | Became::Abandoned if matches!(wish, Wish::Compact(_)) => {
+                    let state = self.session.state().await?;
+                    self.teller.note(nothing_to_compact(&state));
+                }
                 Became::Nothing | Became::Abandoned if is_first => {
                     let last = self.session.state().await?.last_outcome;
                     self.teller.note(nothing_to(&wish, last));

@@ -1,0 +1,37 @@
+use super::*;
+
+const DONE: CompactDone =
+    CompactDone { epoch: 4, by: CompactedBy::Model, before: 81_204, after: 12_330, from: 12, through: 340 };
+
+/// C3
+#[test]
+fn what_came_of_it_is_said_with_the_figures_and_the_records() {
+    assert_eq!(
+        made_smaller(&DONE),
+        "made smaller: 81,204 → 12,330 tokens, by a summary of records 12–340 (epoch 4)"
+    );
+    let by_rule = CompactDone { by: CompactedBy::Rule, ..DONE };
+    assert!(made_smaller(&by_rule).ends_with("by a rule that dropped records 12–340 (epoch 4)"));
+}
+
+#[test]
+fn what_failed_is_said_with_its_reason_and_can_not_drive_a_terminal() {
+    assert_eq!(
+        not_smaller("no\u{1b}[2J"),
+        "could not be made smaller: no\u{fffd}[2J; the session is as it was"
+    );
+}
+
+#[test]
+fn why_there_is_nothing_to_do_depends_on_whether_there_was_anything() {
+    let fresh = State::default();
+    let later = State { turns: 3, ..State::default() };
+
+    assert!(nothing_to_compact(&fresh).ends_with("it has no turns yet"));
+    assert!(nothing_to_compact(&later).ends_with("nothing has happened since it last was"));
+}
+
+#[test]
+fn a_focus_of_blanks_is_none() {
+    assert_eq!([focus_of("  "), focus_of(" the parser ")], [None, Some("the parser".to_owned())]);
+}
