@@ -1,9 +1,9 @@
 //! How full a context is, and of what, for people. The figures are those by which it is decided when it is made smaller.
 
-use longhaul_context::{Breakdown, Checks, Room, estimate_bytes};
+use longhaul_context::{Breakdown, Checks, Room, estimate, estimate_bytes};
 use longhaul_journal::{Journal, Page};
 use longhaul_model::{Facts, Window, WindowSource};
-use longhaul_protocol::{CompactDone, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{CompactDone, SessionId, SessionRecord, StreamName, ToolSchema};
 
 use crate::asking::room_for_answer;
 use crate::compaction::Space;
@@ -46,11 +46,14 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// Those of the epoch; nothing, where none has begun.
-    fn of_epoch(state: &State) -> Option<Self> {
+    /// Those of the epoch; nothing, where none has begun. What can't be read any more is estimated by its size.
+    async fn of_epoch(journal: &dyn Journal, state: &State) -> Option<Self> {
         let epoch = state.epoch.as_ref()?;
-        let (system, tools) = (estimate_bytes(epoch.system.bytes), estimate_bytes(epoch.tools.bytes));
-        Some(Self { system, tools })
+        let schemas = journal.blob(epoch.tools.hash).await.ok();
+        let schemas = schemas.and_then(|bytes| serde_json::from_slice::<Vec<ToolSchema>>(&bytes).ok());
+        let tools =
+            schemas.map_or_else(|| estimate_bytes(epoch.tools.bytes), |schemas| estimate("", &schemas, &[]));
+        Some(Self { system: estimate_bytes(epoch.system.bytes), tools })
     }
 
     /// Those that the next epoch begins with.
@@ -105,11 +108,11 @@ impl ContextReport {
 
 /// How full the context of a session is for the model that the config names; where there is none, for the one that was asked last.
 /// Its server may be asked how much it has room for.
-pub async fn context_report(config: &Config, state: &State) -> ContextReport {
+pub async fn context_report(config: &Config, journal: &dyn Journal, state: &State) -> ContextReport {
     let (model, facts) = facts_of(config).await.unwrap_or_else(|_| {
         (state.model.clone().unwrap_or_else(|| config.settings.model.name.clone()), Facts::default())
     });
-    let beginning = Beginning::of_epoch(state).unwrap_or_default();
+    let beginning = Beginning::of_epoch(journal, state).await.unwrap_or_default();
     ContextReport::new(state, &model, &facts, beginning, &config.settings)
 }
 
@@ -117,7 +120,8 @@ impl Runtime {
     /// How full a context is for the model that is set.
     pub async fn context_report(&self, state: &State) -> ContextReport {
         let (model, facts) = self.model().await;
-        let beginning = Beginning::of_epoch(state)
+        let beginning = Beginning::of_epoch(&*self.0.journal, state)
+            .await
             .unwrap_or_else(|| Beginning::of_equipment(&Equipment::new(&self.0, state)));
         ContextReport::new(state, &model, &facts, beginning, &self.0.config.settings)
     }

@@ -1,17 +1,10 @@
-use longhaul_protocol::{BlobRef, EpochReason, EpochStarted, JoinMode, Usage};
+use longhaul_protocol::{JoinMode, Usage};
 
 use super::*;
 use crate::facts::*;
 
 const MODEL: &str = "scripted/model";
-
-fn begun(more: Vec<SessionRecord>) -> State {
-    let blob = |bytes: usize| BlobRef::to(&vec![b'a'; bytes], "text/plain");
-    let epoch = EpochStarted::new(1, EpochReason::Created, blob(4_000), blob(8_000));
-    let mut facts = vec![SessionRecord::EpochStarted(epoch)];
-    facts.extend(more);
-    after(&facts)
-}
+const BEGINNING: Beginning = Beginning { system: 1_000, tools: 2_000 };
 
 fn settings(window: Option<u64>) -> Settings {
     let mut settings = Settings::default();
@@ -20,14 +13,13 @@ fn settings(window: Option<u64>) -> Settings {
 }
 
 fn report(state: &State, facts: &Facts, window: Option<u64>) -> ContextReport {
-    let beginning = Beginning::of_epoch(state).unwrap();
-    ContextReport::new(state, MODEL, facts, beginning, &settings(window))
+    ContextReport::new(state, MODEL, facts, BEGINNING, &settings(window))
 }
 
 /// C1
 #[test]
 fn the_parts_with_the_answer_and_what_is_free_make_up_the_window() {
-    let state = begun(vec![
+    let state = after(&[
         input(JoinMode::Join),
         turn(),
         step(1),
@@ -62,11 +54,10 @@ fn what_the_provider_counted_is_the_total_and_is_named() {
         window: None,
         limits: std::collections::BTreeMap::new(),
     });
-    let state = begun(vec![input(JoinMode::Join), turn(), step(1), attempt(), text(), answered(1), usage]);
+    let state = after(&[input(JoinMode::Join), turn(), step(1), attempt(), text(), answered(1), usage]);
     let model = state.reported.as_ref().unwrap().model.clone();
-    let beginning = Beginning::of_epoch(&state).unwrap();
 
-    let report = ContextReport::new(&state, &model, &Facts::default(), beginning, &settings(None));
+    let report = ContextReport::new(&state, &model, &Facts::default(), BEGINNING, &settings(None));
 
     assert_eq!((report.tokens(), report.reported), (5_500, Some(5_500)));
     assert_eq!((report.window, report.room, report.free()), (None, None, None));
@@ -75,12 +66,11 @@ fn what_the_provider_counted_is_the_total_and_is_named() {
 /// C2: what is turned off is off, and an input that waits counts.
 #[test]
 fn the_checks_are_those_that_decide_and_what_waits_is_counted_apart() {
-    let state = begun(vec![input(JoinMode::Join)]);
+    let state = after(&[input(JoinMode::Join)]);
     let mut settings = settings(Some(40_000));
     settings.context.compact_idle_at = 0.0;
-    let beginning = Beginning::of_epoch(&state).unwrap();
 
-    let report = ContextReport::new(&state, MODEL, &Facts::default(), beginning, &settings);
+    let report = ContextReport::new(&state, MODEL, &Facts::default(), BEGINNING, &settings);
 
     let usable = report.room.unwrap().usable();
     assert_eq!(report.checks.before_turn, Some(usable * 85 / 100));
@@ -92,5 +82,5 @@ fn the_checks_are_those_that_decide_and_what_waits_is_counted_apart() {
 fn a_model_without_tools_has_none_in_its_context() {
     let without = Facts { tools: false, ..Facts::default() };
 
-    assert_eq!(report(&begun(vec![]), &without, Some(40_000)).parts.tools, 0);
+    assert_eq!(report(&after(&[]), &without, Some(40_000)).parts.tools, 0);
 }

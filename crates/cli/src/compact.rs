@@ -54,8 +54,10 @@ pub(crate) fn made_smaller(done: &CompactDone) -> String {
         CompactedBy::Model => "by a summary of",
         CompactedBy::Rule => "by a rule that dropped",
     };
+    // One that was asked for is made although little stands in the context, and then a summary may be the longer text.
+    let what = if after < before { "made smaller" } else { "compacted, but not smaller" };
     format!(
-        "made smaller: {} → {} tokens, {how} records {from}–{through} (epoch {epoch})",
+        "{what}: {} → {} tokens, {how} records {from}–{through} (epoch {epoch})",
         grouped(before),
         grouped(after)
     )

@@ -11,6 +11,8 @@ fn what_came_of_it_is_said_with_the_figures_and_the_records() {
         "made smaller: 81,204 → 12,330 tokens, by a summary of records 12–340 (epoch 4)"
     );
     let by_rule = CompactDone { by: CompactedBy::Rule, ..DONE };
+    let longer = CompactDone { before: 10, after: 90, ..DONE };
+    assert!(made_smaller(&longer).starts_with("compacted, but not smaller: 10 → 90 tokens, "));
     assert!(made_smaller(&by_rule).ends_with("by a rule that dropped records 12–340 (epoch 4)"));
 }
 

@@ -28,8 +28,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     refuse_trashed(&journal, &key).await?;
     let state = load(&journal, &key, entry.id).await?;
     let last = last_compaction(&journal, entry.id, &state).await?;
+    let report = context_report(&config::load(place, choice)?, &journal, &state).await;
     journal.close().await;
-    let report = context_report(&config::load(place, choice)?, &state).await;
     let context = Context { key, report, last };
     if as_json {
         json(&context.as_json())?;
@@ -64,7 +64,10 @@ impl Context {
         ];
         lines.extend(self.parts().into_iter().filter_map(|part| self.part(part)));
         lines.push(named("made smaller", self.checks()));
-        lines.push(named("epoch", report.epoch.map_or_else(|| "none yet".to_owned(), |epoch| epoch.to_string())));
+        lines.push(named(
+            "epoch",
+            report.epoch.map_or_else(|| "none yet".to_owned(), |epoch| epoch.to_string()),
+        ));
         let last = self.last.as_ref();
         lines.push(named("compactions", compactions(report.compactions, last)));
         lines.extend(last.map(|last| {
@@ -130,9 +133,9 @@ impl Context {
         let figure = format!("  {name:<11} {:>12}", grouped(tokens));
         let window = self.report.room.map(|room| room.window).filter(|window| *window > 0);
         Some(match window {
-            Some(window) => {
-                format!("{figure} {:>6}  {}", share(tokens, window), bar(tokens, window)).trim_end().to_owned()
-            }
+            Some(window) => format!("{figure} {:>6}  {}", share(tokens, window), bar(tokens, window))
+                .trim_end()
+                .to_owned(),
             None => figure,
         })
     }

@@ -5,7 +5,8 @@ use longhaul_protocol::CompactedBy;
 use super::*;
 
 fn context() -> Context {
-    let parts = Breakdown { system: 500, tools: 1_500, turns: 6_000, tool_output: 2_000, ..Breakdown::default() };
+    let parts =
+        Breakdown { system: 500, tools: 1_500, turns: 6_000, tool_output: 2_000, ..Breakdown::default() };
     let report = ContextReport {
         model: "custom/m".to_owned(),
         parts,

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{State, facts_of, last_compaction, load};
+use longhaul_agent::{ContextReport, State, context_report, last_compaction, load};
 use longhaul_journal::{Error, Holder, Journal, resolve};
+use longhaul_model::Window;
 use longhaul_protocol::{CompactDone, Outcome, SessionId, StreamName};
 use serde_json::{Value, json};
 
@@ -22,8 +23,8 @@ pub(crate) struct Status {
     pub(crate) state: State,
     /// The model that was asked last; the one that is set, if none was.
     pub(crate) model: String,
-    /// How many tokens its context may have, and who says so.
-    pub(crate) window: Option<(u64, String)>,
+    /// How full its context is for the model that is set.
+    pub(crate) report: ContextReport,
     /// What the last compaction did.
     pub(crate) last_compaction: Option<CompactDone>,
     /// What was accepted and not taken yet.
@@ -49,15 +50,9 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let last_compaction = last_compaction(&journal, entry.id, &state).await?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let tasks = running(&Board::new(journal.clone(), &place.folder()?)?, &key, entry.id).await?;
+    let report = context_report(&config::load(place, choice)?, &*journal, &state).await;
     journal.close().await;
-    let config = config::load(place, choice)?;
-    // A model that can't be opened, or none, has no window to show; it is not what was asked about.
-    let set = facts_of(&config).await.ok();
-    let model = state.model.clone().or_else(|| Some(set.as_ref()?.0.clone()));
-    let facts = set.filter(|(name, _)| model.as_ref() == Some(name)).map(|(_, facts)| facts);
-    let window =
-        facts.and_then(|facts| facts.window).map(|window| (window.tokens, window.source.to_string()));
-    let model = model.unwrap_or_else(|| config.settings.model.name.clone());
+    let model = state.model.clone().unwrap_or_else(|| report.model.clone());
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
     let is_running = holder.is_some();
     let id = Some(entry.id);
@@ -66,7 +61,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
         id,
         state,
         model,
-        window,
+        report,
         last_compaction,
         waiting,
         holder,
@@ -158,22 +153,34 @@ impl Status {
         }
     }
 
-    fn context(&self) -> String {
+    /// How many tokens the context has for the model that was asked last, and what the provider counted of them.
+    fn tokens(&self) -> (u64, Option<u64>) {
+        if self.report.model == self.model {
+            return (self.report.tokens(), self.report.reported);
+        }
         let (tokens, reported) = self.state.occupancy(&self.model);
+        (tokens, reported.map(|reported| reported.tokens))
+    }
+
+    /// What that model has room for. What another one has is not what was asked about.
+    fn window(&self) -> Option<Window> {
+        self.report.window.filter(|_| self.report.model == self.model)
+    }
+
+    fn context(&self) -> String {
+        let (tokens, reported) = self.tokens();
         let source = match reported {
-            Some(reported) => {
-                format!("{} as the provider counted, the rest estimated", grouped(reported.tokens))
-            }
+            Some(reported) => format!("{} as the provider counted, the rest estimated", grouped(reported)),
             None => "estimated".to_owned(),
         };
-        let of = self.window.as_ref().map(|(window, by)| format!(" of {} ({by})", grouped(*window)));
+        let of = self.window().map(|window| format!(" of {} ({})", grouped(window.tokens), window.source));
         format!("{} tokens{}: {source}", grouped(tokens), of.unwrap_or_default())
     }
 
     /// For programs.
     fn as_json(&self) -> Value {
         let state = &self.state;
-        let (tokens, reported) = state.occupancy(&self.model);
+        let (tokens, reported) = self.tokens();
         let turn = state.turn.as_ref().map(|turn| json!({"number": turn.number, "steps": turn.steps}));
         json!({
             "session": self.key,
@@ -184,9 +191,9 @@ impl Status {
             "context": {
                 "tokens": tokens,
                 "source": if reported.is_some() { "provider" } else { "estimate" },
-                "reported": reported.map(|reported| reported.tokens),
-                "window": self.window.as_ref().map(|(tokens, _)| tokens),
-                "window_source": self.window.as_ref().map(|(_, source)| source),
+                "reported": reported,
+                "window": self.window().map(|window| window.tokens),
+                "window_source": self.window().map(|window| window.source.to_string()),
             },
             "epoch": state.epoch.as_ref().map(|epoch| epoch.number),
             "compactions": state.compaction.count,

@@ -34,8 +34,10 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
             format!("the context is made smaller: {}", why_smaller(reason))
         }
         EventKind::CompactDone { by, before, after, .. } => {
+            let became =
+                if after < before { "was made smaller" } else { "was compacted, but is not smaller" };
             let (before, after) = (grouped(*before), grouped(*after));
-            format!("the context was made smaller: {before} → {after} tokens, {}", made_by(*by))
+            format!("the context {became}: {before} → {after} tokens, {}", made_by(*by))
         }
         EventKind::CompactFailed { reason } => {
             format!("the context could not be made smaller: {}", shortened(reason, 200))

@@ -64,3 +64,21 @@ fn the_end_of_a_task_is_told_by_the_part_of_its_id_that_is_enough() {
     assert!(ended(TaskStatus::Failed, Some(3)).ends_with(" failed, exit code 3"));
     assert!(ended(TaskStatus::Killed, Some(143)).ends_with(" was killed"));
 }
+
+/// C3
+#[test]
+fn a_compaction_is_told_with_its_reason_and_its_figures_and_not_with_its_summary() {
+    let start = |reason: &str| aside(&EventKind::CompactStart { reason: reason.to_owned() }).unwrap();
+    let done = |by| aside(&EventKind::CompactDone { epoch: 4, by, before: 81_204, after: 12_330 }).unwrap();
+    let summary = EventKind::SystemMessage { content: vec![] };
+
+    assert_eq!(start("overflow"), "the context is made smaller: the model says that it is too long");
+    let codes = ["before_turn", "within_turn", "idle", "overflow", "asked"];
+    assert!(!codes.map(start).iter().any(|said| said.contains('_')), "words and no codes");
+    assert_eq!(
+        done(CompactedBy::Model),
+        "the context was made smaller: 81,204 → 12,330 tokens, by a summary"
+    );
+    assert!(done(CompactedBy::Rule).ends_with(", by rule"));
+    assert_eq!((aside(&summary), aside_in_detail(&summary)), (None, None));
+}

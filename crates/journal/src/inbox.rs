@@ -1,6 +1,6 @@
-use longhaul_protocol::{NewRecord, Seq, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{NewRecord, Seq, SessionId, StreamName};
 
-use crate::{Append, Error, Journal, Page, Result};
+use crate::{Append, Error, Journal, Result};
 
 /// What is larger than this is not accepted: taking it into a session must always be possible.
 const LARGEST_INPUT: usize = 8 << 20;
@@ -30,24 +30,4 @@ pub async fn accept(journal: &dyn Journal, session: SessionId, record: NewRecord
         Err(Error::Duplicate { seq, .. }) => Ok(seq),
         Err(error) => Err(error),
     }
-}
-
-/// Erases a record of a session for good, and where it is an input that was taken, the same words in the inbox too.
-/// Returns every place that was erased.
-pub async fn erase_record(
-    journal: &dyn Journal,
-    session: SessionId,
-    seq: Seq,
-    reason: &str,
-) -> Result<Vec<(StreamName, Seq)>> {
-    let stream = StreamName::session(session);
-    let record = journal.read(&stream, seq.max(1), Page { records: 1, bytes: 0 }).await?.pop();
-    let mut places = vec![(stream, seq)];
-    if let Some(SessionRecord::InputTaken(taken)) =
-        record.and_then(|record| SessionRecord::decode(&record).ok())
-    {
-        places.push((StreamName::inbox(session), taken.inbox_through));
-    }
-    journal.erase(&places, reason).await?;
-    Ok(places)
 }

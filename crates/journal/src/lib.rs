@@ -19,7 +19,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `append`, `lease`, `chain` | what an append is; who may make one; the hash that ties records together |
-//! | `inbox`, `names`, `export` | what is built on the trait alone and works for any engine |
+//! | `inbox`, `names`, `export`, `erasing` | what is built on the trait alone and works for any engine |
 //! | `search` | what of a record can be found, and how text is split into words, for any engine |
 //! | `home` | the folder that everything lives in: its lock, private files, atomic replacement |
 //! | `sqlite` | the default engine: one file, many processes, group commit |
@@ -47,6 +47,7 @@
 
 mod append;
 mod chain;
+mod erasing;
 mod error;
 mod export;
 mod home;
@@ -59,10 +60,11 @@ mod sqlite;
 mod verify;
 
 pub use append::{Append, Blob, Expected, Head};
+pub use erasing::erase_record;
 pub use error::{Error, Result};
 pub use export::{Exported, Imported, export_session, import_session, verify_export};
 pub use home::{Home, ReplacingFile};
-pub use inbox::{accept, check_size, erase_record, put};
+pub use inbox::{accept, check_size, put};
 pub use journal::{Journal, Page, Ring, Rings, SessionEntry};
 pub use lease::{Holder, Lease};
 pub use names::{name_session, resolve};

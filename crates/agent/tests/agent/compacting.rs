@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_agent::{Config, Runtime};
+use longhaul_journal::Journal;
 use longhaul_model::{Purpose, Request};
 use longhaul_protocol::{CompactedBy, Event, EventKind, Item, Outcome, Record, Role, SessionRecord};
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
@@ -315,4 +316,36 @@ async fn the_preface_speaks_as_the_runtime() {
         .collect();
     assert_eq!(roles.first(), Some(&Role::System));
     assert_eq!(roles.last(), Some(&Role::User));
+}
+
+/// J10: who erases a record erases what repeats it word for word, also in an epoch; and the session goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_erased_is_gone_from_the_epochs_that_kept_it_too() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!(["One.", summary("g"), "Two.", "Three."])));
+    let runtime = open(config(&place, 200_000), model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("the word is xyzzysecret, remember it").await.unwrap();
+    session.compact().await.unwrap().unwrap();
+    session.send("second").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let journal = place.journal().await;
+    let records = longhaul_testkit::records_of(&*journal, session.id().unwrap()).await;
+    let seq = records.iter().find(|record| record.kind == "input_taken").unwrap().seq;
+
+    longhaul_journal::erase_record(&*journal, session.id().unwrap(), seq, "a secret").await.unwrap();
+
+    journal.close().await;
+    for file in std::fs::read_dir(place.home())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+    {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(11).any(|window| window == b"xyzzysecret"), "{} has it", file.display());
+    }
+    let again = open(config(&place, 200_000), model.clone()).await;
+    let ended = again.session("a").await.unwrap().send("third").await.unwrap();
+    assert_eq!(ended.outcome, Outcome::Completed, "{ended:?}");
+    again.shutdown().await.unwrap();
 }

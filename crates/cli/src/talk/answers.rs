@@ -74,7 +74,7 @@ impl Talk {
         let (key, journal) = (self.session.key().to_owned(), self.runtime.journal());
         let state = self.session.state().await?;
         let entry = journal.session(&key).await?;
-        let (model, facts) = self.runtime.model().await;
+        let report = self.runtime.context_report(&state).await;
         let untaken = entry.as_ref().map_or(0, |entry| entry.inbox_head.saturating_sub(state.inbox_through));
         let holder = match &entry {
             Some(entry) => holder(&*journal, entry.id).await?,
@@ -95,10 +95,10 @@ impl Talk {
             questions,
             tasks,
             waiting: untaken + state.waiting.len() as u64,
-            window: facts.window.map(|window| (window.tokens, window.source.to_string())),
             last_compaction,
+            model: report.model.clone(),
+            report,
             state,
-            model,
             holder,
             is_running: true,
         })
