@@ -175,7 +175,7 @@ fn the_whole_example_is_shown_with_the_source_of_each_value() {
     }
     assert_eq!(seen, 50);
     assert!(shown.contains("\nscope.deny = []  # default\n"), "{shown}");
-    assert!(shown.contains("\n# context.compact_at_tokens is not set; not used yet\n"), "{shown}");
+    assert!(shown.contains("\n# context.compact_at_tokens is not set\n"), "{shown}");
     assert_eq!(desk.stdout(&["config"]), shown, "alone, it shows");
 }
 

@@ -7,6 +7,7 @@ mod by_hand;
 mod desk;
 mod elsewhere;
 mod shown;
+mod typed;
 mod windows;
 
 use desk::Desk;

@@ -145,7 +145,8 @@ impl Turn {
             called: self.called || !self.calls.is_empty(),
             text: self.text.clone(),
             too_long: self.too_long,
-            refusal: self.refusal.clone(),
+            // What was refused is gone: the new context has yet to be.
+            refusal: None,
             repeats: self.repeats.to_carry(),
         }
     }

@@ -206,7 +206,9 @@ impl State {
         if self.compaction.asked.is_some() {
             return Relief::Compact(Trigger::Asked);
         }
-        let overflows = self.turn.as_ref().map_or(0, |turn| turn.too_long);
+        // M12: a refusal counts until the context is another one.
+        let refused = self.turn.as_ref().filter(|turn| turn.refusal.is_some());
+        let overflows = refused.map_or(0, |turn| turn.too_long);
         let Some(room) = space.room else { return Relief::Nothing };
         let need = self.next_prompt(space);
         if moment != Moment::Rest && (overflows > 0 || need > room.usable()) {

@@ -401,6 +401,11 @@ impl Inner {
         lock(&self.lineup).clone()
     }
 
+    /// Whether it looks after sessions that nobody holds.
+    pub(crate) fn is_hosting(&self) -> bool {
+        self.hosting.load(Ordering::SeqCst)
+    }
+
     /// The model that is set for summaries, if one is.
     pub(crate) fn summary_model(&self) -> Option<Result<Arc<dyn Model>>> {
         let name = self.config.settings.context.summary_model.as_deref()?;

@@ -11,7 +11,7 @@ use crate::provider::{Provider, Providers};
 use crate::remote::Remote;
 use crate::target::{Clocks, Key, SetBy, Target};
 use crate::transport::{Http, Transport, is_loopback};
-use crate::{Error, Model, Protocol, Quirks, Result, Scripted};
+use crate::{Error, Facts, Model, Protocol, Quirks, Result, Scripted, Window, WindowSource};
 
 /// A model as somebody asks for it.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +86,13 @@ impl Models {
     /// A model. Nobody is asked yet.
     pub fn open(&self, wanted: &Wanted) -> Result<Arc<dyn Model>> {
         if let Some(("scripted", file)) = wanted.name.split_once('/') {
-            return Ok(Arc::new(Scripted::from_file(Path::new(file))?));
+            let window = |tokens| Window { tokens, source: WindowSource::Config };
+            let facts = Facts {
+                window: wanted.context_window.map(window),
+                tools: wanted.tools.unwrap_or(true),
+                ..Facts::default()
+            };
+            return Ok(Arc::new(Scripted::from_file(Path::new(file))?.with_facts(facts)));
         }
         let target = self.target(wanted)?;
         Ok(Arc::new(Remote::new(target, self.transport.clone(), self.hosts.clone())))

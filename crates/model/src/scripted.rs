@@ -13,7 +13,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Answer, Class, Error, Failure, Model, Part, Purpose, Request, Result, Stop, StopKind, Tokens};
+use crate::{
+    Answer, Class, Error, Facts, Failure, Model, Part, Purpose, Request, Result, Stop, StopKind, Tokens,
+};
 
 /// The tool that a model calls to give a summary. The context crate names it, and this one must not depend on that.
 const WRITE_SUMMARY: &str = "write_summary";
@@ -27,6 +29,7 @@ pub struct Scripted {
     steps: Vec<Scene>,
     summaries: Vec<Scene>,
     calls: AtomicUsize,
+    facts: Facts,
 }
 
 /// The file: a list of answers, alone or under a name.
@@ -98,7 +101,19 @@ impl Scripted {
         let scenes: Vec<Scene> =
             answers.into_iter().enumerate().map(scene).collect::<std::result::Result<_, _>>()?;
         let (summaries, steps) = scenes.into_iter().partition(Scene::is_summary);
-        Ok(Self { name: "scripted/script".to_owned(), steps, summaries, calls: AtomicUsize::new(0) })
+        Ok(Self {
+            name: "scripted/script".to_owned(),
+            steps,
+            summaries,
+            calls: AtomicUsize::new(0),
+            facts: Facts::default(),
+        })
+    }
+
+    /// The same model, of which this is known.
+    #[must_use]
+    pub fn with_facts(self, facts: Facts) -> Self {
+        Self { facts, ..self }
     }
 
     /// How often it was asked.
@@ -119,6 +134,10 @@ impl Scripted {
 impl Model for Scripted {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    async fn facts(&self) -> Facts {
+        self.facts.clone()
     }
 
     async fn ask(&self, request: Request) -> std::result::Result<Box<dyn Answer>, Failure> {

@@ -26,7 +26,7 @@ mod watching;
 pub mod wire;
 
 pub use chance::Chance;
-pub use invariants::{broken_rules, records_of};
+pub use invariants::{broken_rules, of_newest_epoch, records_of};
 pub use journal::{Crash, FaultyJournal, When};
 pub use model::{Gate, Gated, Recording};
 pub use place::Place;

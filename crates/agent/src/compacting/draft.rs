@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul_context::{
-    Keep, Written, estimate_items, files_changed, first_request, is_notification, merge, render_pin,
-    render_summary, render_tasks, render_todo, said,
+    Keep, Written, estimate_bytes, estimate_items, files_changed, first_request, is_notification, merge,
+    render_pin, render_summary, render_tasks, render_todo, said,
 };
 use longhaul_protocol::{
     BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, Item, Kept, Pin, Place, Role, Seq,
@@ -174,7 +174,11 @@ impl Ground<'_> {
     }
 
     fn tokens(&self, items: &[Arc<Item>]) -> u64 {
-        let fixed = self.space.room.map_or(0, |room| room.fixed);
+        let beginning = || estimate_bytes(self.system.bytes + self.tools.bytes);
+        let fixed = match self.space.room {
+            Some(room) => room.fixed,
+            None => self.state.corrected(&self.space.model, beginning()),
+        };
         let items = self.state.corrected(&self.space.model, estimate_items(items));
         fixed.saturating_add(items).saturating_add(self.state.incoming(self.space))
     }

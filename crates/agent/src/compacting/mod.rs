@@ -226,6 +226,12 @@ pub(crate) async fn compact_if_idle(
     shared: &Arc<Shared>,
     state: &State,
 ) -> Result<bool> {
+    // To do it, its worker takes it, and goes on with whatever waits in its inbox: only who looks after all sessions may do that to one that
+    // nobody here has opened.
+    let is_ours = shared.id.get().is_some_and(|id| runtime.activity.has_seen(*id));
+    if !is_ours && !runtime.is_hosting() {
+        return Ok(false);
+    }
     let model = runtime.lineup().0[0].clone();
     // What another model has room for is nobody's business here.
     if state.model.as_deref() != Some(model.name()) || state.turn.is_some() {

@@ -86,6 +86,11 @@ impl Activity {
         }
     }
 
+    /// Whether anybody here has had to do with a session since the start.
+    pub(crate) fn has_seen(&self, id: SessionId) -> bool {
+        lock(&self.0).seen.contains_key(&id)
+    }
+
     /// Whether the session's worker here was in a turn when it last recorded something.
     pub(super) fn is_in_turn(&self, id: SessionId) -> bool {
         lock(&self.0).seen.get(&id).is_some_and(|seen| seen.is_in_turn)

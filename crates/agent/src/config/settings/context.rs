@@ -7,24 +7,24 @@ use super::none_if_empty;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ContextSettings {
-    /// The share of the usable window at which a summary is prepared beside the turn.
+    /// The share of the usable window from which on the context is made smaller before a turn; 0: it is not looked at then.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub compact_at: f64,
-    /// The same in tokens, in its place.
+    /// In tokens, in place of the share; 0: it is not looked at.
     pub compact_at_tokens: Option<u64>,
-    /// The share of the usable window at which the turn waits for the summary.
+    /// The same within a turn, before every request.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub compact_now_at: f64,
-    /// The same in tokens, in its place.
+    /// In tokens, in place of the share; 0: it is not looked at.
     pub compact_now_at_tokens: Option<u64>,
-    /// The share of the usable window at which a session that has nothing to do is made shorter.
+    /// The same when nobody has had to do with the session for a while, so that the next reply need not wait.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub compact_idle_at: f64,
-    /// The same in tokens, in its place.
+    /// In tokens, in place of the share; 0: it is not looked at.
     pub compact_idle_at_tokens: Option<u64>,
-    /// How it is made shorter.
+    /// How it is made smaller.
     pub summary: Summary,
-    /// How many tokens of the newest messages are kept as they are.
+    /// How many tokens of the newest exchanges are kept as they are; at most a tenth of the usable window.
     pub keep_tokens: u64,
     /// The model that writes the summary; without it, the session's own.
     #[serde(deserialize_with = "none_if_empty")]
@@ -47,7 +47,7 @@ impl Default for ContextSettings {
     }
 }
 
-/// How a conversation is made shorter.
+/// How a context is made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Summary {

@@ -53,7 +53,6 @@ pub struct Settings {
 
 /// Sections and keys that are settled, and that this version does not use yet. They are checked like all others.
 const NOT_USED_YET: &[&str] = &[
-    "context",
     "memory.extract_at_tokens",
     "memory.consolidate_at_items",
     "memory.scope",
