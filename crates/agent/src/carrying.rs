@@ -208,3 +208,7 @@ impl Counting {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "carrying_tests.rs"]
+mod tests;

@@ -141,18 +141,16 @@ impl Ground<'_> {
             let keep = outline.keep_by_rule(within, at_most);
             for keep in [&keep, &nothing] {
                 let draft = self.rule(keep, sizes);
-                if self.is_proven(&draft) {
+                // C7: what is newest stays if it fits, also where that is not much smaller.
+                let fits = self.proof != Proof::Smaller && draft.done.after <= usable;
+                if self.is_proven(&draft) || fits {
                     return Ok(draft);
                 }
                 let is_better = best.as_ref().is_none_or(|best| draft.done.after < best.done.after);
                 best = if is_better { Some(draft) } else { best };
             }
         }
-        match best {
-            Some(best) if self.proof != Proof::Smaller && best.done.after <= usable => Ok(best),
-            Some(best) => Err(self.not_smaller(&best)),
-            None => Err("there is nothing that could go".to_owned()),
-        }
+        Err(best.map_or_else(|| "there is nothing that could go".to_owned(), |best| self.not_smaller(&best)))
     }
 
     fn rule(&self, keep: &Keep, sizes: Sizes) -> Draft {
@@ -287,3 +285,7 @@ fn request(item: &Item) -> Option<&str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "draft_tests.rs"]
+mod tests;

@@ -9,6 +9,8 @@ mod bad_input;
 mod cancelling;
 mod commands;
 mod compacting;
+mod compacting_limits;
+mod compacting_ways;
 mod crash_table;
 mod crashed_calls;
 mod crashed_tasks;
@@ -27,6 +29,7 @@ mod rare_cases;
 mod saving;
 
 mod secrets;
+mod staged;
 mod tasks;
 mod tidying;
 mod tool_calls;
