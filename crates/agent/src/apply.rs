@@ -114,7 +114,7 @@ impl State {
             }
             SessionRecord::CompactStart(start) => self.compaction.open = Some(start.reason),
             SessionRecord::SystemMessage(message) => self.fold_preface(record.seq, message),
-            SessionRecord::CompactDone(_) => self.compaction.open = None,
+            SessionRecord::CompactDone(done) => self.fold_compact_done(&done),
             SessionRecord::CompactFailed(failed) => self.fold_compact_failed(&failed),
             SessionRecord::Stubbed(stubbed) => self.fold_stubbed(&stubbed),
             SessionRecord::Unknown { .. } => {}
@@ -139,7 +139,7 @@ impl State {
     /// What a turn without an input of its own begins with. The model must have something to answer.
     fn go_on(&mut self) {
         let again = self.again.take();
-        let place = Place { seq: self.head, turn: self.turns, step: 1 };
+        let place = Place { seq: self.head, turn: self.turns, step: 1, said: None };
         if let (Some(Again::Continue), Some(text)) = (again, self.interrupted.take()) {
             self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
         }
@@ -152,9 +152,11 @@ impl State {
         self.settle_calls();
         if outcome == Some(Outcome::Cancelled) {
             let step = self.turn.as_ref().map_or(0, |turn| turn.steps);
-            let place = Place { seq: self.head, turn: self.turns, step };
+            let place = Place { seq: self.head, turn: self.turns, step, said: None };
             self.push(place, Arc::new(Item::Note { text: CANCELLED.to_owned() }));
         }
+        // A new turn has new chances: or a session could never come out of a turn that came to nothing.
+        self.compaction.since_answer = 0;
         (self.compaction.tried, self.compaction.is_hopeless) = (false, false);
         // What was refused in a turn that came to nothing may have been refused for another reason.
         if outcome == Some(Outcome::Failed) {
@@ -179,7 +181,7 @@ impl State {
         if let (JoinMode::Interrupt, Some(turn)) = (mode, &mut self.turn) {
             turn.cancelled = true;
         }
-        self.waiting.push(Waiting { id, mode, text, images, cancelled: false });
+        self.waiting.push(Waiting { id, mode, text, images, cancelled: false, taken: self.head });
     }
 
     fn fold_order(&mut self, taken: &OrderTaken) {
@@ -235,8 +237,9 @@ impl State {
         if let Some(turn) = self.turn.as_mut().filter(|turn| !seen.is_empty() && !turn.carried.is_empty()) {
             turn.carried.push_str("\n\n");
         }
-        let place = Place { seq: self.head, turn: self.turns, step };
         for input in seen {
+            let said = Some(input.taken);
+            let place = Place { seq: self.head, turn: self.turns, step, said };
             self.push(place, Arc::new(Item::Text { role: Role::User, text: input.text }));
             for image in input.images {
                 self.push(place, Arc::new(Item::Image(image)));
@@ -292,7 +295,7 @@ impl State {
             turn.carried.clone_from(&turn.text);
             turn.cuts += 1;
         }
-        let place = Place { seq: self.head, turn: turn.number, step: turn.steps };
+        let place = Place { seq: self.head, turn: turn.number, step: turn.steps, said: None };
         self.answers += u64::from(!attempt.blocks.is_empty());
         for block in attempt.blocks {
             self.push(place, block);
@@ -390,7 +393,7 @@ impl State {
     fn settle_calls(&mut self) {
         let Some(turn) = self.turn.as_mut().filter(|turn| !turn.settled) else { return };
         turn.settled = true;
-        let place = |seq| Place { seq, turn: turn.number, step: turn.steps };
+        let place = |seq| Place { seq, turn: turn.number, step: turn.steps, said: None };
         let results = turn.calls.iter().filter_map(|call| Some((place(call.finished), call.result.clone()?)));
         for (place, result) in results.collect::<Vec<_>>() {
             self.push(place, result);
@@ -416,7 +419,7 @@ impl State {
             true => turn.steps + 1,
             false => turn.steps.max(1),
         });
-        self.push(Place { seq: self.head, turn: self.turns, step }, Arc::new(item));
+        self.push(Place { seq: self.head, turn: self.turns, step, said: None }, Arc::new(item));
     }
 }
 

@@ -167,6 +167,11 @@ impl Worker {
         room_for_answer(self.runtime.config.settings.model.max_output_tokens, facts, self.asking.window)
     }
 
+    /// How large the context may be, as far as is known: less than is said, where a server was seen to take less.
+    pub(crate) fn window(&self) -> Option<u64> {
+        self.policy.space.room.map(|room| room.window).or(self.asking.window)
+    }
+
     /// Finds out what the model that is asked next has room for.
     pub(crate) async fn look_at_the_space(&mut self) -> Step<()> {
         // Where something is open, it is brought to its end first.
@@ -182,7 +187,9 @@ impl Worker {
         let Some(facts) = self.facts_of(&model).await? else { return Ok(()) };
         let settings = &self.runtime.config.settings;
         let window = facts.window.map(|window| window.tokens).or(settings.model.context_window);
-        let answer = room_for_answer(settings.model.max_output_tokens, &facts, window);
+        self.asking.window = window;
+        // In a turn an answer that was cut may be longer, and the next one has to have that room.
+        let answer = if begins { self.usual_room(&facts) } else { self.room(&facts) };
         let is_idle = self.policy.space.is_idle;
         let fixed = self.fixed(facts.tools);
         let space = Space::new(&self.state, model.name(), window, answer, fixed, &settings.context);

@@ -307,7 +307,7 @@ impl Worker {
             id: call.id,
             arguments: call.arguments.clone(),
             seen: self.state.seen.clone(),
-            cap: cap_for(self.asking.window),
+            cap: cap_for(self.window()),
             session: self.id,
             tasks: self.known_tasks(),
         }
@@ -321,7 +321,7 @@ impl Worker {
         let mut content = redactor.redact(&content).into_owned();
         let mut whole = whole.map(|whole| redactor.bytes(whole));
         if whole.is_none()
-            && let Some(short) = cap(&content, cap_for(self.asking.window), id)
+            && let Some(short) = cap(&content, cap_for(self.window()), id)
         {
             content.truncate(content.floor_char_boundary(LONGEST_WHOLE));
             whole = Some(std::mem::replace(&mut content, short).into_bytes());

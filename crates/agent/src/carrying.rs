@@ -3,7 +3,7 @@
 //! A compaction is one append. Whoever loads the session afterwards reads nothing from before it, and whoever was there when it
 //! happened folds the same record: both begin with [`State::begun`], so they can't differ.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longhaul_context::Calibration;
@@ -43,10 +43,6 @@ impl State {
             .map(|(call, whole)| CarriedOutput { call: *call, whole: whole.clone() })
             .collect();
         outputs.sort_by_key(|output| output.call);
-        let mut seen: Vec<FileSeen> =
-            self.seen.iter().map(|(path, hash)| FileSeen { path: path.clone(), hash: *hash }).collect();
-        seen.sort_by(|one, other| one.path.cmp(&other.path));
-        seen.truncate(MOST_SEEN);
         Carried {
             turn: self.turn.as_ref().map(Turn::to_carry),
             waiting: self.waiting.iter().map(Waiting::to_carry).collect(),
@@ -56,7 +52,7 @@ impl State {
             }),
             last_outcome: self.last_outcome,
             interrupted: self.interrupted.clone(),
-            seen,
+            seen: self.seen_to_carry(),
             changed: self.changed.clone(),
             outputs,
             tasks: self.tasks.knowledge_to_carry(),
@@ -69,6 +65,20 @@ impl State {
             since_answer: self.compaction.since_answer + 1,
             covered_through,
         }
+    }
+
+    /// What the model knows of files, by their paths. If there are too many, those that were changed stay, the newest first.
+    fn seen_to_carry(&self) -> Vec<FileSeen> {
+        let mut seen: Vec<FileSeen> =
+            self.seen.iter().map(|(path, hash)| FileSeen { path: path.clone(), hash: *hash }).collect();
+        if seen.len() > MOST_SEEN {
+            let ages: HashMap<&str, usize> = self.changed.iter().rev().map(String::as_str).zip(0..).collect();
+            let age = |seen: &FileSeen| ages.get(seen.path.as_str()).copied().unwrap_or(usize::MAX);
+            seen.sort_by(|one, other| age(one).cmp(&age(other)).then_with(|| one.path.cmp(&other.path)));
+            seen.truncate(MOST_SEEN);
+        }
+        seen.sort_by(|one, other| one.path.cmp(&other.path));
+        seen
     }
 
     /// The state that an epoch begins with which does not go on with the context before it. The `system_message` records after it
@@ -180,13 +190,13 @@ impl Turn {
 
 impl Waiting {
     fn to_carry(&self) -> WaitingInput {
-        let Self { id, mode, text, images, cancelled } = self.clone();
-        WaitingInput { id, mode, text, images, cancelled }
+        let Self { id, mode, text, images, cancelled, taken } = self.clone();
+        WaitingInput { id, mode, text, images, cancelled, taken }
     }
 
     fn carried(waiting: WaitingInput) -> Self {
-        let WaitingInput { id, mode, text, images, cancelled } = waiting;
-        Self { id, mode, text, images, cancelled }
+        let WaitingInput { id, mode, text, images, cancelled, taken } = waiting;
+        Self { id, mode, text, images, cancelled, taken }
     }
 }
 

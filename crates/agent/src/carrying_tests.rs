@@ -15,6 +15,7 @@ use longhaul_protocol::{
 };
 use proptest::prelude::*;
 
+use super::MOST_SEEN;
 use crate::compacting::plan_compaction;
 use crate::compaction::{Compaction, Space, Trigger};
 use crate::facts::record;
@@ -109,15 +110,15 @@ impl Scribe {
         let (id, work_dir) = (SessionId::from_bits(1), Some("/work".to_owned()));
         let created = SessionCreated { id, key: "a".into(), work_dir, origin: None, version: "1".into() };
         let blob = BlobRef::to(b"x", "text/plain");
-        scribe.write(SessionRecord::SessionCreated(created));
+        scribe.write(&SessionRecord::SessionCreated(created));
         let epoch = EpochStarted::new(1, EpochReason::Created, blob.clone(), blob);
-        scribe.write(SessionRecord::EpochStarted(epoch));
+        scribe.write(&SessionRecord::EpochStarted(epoch));
         scribe
     }
 
-    fn write(&mut self, fact: SessionRecord) {
+    fn write(&mut self, fact: &SessionRecord) {
         let seq = self.records.len() as u64 + 1;
-        let record = Record { at: At(i64::try_from(seq).unwrap() * 10), ..record(seq, &fact) };
+        let record = Record { at: At(i64::try_from(seq).unwrap() * 10), ..record(seq, fact) };
         self.state.apply(&record).unwrap();
         self.records.push(record);
     }
@@ -129,7 +130,7 @@ impl Scribe {
 
     fn order(&mut self, kind: OrderKind) {
         let (id, inbox_through) = (OrderId::from_bits(self.id()), self.state.inbox_through + 1);
-        self.write(SessionRecord::OrderTaken(OrderTaken { inbox_through, order: Order { id, kind } }));
+        self.write(&SessionRecord::OrderTaken(OrderTaken { inbox_through, order: Order { id, kind } }));
     }
 
     /// Begins a step, if there is anything to begin it for, and an attempt.
@@ -139,18 +140,18 @@ impl Scribe {
             Some(turn) if turn.cancelled => return None,
             None if state.waiting.is_empty() && state.again.is_none() => return None,
             Some(_) => {}
-            None => self.write(SessionRecord::TurnStarted(TurnStarted { turn: self.state.turns + 1 })),
+            None => self.write(&SessionRecord::TurnStarted(TurnStarted { turn: self.state.turns + 1 })),
         }
         let turn = self.state.turn.clone().unwrap();
         if turn.cancelled {
             return None;
         }
         if turn.steps == 0 || turn.answered {
-            self.write(SessionRecord::StepStarted(StepStarted { step: turn.steps + 1 }));
+            self.write(&SessionRecord::StepStarted(StepStarted { step: turn.steps + 1 }));
         }
         let attempt = AttemptId::from_bits(self.id());
         let model = self.state.model.clone().unwrap_or_else(|| "m".to_owned());
-        self.write(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
+        self.write(&SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
         Some(attempt)
     }
 
@@ -169,12 +170,12 @@ impl Scribe {
         let blocks: Vec<Item> = std::iter::once(text).chain(called).collect();
         let kept = u32::try_from(blocks.len()).unwrap();
         for (index, item) in (0..).zip(blocks) {
-            self.write(SessionRecord::Block(Block { attempt, index, item }));
+            self.write(&SessionRecord::Block(Block { attempt, index, item }));
         }
         let (stop, goes_on) = (Some("stop".to_owned()), goes_on && calls.is_empty());
         let ended = AttemptEnded { attempt, kept, stop, error: None, goes_on, too_long: None };
-        self.write(SessionRecord::AttemptEnded(ended));
-        self.write(SessionRecord::Usage(Usage {
+        self.write(&SessionRecord::AttemptEnded(ended));
+        self.write(&SessionRecord::Usage(Usage {
             attempt,
             purpose: None,
             input: Some(500 + 7 * u64::try_from(number).unwrap()),
@@ -197,13 +198,13 @@ impl Scribe {
         let write = Some(FileWrite { path: path.clone(), before: None, after: hash });
         let started =
             ToolStarted { call, name, arguments, effect: Effect::CheckedWrite, write, kept_in: None };
-        self.write(SessionRecord::ToolStarted(started));
+        self.write(&SessionRecord::ToolStarted(started));
         let news = self.a_task(|_| true).map(|task_id| TaskNews { task_id, printed: 9, ended: false });
         let todo = Todo { text: format!("todo {number}"), status: TodoStatus::InProgress };
-        self.write(SessionRecord::ToolFinished(ToolFinished {
+        self.write(&SessionRecord::ToolFinished(ToolFinished {
             seen: Some(FileSeen { path, hash }),
             todo: Some(vec![todo]),
-            whole: (number % 2 == 0).then(|| BlobRef::to(b"all of it", "text/plain")),
+            whole: number.is_multiple_of(2).then(|| BlobRef::to(b"all of it", "text/plain")),
             news,
             ..ToolFinished::new(call, "write_file", "done ".repeat(120))
         }));
@@ -212,11 +213,11 @@ impl Scribe {
     fn fail(&mut self, said: bool, too_long: bool) {
         let Some(attempt) = self.begin() else { return };
         if said {
-            self.write(SessionRecord::Checkpoint(Checkpoint { attempt, text: "half an".into() }));
+            self.write(&SessionRecord::Checkpoint(Checkpoint { attempt, text: "half an".into() }));
         }
         let (error, too_long) = (Some("it failed".to_owned()), too_long.then_some(3_000));
         let ended = AttemptEnded { attempt, kept: 0, stop: None, error, goes_on: false, too_long };
-        self.write(SessionRecord::AttemptEnded(ended));
+        self.write(&SessionRecord::AttemptEnded(ended));
     }
 
     fn a_task(&self, is_wanted: impl Fn(&TaskState) -> bool) -> Option<TaskId> {
@@ -243,7 +244,7 @@ impl Scribe {
                 let images = vec![Image { data: BlobRef::to(b"picture", "image/png") }];
                 let text = format!("input {id}");
                 let input = InputTaken { id, inbox_through, text, images, mode: *mode };
-                self.write(SessionRecord::InputTaken(input));
+                self.write(&SessionRecord::InputTaken(input));
             }
             Happens::Cancel => self.order(OrderKind::Cancel),
             Happens::Retry => self.order(OrderKind::Retry),
@@ -261,18 +262,18 @@ impl Scribe {
                 let (text, limit, error, code) = (String::new(), None, None, None);
                 let outcome = *outcome;
                 let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through: None };
-                self.write(SessionRecord::TurnEnded(ended));
+                self.write(&SessionRecord::TurnEnded(ended));
             }
             Happens::StartTask => {
                 let task_id = TaskId::from(CallId::from_bits(self.id()));
                 let (command, description) = ("make".to_owned(), "the build".to_owned());
                 let (target, started_at) = ("local".to_owned(), Some(At(5)));
                 let task = TaskStarted { task_id, command, description, target, started_at };
-                self.write(SessionRecord::TaskStarted(task));
+                self.write(&SessionRecord::TaskStarted(task));
             }
             Happens::EndTask(status) => {
                 let Some(task_id) = self.a_task(TaskState::is_running) else { return };
-                self.write(SessionRecord::TaskEnded(TaskEnded {
+                self.write(&SessionRecord::TaskEnded(TaskEnded {
                     task_id,
                     status: *status,
                     exit_code: Some(0),
@@ -283,52 +284,52 @@ impl Scribe {
                     unasked: false,
                 }));
             }
-            Happens::Tell => self.state.tasks.tell().into_iter().for_each(|fact| self.write(fact)),
+            Happens::Tell => self.state.tasks.tell().into_iter().for_each(|fact| self.write(&fact)),
             Happens::Stall => {
                 let Some(task_id) = self.a_task(TaskState::is_running) else { return };
                 let news = TaskNews { task_id, printed: 12, ended: false };
                 let warning = Warning::new("task_waits", "it waits for input");
-                self.write(SessionRecord::Warning(Warning { task: Some(news), ..warning }));
+                self.write(&SessionRecord::Warning(Warning { task: Some(news), ..warning }));
             }
             Happens::AskPerson => {
                 let id = QuestionId::from_bits(self.id());
-                self.write(SessionRecord::Question(Question { id, text: "so?".into(), call: None }));
+                self.write(&SessionRecord::Question(Question { id, text: "so?".into(), call: None }));
             }
             Happens::AnswerPerson => {
                 let Some(id) = self.state.questions.first().map(|question| question.id) else { return };
-                self.write(SessionRecord::Answered(Answered { id, answer: "yes".into() }));
+                self.write(&SessionRecord::Answered(Answered { id, answer: "yes".into() }));
             }
             Happens::ChangeModel => {
                 let (from, to, reason) = ("m".to_owned(), "n".to_owned(), "it failed".to_owned());
-                self.write(SessionRecord::ModelChanged(ModelChanged { from, to, reason }));
+                self.write(&SessionRecord::ModelChanged(ModelChanged { from, to, reason }));
             }
-            Happens::Warn => self.write(SessionRecord::Warning(Warning::new("no_tools", "it has none"))),
+            Happens::Warn => self.write(&SessionRecord::Warning(Warning::new("no_tools", "it has none"))),
             Happens::Compact { keep, by_model } => self.compact(*keep, *by_model),
             Happens::FailToCompact => {
                 self.start_compaction();
                 let failed = CompactFailed { reason: "no".into(), tokens: Some(4_000), was_needed: false };
-                self.write(SessionRecord::CompactFailed(failed));
+                self.write(&SessionRecord::CompactFailed(failed));
             }
             Happens::LeaveCompactionOpen => {
                 self.start_compaction();
                 let failed = CompactFailed { reason: "interrupted".into(), tokens: None, was_needed: false };
-                self.write(SessionRecord::CompactFailed(failed));
+                self.write(&SessionRecord::CompactFailed(failed));
             }
             Happens::Stub => {
                 let calibration = self.state.calibration("m");
                 let calls = self.state.outline(&calibration).stubs().calls;
-                self.write(SessionRecord::EpochStarted(self.next_epoch(EpochReason::Stubbed)));
-                self.write(SessionRecord::Stubbed(Stubbed { calls }));
+                self.write(&SessionRecord::EpochStarted(self.next_epoch(EpochReason::Stubbed)));
+                self.write(&SessionRecord::Stubbed(Stubbed { calls }));
             }
             Happens::Upgrade => {
-                self.write(SessionRecord::EpochStarted(self.next_epoch(EpochReason::Changed)));
+                self.write(&SessionRecord::EpochStarted(self.next_epoch(EpochReason::Changed)));
             }
         }
     }
 
     fn start_compaction(&mut self) {
         let start = CompactStart { reason: "asked".into(), focus: None };
-        self.write(SessionRecord::CompactStart(start));
+        self.write(&SessionRecord::CompactStart(start));
     }
 
     /// Makes the context smaller, and checks what became of the rest.
@@ -344,7 +345,7 @@ impl Scribe {
         let written = by_model.then(|| Written { summary, withdrawn: vec![] });
         let facts = plan_compaction(&self.state, &Space::default(), Trigger::Asked, written, keep).unwrap();
         let Some(SessionRecord::CompactDone(done)) = facts.last().cloned() else { panic!("{facts:?}") };
-        facts.into_iter().for_each(|fact| self.write(fact));
+        facts.into_iter().for_each(|fact| self.write(&fact));
         assert_eq!(self.state, self.as_carried(before, done.through));
         assert_eq!(normalise(&self.state.items), self.state.items);
     }
@@ -353,7 +354,7 @@ impl Scribe {
     fn as_carried(&self, before: State, covered_through: u64) -> State {
         let after = self.state.clone();
         assert_eq!(after.tasks.all(), before.tasks.all());
-        let shown: HashSet<CallId> = after.items.iter().filter_map(|item| result_of(item)).collect();
+        let shown: HashSet<CallId> = after.items.iter().filter_map(result_of).collect();
         let outputs = before.outputs.iter().filter(|(call, _)| shown.contains(call));
         State {
             outputs: outputs.map(|(call, whole)| (*call, whole.clone())).collect(),
@@ -400,6 +401,23 @@ fn result_of(item: &Arc<Item>) -> Option<CallId> {
         Item::ToolResult { call, .. } => Some(*call),
         _ => None,
     }
+}
+
+/// Which files were seen last is not known; but whoever changed one is likely to go on with it.
+#[test]
+fn of_too_many_files_those_that_were_changed_last_are_still_known() {
+    let path = |number: usize| format!("/work/{number:05}");
+    let hash = Hash::of("x");
+    let state = State {
+        seen: Arc::new((0..MOST_SEEN + 10).map(|number| (path(number), hash)).collect()),
+        changed: vec![path(MOST_SEEN + 9), path(MOST_SEEN + 5)],
+        ..State::default()
+    };
+
+    let seen: Vec<String> = state.to_carry([], 1).seen.into_iter().map(|seen| seen.path).collect();
+
+    let expected = (0..MOST_SEEN - 2).chain([MOST_SEEN + 5, MOST_SEEN + 9]).map(path);
+    assert_eq!(seen, expected.collect::<Vec<_>>());
 }
 
 proptest! {

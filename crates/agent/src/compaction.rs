@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use longhaul_context::{Calibration, Checks, Outline, Room, estimate_items, estimate_text, threshold};
-use longhaul_protocol::{CallId, Item, JoinMode, Place, Role, Seq, SessionRecord};
+use longhaul_protocol::{CallId, Item, JoinMode, Seq, SessionRecord};
 
 use crate::decide::Policy;
-use crate::state::State;
+use crate::state::{Again, State};
 use crate::{ContextSettings, Summary};
 
 /// So many failures in a row open the breaker.
@@ -44,6 +44,8 @@ pub struct Compaction {
     pub is_hopeless: bool,
     /// The last record that one covers.
     pub covered_through: Seq,
+    /// The one that is open is being read, and the record of its epoch is gone.
+    pub has_lost_its_epoch: bool,
 }
 
 /// Somebody wants the context to be made smaller.
@@ -185,6 +187,8 @@ impl State {
                 estimate_text(&input.text) + estimate_items(&pictures.collect::<Vec<_>>())
             })
             .sum();
+        let goes_on = self.interrupted.as_ref().filter(|_| self.again == Some(Again::Continue));
+        let said = said + goes_on.map_or(0, |text| estimate_text(text));
         let told = self.tasks.tell().into_iter().map(|fact| match fact {
             SessionRecord::Notification(told) => estimate_text(&told.text),
             SessionRecord::Note(note) => estimate_text(&note.text),
@@ -195,7 +199,9 @@ impl State {
 
     /// The context as the planning of a compaction sees it.
     pub(crate) fn outline<'a>(&'a self, calibration: &'a Calibration) -> Outline<'a> {
-        let open_turn = self.turn.as_ref().map(|turn| turn.number);
+        // A turn that is to be run again is not over.
+        let again = self.again.map(|_| self.turns);
+        let open_turn = self.turn.as_ref().map(|turn| turn.number).or(again);
         Outline { items: &self.items, places: &self.places, preface: self.preface, open_turn, calibration }
     }
 
@@ -224,6 +230,13 @@ impl State {
         if !has_history || self.compaction.answers_since == 0 || self.compaction.tried {
             return Relief::Nothing;
         }
+        // An answer that goes on must not lose its first half; and what stays anyway can't be made smaller.
+        let (asked, _) = self.asked(space);
+        let stays = room.fixed.saturating_add(asked).saturating_add(self.incoming(space));
+        let goes_on = self.turn.as_ref().is_some_and(|turn| turn.goes_on);
+        if goes_on || stays >= room.usable() / 10 * 6 {
+            return Relief::Nothing;
+        }
         let is_open = self.compaction.failures >= BREAKER
             && self.compaction.failed_at.is_some_and(|at| need < at + room.usable() / BREAKER_SHARE);
         match self.stubs(space, room) {
@@ -248,6 +261,9 @@ impl State {
         }
         let is_spent = self.compaction.answers_since == 0 && self.compaction.since_answer >= MOST_IN_A_ROW;
         let least = room.fixed.saturating_add(asked).saturating_add(self.incoming(space));
+        if room.fixed >= usable {
+            return Relief::Hopeless(does_not_fit(need, room));
+        }
         if least > usable {
             return Relief::Hopeless(is_too_long(least, room));
         }
@@ -263,15 +279,11 @@ impl State {
 
     /// What is asked in the open turn, in tokens: that stays, whatever goes. And whether there is anything else.
     fn asked(&self, space: &Space) -> (u64, bool) {
-        let open = self.turn.as_ref().map(|turn| turn.number);
-        let is_asked = |item: &Item, place: &Place| {
-            let by_person = matches!(item, Item::Text { role: Role::User, .. } | Item::Image(_));
-            by_person && Some(place.turn) == open
-        };
-        let all = self.items.iter().zip(&self.places).skip(self.preface);
-        let (asked, others): (Vec<_>, Vec<_>) = all.partition(|(item, place)| is_asked(item, place));
-        let asked: Vec<Arc<Item>> = asked.into_iter().map(|(item, _)| item.clone()).collect();
-        (self.corrected(&space.model, estimate_items(&asked)), !others.is_empty())
+        let calibration = self.calibration(&space.model);
+        let asked = self.outline(&calibration).asked();
+        let items: Vec<Arc<Item>> = asked.iter().map(|index| self.items[*index].clone()).collect();
+        let has_more = self.items.len() > self.preface + asked.len();
+        (self.corrected(&space.model, estimate_items(&items)), has_more)
     }
 
     /// Old tool output whose removal gains enough to be worth it.

@@ -178,6 +178,8 @@ pub(crate) fn has_something_to_do(runtime: &Inner, state: &State, inbox_head: Se
         || state.again.is_some()
         || !state.waiting.is_empty()
         || state.tasks.wakes(runtime.config.settings.exec.wake)
+        || state.compaction.open.is_some()
+        || state.compaction.asked.is_some()
         || state.inbox_through < inbox_head
 }
 

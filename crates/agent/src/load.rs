@@ -29,12 +29,21 @@ pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<Sta
 
 /// Where to begin reading: with the epoch, or with the one whose context it goes on with.
 async fn begin(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
-    let record = one(journal, stream, epoch).await?.pop();
     // Where the record of an epoch is gone, so is what it carried: only the whole past can tell.
-    Ok(match record.and_then(|record| record.decode::<EpochStarted>().ok()) {
-        Some(started) => started.folds_from.unwrap_or(epoch),
-        None => 1,
-    })
+    let Some(newest) = epoch_at(journal, stream, epoch).await? else { return Ok(1) };
+    match newest.folds_from {
+        Some(earlier) if earlier != epoch => {
+            let is_there = epoch_at(journal, stream, earlier).await?.is_some();
+            Ok(if is_there { earlier } else { 1 })
+        }
+        _ => Ok(epoch),
+    }
+}
+
+/// The epoch that began with this record, if it can still be read.
+async fn epoch_at(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Option<EpochStarted>> {
+    let record = one(journal, stream, seq).await?.pop();
+    Ok(record.and_then(|record| record.decode().ok()))
 }
 
 async fn one(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Vec<Record>> {

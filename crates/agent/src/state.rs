@@ -151,6 +151,8 @@ pub struct Waiting {
     pub images: Vec<Image>,
     /// Somebody does not want it to be worked on any more.
     pub cancelled: bool,
+    /// The record with which it was taken.
+    pub taken: Seq,
 }
 
 /// The turn that is open.

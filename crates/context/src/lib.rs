@@ -49,6 +49,7 @@ pub use preface::{files_changed, first_request, render_pin, render_tasks, render
 pub use prompt::{Prompt, system_prompt};
 pub use room::{Checks, Room, threshold};
 pub use summary::{
-    Asked, Form, Material, WRITE_SUMMARY, Written, ask_for_summary, merge, read_summary, render_summary, said,
+    Asked, Form, Material, ReadSummary, WRITE_SUMMARY, Written, ask_for_summary, merge, read_summary,
+    render_summary, said,
 };
 pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items, estimate_text};

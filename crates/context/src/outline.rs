@@ -133,7 +133,7 @@ impl Outline<'_> {
     /// Where an item came into the context. If that is not known, it came with the one before.
     fn place(&self, index: usize) -> Place {
         let known = self.places.get(index).or_else(|| self.places.last());
-        known.copied().unwrap_or(Place { seq: 0, turn: 0, step: 0 })
+        known.copied().unwrap_or(Place { seq: 0, turn: 0, step: 0, said: None })
     }
 
     /// The first of the last two turns, of which the open one is one even if nothing was said in it yet.
@@ -190,10 +190,18 @@ impl Outline<'_> {
 
     fn from(&self, from: Option<usize>) -> Keep {
         let from = from.unwrap_or(self.items.len());
-        let is_request = |index: &usize| {
-            Some(self.place(*index).turn) == self.open_turn && is_of_a_person(&self.items[*index])
+        Keep { from, requests: self.asked().into_iter().filter(|index| *index < from).collect() }
+    }
+
+    /// What the open turn is to answer: what a person said in it, or, where nobody did, the ends of tasks that began it.
+    pub fn asked(&self) -> Vec<usize> {
+        let is_open = |index: &usize| Some(self.place(*index).turn) == self.open_turn;
+        let open: Vec<usize> = (self.start()..self.items.len()).filter(is_open).collect();
+        let said = |which: fn(&Item) -> bool| -> Vec<usize> {
+            open.iter().copied().filter(|index| which(&self.items[*index])).collect()
         };
-        Keep { from, requests: (self.start()..from).filter(is_request).collect() }
+        let by_person = said(is_of_a_person);
+        if by_person.is_empty() { said(is_told_of_task) } else { by_person }
     }
 }
 
@@ -216,6 +224,10 @@ fn is_of_a_person(item: &Item) -> bool {
         Item::Image(_) => true,
         _ => false,
     }
+}
+
+fn is_told_of_task(item: &Item) -> bool {
+    matches!(item, Item::Text { role: Role::User, text } if is_notification(text))
 }
 
 fn stub_item(call: CallId, content: String) -> Item {

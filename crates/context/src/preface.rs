@@ -55,14 +55,14 @@ fn how_many_fit(lines: &[String], room: usize) -> usize {
     ends.take_while(|end| *end <= room + 1).count()
 }
 
-/// A pin, as the model reads it.
+/// A pin, as the model reads it. The runtime says it, so what could be mistaken for the runtime's own words gets a question mark in it.
 pub fn render_pin(pin: &Pin) -> String {
     let heading = match pin.name.as_str() {
         FIRST_REQUEST => "[First request of this session, word for word]".to_owned(),
         FILES_CHANGED => "[Files changed in this session]".to_owned(),
         name => format!("[Pinned: {}]", one_line(name)),
     };
-    format!("{heading}\n{}", pin.text)
+    without_marks(&format!("{heading}\n{}", pin.text)).into_owned()
 }
 
 /// The todo list, which begins with `[Session todo snapshot]`, also when it is empty; in at most so many tokens. If it has more, what

@@ -19,8 +19,9 @@ use crate::{
 
 /// The tool that a model calls to give a summary. The context crate names it, and this one must not depend on that.
 const WRITE_SUMMARY: &str = "write_summary";
-/// What a script without any summary says when one is asked for, so that a small script survives a compaction.
-const NO_SUMMARY: &str = "The script has no summary for this.";
+/// What a script without any summary says when one is asked for, so that a small script survives a compaction. The heading
+/// makes it one that counts at once.
+const NO_SUMMARY: &str = "# Goal\nThe script has no summary for this.";
 
 /// A model made of a list of answers. It counts its calls, and fails when the answers are used up.
 #[derive(Debug)]

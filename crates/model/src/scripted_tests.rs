@@ -134,7 +134,7 @@ async fn a_script_without_summaries_answers_one_in_its_own_words() {
             _ => None,
         })
         .collect();
-    assert_eq!((words.as_str(), error), ("The script has no summary for this.", None));
+    assert_eq!((words.as_str(), error), ("# Goal\nThe script has no summary for this.", None));
 }
 
 #[tokio::test]

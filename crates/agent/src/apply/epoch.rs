@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use longhaul_context::stub;
 use longhaul_protocol::{
-    CallId, CompactFailed, EpochStarted, Item, Place, Record, Role, Seq, Stubbed, SystemMessage,
+    CallId, CompactDone, CompactFailed, EpochStarted, Item, Place, Record, Role, Seq, Stubbed, SystemMessage,
 };
 
+use crate::compaction::Compaction;
 use crate::state::{Epoch, State};
 use crate::tasks::SessionTasks;
 
@@ -44,12 +45,54 @@ impl State {
 
     /// What the runtime composed for the beginning of the epoch stands before what the epoch keeps.
     pub(super) fn fold_preface(&mut self, seq: Seq, message: SystemMessage) {
+        if self.lacks_its_epoch() {
+            self.drop_preface();
+        }
         for part in message.content {
             let item = Arc::new(Item::Text { role: Role::System, text: part.text });
             self.items.insert(self.preface, item);
-            self.places.insert(self.preface, Place { seq, turn: 0, step: 0 });
+            self.places.insert(self.preface, Place { seq, turn: 0, step: 0, said: None });
             self.preface += 1;
         }
+    }
+
+    /// A compaction is done. Where the record of its epoch is gone, what it covers goes all the same: its range says what that is.
+    pub(super) fn fold_compact_done(&mut self, done: &CompactDone) {
+        if self.lacks_its_epoch() {
+            self.drop_preface();
+        }
+        if self.compaction.open.take().is_none() {
+            return;
+        }
+        let keeps: Vec<bool> = (0..self.items.len())
+            .map(|index| index < self.preface || self.places[index].seq > done.through)
+            .collect();
+        let mut kept = keeps.iter();
+        self.items.retain(|_| *kept.next().unwrap_or(&true));
+        let mut kept = keeps.iter();
+        self.places.retain(|_| *kept.next().unwrap_or(&true));
+        self.reported = None;
+        if let Some(epoch) = &mut self.epoch {
+            epoch.number = epoch.number.max(done.epoch);
+        }
+        self.compaction = Compaction {
+            count: self.compaction.count + 1,
+            since_answer: self.compaction.since_answer + 1,
+            covered_through: done.through,
+            ..Compaction::default()
+        };
+    }
+
+    /// Whether a compaction is being folded whose new epoch is not there: that would have closed it.
+    fn lacks_its_epoch(&self) -> bool {
+        self.compaction.open.is_some() && !self.compaction.has_lost_its_epoch
+    }
+
+    fn drop_preface(&mut self) {
+        self.items.drain(..self.preface);
+        self.places.drain(..self.preface);
+        self.preface = 0;
+        self.compaction.has_lost_its_epoch = true;
     }
 
     pub(super) fn fold_compact_failed(&mut self, failed: &CompactFailed) {

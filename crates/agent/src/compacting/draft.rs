@@ -94,6 +94,9 @@ impl Sizes {
         Self { summary: usable / 4, first_request: usable / 10, list: usable / 20 }
     }
 
+    /// Nothing but what a context can't be without.
+    const LEAST: Self = Self { summary: 0, first_request: 8, list: 0 };
+
     fn tight(usable: u64) -> Self {
         Self { summary: usable / 8, first_request: usable / 20, list: usable / 40 }
     }
@@ -108,8 +111,9 @@ impl Ground<'_> {
         let outline = self.state.outline(&calibration);
         let usable = self.usable();
         let most = self.space.room.map_or(self.keep, |room| room.at_most(self.keep));
-        let kept = Some(outline.keep(most)).filter(|keep| keep.from > self.state.preface);
-        let none = outline.keep(0);
+        let kept = Some(self.with_first_half(outline.keep(most)));
+        let kept = kept.filter(|keep| keep.from > self.state.preface);
+        let none = self.with_first_half(outline.keep(0));
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
         let by = CompactedBy::Model;
@@ -132,17 +136,18 @@ impl Ground<'_> {
         let usable = self.usable();
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
-        let nothing = outline.keep(0);
+        let nothing = self.with_first_half(outline.keep(0));
         let bare = |sizes| self.rule(&nothing, sizes).done.after;
         let goal = (usable / 10 * 6).min(self.before() / 10 * 7);
         let mut best: Option<Draft> = None;
-        for sizes in [usual, tight] {
+        for sizes in [usual, tight, Sizes::LEAST] {
             let (within, at_most) = (goal.saturating_sub(bare(sizes)), usable.saturating_sub(bare(sizes)));
-            let keep = outline.keep_by_rule(within, at_most);
+            let keep = self.with_first_half(outline.keep_by_rule(within, at_most));
             for keep in [&keep, &nothing] {
                 let draft = self.rule(keep, sizes);
                 // C7: what is newest stays if it fits, also where that is not much smaller.
-                let fits = self.proof != Proof::Smaller && draft.done.after <= usable;
+                let is_smaller = self.proof != Proof::Smaller || draft.done.after < draft.done.before;
+                let fits = is_smaller && draft.done.after <= usable;
                 if self.is_proven(&draft) || fits {
                     return Ok(draft);
                 }
@@ -151,6 +156,15 @@ impl Ground<'_> {
             }
         }
         Err(best.map_or_else(|| "there is nothing that could go".to_owned(), |best| self.not_smaller(&best)))
+    }
+
+    /// Of an answer that was cut and goes on, the first half stays, whatever else goes.
+    fn with_first_half(&self, keep: Keep) -> Keep {
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.goes_on) else { return keep };
+        let is_half = |place: &Place| (place.turn, place.step) == (turn.number, turn.steps);
+        let half = self.state.places.iter().position(is_half).unwrap_or(keep.from);
+        let from = keep.from.min(half.max(self.state.preface));
+        Keep { from, requests: keep.requests.into_iter().filter(|index| *index < from).collect() }
     }
 
     fn rule(&self, keep: &Keep, sizes: Sizes) -> Draft {
@@ -183,8 +197,11 @@ impl Ground<'_> {
 
     fn is_proven(&self, draft: &Draft) -> bool {
         let (before, after, usable) = (draft.done.before, draft.done.after, self.usable());
-        if self.proof == Proof::Fits || before < SMALL {
-            return after <= usable;
+        match self.proof {
+            Proof::Fits => return after <= usable,
+            // Smaller at all, or it would be done again and again.
+            _ if before < SMALL => return after <= usable && after < before,
+            Proof::Smaller | Proof::SmallerOrFits => {}
         }
         after <= before / 10 * 7 && after < usable / 10 * 6
     }
@@ -252,12 +269,16 @@ impl Ground<'_> {
         let state = self.state;
         let asked = keep.requests.iter().map(|&index| (&state.items[index], &state.places[index]));
         let rest = state.items.iter().zip(&state.places).skip(keep.from);
-        let kept = asked.chain(rest).map(|(item, place)| Kept { place: *place, item: (**item).clone() });
+        let is_new = |item: &Item| !matches!(item, Item::Note { text } if text == GO_ON);
+        let kept = asked
+            .chain(rest)
+            .filter(|(item, _)| is_new(item))
+            .map(|(item, place)| Kept { place: *place, item: (**item).clone() });
         let mut kept: Vec<Kept> = kept.collect();
         // Whoever is in the middle of something should not take the request for a new one.
         if let Some(turn) = state.turn.as_ref().filter(|turn| turn.steps > 1 || turn.answered) {
             let step = turn.steps + u64::from(turn.answered);
-            let place = Place { seq: state.head, turn: turn.number, step };
+            let place = Place { seq: state.head, turn: turn.number, step, said: None };
             kept.push(Kept { place, item: Item::Note { text: GO_ON.to_owned() } });
         }
         kept
@@ -267,14 +288,36 @@ impl Ground<'_> {
     fn pins(&self, keep: &Keep, sizes: Sizes) -> Vec<Pin> {
         let state = self.state;
         let mut pins: Vec<Pin> = state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST).cloned().collect();
+        for pin in &mut pins {
+            shorten(&mut pin.text, sizes.first_request);
+        }
         let first = (state.preface..state.items.len())
             .find_map(|index| Some((index, request(&state.items[index])?)))
             .filter(|(index, _)| *index < keep.from && !keep.requests.contains(index));
         if let (true, Some((index, text))) = (pins.is_empty(), first) {
-            pins.push(first_request(text, state.places[index].seq, sizes.first_request));
+            let place = state.places[index];
+            pins.push(first_request(text, place.said.unwrap_or(place.seq), sizes.first_request));
         }
-        pins.extend(files_changed(&state.changed, sizes.list));
+        // As the model would name them: relative paths begin in the work folder.
+        let folder = state.created.as_ref().and_then(|created| created.work_dir.as_deref());
+        let named =
+            |path: &String| match folder.and_then(|folder| path.strip_prefix(folder)?.strip_prefix('/')) {
+                Some(relative) => relative.to_owned(),
+                None => path.clone(),
+            };
+        let changed: Vec<String> = state.changed.iter().map(named).collect();
+        pins.extend(files_changed(&changed, sizes.list));
         pins
+    }
+}
+
+/// Cuts a text that takes more than so many tokens.
+fn shorten(text: &mut String, most: u64) {
+    const BYTES_PER_TOKEN: u64 = 4;
+    let most = usize::try_from(most.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
     }
 }
 

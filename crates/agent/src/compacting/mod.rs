@@ -17,11 +17,11 @@ mod summarising;
 
 use std::sync::Arc;
 
-use draft::{Ground, Proof};
+use draft::{Draft, Ground, Proof};
 use longhaul_context::Written;
 use longhaul_journal::Blob;
 use longhaul_protocol::{
-    CallId, CompactFailed, CompactStart, EpochReason, EpochStarted, SessionRecord, Stubbed, Usage,
+    CallId, CompactFailed, CompactStart, EpochReason, EpochStarted, Seq, SessionRecord, Stubbed, Usage,
 };
 use summarising::Summarised;
 
@@ -38,6 +38,8 @@ use crate::{Error, Result};
 const INTERRUPTED: &str = "interrupted";
 const CANCELLED: &str = "cancelled";
 const SUSPENDED: &str = "suspended";
+const OUT_OF_TIME: &str = "the time of the turn was over";
+const NOT_SAVED: &str = "what happened could not be saved";
 /// What ends one that nobody waits for, because somebody came.
 const GAVE_WAY: &str = "an input came, and goes first";
 
@@ -50,76 +52,76 @@ impl Worker {
         let start = CompactStart { reason: trigger.word().to_owned(), focus: focus.clone() };
         self.commit(vec![SessionRecord::CompactStart(start)], vec![]).await?;
 
-        let is_needed = is_needed(&self.state, &self.policy.space, trigger);
         let (mut after, mut usages) = (Vec::new(), Vec::new());
-        let written = if self.policy.space.has_summaries {
+        let summarised = if self.policy.space.has_summaries {
             self.summarise(trigger, focus.as_deref(), &mut usages, &mut after).await?
         } else {
             Summarised::NotWanted
         };
         after.extend(usages.into_iter().map(SessionRecord::Usage));
-        let reason = match written {
-            Summarised::Written(written) => {
-                match self.draft(trigger, covered, is_needed).by_model(*written) {
-                    Ok(draft) => return self.switch(draft, after).await,
-                    Err(reason) => reason,
-                }
-            }
-            Summarised::Failed(reason) => reason,
-            Summarised::NotWanted => String::new(),
+        let was_needed = is_needed(&self.state, &self.policy.space, trigger);
+        let planned = match summarised {
+            Summarised::Written(written) => self.ground(trigger, covered).by_model(*written),
+            Summarised::Failed(reason) => Err(reason),
+            Summarised::NotWanted => Err(String::new()),
             Summarised::Stopped => {
-                let reason = if trigger == Trigger::Idle { GAVE_WAY } else { CANCELLED };
-                return self.compact_failed(reason, None, false, after).await;
+                return self.compact_failed(stopped(self.why_stopped(trigger)), after).await;
             }
             Summarised::Suspended => {
-                self.compact_failed(SUSPENDED, None, false, after).await?;
+                self.compact_failed(stopped(SUSPENDED), after).await?;
                 return Err(Stopped::Suspended);
             }
         };
-        if is_needed || !self.policy.space.has_summaries {
-            match self.draft(trigger, covered, is_needed).by_rule() {
-                Ok(draft) => return self.switch(draft, after).await,
-                Err(why) if reason.is_empty() => {
-                    return self.compact_failed(&why, Some(self.size()), is_needed, after).await;
-                }
-                Err(why) => {
-                    let reason = format!("{reason}; {why}");
-                    return self.compact_failed(&reason, Some(self.size()), is_needed, after).await;
-                }
+        // What must fit is made to by rule; what would only be better smaller stays as it is.
+        let by_rule = was_needed || !self.policy.space.has_summaries;
+        let planned = match planned {
+            Err(reason) if by_rule => {
+                let said = |why| if reason.is_empty() { why } else { format!("{reason}; {why}") };
+                self.ground(trigger, covered).by_rule().map_err(said)
             }
+            planned => planned,
+        };
+        let reason = match planned {
+            Ok(draft) => match self.switch(draft, after.clone()).await {
+                // What can't be recorded did not happen.
+                Err(Stopped::Failed(error)) if concerns_only_this(&error) => error.to_string(),
+                switched => return switched,
+            },
+            Err(reason) => reason,
+        };
+        let tokens = Some(self.state.next_prompt(&self.policy.space));
+        self.compact_failed(CompactFailed { reason, tokens, was_needed }, after).await
+    }
+
+    /// Why nobody wants a compaction any more.
+    fn why_stopped(&self, trigger: Trigger) -> &'static str {
+        match trigger {
+            Trigger::Idle => GAVE_WAY,
+            _ if self.policy.is_out_of_time => OUT_OF_TIME,
+            _ if self.policy.must_end.is_some() => NOT_SAVED,
+            _ => CANCELLED,
         }
-        self.compact_failed(&reason, Some(self.size()), is_needed, after).await
     }
 
-    fn size(&self) -> u64 {
-        self.state.next_prompt(&self.policy.space)
-    }
-
-    fn draft(&self, trigger: Trigger, covered: u64, is_needed: bool) -> Ground<'_> {
-        let (system, tools) = match &self.state.epoch {
+    /// What a new epoch starts from.
+    fn ground(&self, trigger: Trigger, covered: Seq) -> Ground<'_> {
+        let (state, space) = (&self.state, &self.policy.space);
+        let (system, tools) = match &state.epoch {
             // A turn goes on with what it began with.
-            Some(epoch) if self.state.turn.is_some() => (epoch.system.clone(), epoch.tools.clone()),
+            Some(epoch) if state.turn.is_some() => (epoch.system.clone(), epoch.tools.clone()),
             _ => (self.equipment.system.reference.clone(), self.equipment.tools.content.reference.clone()),
         };
         let keep = self.runtime.config.settings.context.keep_tokens;
-        let proof = Proof::of(trigger, is_needed);
-        Ground { state: &self.state, space: &self.policy.space, system, tools, covered, keep, proof }
+        let proof = Proof::of(trigger, is_needed(state, space, trigger));
+        Ground { state, space, system, tools, covered, keep, proof }
     }
 
     /// The new epoch, whole.
-    async fn switch(&mut self, draft: draft::Draft, after: Vec<SessionRecord>) -> Step<()> {
+    async fn switch(&mut self, draft: Draft, after: Vec<SessionRecord>) -> Step<()> {
         let blobs = self.beginnings(&draft.epoch);
         let mut facts = draft.into_facts();
-        facts.extend(after.iter().cloned());
-        match self.commit(facts, blobs).await {
-            Ok(()) => {}
-            // What can't be recorded did not happen.
-            Err(Stopped::Failed(error)) if concerns_only_this(&error) => {
-                let (reason, size) = (error.to_string(), self.size());
-                return self.compact_failed(&reason, Some(size), true, after).await;
-            }
-            Err(stopped) => return Err(stopped),
-        }
+        facts.extend(after);
+        self.commit(facts, blobs).await?;
         self.shared.was_idle(&Ok(true));
         Ok(())
     }
@@ -132,28 +134,21 @@ impl Worker {
         ours.map(|(_, content)| content.blob()).collect()
     }
 
-    async fn compact_failed(
-        &mut self,
-        reason: &str,
-        tokens: Option<u64>,
-        was_needed: bool,
-        after: Vec<SessionRecord>,
-    ) -> Step<()> {
-        let failed = CompactFailed { reason: reason.to_owned(), tokens, was_needed };
+    async fn compact_failed(&mut self, failed: CompactFailed, after: Vec<SessionRecord>) -> Step<()> {
+        let told = match failed.tokens {
+            Some(_) => Err(Error::NotCompacted { reason: failed.reason.clone() }),
+            None => Ok(false),
+        };
         let mut facts = vec![SessionRecord::CompactFailed(failed)];
         facts.extend(after);
         self.commit(facts, vec![]).await?;
-        let why = match tokens {
-            Some(_) => Err(Error::NotCompacted { reason: reason.to_owned() }),
-            None => Ok(false),
-        };
-        self.shared.was_idle(&why);
+        self.shared.was_idle(&told);
         Ok(())
     }
 
     /// Closes a compaction that a crash left open.
     pub(crate) async fn close_compaction(&mut self) -> Step<()> {
-        self.compact_failed(INTERRUPTED, None, false, vec![]).await
+        self.compact_failed(stopped(INTERRUPTED), vec![]).await
     }
 
     /// Replaces old tool output by stubs: a new epoch, without a model call.
@@ -205,7 +200,7 @@ pub fn plan_compaction(
         Some(written) => ground.by_model(written),
         None => ground.by_rule(),
     };
-    draft.map(draft::Draft::into_facts)
+    draft.map(Draft::into_facts)
 }
 
 /// Whether the next request would not go through as things are.
@@ -254,6 +249,11 @@ pub(crate) async fn compact_if_idle(
         Relief::Nothing | Relief::Hopeless(_) => Ok(false),
         Relief::Stub(_) | Relief::Compact(_) => shared.ask_as_idle(runtime).await,
     }
+}
+
+/// A compaction that somebody or something stopped: it does not count as a failure.
+fn stopped(reason: &str) -> CompactFailed {
+    CompactFailed { reason: reason.to_owned(), tokens: None, was_needed: false }
 }
 
 /// What a call for a summary cost.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use longhaul_context::{Form, Material, Written, ask_for_summary, read_summary};
+use longhaul_context::{Form, Material, ReadSummary, Written, ask_for_summary, read_summary};
 use longhaul_journal::Page;
 use longhaul_model::{Class, Facts, Failure, Model, Next, Purpose, Request, StopKind, Tries};
 use longhaul_protocol::{
@@ -21,7 +21,7 @@ use crate::worker::{Step, Worker};
 
 /// Of what the model has room for, so many tenths are used: an estimate is an estimate.
 const USED_TENTHS: u64 = 9;
-/// An answer without the form of a summary is asked for once more.
+/// What is no summary, or does not look like a whole one, is asked for once more.
 const WRONG_ANSWERS: u32 = 1;
 /// A request that is too long after all is halved so often.
 const HALVINGS: u32 = 3;
@@ -39,7 +39,7 @@ pub(super) enum Summarised {
 
 /// How one call ended.
 enum Answered {
-    Items(Vec<Arc<Item>>),
+    Items(Vec<Arc<Item>>, StopKind),
     Failed(Failure),
 }
 
@@ -142,19 +142,26 @@ impl Worker {
                 usages.push(usage);
             }
             let failure = match answered {
-                Answered::Items(items) => match read_summary(&items) {
-                    Ok(written) => return Ok(Summarised::Written(Box::new(written))),
-                    // Who does not get the call right may still write it down.
-                    Err(_) if wrong < WRONG_ANSWERS => {
+                Answered::Items(items, stop) => {
+                    let read = read_summary(&items);
+                    let is_whole = stop != StopKind::Length && matches!(read, Ok(ReadSummary::InForm(_)));
+                    // Who does not get the call right, talks instead or came to no end may still write it down. Who only ever writes
+                    // prose is believed then: else there would be no summary of a small model.
+                    if !is_whole && wrong < WRONG_ANSWERS {
                         wrong += 1;
                         asking.form = Form::Text;
                         continue;
                     }
-                    Err(reason) => {
-                        let name = asking.model.name();
-                        return Ok(Summarised::Failed(format!("{name} wrote no summary: {reason}")));
-                    }
-                },
+                    return Ok(match read {
+                        Ok(ReadSummary::InForm(written) | ReadSummary::Prose(written)) => {
+                            Summarised::Written(Box::new(written))
+                        }
+                        Err(reason) => {
+                            let name = asking.model.name();
+                            Summarised::Failed(format!("{name} wrote no summary: {reason}"))
+                        }
+                    });
+                }
                 Answered::Failed(failure) => failure,
             };
             match failure.class {
@@ -175,9 +182,9 @@ impl Worker {
                         let reason = self.runtime.redactor.redact(&reason).into_owned();
                         self.show(EventKind::RetryWait { class, attempt, of, delay_ms, reason });
                         let mut sleep = pin!(tokio::time::sleep(wait.delay));
-                        match self.attend_to_cancels(&mut sleep, trigger).await? {
-                            Attended::Done(()) => {}
-                            Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
+                        match self.attend_in_pause(&mut sleep, trigger).await? {
+                            Attended::Done(()) | Attended::Due => {}
+                            Attended::Called => return Ok(Summarised::Stopped),
                             Attended::Suspended => return Ok(Summarised::Suspended),
                         }
                     }
@@ -219,6 +226,15 @@ impl Worker {
         }
     }
 
+    /// Waits before the next try; `Due`, if somebody is in a hurry.
+    async fn attend_in_pause(
+        &mut self,
+        pause: &mut (impl Future<Output = ()> + Unpin),
+        trigger: Trigger,
+    ) -> Step<Attended<()>> {
+        self.attend_to(pause, trigger, Self::is_hurried).await
+    }
+
     /// Waits for something, keeps the lease, and takes nothing from the inbox: what comes waits there. Only whether somebody wants the
     /// turn to end is looked at, and where nobody waits, whether somebody came.
     async fn attend_to_cancels<T>(
@@ -226,10 +242,23 @@ impl Worker {
         work: &mut (impl Future<Output = T> + Unpin),
         trigger: Trigger,
     ) -> Step<Attended<T>> {
+        self.attend_to(work, trigger, |_, _| false).await
+    }
+
+    async fn attend_to<T>(
+        &mut self,
+        work: &mut (impl Future<Output = T> + Unpin),
+        trigger: Trigger,
+        is_due: fn(&Self, &[InboxRecord]) -> bool,
+    ) -> Step<Attended<T>> {
         loop {
             self.look_at_the_time();
-            if self.policy.ends_the_turn() || self.is_called_away(trigger).await? {
+            let waiting = self.waiting_in_inbox().await;
+            if self.policy.ends_the_turn() || self.is_called_away(trigger, &waiting) {
                 return Ok(Attended::Called);
+            }
+            if is_due(self, &waiting) {
+                return Ok(Attended::Due);
             }
             let ends_by = self.turn_ends_by;
             let until = async {
@@ -252,21 +281,34 @@ impl Worker {
         }
     }
 
-    /// Whether something stands in the inbox that this should give way to.
-    async fn is_called_away(&self, trigger: Trigger) -> Step<bool> {
-        let inbox = StreamName::inbox(self.id);
-        let page = match self.runtime.journal.read(&inbox, self.inbox_read + 1, Page::default()).await {
-            Ok(page) => page,
-            // It is taken, or told, when this is over.
-            Err(_) => return Ok(false),
-        };
+    /// What stands in the inbox. What can't be read is taken, or told, when this is over.
+    async fn waiting_in_inbox(&self) -> Vec<InboxRecord> {
+        let (inbox, mut waiting, mut next) = (StreamName::inbox(self.id), Vec::new(), self.inbox_read + 1);
+        while let Ok(page) = self.runtime.journal.read(&inbox, next, Page::default()).await {
+            let Some(last) = page.last() else { break };
+            next = last.seq + 1;
+            waiting.extend(page.iter().filter_map(|record| InboxRecord::decode(record).ok()));
+        }
+        waiting
+    }
+
+    /// Whether this should give way to something.
+    fn is_called_away(&self, trigger: Trigger, waiting: &[InboxRecord]) -> bool {
+        if trigger == Trigger::Idle && (!waiting.is_empty() || !self.shared.is_asked_as_idle()) {
+            return true;
+        }
         let has_turn = self.state.turn.is_some();
-        Ok(page.iter().any(|record| match InboxRecord::decode(record) {
-            _ if trigger == Trigger::Idle => true,
-            Ok(InboxRecord::Order(order)) => order.kind == OrderKind::Cancel,
-            Ok(InboxRecord::Input(input)) => has_turn && input.mode == JoinMode::Interrupt,
-            Ok(InboxRecord::Unknown { .. }) | Err(_) => false,
-        }))
+        waiting.iter().any(|record| match record {
+            InboxRecord::Order(order) => order.kind == OrderKind::Cancel,
+            InboxRecord::Input(input) => has_turn && input.mode == JoinMode::Interrupt,
+            InboxRecord::Unknown { .. } => false,
+        })
+    }
+
+    /// M6: whether somebody wants a wait to end, or has chosen another model.
+    fn is_hurried(&self, waiting: &[InboxRecord]) -> bool {
+        let hurries = |record: &InboxRecord| matches!(record, InboxRecord::Order(order) if order.kind == OrderKind::Retry);
+        waiting.iter().any(hurries) || self.has_other_model()
     }
 }
 
@@ -285,7 +327,7 @@ async fn hear(model: Arc<dyn Model>, request: Request, usage: &mut Usage) -> Ans
                     let message = format!("{} did not want to write a summary", model.name());
                     break Answered::Failed(Failure::new(Class::Refused, message));
                 }
-                Progress::End(_) => break Answered::Items(std::mem::take(&mut items)),
+                Progress::End(stop) => break Answered::Items(std::mem::take(&mut items), stop.kind),
                 Progress::Odd(reason) => break Answered::Failed(Failure::new(Class::Broken, reason)),
                 Progress::TooLarge(reason) => break Answered::Failed(Failure::new(Class::TooLarge, reason)),
                 Progress::Text(_) | Progress::Reasoning(_) | Progress::Nothing => {}

@@ -176,10 +176,7 @@ fn look_at_the_last_request(
         .iter()
         .find(|text| text.starts_with("[Files changed in this session]"))
         .expect("they are pinned");
-    report.files = plan::files()
-        .iter()
-        .filter(|(path, _)| files.lines().any(|line| line.ends_with(&format!("/{path}"))))
-        .count();
+    report.files = plan::files().iter().filter(|(path, _)| files.lines().any(|line| line == *path)).count();
     let task = facts.iter().find_map(|fact| match fact {
         SessionRecord::TaskStarted(task) => Some(task),
         _ => None,

@@ -29,7 +29,7 @@ fn large_at(place: &Place, tokens: u64) -> Config {
 }
 
 /// What system prompt and tools take.
-async fn fixed() -> usize {
+pub(crate) async fn fixed() -> usize {
     let place = Place::in_memory();
     let model = Staged::new(&json!(["One."]), vec![]).shared();
     let runtime = open(config(&place, 8_000), model.clone()).await;
@@ -97,6 +97,42 @@ async fn a_summary_without_content_or_form_is_asked_for_once_more() {
     }
 }
 
+/// C6: talk is no summary, and neither is half of one: each is asked for once more. Who only ever writes prose is believed then.
+#[tokio::test(flavor = "multi_thread")]
+async fn prose_and_what_was_cut_off_are_asked_for_once_more_and_then_taken() {
+    let talk = json!("Sure! Let me read the next file.");
+    let cut = json!({"text": "# Goal\nreach the", "stop": "length"});
+    let headed = json!("# Goal\nbetter");
+    let stories = [
+        (vec![talk.clone(), headed.clone()], "better", ""),
+        (vec![talk.clone(), summary("better")], "better", ""),
+        (vec![talk.clone(), talk.clone()], "", "Sure! Let me read the next file."),
+        (vec![cut.clone(), headed.clone()], "better", ""),
+        (vec![cut.clone(), cut.clone()], "reach the", ""),
+        (vec![headed], "better", ""),
+    ];
+
+    for (summaries, goal, notes) in stories {
+        let place = Place::in_memory();
+        let asked = summaries.len();
+        let model = Staged::new(&json!(["One.", "Two."]), summaries.clone()).shared();
+        let runtime = open(config(&place, 100_000), model.clone()).await;
+        let session = runtime.session("a").await.unwrap();
+        session.send("first").await.unwrap();
+
+        session.compact().await.unwrap().unwrap();
+
+        assert_eq!(model.asked(), [vec!["step"], vec!["summary"; asked]].concat(), "{summaries:?}");
+        let written = session.state().await.unwrap().summary.unwrap();
+        assert_eq!((written.goal.as_str(), written.notes.as_str()), (goal, notes), "{summaries:?}");
+        let requests = model.requests();
+        assert!(!requests[1].tools.is_empty(), "first it may call");
+        assert!(requests[2..].iter().all(|request| request.tools.is_empty()), "then it is to write");
+        assert_eq!(session.send("second").await.unwrap().text, "Two.");
+        sound_records(&place, &session).await;
+    }
+}
+
 /// C6: a summary that is longer than the window is shortened, and what it makes is smaller all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_huge_summary_is_shortened() {
@@ -158,7 +194,7 @@ async fn each_check_can_be_set_in_tokens_and_turned_off_alone() {
         (
             "both off, and the idle one is not asked",
             |context| {
-                (context.compact_at, context.compact_now_at, context.compact_idle_at) = (0.0, 0.0, 0.01)
+                (context.compact_at, context.compact_now_at, context.compact_idle_at) = (0.0, 0.0, 0.01);
             },
             &[],
         ),
@@ -267,57 +303,50 @@ async fn a_model_that_always_refuses_is_asked_once_more_and_then_the_turn_ends_w
     assert!(matches!(facts(&records).last(), Some(SessionRecord::TurnEnded(_))));
 }
 
-/// C1, C7: a message that is larger than the window is answered all the same: its head and its tail are seen, with a marker between.
+/// M12: a message that is larger than the window by itself is not cut and not sent: its turn ends with the arithmetic, and the next one
+/// makes room for itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_larger_than_the_window_still_gets_an_answer() {
-    for history in [0, 1] {
-        for by in [CompactedBy::Model, CompactedBy::Rule] {
-            let place = Place::in_memory();
-            let steps = if history == 0 { json!(["Read."]) } else { json!([text(500), "Read."]) };
-            let given = if by == CompactedBy::Model { summary("s") } else { failed() };
-            let model = Staged::new(&steps, vec![given]).shared();
-            let runtime = open(config(&place, 8_000), model.clone()).await;
-            let session = runtime.session("a").await.unwrap();
-            let mut inputs = vec!["first".to_owned(); history];
-            inputs.push(format!("begins here {} ends here", text(20_000)));
+async fn a_message_that_is_larger_than_the_window_ends_its_turn_and_the_session_goes_on() {
+    for (history, by) in [(0, CompactedBy::Model), (1, CompactedBy::Rule)] {
+        let place = Place::in_memory();
+        let steps = if history == 0 { json!(["Read."]) } else { json!([text(500), "Read."]) };
+        let given = if by == CompactedBy::Model { summary("s") } else { failed() };
+        let model = Staged::new(&steps, vec![given]).shared();
+        let runtime = open(config(&place, 8_000), model.clone()).await;
+        let session = runtime.session("a").await.unwrap();
+        let mut inputs = vec!["first".to_owned(); history];
+        inputs.push(text(20_000));
+        inputs.push("and now?".to_owned());
 
-            let told = send_all(&session, &inputs).await;
+        let told = send_all(&session, &inputs).await;
 
-            assert_eq!(told[history], ["start within_turn".to_owned(), format!("done 2 {by:?}")]);
-            let records = sound_records(&place, &session).await;
-            let Some(SessionRecord::TurnEnded(ended)) = facts(&records).pop() else { panic!("{records:?}") };
-            assert_eq!(
-                (ended.outcome, ended.text.as_str()),
-                (Outcome::Completed, "Read."),
-                "{:?}",
-                ended.error
-            );
-            let last = texts(model.requests().last().unwrap());
-            let asked = last.iter().find(|text| text.starts_with("begins here")).unwrap();
-            assert!(asked.contains("bytes are left out here; history_read") && asked.ends_with("ends here"));
-            assert_eq!(model.asked()[history..], ["summary", "step"]);
-        }
+        assert_eq!(told[history], Vec::<String>::new());
+        assert_eq!(told[history + 1], ["start before_turn".to_owned(), format!("done 2 {by:?}")]);
+        let records = sound_records(&place, &session).await;
+        let ends: Vec<_> = facts(&records)
+            .into_iter()
+            .filter_map(|fact| if let SessionRecord::TurnEnded(ended) = fact { Some(ended) } else { None })
+            .collect();
+        assert_eq!(ends[history].code.as_deref(), Some("context_too_long"));
+        assert!(ends[history].error.as_ref().unwrap().contains("what is asked is longer"), "{ends:?}");
+        assert_eq!(
+            (ends[history + 1].outcome, ends[history + 1].text.as_str()),
+            (Outcome::Completed, "Read.")
+        );
+        assert_eq!(model.asked()[history..], ["summary", "step"]);
     }
 }
 
-/// C7: where not even the least fits, the turn ends with the arithmetic, and the session goes on.
+/// C7: where not even the least fits, the turn ends with the arithmetic, and no model is asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_is_too_small_for_anything_is_said_with_the_arithmetic() {
     let place = Place::in_memory();
-    let model = Staged::new(&json!(["One.", "Two."]), (0..9).map(|_| failed()).collect()).shared();
-    // System prompt and tools alone take more than a window of this size has.
-    let runtime = longhaul_agent::Runtime::with_model(config(&place, 1_500), model.clone()).await;
+    let model = Staged::new(&json!([]), vec![]).shared();
 
-    match runtime {
-        // C13: it is refused at the start.
-        Err(error) => {
-            assert!(error.to_string().contains("1,500") || error.to_string().contains("1500"), "{error}")
-        }
-        Ok(runtime) => {
-            let session = runtime.session("a").await.unwrap();
-            let ended = session.send("first").await.unwrap();
-            assert_eq!((ended.outcome, ended.code.as_deref()), (Outcome::Failed, Some("context_too_long")));
-            assert!(ended.error.unwrap().contains("usable"));
-        }
-    }
+    // System prompt and tools alone take more than is usable of it.
+    let refused = longhaul_agent::Runtime::with_model(config(&place, 1_500), model.clone()).await;
+
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("model.context_window") && error.contains("1125 are usable"), "{error}");
+    assert_eq!(model.asked(), Vec::<&str>::new());
 }

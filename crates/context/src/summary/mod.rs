@@ -70,3 +70,13 @@ pub struct Written {
     /// What a person took back of the directives, as the model says.
     pub withdrawn: Vec<String>,
 }
+
+/// What an answer to who asked for a summary turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadSummary {
+    /// A call, a JSON object, or a text with headings.
+    InForm(Written),
+    /// Words without any form. They may be a summary of a model that can't do better, or talk of one that overlooked what it was
+    /// asked: who asked once only can't tell.
+    Prose(Written),
+}

@@ -6,7 +6,7 @@ use longhaul_protocol::{Item, Role, Summary};
 use serde_json::{Map, Value as Json};
 
 use super::fields::{Field, Value};
-use super::{WRITE_SUMMARY, Written};
+use super::{ReadSummary, WRITE_SUMMARY, Written};
 use crate::text::one_line;
 
 /// What a model writes where it has nothing to write.
@@ -16,15 +16,16 @@ const QUOTES: [(char, char); 7] =
     [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('‘', '’'), ('„', '“'), ('«', '»')];
 
 /// What a model answered, as a summary. The error says what is wrong with it.
-pub fn read_summary(answer: &[Arc<Item>]) -> Result<Written, String> {
-    let written = match answer.iter().find_map(|item| arguments(item)) {
-        Some(arguments) => from_arguments(arguments)?,
+pub fn read_summary(answer: &[Arc<Item>]) -> Result<ReadSummary, String> {
+    let read = match answer.iter().find_map(|item| arguments(item)) {
+        Some(arguments) => ReadSummary::InForm(from_arguments(arguments)?),
         None => from_text(&words(answer)),
     };
+    let (ReadSummary::InForm(written) | ReadSummary::Prose(written)) = &read;
     if written.summary == Summary::default() {
         return Err("the summary is empty".to_owned());
     }
-    Ok(written)
+    Ok(read)
 }
 
 fn arguments(item: &Item) -> Option<&str> {
@@ -81,30 +82,33 @@ fn entries(value: &Json, field: Field) -> Vec<String> {
 }
 
 /// A text under headings; what stands under none of them is notes.
-fn from_text(text: &str) -> Written {
+fn from_text(text: &str) -> ReadSummary {
     let text = without_fence(text);
     if let Ok(Json::Object(fields)) = serde_json::from_str(text) {
         let written = from_fields(&fields);
         if written != Written::default() {
-            return written;
+            return ReadSummary::InForm(written);
         }
     }
     let mut written = Written::default();
+    let mut has_headings = false;
     let (mut field, mut lines) = (Field::Notes, Vec::new());
     for line in text.lines() {
         if let Some((next, rest)) = heading(line) {
             fill(&mut written, field, &section(field, &lines));
             (field, lines) = (next, Vec::new());
             lines.extend(rest.filter(|rest| !rest.is_empty()));
+            has_headings = true;
         } else if is_unknown_heading(line) {
             fill(&mut written, field, &section(field, &lines));
             (field, lines) = (Field::Notes, vec![line]);
+            has_headings = true;
         } else {
             lines.push(line);
         }
     }
     fill(&mut written, field, &section(field, &lines));
-    written
+    if has_headings { ReadSummary::InForm(written) } else { ReadSummary::Prose(written) }
 }
 
 /// What stands in a block of code, if all of it does.

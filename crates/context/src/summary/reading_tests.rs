@@ -3,11 +3,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::histories::{answered, any_item, call, said, shared};
 
-fn read_call(arguments: &str) -> Result<Written, String> {
+fn read_call(arguments: &str) -> Result<ReadSummary, String> {
     read_summary(&shared(vec![answered("Here it is."), call(1, WRITE_SUMMARY, arguments)]))
 }
 
-fn read_text(text: &str) -> Result<Written, String> {
+fn read_text(text: &str) -> Result<ReadSummary, String> {
     read_summary(&shared(vec![answered(text)]))
 }
 
@@ -33,7 +33,8 @@ fn the_arguments_of_a_call_are_read_whatever_their_forms() {
         files: owned(&[r#"{"a.rs":"the core"}"#]),
         ..Summary::default()
     };
-    assert_eq!(written, Ok(Written { summary, withdrawn: owned(&["Use spaces"]) }));
+    let withdrawn = owned(&["Use spaces"]);
+    assert_eq!(written, Ok(ReadSummary::InForm(Written { summary, withdrawn })));
 }
 
 /// C6
@@ -77,27 +78,44 @@ fn a_text_is_read_under_its_headings_in_any_form() {
         notes: "Here is what I know.\n# Strange\nmore".to_owned(),
         ..Summary::default()
     };
-    assert_eq!(written, Ok(Written { summary, withdrawn: owned(&["Use spaces"]) }));
+    let withdrawn = owned(&["Use spaces"]);
+    assert_eq!(written, Ok(ReadSummary::InForm(Written { summary, withdrawn })));
+}
+
+/// C6: it may be a summary, or talk: who asks has to be able to tell it from one that has a form.
+#[test]
+fn a_text_without_headings_is_notes_and_prose() {
+    for text in ["We were\n\nbuilding a bridge.", "Sure! Let me read the next file.", "{\"file\": \"a.rs\"}"]
+    {
+        let read = read_text(text);
+
+        let summary = Summary { notes: text.to_owned(), ..Summary::default() };
+        assert_eq!(read, Ok(ReadSummary::Prose(Written { summary, withdrawn: vec![] })));
+    }
+    let heard = read_summary(&shared(vec![answered("I look at it."), call(1, "read_file", "{}")]));
+    assert!(matches!(heard, Ok(ReadSummary::Prose(_))), "{heard:?}");
 }
 
 #[test]
-fn a_text_without_headings_is_notes() {
-    let written = read_text("We were\n\nbuilding a bridge.").unwrap();
+fn a_heading_of_any_kind_is_a_form() {
+    for text in ["# State of things\nhalf done", "Goal: ship it", "Sure!\n**Done**\n- it"] {
+        let read = read_text(text);
 
-    let summary = Summary { notes: "We were\n\nbuilding a bridge.".to_owned(), ..Summary::default() };
-    assert_eq!(written, Written { summary, withdrawn: vec![] });
+        assert!(matches!(read, Ok(ReadSummary::InForm(_))), "{text}: {read:?}");
+    }
 }
 
 #[test]
 fn a_text_in_a_block_of_code_is_read_as_what_is_in_it() {
-    let goal = Summary { goal: "Ship it".to_owned(), ..Summary::default() };
+    let summary = Summary { goal: "Ship it".to_owned(), ..Summary::default() };
+    let expected = ReadSummary::InForm(Written { summary, withdrawn: vec![] });
 
     for text in [
         "```markdown\n# Goal\nShip it\n```",
         "```json\n{\"goal\": \"Ship it\"}\n```",
         "{\"goal\": \"Ship it\"}",
     ] {
-        assert_eq!(read_text(text).map(|written| written.summary), Ok(goal.clone()), "{text}");
+        assert_eq!(read_text(text), Ok(expected.clone()), "{text}");
     }
 }
 
@@ -114,7 +132,8 @@ proptest! {
         let answers = [read_text(&noise), read_call(&noise), read_text(&text), read_call(&text), read_call(&json)];
         let _ = read_summary(&shared(items));
 
-        for mut written in answers.into_iter().flatten() {
+        for read in answers.into_iter().flatten() {
+            let (ReadSummary::InForm(mut written) | ReadSummary::Prose(mut written)) = read;
             for field in Field::ALL {
                 if let Value::List(list) = field.of(&mut written) {
                     prop_assert!(list.iter().all(|entry| !entry.is_empty() && *entry == one_line(entry)));

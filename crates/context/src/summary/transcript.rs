@@ -10,7 +10,7 @@ use longhaul_protocol::{CallId, Item, Role};
 use crate::is_notification;
 use crate::text::{grouped, head, largest, one_line, without_middle};
 
-/// What marks begin with. In material there is a space in place of the second character.
+/// What marks begin with. In material there are spaces in place of every bracket but the first.
 const OPENS: &str = "<<";
 /// What the words of marks begin with.
 const MARK_WORDS: [&str; 11] = [
@@ -214,24 +214,28 @@ fn leave_out(parts: &mut [Part<'_>], longest: Longest, room: usize) {
 
 /// A text in which nothing looks like a mark. It stays as long as it was.
 pub(super) fn without_marks(text: &str) -> Cow<'_, str> {
-    let bytes = text.as_bytes();
     let mut safe = String::new();
-    let mut copied = 0;
-    for (place, _) in text.match_indices('<') {
-        let Some(after) = bytes.get(place..).and_then(|rest| rest.strip_prefix(OPENS.as_bytes())) else {
-            continue;
-        };
-        let words = after.trim_ascii_start();
-        let begins = |word: &&&str| {
-            words.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word.as_bytes()))
-        };
-        if MARK_WORDS.iter().any(|word| begins(&word)) {
-            safe.push_str(&text[copied..=place]);
-            safe.push(' ');
-            copied = place + OPENS.len();
+    let (mut copied, mut looked) = (0, 0);
+    while let Some(distance) = text[looked..].find(OPENS) {
+        let begin = looked + distance;
+        // All brackets of a run: if one of them stayed beside another, that would be a mark again.
+        let after = text[begin..].trim_start_matches('<');
+        looked = text.len() - after.len();
+        if begins_with_word_of_mark(after) {
+            safe.push_str(&text[copied..=begin]);
+            safe.extend(std::iter::repeat_n(' ', looked - begin - 1));
+            copied = looked;
         }
     }
     if copied == 0 { text.into() } else { (safe + &text[copied..]).into() }
+}
+
+fn begins_with_word_of_mark(text: &str) -> bool {
+    let words = text.as_bytes().trim_ascii_start();
+    let begins = |word: &&str| {
+        words.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    MARK_WORDS.iter().any(begins)
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use longhaul_journal::{
     Append, Blob, Error, Home, Journal, Match, Search, SqliteJournal, erase_record, name_session, put,
 };
 use longhaul_protocol::{
-    BlobRef, CallId, InboxRecord, Input, InputId, InputTaken, JoinMode, Note, SessionRecord, StreamName,
-    ToolFinished,
+    AttemptId, BlobRef, Block, CallId, CompactStart, EpochReason, EpochStarted, InboxRecord, Input, InputId,
+    InputTaken, Item, JoinMode, Kept, Note, Order, OrderId, OrderKind, OrderTaken, Pin, Place, Seq,
+    SessionId, SessionRecord, StreamName, Summary, SystemMessage, TextContent, ToolFinished,
 };
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -103,8 +104,7 @@ async fn erased_bytes_are_gone_from_every_file() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::create(folder.path()).unwrap();
     let journal = SqliteJournal::open(&home).await.unwrap();
-    let streams: Vec<_> =
-        (0..3).map(|_| StreamName::session(longhaul_protocol::SessionId::generate())).collect();
+    let streams: Vec<_> = (0..3).map(|_| StreamName::session(SessionId::generate())).collect();
     let output = b"blobsecret ".repeat(3_000);
     for line in 0..300 {
         let stream = &streams[line % 3];
@@ -142,4 +142,149 @@ async fn erased_bytes_are_gone_from_every_file() {
     assert_eq!(holding("hunter2secret"), Vec::<PathBuf>::new());
     assert_eq!(holding("blobsecret"), Vec::<PathBuf>::new());
     assert!(journal.verify().await.unwrap().is_sound());
+}
+
+fn said(text: &str) -> SessionRecord {
+    let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
+    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text: text.into(), images, mode })
+}
+
+fn epoch(changed: impl Fn(&mut EpochStarted)) -> SessionRecord {
+    let blob = || BlobRef::to(b"x", "text/plain");
+    let mut epoch = EpochStarted::new(2, EpochReason::Compacted, blob(), blob());
+    changed(&mut epoch);
+    SessionRecord::EpochStarted(epoch)
+}
+
+fn preface(text: &str) -> SessionRecord {
+    SessionRecord::SystemMessage(SystemMessage { content: vec![TextContent { text: text.into() }] })
+}
+
+fn directive(text: &str) -> SessionRecord {
+    let summary = Summary { directives: vec![text.into()], ..Summary::default() };
+    epoch(|epoch| epoch.summary = Some(Box::new(summary.clone())))
+}
+
+fn keeping(item: &Item) -> SessionRecord {
+    let place = Place { seq: 1, turn: 1, step: 1, said: None };
+    epoch(|epoch| epoch.kept = vec![Kept { item: item.clone(), place }])
+}
+
+/// Which of these records go with the one before them, by their places among all.
+async fn gone_with(original: SessionRecord, others: Vec<SessionRecord>) -> Vec<Seq> {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(folder.path()).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let session = SessionId::generate();
+    let append = Append::to(&StreamName::session(session)).record(original.encode());
+    let append = others.into_iter().fold(append, |append, other| append.record(other.encode()));
+    let blobs = append.blob(Blob::new(b"x".to_vec()));
+    journal.append(blobs).await.unwrap();
+
+    let places = erase_record(&journal, session, 1, "a secret").await.unwrap();
+
+    journal.close().await;
+    let of_session = |(stream, seq)| (stream == StreamName::session(session)).then_some(seq);
+    places.into_iter().filter_map(of_session).filter(|seq| *seq > 1).collect()
+}
+
+/// J10: what an epoch begins with may hold a part only: a request without its middle, a line of it, one of its sentences.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_epochs_quote_of_an_erased_record_goes_with_it() {
+    let request = format!(
+        "The password of the build server is xyzzysecret, as always.\nNever push to main! {} And end with \"Ta-daa\", please do.",
+        "filler ".repeat(500)
+    );
+    let head_and_tail =
+        "The password of the build server is xyz\n[… 3,500 bytes …]\nend with \"Ta-daa\", please do.";
+    let pin = |text: &str| Pin { name: "first_request".into(), text: text.into() };
+
+    let gone = gone_with(
+        said(&request),
+        vec![
+            epoch(|epoch| epoch.pins = vec![pin(head_and_tail)]),
+            preface(&format!("[First request of this session, word for word]\n{head_and_tail}")),
+            directive("The password of the  build server\nis XYZZYSECRET"),
+            directive("never push to main"),
+            preface("[Compacted context summary]\nDirectives\n- \"Never push to main!\""),
+            directive("never push to the main branch"),
+            preface("[Compacted context summary]\nDirectives\n- \"Use tabs, as always\""),
+            epoch(|_| {}),
+        ],
+    )
+    .await;
+
+    assert_eq!(gone, [2, 3, 4, 5, 6]);
+}
+
+/// J10: a session that was brought here from elsewhere has an inbox of its own, and what waits in it is not what was taken before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_input_holds_in_its_place_in_the_inbox_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(&Home::create(folder.path()).unwrap()).await.unwrap();
+    let session = name_session(&journal, "cli:x").await.unwrap();
+    let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
+    let waiting = Input { id, text: "still to be done".into(), images, mode };
+    put(&journal, session, InboxRecord::Input(waiting).encode()).await.unwrap();
+    let stream = StreamName::session(session);
+    journal.append(Append::to(&stream).record(said("xyzzysecret").encode())).await.unwrap();
+
+    let places = erase_record(&journal, session, 1, "a secret").await.unwrap();
+
+    assert_eq!(places, [(stream, 1)]);
+    journal.close().await;
+}
+
+/// J10: the arguments of a call stand in an epoch that keeps it, apart from its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_call_goes_from_the_epochs_that_keep_it() {
+    let call = |command: &str| Item::ToolCall {
+        call: CallId::generate(),
+        wire_id: None,
+        name: "exec".into(),
+        arguments: format!("{{\"command\":\"{command}\"}}"),
+        signature: None,
+    };
+    let attempt = AttemptId::generate();
+    let block = SessionRecord::Block(Block { attempt, index: 0, item: call("login xyzzysecret") });
+
+    let gone = gone_with(block, vec![keeping(&call("login xyzzysecret")), keeping(&call("ls -la"))]).await;
+
+    assert_eq!(gone, [2]);
+}
+
+/// J10: what a summary should dwell on stands in the inbox, in the order that was taken and in the start of the compaction: whichever
+/// is erased, the others go with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_focus_of_a_compaction_is_erased_wherever_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(folder.path()).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    for erased in [2, 3] {
+        let session = name_session(&journal, &format!("cli:{erased}")).await.unwrap();
+        let focus = Some("the account xyzzysecret".to_owned());
+        let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus: focus.clone() } };
+        let other = Order { id: OrderId::generate(), kind: OrderKind::Continue };
+        put(&journal, session, InboxRecord::Order(other.clone()).encode()).await.unwrap();
+        put(&journal, session, InboxRecord::Order(order.clone()).encode()).await.unwrap();
+        let (stream, inbox) = (StreamName::session(session), StreamName::inbox(session));
+        let taken =
+            |inbox_through, order| SessionRecord::OrderTaken(OrderTaken { inbox_through, order }).encode();
+        let start =
+            |focus| SessionRecord::CompactStart(CompactStart { reason: "asked".into(), focus }).encode();
+        let append = Append::to(&stream).record(taken(1, other)).record(taken(2, order));
+        journal.append(append.record(start(focus)).record(start(None))).await.unwrap();
+
+        let mut places = erase_record(&journal, session, erased, "a secret").await.unwrap();
+
+        places.sort();
+        let mut expected = vec![(inbox, 2), (stream.clone(), 2), (stream, 3)];
+        expected.sort();
+        assert_eq!(places, expected);
+    }
+    journal.close().await;
+    for path in files_below(folder.path()).into_iter().filter(|path| path.is_file()) {
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.windows(11).any(|window| window == b"xyzzysecret"), "{} still has it", path.display());
+    }
 }

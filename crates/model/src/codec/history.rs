@@ -21,8 +21,16 @@ use crate::Request;
 /// What a note of the runtime begins with. No one else's text may hold it.
 const NOTE_MARK: &str = "[runtime note]";
 
-/// What stands in other texts in place of the mark.
-const NOT_A_NOTE: &str = "[runtime note?]";
+/// The mark of notes, and what stands in its place in other texts.
+const NOT_A_NOTE: (&str, &str) = (NOTE_MARK, "[runtime note?]");
+
+/// What the runtime's own texts begin with, and what stands in place of that in the texts of others. The context crate puts the last
+/// two before what it composes, and this one must not depend on that.
+const MARKS: [(&str, &str); 3] = [
+    NOT_A_NOTE,
+    ("[Compacted context summary]", "[Compacted context summary?]"),
+    ("[Session todo snapshot]", "[Session todo snapshot?]"),
+];
 
 /// What is sent where there is nothing, since no provider takes a text without words.
 const EMPTY: &str = "(empty)";
@@ -202,7 +210,7 @@ fn give_back<'a>(
             None => {
                 let name = known.map_or("an earlier call", |(_, name)| name);
                 let text = format!("[result of {name}: {content}]");
-                spoken.push(Message::User(neutral(&text).into_owned().into()));
+                spoken.push(Message::User(neutral(&text, &MARKS).into_owned().into()));
                 spoken.extend(images.iter().map(Message::Picture));
             }
         }
@@ -215,8 +223,9 @@ fn give_back<'a>(
 
 fn other(item: &Item) -> Message<'_> {
     match item {
-        Item::Text { role: Role::System, text } => Message::System(said(text)),
-        Item::Note { text } => Message::System(format!("{NOTE_MARK} {}", neutral(text)).into()),
+        // The runtime composed it, and took the marks out of what others say in it; only a note it is not.
+        Item::Text { role: Role::System, text } => Message::System(said_with(text, &[NOT_A_NOTE])),
+        Item::Note { text } => Message::System(format!("{NOTE_MARK} {}", neutral(text, &MARKS)).into()),
         Item::Image(image) => Message::Picture(image),
         Item::Text { text, .. }
         | Item::Reasoning { text, .. }
@@ -230,32 +239,34 @@ pub(super) fn own<'a>(signature: Option<&'a str>, author: &str) -> Option<&'a st
     signature?.strip_prefix(author)?.strip_prefix(' ')
 }
 
-/// A text that nobody can take for a note, and that is not empty.
+/// A text that nobody can take for the runtime's, and that is not empty.
 fn said(text: &str) -> Cow<'_, str> {
-    if text.trim().is_empty() { EMPTY.into() } else { neutral(text) }
+    said_with(text, &MARKS)
 }
 
-/// A text in which the mark of notes does not stand, in whatever case.
-fn neutral(text: &str) -> Cow<'_, str> {
+fn said_with<'a>(text: &'a str, marks: &[(&str, &str)]) -> Cow<'a, str> {
+    if text.trim().is_empty() { EMPTY.into() } else { neutral(text, marks) }
+}
+
+/// A text in which none of these marks stands, in whatever case.
+fn neutral<'a>(text: &'a str, marks: &[(&str, &str)]) -> Cow<'a, str> {
     let mut neutral = String::new();
-    let mut rest = text;
-    let mut from = 0;
-    while let Some(distance) = rest[from..].find('[') {
-        let start = from + distance;
-        let end = start + NOTE_MARK.len();
-        if rest.get(start..end).is_some_and(|found| found.eq_ignore_ascii_case(NOTE_MARK)) {
-            neutral.push_str(&rest[..start]);
-            neutral.push_str(NOT_A_NOTE);
-            rest = &rest[end..];
-            from = 0;
-        } else {
-            from = start + 1;
+    let mut copied = 0;
+    for (start, _) in text.match_indices('[') {
+        let begins = |mark: &str| {
+            let found = text.get(start..start + mark.len());
+            found.is_some_and(|found| found.eq_ignore_ascii_case(mark))
+        };
+        if let Some((mark, stands_in)) = marks.iter().find(|(mark, _)| begins(mark)) {
+            neutral.push_str(&text[copied..start]);
+            neutral.push_str(stands_in);
+            copied = start + mark.len();
         }
     }
-    if neutral.is_empty() {
+    if copied == 0 {
         return Cow::Borrowed(text);
     }
-    neutral.push_str(rest);
+    neutral.push_str(&text[copied..]);
     Cow::Owned(neutral)
 }
 

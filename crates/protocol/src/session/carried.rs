@@ -104,6 +104,9 @@ pub struct WaitingInput {
     /// Somebody does not want it to be worked on any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
+    /// The record with which it was taken.
+    #[serde(default)]
+    pub taken: Seq,
 }
 
 /// The whole of an output of which the context has only head and tail.

@@ -21,6 +21,9 @@ pub struct Place {
     pub turn: u64,
     /// The step of the turn, from 1; 0 for what came before its first.
     pub step: u64,
+    /// The record that has its words, if that is another one: an input is taken before it is seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Seq>,
 }
 
 /// Something that a new epoch keeps of the context before it, as it was.

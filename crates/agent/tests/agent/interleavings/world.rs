@@ -140,6 +140,8 @@ impl World {
                 SessionRecord::EpochStarted(epoch) if epoch.reason != EpochReason::Changed => {
                     self.request.clear();
                 }
+                // A new turn has new chances.
+                SessionRecord::TurnEnded(_) => self.in_a_row = 0,
                 // C6: without an answer between them there are at most two.
                 SessionRecord::CompactDone(_) => {
                     self.in_a_row += 1;

@@ -1,0 +1,237 @@
+//! Rare cases of making the context smaller, each of which went wrong once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use longhaul_model::{Answer, Class, Facts, Failure, Model, Request};
+use longhaul_protocol::{EventKind, Item, Outcome, Role};
+use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
+use serde_json::{Value, json};
+
+use crate::compacting::{compactions, config, is_summary, open, summary, text, texts};
+use crate::{eventually, script, sound_records};
+
+/// Three files, and a step that reads one of them.
+fn files(place: &Place) {
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        std::fs::write(place.work().join(name), "word by word\n".repeat(500)).unwrap();
+    }
+}
+
+fn read(name: &str) -> Value {
+    json!({"text": text(1_100), "calls": [{"name": "read_file", "arguments": {"path": name}}]})
+}
+
+fn says(request: &Request, by: Role, beginning: &str) -> bool {
+    request.items.iter().any(
+        |item| matches!(&**item, Item::Text { role, text } if *role == by && text.starts_with(beginning)),
+    )
+}
+
+/// C4, M19: a turn that failed and is run again still has its request, also if the context is made smaller before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_run_again_after_a_compaction_still_has_its_request() {
+    let place = Place::new();
+    files(&place);
+    let fails = json!({"error": "no", "text": ""});
+    let answers = json!(["Hello.", read("a.txt"), read("b.txt"), fails, summary("x"), "never"]);
+    let model = Recording::new(script(&answers));
+    let mut config = config(&place, 8_000);
+    config.settings.context.compact_now_at = 0.0;
+    config.settings.context.compact_at = 0.6;
+    let runtime = open(config, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("hello").await.unwrap();
+    assert_eq!(session.send("PLEASE read the files").await.unwrap().outcome, Outcome::Failed);
+    let mut watcher = session.watch();
+
+    session.retry().await.unwrap().unwrap();
+
+    let events = collect_until(&mut watcher, ended_turn).await;
+    assert_eq!(compactions(&events), ["start before_turn", "done 2 Model"]);
+    assert!(says(model.requests().last().unwrap(), Role::User, "PLEASE"), "the request is gone");
+}
+
+/// M11: an answer that was cut at its greatest length goes on from its first half.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_goes_on_keeps_its_first_half() {
+    let place = Place::new();
+    let half = json!({"text": format!("BEGINNING {}", text(1_600)), "stop": "length"});
+    let model = Recording::new(script(&json!([text(2_200), half, summary("x"), "END"])));
+    let runtime = open(config(&place, 8_000), model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("hello").await.unwrap();
+
+    let ended = session.send(text(200)).await.unwrap();
+
+    assert!(ended.text.starts_with("BEGINNING") && ended.text.ends_with("END"), "{}", ended.text.len());
+    assert!(says(model.requests().last().unwrap(), Role::Assistant, "BEGINNING"), "it goes on from nothing");
+}
+
+/// C7: at least the two newest exchanges stay, if they fit.
+#[tokio::test(flavor = "multi_thread")]
+async fn by_rule_the_newest_exchange_stays_if_it_fits() {
+    let place = Place::new();
+    let answers: Vec<Value> = (0..8).map(|number| json!(format!("{number} {}", text(1_300)))).collect();
+    let model = Recording::new(script(&json!(answers)));
+    let mut config = config(&place, 8_000);
+    config.settings.context.summary = longhaul_agent::Summary::Off;
+    let runtime = open(config, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+
+    for number in 0..8 {
+        session.send(format!("request {number}")).await.unwrap();
+
+        let last = texts(model.requests().last().unwrap());
+        assert!(number == 0 || last.contains(&format!("request {}", number - 1)), "{number}");
+    }
+    assert!(session.state().await.unwrap().compaction.count >= 2);
+}
+
+/// Y4: who opens one session does not run the turns of others because they are idle.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_idle_worker_of_a_terminal_leaves_other_sessions_alone() {
+    let place = Place::new();
+    let first = open(config(&place, 8_000), Recording::new(script(&json!([text(2_700)])))).await;
+    first.session("others").await.unwrap().send("first").await.unwrap();
+    first.shutdown().await.unwrap();
+    let model = Recording::new(script(&json!([text(2_700), summary("idle"), "never"])));
+    let terminal = open(config(&place, 8_000), model.clone()).await;
+    terminal.set_check_interval(Duration::from_millis(40));
+    let mut watcher = terminal.watch();
+    terminal.start_idle().await.unwrap();
+
+    // Its own is made smaller; by then it has looked at both more than once.
+    terminal.session("own").await.unwrap().send("hello").await.unwrap();
+    let is_done = |kind: &EventKind| matches!(kind, EventKind::CompactDone { .. });
+    let events = collect_until(&mut watcher, is_done).await;
+
+    let compacted = events.iter().filter(|event| is_done(&event.kind)).map(|event| event.session.as_str());
+    assert_eq!(compacted.collect::<Vec<_>>(), ["own"]);
+    assert_eq!(model.requests().len(), 2, "a step and a summary");
+    terminal.shutdown().await.unwrap();
+}
+
+/// Y4: a job in flight is cut when the idle worker is stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_that_nobody_waits_for_any_more_is_cut() {
+    let place = Place::new();
+    let slow = json!({"summary": true, "text": "# Goal\nx", "wait_ms": 600_000});
+    let model = Recording::new(script(&json!([text(2_700), slow])));
+    let runtime = open(config(&place, 8_000), model.clone()).await;
+    runtime.set_check_interval(Duration::from_millis(40));
+    let session = runtime.session("a").await.unwrap();
+    session.send("first").await.unwrap();
+    let mut watcher = session.watch();
+    runtime.start_idle().await.unwrap();
+    collect_until(&mut watcher, |kind| matches!(kind, EventKind::CompactStart { .. })).await;
+
+    runtime.stop_idle().await;
+
+    let events = collect_until(&mut watcher, |kind| matches!(kind, EventKind::CompactFailed { .. })).await;
+    assert_eq!(compactions(&events).len(), 1, "{:?}", compactions(&events));
+    runtime.shutdown().await.unwrap();
+}
+
+/// A model that is busy when it is first asked for a summary.
+struct Busy<M>(M, AtomicUsize);
+
+#[async_trait]
+impl<M: Model> Model for Busy<M> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    async fn facts(&self) -> Facts {
+        self.0.facts().await
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+        if is_summary(&request) && self.1.fetch_add(1, Ordering::SeqCst) == 0 {
+            let delay = Some(Duration::from_secs(50));
+            return Err(Failure { delay, ..Failure::new(Class::Overloaded, "busy") });
+        }
+        self.0.ask(request).await
+    }
+}
+
+/// M6: "retry now" ends the wait of a summary, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_in_a_hurry_need_not_wait_for_a_summary() {
+    let place = Place::new();
+    let scripted = script(&json!([text(3_200), summary("x"), "Second."]));
+    let runtime = open(config(&place, 8_000), Arc::new(Busy(scripted, AtomicUsize::new(0)))).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("first").await.unwrap();
+    let mut watcher = session.watch();
+    let sender = session.clone();
+    let sending = tokio::spawn(async move { sender.send(text(400)).await });
+    collect_until(&mut watcher, |kind| matches!(kind, EventKind::RetryWait { .. })).await;
+    let began = Instant::now();
+
+    let hurrying = session.clone();
+    let retrying = tokio::spawn(async move { hurrying.retry().await });
+
+    assert_eq!(sending.await.unwrap().unwrap().text, "Second.");
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    retrying.await.unwrap().unwrap();
+}
+
+/// C8, C10: where the first request is pinned without its middle, it says which record has all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shortened_first_request_says_where_it_can_be_read() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!(["One.", summary("g"), "Two."])));
+    let runtime = open(config(&place, 8_000), model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send(format!("do it {}", text(2_000))).await.unwrap();
+    session.compact().await.unwrap().unwrap();
+    session.send("second").await.unwrap();
+
+    let last = texts(&model.requests().pop().unwrap());
+    let pin = last.iter().find(|text| text.starts_with("[First request")).unwrap();
+    let seq = pin.split("history_read with from ").nth(1).unwrap().split(' ').next().unwrap();
+    let records = sound_records(&place, &session).await;
+    let record = records.iter().find(|record| record.seq.to_string() == seq).unwrap();
+    assert_eq!(record.kind, "input_taken");
+}
+
+/// C4, K5: a turn that the end of a task began still has that to answer, after a compaction in its middle.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_a_task_began_still_has_something_to_answer() {
+    let place = Place::new();
+    files(&place);
+    let start = json!({"calls": [{"name": "exec", "arguments": {"command": "sleep 0.3", "run_in_background": true}}]});
+    let answers =
+        json!([start, "Started.", read("a.txt"), read("b.txt"), read("c.txt"), summary("x"), "Done."]);
+    let model = Recording::new(script(&answers));
+    let runtime = open(config(&place, 8_000), model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("start it").await.unwrap();
+
+    eventually("the task has been told, and the turn is over", || async {
+        let state = session.state().await.unwrap();
+        state.turns == 2 && state.turn.is_none()
+    })
+    .await;
+
+    let last = model.requests().pop().unwrap();
+    assert!(says(&last, Role::System, "[Compacted context summary]"));
+    assert!(says(&last, Role::User, "<task-notification>"), "only the runtime speaks");
+}
+
+/// C5: a large message is no reason to pay for a summary that can't help.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_message_after_little_is_no_reason_for_a_summary() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!(["One.", summary("x"), "Two."])));
+    let runtime = open(config(&place, 8_000), model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("first").await.unwrap();
+
+    session.send(text(3_500)).await.unwrap();
+
+    assert_eq!(model.requests().iter().map(is_summary).collect::<Vec<_>>(), [false, false]);
+}

@@ -1,0 +1,73 @@
+//! J10: what is left of a session when epochs of it are erased, because they repeated something that somebody wanted gone.
+
+use longhaul_journal::{Journal, erase_record};
+use longhaul_protocol::{Outcome, Record, StreamName};
+use longhaul_testkit::{Place, Recording, records_of};
+use serde_json::json;
+
+use crate::compacting::{config, open, summary, text};
+use crate::script;
+
+/// The epoch that is erased is not the newest one, which goes on with it: only the whole past can make up for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_epoch_that_the_newest_goes_on_with_is_made_up_for() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!([text(2_000), "Two.", summary("g"), "Three.", "Four."])));
+    let runtime = open(config(&place, 20_000), model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("first").await.unwrap();
+    session.send("the word is xyzzysecret, remember it").await.unwrap();
+    session.compact().await.unwrap().unwrap();
+    std::fs::write(place.work().join("AGENTS.md"), "be brief").unwrap();
+    session.send("third").await.unwrap();
+    let id = session.id().unwrap();
+    runtime.shutdown().await.unwrap();
+    let journal = place.journal().await;
+    let records = records_of(&*journal, id).await;
+    let epochs: Vec<u64> =
+        records.iter().filter(|record| record.kind == "epoch_started").map(|record| record.seq).collect();
+    let seq = records.iter().filter(|record| record.kind == "input_taken").nth(1).unwrap().seq;
+
+    let places = erase_record(&*journal, id, seq, "a secret").await.unwrap();
+
+    let stream = StreamName::session(id);
+    let erased: Vec<bool> = epochs.iter().map(|epoch| places.contains(&(stream.clone(), *epoch))).collect();
+    assert_eq!(erased, [false, true, false], "the one in the middle, and not the newest");
+    journal.close().await;
+    let again = open(config(&place, 20_000), model.clone()).await;
+    let session = again.session("a").await.unwrap();
+    let state = session.state().await.unwrap();
+    assert_eq!((state.answers, state.turns), (3, 3), "nothing of it is lost");
+    let ended = session.send("fourth").await.unwrap();
+    assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "Four."), "{ended:?}");
+    again.shutdown().await.unwrap();
+}
+
+/// A long request is pinned without its middle: what is left of it goes with the request.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_first_request_is_erased_from_its_pin_too() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!(["One.", summary("g"), "Two.", "Three."])));
+    let runtime = open(config(&place, 8_000), model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send(format!("the word is xyzzysecret, remember it {}", text(1_500))).await.unwrap();
+    session.compact().await.unwrap().unwrap();
+    session.send("second").await.unwrap();
+    let id = session.id().unwrap();
+    runtime.shutdown().await.unwrap();
+    let journal = place.journal().await;
+    let records = records_of(&*journal, id).await;
+    let seq = records.iter().find(|record| record.kind == "input_taken").unwrap().seq;
+
+    erase_record(&*journal, id, seq, "a secret").await.unwrap();
+
+    let records = records_of(&*journal, id).await;
+    let has_it = |record: &&Record| record.text().is_some_and(|text| text.contains("xyzzysecret"));
+    let kinds: Vec<&str> = records.iter().filter(has_it).map(|record| record.kind.as_str()).collect();
+    assert_eq!(kinds, Vec::<&str>::new());
+    journal.close().await;
+    let again = open(config(&place, 8_000), model.clone()).await;
+    let ended = again.session("a").await.unwrap().send("third").await.unwrap();
+    assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "Three."), "{ended:?}");
+    again.shutdown().await.unwrap();
+}
