@@ -198,7 +198,7 @@ async fn a_server_that_cuts_prompts_is_found_out() {
     assert_eq!(warnings(&events), ["prompt_cut"]);
     assert_eq!(ended.outcome, Outcome::Completed, "{ended:?}");
     let lengths: Vec<usize> = wire.requests()[asked..].iter().map(|seen| seen.body.len()).collect();
-    assert!(lengths.len() == 2 && lengths.iter().all(|length| length / 4 < 4_000), "{lengths:?}");
+    assert!(lengths.len() == 3 && lengths.iter().all(|length| length / 4 < 4_000), "{lengths:?}");
     assert_eq!(session.state().await.unwrap().compaction.count, 1);
     runtime.shutdown().await.unwrap();
 }
