@@ -14,11 +14,14 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `state`, `apply` | what a session is: what folding its records gives. Pure |
+//! | `state`, `apply` | what a session is: what folding its records gives; of epochs (`apply/epoch`), and of what was erased (`apply/gone`). Pure |
+//! | `carrying` | what outlives an epoch: from a state to its record, and back. Pure |
 //! | `decide`, `repeats` | what to do next. Pure |
+//! | `compaction` | when a context is made smaller, and how. Pure |
 //! | `blocks`, `events` | from parts of an answer to blocks; from records to events. Pure |
-//! | `worker`, `inbox`, `recording` | one task a session: what it takes, decides and does; how it appends what happened |
+//! | `worker`, `inbox`, `attending`, `recording` | one task a session: what it takes, decides and does; how it waits; how it appends what happened |
 //! | `lineup`, `asking`, `attempt`, `concluding` | who may be asked; what is asked of whom; one attempt, with its crash table; what follows from how it went |
+//! | `compacting` | making a context smaller, with its crash table: having it summarised, and the epoch that begins with that |
 //! | `calls`, `outputs` | running the calls of an answer, with their crash table |
 //! | `history` | tools with which the model reaches all of its session |
 //! | `approving`, `questions` | whether a call may run; asking a person, and answering from any process |

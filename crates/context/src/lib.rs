@@ -45,7 +45,7 @@ pub use breakdown::Breakdown;
 pub use normalise::normalise;
 pub use notices::{is_notification, notification, running_tasks, waits_for_input};
 pub use outline::{Keep, Outline, Stubs, is_stub, stub};
-pub use preface::{files_changed, first_request, render_pin, render_tasks, render_todo};
+pub use preface::{FIRST_REQUEST, files_changed, first_request, render_pin, render_tasks, render_todo};
 pub use prompt::{Prompt, system_prompt};
 pub use room::{Checks, Room, threshold};
 pub use summary::{

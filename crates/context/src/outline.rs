@@ -118,7 +118,7 @@ impl Outline<'_> {
             (Item::ToolCall { call, name, .. }, Item::ToolResult { content, .. })
                 if estimated >= WORTH_A_STUB && !is_stub(content) =>
             {
-                let stub = stub(*call, name, content.len(), self.place(result));
+                let stub = stub(name, content.len(), self.place(result));
                 estimated.saturating_sub(estimate_item(&stub_item(*call, stub)))
             }
             _ => 0,
@@ -235,7 +235,7 @@ fn stub_item(call: CallId, content: String) -> Item {
 }
 
 /// The line that stands for an output. It says what it was, how much, and how to read it.
-pub fn stub(_call: CallId, tool: &str, bytes: usize, place: Place) -> String {
+pub fn stub(tool: &str, bytes: usize, place: Place) -> String {
     let (tool, bytes, seq) = (one_line(tool), grouped(bytes), place.seq);
     let tool = head(&tool, LONGEST_NAME);
     format!(

@@ -136,7 +136,7 @@ fn old_results_become_stubs_but_none_of_the_last_two_turns() {
 fn what_is_small_is_a_stub_already_or_is_of_the_preface_stays() {
     let mut small = turns(4, 300);
     let mut stubbed = turns(4, 4_000);
-    let stub = stub(call_id(1), "read_file", 4_000, stubbed.places[2]);
+    let stub = stub("read_file", 4_000, stubbed.places[2]);
     stubbed.items[2] = Arc::new(result(1, &stub));
     stubbed.preface = 5;
     small.preface = 0;
@@ -149,13 +149,13 @@ fn what_is_small_is_a_stub_already_or_is_of_the_preface_stays() {
 fn a_stub_says_what_it_was_and_how_to_read_it() {
     let place = Place { seq: 57, turn: 3, step: 2, said: None };
 
-    let line = stub(call_id(1), "read_file", 12_034, place);
+    let line = stub("read_file", 12_034, place);
 
     let expected = "[stub: the output of read_file, 12,034 bytes, was taken out of the context; \
                     history_read with from 57 and to 57 shows it]";
     assert_eq!(line, expected);
     assert!(is_stub(&line));
-    assert!(is_stub(&stub(call_id(1), &"naïve\n".repeat(100), usize::MAX, Place { seq: u64::MAX, ..place })));
+    assert!(is_stub(&stub(&"naïve\n".repeat(100), usize::MAX, Place { seq: u64::MAX, ..place })));
     assert!(!is_stub(&format!("{line}\nand more")));
     assert!(!is_stub(&format!("[stub: the output of {}", "x".repeat(10_000))));
 }
@@ -268,7 +268,7 @@ proptest! {
         for (index, item) in history.items.iter().enumerate() {
             if let Item::ToolResult { call, content, .. } = &**item && stubs.calls.contains(call) {
                 prop_assert!(history.places[index].turn < first_recent);
-                let line = stub(*call, "exec", content.len(), history.places[index]);
+                let line = stub("exec", content.len(), history.places[index]);
                 stubbed.items[index] = Arc::new(stub_item(*call, line));
             }
         }

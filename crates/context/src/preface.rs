@@ -7,8 +7,9 @@ use longhaul_protocol::{Pin, TaskStarted, Todo, TodoStatus};
 use crate::running_tasks;
 use crate::text::{bytes_of, grouped, head, one_line, without_marks, without_middle};
 
-/// The names of the pins that the runtime itself makes.
-const FIRST_REQUEST: &str = "first_request";
+/// The name of the pin that holds the first request.
+pub const FIRST_REQUEST: &str = "first_request";
+/// The name of the pin that holds the files that were changed.
 const FILES_CHANGED: &str = "files_changed";
 
 /// What the todo list begins with.

@@ -121,7 +121,7 @@ impl State {
             let Item::ToolResult { call, content, is_error, .. } = &**item else { continue };
             if calls.contains(call) {
                 let tool = names.get(call).map_or("a tool", String::as_str);
-                let content = stub(*call, tool, content.len(), *place);
+                let content = stub(tool, content.len(), *place);
                 let (call, is_error) = (*call, *is_error);
                 *item = Arc::new(Item::ToolResult { call, content, images: vec![], is_error });
             }

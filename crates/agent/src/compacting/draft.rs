@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul_context::{
-    Keep, Written, estimate_bytes, estimate_items, files_changed, first_request, is_notification, merge,
-    render_pin, render_summary, render_tasks, render_todo, said,
+    FIRST_REQUEST, Keep, Written, estimate_bytes, estimate_items, files_changed, first_request,
+    is_notification, merge, render_pin, render_summary, render_tasks, render_todo, said,
 };
 use longhaul_protocol::{
     BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, Item, Kept, Pin, Place, Role, Seq,
@@ -16,8 +16,6 @@ use crate::state::State;
 
 /// A context below this need only fit.
 const SMALL: u64 = 4_000;
-/// The name of the pin that holds the first request.
-const FIRST_REQUEST: &str = "first_request";
 /// What is taken to be usable where nobody says how much is.
 const UNKNOWN: u64 = 1 << 40;
 /// What the model reads at the end of a context that was made smaller in the middle of a turn.
