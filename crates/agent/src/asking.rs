@@ -191,7 +191,7 @@ impl Worker {
         // In a turn an answer that was cut may be longer, and the next one has to have that room.
         let answer = if begins { self.usual_room(&facts) } else { self.room(&facts) };
         let is_idle = self.policy.space.is_idle;
-        let fixed = self.fixed(facts.tools);
+        let fixed = self.fixed(&facts);
         let space = Space::new(&self.state, model.name(), window, answer, fixed, &settings.context);
         self.policy.space = Space { is_idle, ..space };
         Ok(())
@@ -210,14 +210,15 @@ impl Worker {
         }
     }
 
-    /// What system prompt and tools take, before anything is learnt.
-    fn fixed(&self, with_tools: bool) -> u64 {
-        let ours = self.state.epoch.as_ref().is_none_or(|epoch| self.begins_like(epoch));
-        let (system, tools) = match &self.state.epoch {
-            Some(epoch) if !ours => (estimate_bytes(epoch.system.bytes), estimate_bytes(epoch.tools.bytes)),
-            _ => (estimate_bytes(self.equipment.system.text.len() as u64), self.equipment.tools.tokens),
-        };
-        if with_tools { system + tools } else { system }
+    /// What system prompt and tools take, before anything is learnt: those of the epoch that is going on, where they are others.
+    fn fixed(&self, facts: &Facts) -> u64 {
+        match &self.state.epoch {
+            Some(epoch) if !self.begins_like(epoch) => {
+                let tools = if facts.tools { epoch.tools.bytes } else { 0 };
+                estimate_bytes(epoch.system.bytes + tools)
+            }
+            _ => self.equipment.fixed(facts),
+        }
     }
 
     /// Whether an epoch begins with what a new one would begin with.

@@ -193,7 +193,7 @@ impl Scribe {
 
     /// A call with everything that a result can say.
     fn call(&mut self, call: CallId, number: u128) {
-        let (name, arguments, path) = ("write_file".to_owned(), "{}".to_owned(), format!("/work/{number}"));
+        let (name, arguments, path) = ("write_file".to_owned(), "{}".to_owned(), format!("/w/{number}"));
         let hash = Hash::of(number.to_string());
         let write = Some(FileWrite { path: path.clone(), before: None, after: hash });
         let started =
@@ -406,7 +406,7 @@ fn result_of(item: &Arc<Item>) -> Option<CallId> {
 /// Which files were seen last is not known; but whoever changed one is likely to go on with it.
 #[test]
 fn of_too_many_files_those_that_were_changed_last_are_still_known() {
-    let path = |number: usize| format!("/work/{number:05}");
+    let path = |number: usize| format!("/w/{number:05}");
     let hash = Hash::of("x");
     let state = State {
         seen: Arc::new((0..MOST_SEEN + 10).map(|number| (path(number), hash)).collect()),

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use longhaul_context::{Prompt, estimate, system_prompt};
+use longhaul_context::{Prompt, estimate, estimate_bytes, system_prompt};
 use longhaul_journal::Blob;
+use longhaul_model::Facts;
 use longhaul_protocol::{BlobRef, Effect, ToolSchema};
 use longhaul_tools::{
     Cap, ExecSettings, ExecTool, Sandbox, Scope, TaskSettings, Tool, Unavailable, command_environment,
@@ -103,6 +104,12 @@ impl Equipment {
             system: Content::new(runtime.redactor.redact(&system).into_owned(), "text/plain"),
             tools,
         }
+    }
+
+    /// What system prompt and tools take in a request, before anything is learnt.
+    pub(crate) fn fixed(&self, facts: &Facts) -> u64 {
+        let system = estimate_bytes(self.system.text.len() as u64);
+        if facts.tools { system + self.tools.tokens } else { system }
     }
 
     pub(crate) fn policy(&self, runtime: &Inner) -> Policy {

@@ -27,6 +27,7 @@ use summarising::Summarised;
 
 use crate::asking::room_for_answer;
 use crate::compaction::{Moment, Relief, Space, Trigger};
+use crate::decide::Policy;
 use crate::equipment::Equipment;
 use crate::runtime::Inner;
 use crate::shared::Shared;
@@ -175,7 +176,7 @@ impl Worker {
             self.equipment = Equipment::new(&self.runtime, &self.state);
             let space = self.policy.space.clone();
             let limits = self.policy.limits;
-            self.policy = crate::decide::Policy { space, limits, ..self.equipment.policy(&self.runtime) };
+            self.policy = Policy { space, limits, ..self.equipment.policy(&self.runtime) };
             self.look_at_the_ends();
         }
     }
@@ -235,16 +236,10 @@ pub(crate) async fn compact_if_idle(
     let (facts, settings) = (model.facts().await, &runtime.config.settings);
     let window = facts.window.map(|window| window.tokens).or(settings.model.context_window);
     let answer = room_for_answer(settings.model.max_output_tokens, &facts, window);
-    let beginning = state
-        .epoch
-        .as_ref()
-        .map_or(0, |epoch| epoch.system.bytes + if facts.tools { epoch.tools.bytes } else { 0 });
-    let fixed = longhaul_context::estimate_bytes(beginning);
+    let equipment = Equipment::new(runtime, state);
+    let fixed = equipment.fixed(&facts);
     let space = Space::new(state, model.name(), window, answer, fixed, &settings.context);
-    let policy = crate::decide::Policy {
-        space: Space { is_idle: true, ..space },
-        ..Equipment::new(runtime, state).policy(runtime)
-    };
+    let policy = Policy { space: Space { is_idle: true, ..space }, ..equipment.policy(runtime) };
     match state.relief(&policy, Moment::Rest) {
         Relief::Nothing | Relief::Hopeless(_) => Ok(false),
         Relief::Stub(_) | Relief::Compact(_) => shared.ask_as_idle(runtime).await,
