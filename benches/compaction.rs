@@ -278,7 +278,14 @@ fn folded(records: &[Record]) -> State {
 fn planned(state: &State, most: u64) -> (usize, u64) {
     let calibration = Calibration::default();
     let State { items, places, preface, .. } = state;
-    let outline = Outline { items, places, preface: *preface, open_turn: None, calibration: &calibration };
+    let outline = Outline {
+        items,
+        places,
+        preface: *preface,
+        open_turn: None,
+        requests: u64::MAX,
+        calibration: &calibration,
+    };
     let (keep, none, stubs) = (outline.keep(8_000), outline.keep(0), outline.stubs());
     let asked = ask_for_summary(&Material { previous: None, items, focus: None }, Form::Call, most);
     let written = Written {

@@ -119,7 +119,7 @@ impl Desk {
         let facts = vec![
             SessionRecord::InputTaken(InputTaken { id: input, inbox_through, text, images: vec![], mode }),
             SessionRecord::TurnStarted(TurnStarted { turn: 1 }),
-            SessionRecord::StepStarted(StepStarted { step: 1 }),
+            SessionRecord::StepStarted(StepStarted::new(1)),
             SessionRecord::AttemptStarted(AttemptStarted { attempt, model: "m".to_owned() }),
             SessionRecord::Block(Block { attempt, index: 0, item }),
             SessionRecord::AttemptEnded(ended),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, OrderKind,
-    OrderTaken, Outcome, Place, Record, Role, Seq, SessionRecord, TaskStarted, ToolFinished, TurnStarted,
-    Usage,
+    OrderTaken, Outcome, Place, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished,
+    TurnStarted, Usage,
 };
 
 use crate::compaction::Asked;
@@ -52,7 +52,7 @@ impl State {
             SessionRecord::InputTaken(input) => self.fold_input(input),
             SessionRecord::OrderTaken(order) => self.fold_order(&order),
             SessionRecord::TurnStarted(TurnStarted { turn }) => self.fold_turn(turn, Some(record.at)),
-            SessionRecord::StepStarted(step) => self.fold_step(step.step),
+            SessionRecord::StepStarted(step) => self.fold_step(&step),
             SessionRecord::AttemptStarted(started) => {
                 if let Some(turn) = &mut self.turn {
                     let (id, blocks, unfinished) = (started.attempt, vec![], String::new());
@@ -112,7 +112,7 @@ impl State {
                     self.warned.insert(warning.code);
                 }
             }
-            SessionRecord::CompactStart(start) => self.compaction.open = Some(start.reason),
+            SessionRecord::CompactStart(start) => self.fold_compact_start(start.reason),
             SessionRecord::SystemMessage(message) => self.fold_preface(record.seq, message),
             SessionRecord::CompactDone(done) => self.fold_compact_done(&done),
             SessionRecord::CompactFailed(failed) => self.fold_compact_failed(&failed),
@@ -127,13 +127,16 @@ impl State {
         self.turns = number;
         let cancelled = self.waiting.iter().any(|input| input.cancelled);
         // A turn that begins only to end as cancelled is not the one that was asked for.
+        let tries_again = !cancelled && self.again.is_some();
         if !cancelled {
             self.go_on();
         }
+        let answers = if tries_again { self.asked_in } else { number };
+        self.asked_in = answers;
         for input in &mut self.waiting {
             input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
         }
-        self.turn = Some(Turn { number, cancelled, started_at, ..Turn::default() });
+        self.turn = Some(Turn { number, answers, cancelled, started_at, ..Turn::default() });
     }
 
     /// What a turn without an input of its own begins with. The model must have something to answer.
@@ -187,6 +190,8 @@ impl State {
     fn fold_order(&mut self, taken: &OrderTaken) {
         self.inbox_through = taken.inbox_through;
         let has_news = self.has_news_to_compact();
+        // What waits begins a turn by itself; whoever was in a hurry meant that.
+        let is_quiet = self.waiting.iter().all(|input| input.cancelled);
         let stopped_short = matches!(self.last_outcome, Some(Outcome::Failed | Outcome::Limit));
         match (&taken.order.kind, &mut self.turn) {
             (OrderKind::Cancel, Some(turn)) => turn.cancelled = true,
@@ -196,7 +201,7 @@ impl State {
                 self.waiting.iter_mut().for_each(|input| input.cancelled = true);
             }
             (OrderKind::Retry, Some(turn)) => turn.hurried += 1,
-            (OrderKind::Retry, None) if stopped_short => self.again = Some(Again::Retry),
+            (OrderKind::Retry, None) if stopped_short && is_quiet => self.again = Some(Again::Retry),
             (OrderKind::Continue, None) if self.interrupted.is_some() => self.again = Some(Again::Continue),
             (OrderKind::Kill { task }, _) => self.tasks.is_to_end(*task),
             (OrderKind::Compact { focus }, _) if has_news => {
@@ -228,7 +233,11 @@ impl State {
     }
 
     /// What joins is seen from this step on: after the results of the step before, at the end of the context.
-    fn fold_step(&mut self, step: u64) {
+    fn fold_step(&mut self, started: &StepStarted) {
+        let step = started.step;
+        for input in self.waiting.iter_mut().filter(|input| started.later.contains(&input.id)) {
+            input.mode = JoinMode::After;
+        }
         let (seen, later) =
             std::mem::take(&mut self.waiting).into_iter().partition(|input| input.mode == JoinMode::Join);
         self.waiting = later;

@@ -188,12 +188,20 @@ impl Worker {
         let settings = &self.runtime.config.settings;
         let window = facts.window.map(|window| window.tokens).or(settings.model.context_window);
         self.asking.window = window;
-        // In a turn an answer that was cut may be longer, and the next one has to have that room.
-        let answer = if begins { self.usual_room(&facts) } else { self.room(&facts) };
-        let is_idle = self.policy.space.is_idle;
-        let fixed = self.fixed(&facts);
-        let space = Space::new(&self.state, model.name(), window, answer, fixed, &settings.context);
-        self.policy.space = Space { is_idle, ..space };
+        let (is_idle, fixed) = (self.policy.space.is_idle, self.fixed(&facts));
+        let space = |answer: u64| {
+            let space = Space::new(&self.state, model.name(), window, answer, fixed, &settings.context);
+            Space { is_idle, ..space }
+        };
+        // In a turn an answer that was cut may be longer, if the prompt fits beside that.
+        let usual = self.usual_room(&facts);
+        let longer = if begins { usual } else { self.room(&facts) };
+        let with_longer = space(longer);
+        let fits =
+            |space: &Space| space.room.is_none_or(|room| self.state.next_prompt(space) <= room.usable());
+        let has_room = longer <= usual || fits(&with_longer);
+        self.policy.space = if has_room { with_longer } else { space(usual) };
+        self.asking.has_no_room |= !has_room;
         Ok(())
     }
 

@@ -125,7 +125,8 @@ impl Worker {
         if step.is_some() {
             facts.extend(self.state.tasks.tell());
         }
-        facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
+        let later = if step.is_some() { self.state.too_many(&self.policy.space) } else { vec![] };
+        facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step, later })));
         Ok(facts)
     }
 

@@ -64,6 +64,7 @@ impl State {
             compactions: self.compaction.count + 1,
             since_answer: self.compaction.since_answer + 1,
             covered_through,
+            asked_in: self.asked_in,
         }
     }
 
@@ -108,6 +109,7 @@ impl State {
                 ..Compaction::default()
             },
             answers: carried.answers,
+            asked_in: carried.asked_in,
             waiting: carried.waiting.into_iter().map(Waiting::carried).collect(),
             turn: carried.turn.map(Turn::carried),
             todo: epoch.todo,
@@ -141,6 +143,7 @@ impl Turn {
     fn to_carry(&self) -> OpenTurn {
         OpenTurn {
             number: self.number,
+            answers: self.answers,
             steps: self.steps,
             started_at: self.started_at,
             awaited_ms: self.awaited_ms,
@@ -165,6 +168,7 @@ impl Turn {
     fn carried(open: OpenTurn) -> Self {
         Self {
             number: open.number,
+            answers: open.answers,
             steps: open.steps,
             started_at: open.started_at,
             awaited_ms: open.awaited_ms,

@@ -147,7 +147,7 @@ impl Scribe {
             return None;
         }
         if turn.steps == 0 || turn.answered {
-            self.write(&SessionRecord::StepStarted(StepStarted { step: turn.steps + 1 }));
+            self.write(&SessionRecord::StepStarted(StepStarted::new(turn.steps + 1)));
         }
         let attempt = AttemptId::from_bits(self.id());
         let model = self.state.model.clone().unwrap_or_else(|| "m".to_owned());
@@ -317,7 +317,7 @@ impl Scribe {
             }
             Happens::Stub => {
                 let calibration = self.state.calibration("m");
-                let calls = self.state.outline(&calibration).stubs().calls;
+                let calls = self.state.outline(&calibration, 0).stubs().calls;
                 self.write(&SessionRecord::EpochStarted(self.next_epoch(EpochReason::Stubbed)));
                 self.write(&SessionRecord::Stubbed(Stubbed { calls }));
             }
@@ -343,7 +343,14 @@ impl Scribe {
         self.start_compaction();
         let summary = Summary { goal: "the goal".into(), ..Summary::default() };
         let written = by_model.then(|| Written { summary, withdrawn: vec![] });
-        let facts = plan_compaction(&self.state, &Space::default(), Trigger::Asked, written, keep).unwrap();
+        let Ok(facts) = plan_compaction(&self.state, &Space::default(), Trigger::Asked, written, keep) else {
+            // By rule there may be nothing that could go.
+            assert!(!by_model);
+            let reason = "there is nothing that could go".to_owned();
+            let failed = CompactFailed { reason, tokens: Some(1), was_needed: false };
+            self.write(&SessionRecord::CompactFailed(failed));
+            return;
+        };
         let Some(SessionRecord::CompactDone(done)) = facts.last().cloned() else { panic!("{facts:?}") };
         facts.into_iter().for_each(|fact| self.write(&fact));
         assert_eq!(self.state, self.as_carried(before, done.through));

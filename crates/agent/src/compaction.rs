@@ -6,18 +6,22 @@
 use std::sync::Arc;
 
 use longhaul_context::{Calibration, Checks, Outline, Room, estimate_items, estimate_text, threshold};
-use longhaul_protocol::{CallId, Item, JoinMode, Seq, SessionRecord};
+use longhaul_protocol::{CallId, InputId, Item, JoinMode, Seq, SessionRecord};
 
 use crate::decide::Policy;
-use crate::state::{Again, State};
+use crate::state::{Again, State, Waiting};
 use crate::{ContextSettings, Summary};
 
 /// So many failures in a row open the breaker.
 const BREAKER: u32 = 3;
 /// It is tried again after such a part of what is usable has come.
 const BREAKER_SHARE: u64 = 20;
+/// What was asked in an open turn, and answered, stays as far as it takes no more than such a part of what is usable.
+const REQUESTS_SHARE: u64 = 4;
 /// Stubs are made only where they gain such a part of the window.
 const STUB_SHARE: u64 = 10;
+/// What comes in together takes at most so many tenths of what is usable, with what stays anyway.
+const JOINING_TENTHS: u64 = 8;
 /// Without a finished step between them there are at most so many compactions.
 const MOST_IN_A_ROW: u32 = 2;
 
@@ -155,6 +159,13 @@ impl Space {
     }
 }
 
+impl Space {
+    /// So many tokens of what was asked in an open turn stay, whatever else goes.
+    pub(crate) fn requests(&self) -> u64 {
+        self.room.map_or(u64::MAX, |room| room.usable() / REQUESTS_SHARE)
+    }
+}
+
 impl Default for Space {
     /// Nobody knows yet what there is room for.
     fn default() -> Self {
@@ -179,14 +190,8 @@ impl State {
         if self.turn.as_ref().is_some_and(|turn| turn.steps > 0 && !turn.answered) {
             return 0;
         }
-        let joins = |mode: JoinMode| self.turn.is_none() || mode == JoinMode::Join;
-        let inputs = self.waiting.iter().filter(|input| joins(input.mode) && !input.cancelled);
-        let said: u64 = inputs
-            .map(|input| {
-                let pictures = input.images.iter().cloned().map(Item::Image).map(Arc::new);
-                estimate_text(&input.text) + estimate_items(&pictures.collect::<Vec<_>>())
-            })
-            .sum();
+        let (joining, _) = self.joining(space);
+        let said: u64 = joining.iter().map(|input| of_input(input)).sum();
         let goes_on = self.interrupted.as_ref().filter(|_| self.again == Some(Again::Continue));
         let said = said + goes_on.map_or(0, |text| estimate_text(text));
         let told = self.tasks.tell().into_iter().map(|fact| match fact {
@@ -197,12 +202,45 @@ impl State {
         self.corrected(&space.model, said + told.sum::<u64>())
     }
 
+    /// The inputs that the next step takes in, and those that there is no room for together with them. Of a new turn the first is
+    /// always taken in; into one that is open nothing is that it would have to end for.
+    fn joining(&self, space: &Space) -> (Vec<&Waiting>, Vec<InputId>) {
+        let joins = |input: &&Waiting| self.turn.is_none() || input.mode == JoinMode::Join;
+        let inputs = self.waiting.iter().filter(|input| joins(input) && !input.cancelled);
+        let Some(room) = space.room else { return (inputs.collect(), vec![]) };
+        let (asked, _) = self.asked(space);
+        let most = (room.usable() / 10 * JOINING_TENTHS).saturating_sub(room.fixed).saturating_sub(asked);
+        let (mut joining, mut later, mut sum) = (Vec::new(), Vec::new(), 0);
+        for input in inputs {
+            sum += of_input(input);
+            let is_first = self.turn.is_none() && joining.is_empty();
+            if later.is_empty() && (is_first || self.corrected(&space.model, sum) <= most) {
+                joining.push(input);
+            } else {
+                later.push(input.id);
+            }
+        }
+        (joining, later)
+    }
+
+    /// The inputs that would join the next step, and that there is no room for.
+    pub(crate) fn too_many(&self, space: &Space) -> Vec<InputId> {
+        self.joining(space).1
+    }
+
     /// The context as the planning of a compaction sees it.
-    pub(crate) fn outline<'a>(&'a self, calibration: &'a Calibration) -> Outline<'a> {
+    pub(crate) fn outline<'a>(&'a self, calibration: &'a Calibration, requests: u64) -> Outline<'a> {
         // A turn that is to be run again is not over.
-        let again = self.again.map(|_| self.turns);
-        let open_turn = self.turn.as_ref().map(|turn| turn.number).or(again);
-        Outline { items: &self.items, places: &self.places, preface: self.preface, open_turn, calibration }
+        let again = self.again.map(|_| self.asked_in);
+        let open_turn = self.turn.as_ref().map(|turn| turn.answers).or(again);
+        Outline {
+            items: &self.items,
+            places: &self.places,
+            preface: self.preface,
+            open_turn,
+            requests,
+            calibration,
+        }
     }
 
     /// What is to be done about the size of the context.
@@ -280,7 +318,7 @@ impl State {
     /// What is asked in the open turn, in tokens: that stays, whatever goes. And whether there is anything else.
     fn asked(&self, space: &Space) -> (u64, bool) {
         let calibration = self.calibration(&space.model);
-        let asked = self.outline(&calibration).asked();
+        let asked = self.outline(&calibration, 0).asked(space.requests());
         let items: Vec<Arc<Item>> = asked.iter().map(|index| self.items[*index].clone()).collect();
         let has_more = self.items.len() > self.preface + asked.len();
         (self.corrected(&space.model, estimate_items(&items)), has_more)
@@ -289,10 +327,16 @@ impl State {
     /// Old tool output whose removal gains enough to be worth it.
     fn stubs(&self, space: &Space, room: Room) -> Option<(Vec<CallId>, u64)> {
         let calibration = self.calibration(&space.model);
-        let stubs = self.outline(&calibration).stubs();
+        let stubs = self.outline(&calibration, 0).stubs();
         let is_worth_it = !stubs.calls.is_empty() && stubs.gains >= room.window / STUB_SHARE;
         is_worth_it.then_some((stubs.calls, stubs.gains))
     }
+}
+
+/// How many tokens an input has, before anything is learnt.
+fn of_input(input: &Waiting) -> u64 {
+    let pictures = input.images.iter().cloned().map(Item::Image).map(Arc::new);
+    estimate_text(&input.text) + estimate_items(&pictures.collect::<Vec<_>>())
 }
 
 /// The arithmetic of a message that is too long by itself.

@@ -75,7 +75,7 @@ pub(crate) fn turn() -> SessionRecord {
 }
 
 pub(crate) fn step(step: u64) -> SessionRecord {
-    SessionRecord::StepStarted(StepStarted { step })
+    SessionRecord::StepStarted(StepStarted::new(step))
 }
 
 pub(crate) fn attempt() -> SessionRecord {

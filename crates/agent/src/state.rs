@@ -62,6 +62,8 @@ pub struct State {
     pub interrupted: Option<String>,
     /// A turn that was asked for without an input.
     pub again: Option<Again>,
+    /// The turn in which that was asked which the last turn was to answer: an earlier one, where it tried that again.
+    pub asked_in: u64,
     /// The model that was asked last.
     pub model: Option<String>,
     /// What is known about how each model counts.
@@ -160,6 +162,8 @@ pub struct Waiting {
 pub struct Turn {
     /// Its number, from 1.
     pub number: u64,
+    /// The turn in which that was asked which it is to answer: an earlier one, where it tries that again.
+    pub answers: u64,
     /// How many steps have started.
     pub steps: u64,
     /// Somebody wants it to end.

@@ -32,8 +32,10 @@ pub struct Outline<'a> {
     pub places: &'a [Place],
     /// So many of them, from the first, are the preface of the epoch: a summary, what is pinned. They are made anew.
     pub preface: usize,
-    /// The turn that is open, if one is.
+    /// The turn that is open, if one is; where it tries again what an earlier one was to do, that one. Everything since belongs to it.
     pub open_turn: Option<u64>,
+    /// So many tokens of what was asked in the open turn stay, whatever else goes.
+    pub requests: u64,
     /// How the model counts.
     pub calibration: &'a Calibration,
 }
@@ -184,24 +186,44 @@ impl Outline<'_> {
 
     /// The oldest of these places that is within the newest exchange, if that is the open turn.
     fn oldest_step(&self, boundaries: &[Boundary]) -> Option<usize> {
-        let is_open = |boundary: &&Boundary| Some(self.place(boundary.at).turn) == self.open_turn;
+        let is_open = |boundary: &&Boundary| self.is_open(boundary.at);
         boundaries.iter().take_while(is_open).last().map(|one| one.at)
     }
 
     fn from(&self, from: Option<usize>) -> Keep {
         let from = from.unwrap_or(self.items.len());
-        Keep { from, requests: self.asked().into_iter().filter(|index| *index < from).collect() }
+        Keep { from, requests: self.asked(self.requests).into_iter().filter(|index| *index < from).collect() }
     }
 
-    /// What the open turn is to answer: what a person said in it, or, where nobody did, the ends of tasks that began it.
-    pub fn asked(&self) -> Vec<usize> {
-        let is_open = |index: &usize| Some(self.place(*index).turn) == self.open_turn;
-        let open: Vec<usize> = (self.start()..self.items.len()).filter(is_open).collect();
+    fn is_open(&self, index: usize) -> bool {
+        self.open_turn.is_some_and(|open| self.place(index).turn >= open)
+    }
+
+    /// What the open turn is to answer: what a person said in it, or, where nobody did, the ends of tasks that began it. Of much that was said,
+    /// the first and what the model has not answered yet, and as much of the newest as has room in `most`.
+    pub fn asked(&self, most: u64) -> Vec<usize> {
+        let open: Vec<usize> =
+            (self.start()..self.items.len()).filter(|index| self.is_open(*index)).collect();
         let said = |which: fn(&Item) -> bool| -> Vec<usize> {
             open.iter().copied().filter(|index| which(&self.items[*index])).collect()
         };
         let by_person = said(is_of_a_person);
-        if by_person.is_empty() { said(is_told_of_task) } else { by_person }
+        let asked = if by_person.is_empty() { said(is_told_of_task) } else { by_person };
+        let answered = open.iter().rposition(|index| is_by_model(&self.items[*index])).map(|at| open[at]);
+        let mut estimated = 0_u64;
+        let most = self.calibration.largest_within(most);
+        let mut kept: Vec<usize> = asked
+            .iter()
+            .rev()
+            .copied()
+            .filter(|index| {
+                estimated = estimated.saturating_add(estimate_item(&self.items[*index]));
+                let is_vital = Some(index) == asked.first() || answered.is_none_or(|at| *index > at);
+                is_vital || estimated <= most
+            })
+            .collect();
+        kept.reverse();
+        kept
     }
 }
 
@@ -224,6 +246,10 @@ fn is_of_a_person(item: &Item) -> bool {
         Item::Image(_) => true,
         _ => false,
     }
+}
+
+fn is_by_model(item: &Item) -> bool {
+    matches!(item, Item::Text { role: Role::Assistant, .. } | Item::Reasoning { .. } | Item::ToolCall { .. })
 }
 
 fn is_told_of_task(item: &Item) -> bool {

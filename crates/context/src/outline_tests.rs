@@ -15,7 +15,7 @@ static UNKNOWN: LazyLock<Calibration> = LazyLock::new(Calibration::default);
 
 fn plan(history: &History, open_turn: Option<u64>) -> Outline<'_> {
     let History { items, places, preface } = history;
-    Outline { items, places, preface: *preface, open_turn, calibration: &UNKNOWN }
+    Outline { items, places, preface: *preface, open_turn, requests: u64::MAX, calibration: &UNKNOWN }
 }
 
 /// Turns of one step each, whose results have so many bytes.
@@ -52,7 +52,8 @@ fn what_a_model_counts_decides_how_much_has_room() {
     let mut calibration = Calibration::default();
     calibration.learn(100, 200);
     let History { items, places, .. } = &history;
-    let outline = Outline { items, places, preface: 0, open_turn: None, calibration: &calibration };
+    let outline =
+        Outline { items, places, preface: 0, open_turn: None, requests: u64::MAX, calibration: &calibration };
 
     assert_eq!(outline.keep(cost(&history, 12)).from, 16);
     assert_eq!(outline.keep(2 * cost(&history, 12)).from, 12);

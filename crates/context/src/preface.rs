@@ -12,6 +12,8 @@ pub const FIRST_REQUEST: &str = "first_request";
 /// The name of the pin that holds the files that were changed.
 const FILES_CHANGED: &str = "files_changed";
 
+/// What the pin of the first request begins with.
+const FIRST_REQUEST_HEADING: &str = "[First request of this session, word for word]";
 /// What the todo list begins with.
 const TODO_MARK: &str = "[Session todo snapshot]";
 /// Of a todo list that has too little room, a line has at most such a part of it, but is not made shorter than this.
@@ -21,6 +23,12 @@ const SHORTEST_LINE: usize = 60;
 /// The first request, word for word; shortened in its middle if it takes more than so many tokens, with a line that says how to read it.
 pub fn first_request(text: &str, seq: u64, most: u64) -> Pin {
     Pin { name: FIRST_REQUEST.to_owned(), text: shorten_request(text, seq, most) }
+}
+
+/// The first request, as far as what the model read of it tells.
+pub fn first_request_of(rendered: &str) -> Option<Pin> {
+    let text = rendered.strip_prefix(FIRST_REQUEST_HEADING)?.strip_prefix('\n')?;
+    Some(Pin { name: FIRST_REQUEST.to_owned(), text: text.to_owned() })
 }
 
 /// The files that were changed, in at most so many tokens: the newest, if not all.
@@ -59,7 +67,7 @@ fn how_many_fit(lines: &[String], room: usize) -> usize {
 /// A pin, as the model reads it. The runtime says it, so what could be mistaken for the runtime's own words gets a question mark in it.
 pub fn render_pin(pin: &Pin) -> String {
     let heading = match pin.name.as_str() {
-        FIRST_REQUEST => "[First request of this session, word for word]".to_owned(),
+        FIRST_REQUEST => FIRST_REQUEST_HEADING.to_owned(),
         FILES_CHANGED => "[Files changed in this session]".to_owned(),
         name => format!("[Pinned: {}]", one_line(name)),
     };

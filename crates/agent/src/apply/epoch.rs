@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_context::stub;
+use longhaul_context::{Calibration, first_request_of, read_back, stub};
 use longhaul_protocol::{
     CallId, CompactDone, CompactFailed, EpochStarted, Item, Place, Record, Role, Seq, Stubbed, SystemMessage,
 };
@@ -48,6 +48,9 @@ impl State {
         if self.lacks_its_epoch() {
             self.drop_preface();
         }
+        if self.compaction.has_lost_its_epoch {
+            self.read_back(&message);
+        }
         for part in message.content {
             let item = Arc::new(Item::Text { role: Role::System, text: part.text });
             self.items.insert(self.preface, item);
@@ -64,14 +67,20 @@ impl State {
         if self.compaction.open.take().is_none() {
             return;
         }
-        let keeps: Vec<bool> = (0..self.items.len())
-            .map(|index| index < self.preface || self.places[index].seq > done.through)
-            .collect();
+        let calibration = Calibration::default();
+        let asked = self.outline(&calibration, 0).asked(u64::MAX);
+        let stays = |index: usize| {
+            index < self.preface || self.places[index].seq > done.through || asked.contains(&index)
+        };
+        let keeps: Vec<bool> = (0..self.items.len()).map(stays).collect();
         let mut kept = keeps.iter();
         self.items.retain(|_| *kept.next().unwrap_or(&true));
         let mut kept = keeps.iter();
         self.places.retain(|_| *kept.next().unwrap_or(&true));
         self.reported = None;
+        if let Some(turn) = &mut self.turn {
+            turn.refusal = None;
+        }
         if let Some(epoch) = &mut self.epoch {
             epoch.number = epoch.number.max(done.epoch);
         }
@@ -81,6 +90,22 @@ impl State {
             covered_through: done.through,
             ..Compaction::default()
         };
+    }
+
+    pub(super) fn fold_compact_start(&mut self, reason: String) {
+        self.compaction.open = Some(reason);
+        self.compaction.has_lost_its_epoch = false;
+    }
+
+    /// What an epoch that is gone would have carried, as far as what the model reads of it tells.
+    fn read_back(&mut self, message: &SystemMessage) {
+        for part in &message.content {
+            if let Some(summary) = read_back(&part.text) {
+                self.summary = Some(summary);
+            } else if let Some(pin) = first_request_of(&part.text) {
+                self.pins = vec![pin];
+            }
+        }
     }
 
     /// Whether a compaction is being folded whose new epoch is not there: that would have closed it.
@@ -97,7 +122,7 @@ impl State {
 
     pub(super) fn fold_compact_failed(&mut self, failed: &CompactFailed) {
         let compaction = &mut self.compaction;
-        (compaction.open, compaction.asked) = (None, None);
+        (compaction.open, compaction.asked, compaction.has_lost_its_epoch) = (None, None, false);
         if let Some(tokens) = failed.tokens {
             compaction.failures += 1;
             compaction.failed_at = Some(tokens);

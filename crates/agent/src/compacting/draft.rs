@@ -106,7 +106,7 @@ impl Ground<'_> {
         let said = said(&self.state.items[self.state.preface..]);
         let summary = merge(self.state.summary.as_ref(), written, &said);
         let calibration = self.state.calibration(&self.space.model);
-        let outline = self.state.outline(&calibration);
+        let outline = self.state.outline(&calibration, self.space.requests());
         let usable = self.usable();
         let most = self.space.room.map_or(self.keep, |room| room.at_most(self.keep));
         let kept = Some(self.with_first_half(outline.keep(most)));
@@ -130,7 +130,7 @@ impl Ground<'_> {
     /// The epoch that begins with the newest exchanges, and with the summary that there was.
     pub(super) fn by_rule(&self) -> Result<Draft, String> {
         let calibration = self.state.calibration(&self.space.model);
-        let outline = self.state.outline(&calibration);
+        let outline = self.state.outline(&calibration, self.space.requests());
         let usable = self.usable();
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
@@ -140,13 +140,22 @@ impl Ground<'_> {
         let mut best: Option<Draft> = None;
         for sizes in [usual, tight, Sizes::LEAST] {
             let (within, at_most) = (goal.saturating_sub(bare(sizes)), usable.saturating_sub(bare(sizes)));
-            let keep = self.with_first_half(outline.keep_by_rule(within, at_most));
-            for keep in [&keep, &nothing] {
+            // C7: what is newest stays if it fits, also where that is not much smaller.
+            let newest = self.with_first_half(outline.keep_by_rule(within, at_most));
+            let fewer = self.with_first_half(outline.keep(within));
+            for keep in [&newest, &fewer, &nothing] {
                 let draft = self.rule(keep, sizes);
-                // C7: what is newest stays if it fits, also where that is not much smaller.
-                let is_smaller = self.proof != Proof::Smaller || draft.done.after < draft.done.before;
-                let fits = is_smaller && draft.done.after <= usable;
-                if self.is_proven(&draft) || fits {
+                let is_of_use = keep.from > self.state.preface
+                    || draft.done.after < draft.done.before
+                    || self.proof == Proof::SmallerOrFits;
+                if !is_of_use {
+                    continue;
+                }
+                let is_smaller = match self.proof {
+                    Proof::Smaller => draft.done.after <= draft.done.before / 10 * 9,
+                    Proof::SmallerOrFits | Proof::Fits => true,
+                };
+                if self.is_proven(&draft) || (is_smaller && draft.done.after <= usable) {
                     return Ok(draft);
                 }
                 let is_better = best.as_ref().is_none_or(|best| draft.done.after < best.done.after);
@@ -228,9 +237,10 @@ impl Ground<'_> {
         let state = self.state;
         let kept = self.kept(keep);
         let pins = self.pins(keep, sizes);
-        let mut first = vec![render_summary(summary, dropped, sizes.summary)];
-        first.extend(pins.iter().map(render_pin));
+        let first = vec![render_summary(summary, dropped, sizes.summary)];
+        // Apart from the summary: whoever erases what is pinned must not lose that.
         let mut second = vec![render_todo(&state.todo, sizes.list)];
+        second.extend(pins.iter().map(|pin| render_pin(&shortened(pin, sizes.first_request))));
         second.extend(render_tasks(state.tasks.running().map(|task| &task.started)));
 
         let preface = first.iter().chain(&second).cloned();
@@ -286,9 +296,6 @@ impl Ground<'_> {
     fn pins(&self, keep: &Keep, sizes: Sizes) -> Vec<Pin> {
         let state = self.state;
         let mut pins: Vec<Pin> = state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST).cloned().collect();
-        for pin in &mut pins {
-            shorten(&mut pin.text, sizes.first_request);
-        }
         let first = (state.preface..state.items.len())
             .find_map(|index| Some((index, request(&state.items[index])?)))
             .filter(|(index, _)| *index < keep.from && !keep.requests.contains(index));
@@ -309,14 +316,16 @@ impl Ground<'_> {
     }
 }
 
-/// Cuts a text that takes more than so many tokens.
-fn shorten(text: &mut String, most: u64) {
+/// A pin as there is room for it; what is stored is whole.
+fn shortened(pin: &Pin, most: u64) -> Pin {
     const BYTES_PER_TOKEN: u64 = 4;
     let most = usize::try_from(most.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
+    let mut text = pin.text.clone();
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most));
         text.push('…');
     }
+    Pin { name: pin.name.clone(), text }
 }
 
 /// The words of a person.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use longhaul_context::{Calibration, Checks, Room, normalise};
-use longhaul_protocol::{BlobRef, CallId, CompactStart, Image};
+use longhaul_protocol::{BlobRef, CallId, CompactStart, Image, StepStarted, TurnStarted};
 use proptest::prelude::*;
 
 use super::*;
@@ -175,7 +175,7 @@ impl Case {
 
     fn open(&self, state: &mut State, stands: Stands) {
         let steps = self.since.last().map_or(1, |exchange| exchange.steps.len().max(1)) as u64;
-        let turn = Turn { number: state.turns, steps, ..Turn::default() };
+        let turn = Turn { number: state.turns, answers: state.turns, steps, ..Turn::default() };
         state.turn = match stands {
             Stands::Rests => None,
             Stands::Answered => Some(Turn { answered: true, settled: true, called: true, ..turn }),
@@ -297,7 +297,7 @@ proptest! {
         let calibration = state.calibration("m");
         let usable = ground.usable();
         let sizes = Sizes::usual(calibration.largest_within(usable));
-        let bare = ground.rule(&state.outline(&calibration).keep(0), sizes).done.after;
+        let bare = ground.rule(&state.outline(&calibration, u64::MAX).keep(0), sizes).done.after;
         let newest = state.corrected("m", estimate_items(&state.items[from..]));
         if bare + newest + 2 > usable {
             return Ok(());
@@ -372,4 +372,107 @@ fn an_open_turn_with_a_result_that_has_no_room_keeps_what_was_asked() {
         })
         .collect();
     assert_eq!(kept, ["request", "picture", "note"]);
+}
+
+/// A context of exchanges that make a window of 8,000 tokens as full as they say, in thousandths.
+fn full(since: Vec<Exchange>, stands: Stands) -> Case {
+    let (samples, before) = (vec![], vec![]);
+    Case {
+        window: 8_000,
+        fixed: 100,
+        samples,
+        before,
+        since,
+        stands,
+        written: None,
+        trigger: Trigger::WithinTurn,
+    }
+}
+
+fn exchange_of(share: usize) -> Exchange {
+    let steps =
+        vec![(Length::Bytes(20), vec![Length::Share(share)]), (Length::Bytes(20), vec![Length::Bytes(20)])];
+    Exchange { request: Length::Bytes(40), has_picture: false, steps }
+}
+
+fn compact(state: &mut State, space: &Space, trigger: Trigger) -> CompactDone {
+    apply_start(state);
+    let facts = plan_compaction(state, space, trigger, None, 8_000).unwrap();
+    let Some(SessionRecord::CompactDone(done)) = facts.last().cloned() else { unreachable!() };
+    facts.iter().for_each(|fact| apply(state, fact));
+    done
+}
+
+/// C4, M19
+#[test]
+fn a_turn_that_is_run_again_keeps_its_request_in_its_middle() {
+    let case = full(vec![exchange_of(1_500)], Stands::Rests);
+    let mut state = case.state();
+    (state.asked_in, state.again) = (1, Some(crate::state::Again::Retry));
+    apply(&mut state, &SessionRecord::TurnStarted(TurnStarted { turn: 2 }));
+    apply(&mut state, &SessionRecord::StepStarted(StepStarted::new(1)));
+    let space = case.space(&state);
+
+    compact(&mut state, &space, Trigger::WithinTurn);
+
+    assert_eq!(requests(&state, None).len(), 1, "{:#?}", &state.items);
+}
+
+/// C4, M19
+#[test]
+fn a_turn_that_is_run_again_twice_keeps_its_request_before_it_begins() {
+    let case = full(vec![exchange_of(1_500)], Stands::Rests);
+    let mut state = case.state();
+    (state.turns, state.asked_in, state.again) = (2, 1, Some(crate::state::Again::Retry));
+    let space = case.space(&state);
+
+    compact(&mut state, &space, Trigger::BeforeTurn);
+
+    assert_eq!(requests(&state, None).len(), 1, "{:#?}", &state.items);
+}
+
+/// C7
+#[test]
+fn by_rule_the_older_of_two_exchanges_goes_before_the_open_one() {
+    let case = full(vec![exchange_of(300), exchange_of(330)], Stands::Answered);
+    let mut state = case.state();
+    let space = Space { has_summaries: false, ..case.space(&state) };
+
+    let done = compact(&mut state, &space, Trigger::WithinTurn);
+
+    let results = state.items.iter().filter(|item| matches!(***item, Item::ToolResult { .. })).count();
+    assert!(results > 0, "{done:?}");
+}
+
+/// C6, C7
+#[test]
+fn by_rule_a_compaction_that_would_drop_nothing_is_none() {
+    let case = full(vec![exchange_of(10)], Stands::Answered);
+    let mut state = case.state();
+    let space = Space { has_summaries: false, ..case.space(&state) };
+    let first = compact(&mut state, &space, Trigger::Asked);
+    apply_start(&mut state);
+
+    let second = plan_compaction(&state, &space, Trigger::Asked, None, 8_000);
+
+    assert!(first.from <= first.through, "{first:?}");
+    let is_upside_down = second.is_ok_and(|facts| {
+        matches!(facts.last(), Some(SessionRecord::CompactDone(done)) if done.from > done.through + 1)
+    });
+    assert!(!is_upside_down);
+}
+
+/// C4, J10
+#[test]
+fn where_the_epoch_of_an_open_turn_is_gone_its_request_stays() {
+    let case = full(vec![exchange_of(10), exchange_of(1_500)], Stands::Answered);
+    let mut state = case.state();
+    let space = case.space(&state);
+    apply_start(&mut state);
+    let facts = plan_compaction(&state, &space, Trigger::WithinTurn, None, 8_000).unwrap();
+
+    facts[1..].iter().for_each(|fact| apply(&mut state, fact));
+
+    assert_eq!(requests(&state, Some(2)).len(), 1, "{:#?}", &state.items);
+    assert_eq!(state.compaction.open, None);
 }

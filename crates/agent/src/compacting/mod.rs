@@ -29,6 +29,7 @@ use crate::asking::room_for_answer;
 use crate::compaction::{Moment, Relief, Space, Trigger};
 use crate::decide::Policy;
 use crate::equipment::Equipment;
+use crate::load::load;
 use crate::runtime::Inner;
 use crate::shared::Shared;
 use crate::state::State;
@@ -47,6 +48,7 @@ const GAVE_WAY: &str = "an input came, and goes first";
 impl Worker {
     /// Makes the context smaller. Whatever comes of it is on record when this returns.
     pub(crate) async fn compact(&mut self, trigger: Trigger) -> Step<()> {
+        self.read_again().await?;
         self.renew_equipment();
         let covered = self.state.head;
         let focus = self.state.compaction.asked.as_ref().and_then(|asked| asked.focus.clone());
@@ -92,6 +94,15 @@ impl Worker {
         };
         let tokens = Some(self.state.next_prompt(&self.policy.space));
         self.compact_failed(CompactFailed { reason, tokens, was_needed }, after).await
+    }
+
+    /// Folds the records once more: what somebody has erased meanwhile must not be written again.
+    async fn read_again(&mut self) -> Step<()> {
+        let state = load(&*self.runtime.journal, &self.shared.key, self.id).await.map_err(Stopped::Failed)?;
+        if state.head == self.state.head {
+            self.state = state;
+        }
+        Ok(())
     }
 
     /// Why nobody wants a compaction any more.

@@ -23,6 +23,8 @@ use crate::worker::{Step, Worker};
 const USED_TENTHS: u64 = 9;
 /// What is no summary, or does not look like a whole one, is asked for once more.
 const WRONG_ANSWERS: u32 = 1;
+/// Prose with fewer words is no summary.
+const FEWEST_WORDS: usize = 12;
 /// A request that is too long after all is halved so often.
 const HALVINGS: u32 = 3;
 
@@ -153,6 +155,10 @@ impl Worker {
                         continue;
                     }
                     return Ok(match read {
+                        Ok(ReadSummary::Prose(written)) if is_too_brief(&written.summary.notes) => {
+                            let name = asking.model.name();
+                            Summarised::Failed(format!("{name} wrote no summary, but a few words"))
+                        }
                         Ok(ReadSummary::InForm(written) | ReadSummary::Prose(written)) => {
                             Summarised::Written(Box::new(written))
                         }
@@ -232,7 +238,8 @@ impl Worker {
         pause: &mut (impl Future<Output = ()> + Unpin),
         trigger: Trigger,
     ) -> Step<Attended<()>> {
-        self.attend_to(pause, trigger, Self::is_hurried).await
+        let before = hurries(&self.waiting_in_inbox().await);
+        self.attend_to(pause, trigger, move |waiting| hurries(waiting) > before).await
     }
 
     /// Waits for something, keeps the lease, and takes nothing from the inbox: what comes waits there. Only whether somebody wants the
@@ -242,14 +249,14 @@ impl Worker {
         work: &mut (impl Future<Output = T> + Unpin),
         trigger: Trigger,
     ) -> Step<Attended<T>> {
-        self.attend_to(work, trigger, |_, _| false).await
+        self.attend_to(work, trigger, |_| false).await
     }
 
     async fn attend_to<T>(
         &mut self,
         work: &mut (impl Future<Output = T> + Unpin),
         trigger: Trigger,
-        is_due: fn(&Self, &[InboxRecord]) -> bool,
+        is_due: impl Fn(&[InboxRecord]) -> bool,
     ) -> Step<Attended<T>> {
         loop {
             self.look_at_the_time();
@@ -257,7 +264,7 @@ impl Worker {
             if self.policy.ends_the_turn() || self.is_called_away(trigger, &waiting) {
                 return Ok(Attended::Called);
             }
-            if is_due(self, &waiting) {
+            if is_due(&waiting) {
                 return Ok(Attended::Due);
             }
             let ends_by = self.turn_ends_by;
@@ -304,12 +311,18 @@ impl Worker {
             InboxRecord::Unknown { .. } => false,
         })
     }
+}
 
-    /// M6: whether somebody wants a wait to end, or has chosen another model.
-    fn is_hurried(&self, waiting: &[InboxRecord]) -> bool {
-        let hurries = |record: &InboxRecord| matches!(record, InboxRecord::Order(order) if order.kind == OrderKind::Retry);
-        waiting.iter().any(hurries) || self.has_other_model()
-    }
+/// Whether that can't be a summary of anything: a refusal, a greeting.
+fn is_too_brief(prose: &str) -> bool {
+    prose.split_whitespace().count() < FEWEST_WORDS
+}
+
+/// M6: how often somebody wants a wait to end.
+fn hurries(waiting: &[InboxRecord]) -> usize {
+    let hurries =
+        |record: &&InboxRecord| matches!(record, InboxRecord::Order(order) if order.kind == OrderKind::Retry);
+    waiting.iter().filter(hurries).count()
 }
 
 /// Asks once, and listens until the answer is over.

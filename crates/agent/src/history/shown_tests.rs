@@ -46,7 +46,7 @@ fn the_end_of_a_task_is_shown_with_the_last_that_it_printed() {
 
 #[test]
 fn what_only_keeps_the_books_shows_nothing() {
-    let started = SessionRecord::StepStarted(longhaul_protocol::StepStarted { step: 1 });
+    let started = SessionRecord::StepStarted(longhaul_protocol::StepStarted::new(1));
 
     assert_eq!(Shown::of(started), None);
 }

@@ -85,7 +85,8 @@ async fn by_rule_the_newest_exchange_stays_if_it_fits() {
         session.send(format!("request {number}")).await.unwrap();
 
         let last = texts(model.requests().last().unwrap());
-        assert!(number == 0 || last.contains(&format!("request {}", number - 1)), "{number}");
+        let newest = (number - 1_i32).max(0)..=number;
+        assert!(newest.into_iter().all(|newest| last.contains(&format!("request {newest}"))), "{number}");
     }
     assert!(session.state().await.unwrap().compaction.count >= 2);
 }
@@ -135,25 +136,35 @@ async fn a_summary_that_nobody_waits_for_any_more_is_cut() {
     runtime.shutdown().await.unwrap();
 }
 
-/// A model that is busy when it is first asked for a summary.
-struct Busy<M>(M, AtomicUsize);
+/// A model that is busy the first times that it is asked for a summary.
+struct Busy<M> {
+    model: M,
+    times: usize,
+    asked: AtomicUsize,
+}
+
+impl<M> Busy<M> {
+    fn new(model: M) -> Self {
+        Self { model, times: 1, asked: AtomicUsize::new(0) }
+    }
+}
 
 #[async_trait]
 impl<M: Model> Model for Busy<M> {
     fn name(&self) -> &str {
-        self.0.name()
+        self.model.name()
     }
 
     async fn facts(&self) -> Facts {
-        self.0.facts().await
+        self.model.facts().await
     }
 
     async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
-        if is_summary(&request) && self.1.fetch_add(1, Ordering::SeqCst) == 0 {
+        if is_summary(&request) && self.asked.fetch_add(1, Ordering::SeqCst) < self.times {
             let delay = Some(Duration::from_secs(50));
             return Err(Failure { delay, ..Failure::new(Class::Overloaded, "busy") });
         }
-        self.0.ask(request).await
+        self.model.ask(request).await
     }
 }
 
@@ -162,7 +173,7 @@ impl<M: Model> Model for Busy<M> {
 async fn who_is_in_a_hurry_need_not_wait_for_a_summary() {
     let place = Place::new();
     let scripted = script(&json!([text(3_200), summary("x"), "Second."]));
-    let runtime = open(config(&place, 8_000), Arc::new(Busy(scripted, AtomicUsize::new(0)))).await;
+    let runtime = open(config(&place, 8_000), Arc::new(Busy::new(scripted))).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
     let mut watcher = session.watch();
@@ -234,4 +245,45 @@ async fn a_large_message_after_little_is_no_reason_for_a_summary() {
     session.send(text(3_500)).await.unwrap();
 
     assert_eq!(model.requests().iter().map(is_summary).collect::<Vec<_>>(), [false, false]);
+}
+
+/// M6: one order ends one wait, and not those that come after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_in_a_hurry_once_ends_one_wait() {
+    let place = Place::new();
+    let scripted = script(&json!([text(3_200), summary("x"), "Second."]));
+    let runtime = open(config(&place, 8_000), Arc::new(Busy { times: 2, ..Busy::new(scripted) })).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("first").await.unwrap();
+    let mut watcher = session.watch();
+    let sender = session.clone();
+    let sending = tokio::spawn(async move { sender.send(text(400)).await });
+    let waits = |kind: &EventKind| matches!(kind, EventKind::RetryWait { .. });
+    collect_until(&mut watcher, waits).await;
+    let hurrying = session.clone();
+    let retrying = tokio::spawn(async move { hurrying.retry().await });
+    collect_until(&mut watcher, waits).await;
+
+    let ended = tokio::time::timeout(Duration::from_millis(700), sending).await;
+
+    assert!(ended.is_err(), "the second wait ended by itself");
+    session.cancel().await.unwrap();
+    let _ = retrying.await;
+    runtime.shutdown().await.unwrap();
+}
+
+/// M11: where a longer answer has no room beside the prompt, it goes on with the usual one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_goes_on_also_where_a_longer_one_has_no_room() {
+    let place = Place::new();
+    let half = json!({"text": "BEGINNING ", "stop": "length"});
+    let model = Recording::new(script(&json!([half, "END"])));
+    let mut config = config(&place, 8_000);
+    config.settings.model.max_output_tokens = Some(500);
+    let runtime = open(config, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send(text(4_600)).await.unwrap();
+
+    assert!(ended.text.ends_with("END"), "{ended:?}");
 }

@@ -26,7 +26,7 @@ mod transcript;
 pub use asking::ask_for_summary;
 pub use merging::{merge, said};
 pub use reading::read_summary;
-pub use rendering::render_summary;
+pub use rendering::{read_back, render_summary};
 
 /// The tool with which a summary is written.
 pub const WRITE_SUMMARY: &str = "write_summary";

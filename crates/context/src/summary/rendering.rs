@@ -1,9 +1,11 @@
 //! The text of a summary, in a size that is given.
 
-use longhaul_protocol::Summary;
+use std::sync::Arc;
 
-use super::Written;
+use longhaul_protocol::{Item, Role, Summary};
+
 use super::fields::{Field, Value};
+use super::{ReadSummary, Written, read_summary};
 use crate::text::{bytes_of, largest, one_line, without_marks, without_middle};
 
 /// What the message begins with.
@@ -55,6 +57,20 @@ pub fn render_summary(summary: Option<&Summary>, dropped: Option<&str>, most: u6
         }
     }
     text
+}
+
+/// A summary, as far as what the model read of it tells: for an epoch whose record is gone.
+pub fn read_back(rendered: &str) -> Option<Summary> {
+    let body = rendered.strip_prefix(MARK)?;
+    let (_, body) = body.split_once("\n# ")?;
+    let text = format!("# {body}");
+    let answer = Arc::new(Item::Text { role: Role::Assistant, text });
+    let Ok(ReadSummary::InForm(written)) = read_summary(&[answer]) else { return None };
+    let mut summary = written.summary;
+    for directive in &mut summary.directives {
+        *directive = directive.trim_matches('"').to_owned();
+    }
+    Some(summary)
 }
 
 /// The parts of a summary under their headings, in at most so many bytes.

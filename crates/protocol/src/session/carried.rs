@@ -57,6 +57,8 @@ pub struct Carried {
     pub since_answer: u32,
     /// The last record that a compaction covers.
     pub covered_through: Seq,
+    /// The turn in which that was asked which the last turn was to answer.
+    pub asked_in: u64,
 }
 
 /// A turn that is open, between two of its steps.
@@ -65,6 +67,7 @@ pub struct Carried {
 #[allow(missing_docs, reason = "they are the fields of the state's turn of the same names, which says it")]
 pub struct OpenTurn {
     pub number: u64,
+    pub answers: u64,
     pub steps: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<At>,

@@ -266,6 +266,16 @@ pub struct TurnStarted {
 pub struct StepStarted {
     /// The step, counted from 1 within its turn.
     pub step: u64,
+    /// Inputs that would join, and that there is no room for: they wait for the next turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub later: Vec<InputId>,
+}
+
+impl StepStarted {
+    /// A step that everything joins which waits for it.
+    pub fn new(step: u64) -> Self {
+        Self { step, later: vec![] }
+    }
 }
 
 /// A model call is about to be tried.

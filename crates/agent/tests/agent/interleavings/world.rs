@@ -316,7 +316,7 @@ impl World {
             Action::BeginTurn(turn) => {
                 let mut facts = vec![SessionRecord::TurnStarted(TurnStarted { turn })];
                 facts.extend(self.state.tasks.tell());
-                facts.push(SessionRecord::StepStarted(StepStarted { step: 1 }));
+                facts.push(SessionRecord::StepStarted(StepStarted::new(1)));
                 steps.push(Step::Append(facts));
             }
             Action::CloseCompaction => {
@@ -350,7 +350,7 @@ impl World {
             facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
         }
         facts.extend(step.into_iter().flat_map(|_| self.state.tasks.tell()));
-        facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step })));
+        facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted::new(step))));
         facts
     }
 
