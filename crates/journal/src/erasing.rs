@@ -1,35 +1,35 @@
 //! Erasing what a record of a session says, wherever the session says it.
 //!
 //! Some records repeat others word for word: the inbox holds what was taken from it, the end of a turn its last answer, a checkpoint a
-//! part of what was being said, and an epoch what it keeps of the context before. Who wants something gone wants all of them gone. What
-//! an epoch begins with may repeat a part only: a request without its middle, a sentence that is a directive. Such parts are found too;
-//! told in other words, a summary may still have it.
+//! part of what was being said, and an epoch what it keeps of the context before. Who wants something gone wants all of them gone. Three
+//! more ways of repeating are found: with the middle left out, as the runtime does it; the first words of the first request, where it is
+//! pinned; and a line that a summary gives as somebody's own. Told in other words, a summary may still have it.
+//!
+//! Nothing else may go, as it can't be undone. So only words of others are compared, and never what the runtime puts around them, nor
+//! its lists of files and ids; and a summary that is erased takes only those with it that say the same, line by line.
 
-use std::collections::HashSet;
+mod told;
+
+use std::collections::BTreeSet;
 
 use longhaul_protocol::{
     Block, Checkpoint, InboxRecord, Item, OrderKind, Record, Seq, SessionId, SessionRecord, StreamName,
 };
 use serde_json::Value;
 
-use crate::search::Findable;
 use crate::{Error, Journal, Page, Result};
+use told::{Told, plain};
 
 /// What is shorter is repeated by chance, and nobody's secret.
 const SHORTEST: usize = 8;
-/// The kinds of record that may repeat all of what others say.
-const REPEATING: [&str; 5] = ["epoch_started", "system_message", "turn_ended", "notification", "note"];
-/// The kinds that may repeat a part of it. If one of them goes without need, it is made up for.
-const QUOTING: [&str; 2] = ["epoch_started", "system_message"];
-/// The kinds of which only what a person said in them is compared: their other words are the same in many records.
-const OF_PERSONS: [&str; 3] = ["order_taken", "compact_start", "answered"];
-
-/// Of what is said each block of this length is known, with so many bytes from one to the next. So whatever has 31 bytes in a row in
-/// common with it has a whole block.
-const BLOCK: usize = 24;
-const STRIDE: usize = 8;
-/// A line that is a part of what is said, and has several words, is a quote even if it is shorter than that.
-const SHORTEST_QUOTE: usize = 12;
+/// A line of a summary, a todo or a command that is shorter need not come from there.
+const SHORTEST_QUOTE: usize = 16;
+/// So much must be left of the beginning of a text without its middle.
+const SHORTEST_HEAD: usize = 24;
+/// What tools print is alike more often. What is shorter is looked for in results only.
+const SHORTEST_OUTPUT: usize = 32;
+/// What may stand where something was left out.
+const LEFT_OUT: [&str; 2] = ["…", "[shortened]"];
 
 /// Erases a record of a session for good, and whatever repeats it word for word: the same words in the inbox, and later records. Returns
 /// every place that was erased. An epoch that is erased is made up for when the session is loaded: then its whole past is read.
@@ -83,7 +83,7 @@ async fn place_in_inbox(
 
 /// The records that repeat what this one says. One that can't be read is passed over.
 async fn copies(journal: &dyn Journal, stream: &StreamName, original: &Record) -> Result<Vec<Record>> {
-    let said: Vec<Said> = words(original).iter().filter_map(|text| Said::new(text)).collect();
+    let said = said_by(original);
     let mut copies = Vec::new();
     if said.is_empty() {
         return Ok(copies);
@@ -99,90 +99,188 @@ async fn copies(journal: &dyn Journal, stream: &StreamName, original: &Record) -
         };
         let Some(last) = page.last() else { return Ok(copies) };
         next = last.seq + 1;
-        let repeats =
-            |record: &Record| record.seq != original.seq && said.iter().any(|said| said.is_in(record));
-        copies.extend(page.into_iter().filter(repeats));
+        copies.extend(page.into_iter().filter(|record| record.seq != original.seq && repeats(record, &said)));
     }
 }
 
 /// What a record says, in the texts that other records repeat.
-fn words(record: &Record) -> Vec<String> {
-    match SessionRecord::decode(record) {
-        Ok(SessionRecord::OrderTaken(taken)) => match taken.order.kind {
-            OrderKind::Compact { focus } => focus.into_iter().collect(),
-            OrderKind::Answer { answer, .. } => vec![answer],
-            _ => vec![],
-        },
-        Ok(SessionRecord::CompactStart(start)) => start.focus.into_iter().collect(),
-        Ok(SessionRecord::SystemMessage(message)) => {
-            message.content.into_iter().map(|part| part.text).collect()
+fn said_by(record: &Record) -> Vec<Said> {
+    let Ok(fact) = SessionRecord::decode(record) else { return vec![] };
+    let said = match fact {
+        SessionRecord::InputTaken(input) => vec![Said::words(&input.text)],
+        SessionRecord::OrderTaken(_) | SessionRecord::CompactStart(_) | SessionRecord::Answered(_) => {
+            of_person(record).iter().map(|text| Said::words(text)).collect()
         }
-        // Its name stands apart from them wherever they are repeated.
-        Ok(SessionRecord::Block(Block { item: Item::ToolCall { arguments, .. }, .. })) => vec![arguments],
-        _ => Findable::of(record).map(|findable| findable.text).into_iter().collect(),
+        SessionRecord::Question(question) => vec![Said::words(&question.text)],
+        SessionRecord::Block(Block { item, .. }) => match item {
+            Item::Text { text, .. } | Item::Reasoning { text, .. } => vec![Said::words(&text)],
+            Item::ToolCall { arguments, .. } => {
+                let fields = serde_json::from_str::<Value>(&arguments).unwrap_or_default();
+                let named = told::leaves(&fields).into_iter().map(Said::named);
+                named.chain([Said::composed(&arguments)]).collect()
+            }
+            Item::ToolResult { content, .. } => vec![Said::result(&content)],
+            Item::Note { text } => vec![Said::composed(&text)],
+            Item::Image(_) => vec![],
+        },
+        SessionRecord::ToolFinished(finished) => vec![Said::result(&finished.content)],
+        SessionRecord::TaskStarted(task) => vec![Said::named(&task.command), Said::named(&task.description)],
+        SessionRecord::TaskEnded(ended) => vec![Said::output(&ended.tail)],
+        SessionRecord::Notification(notification) => vec![Said::composed(&notification.text)],
+        SessionRecord::Note(note) => vec![Said::composed(&note.text)],
+        SessionRecord::Warning(warning) => vec![Said::composed(&warning.text)],
+        SessionRecord::SystemMessage(message) => vec![Some(Said::Summary(told::lines_in(&message)))],
+        SessionRecord::EpochStarted(epoch) => {
+            epoch.summary.iter().map(|summary| Some(Said::Summary(told::lines_of(summary)))).collect()
+        }
+        _ => vec![],
+    };
+    said.into_iter().flatten().collect()
+}
+
+/// What a person said in a record whose other words are the same in many.
+fn of_person(record: &Record) -> Option<String> {
+    match SessionRecord::decode(record).ok()? {
+        SessionRecord::OrderTaken(taken) => match taken.order.kind {
+            OrderKind::Compact { focus } => focus,
+            OrderKind::Answer { answer, .. } => Some(answer),
+            _ => None,
+        },
+        SessionRecord::CompactStart(start) => start.focus,
+        SessionRecord::Answered(answered) => Some(answered.answer),
+        _ => None,
+    }
+}
+
+/// Whether a record repeats any of this.
+fn repeats(record: &Record, said: &[Said]) -> bool {
+    let texts = || said.iter().filter_map(Said::text);
+    match record.kind.as_str() {
+        "checkpoint" => {
+            let part = record.decode::<Checkpoint>().map(|checkpoint| plain(&checkpoint.text));
+            let part = part.unwrap_or_default();
+            part.len() >= SHORTEST && texts().any(|text| text.plain.contains(&part))
+        }
+        "order_taken" | "compact_start" | "answered" => {
+            of_person(record).is_some_and(|there| texts().any(|text| text.is_in(&plain(&there))))
+        }
+        "epoch_started" | "system_message" | "turn_ended" | "notification" | "note" => {
+            Told::by(record).is_some_and(|told| said.iter().any(|said| said.is_in(&told)))
+        }
+        _ => false,
+    }
+}
+
+/// Something that was said, by how it may be repeated.
+#[derive(Debug)]
+enum Said {
+    /// By a person or a model: whole, without its middle, or a line of it.
+    Words(Text),
+    /// With the words of the runtime around it: whole.
+    Composed(Text),
+    /// By a tool: like words, if it is not short.
+    Output(Text),
+    /// A value within a call: alone, as a todo or a command.
+    Named(String),
+    /// A summary, by its lines.
+    Summary(BTreeSet<String>),
+}
+
+impl Said {
+    fn words(text: &str) -> Option<Self> {
+        Text::new(text).map(Self::Words)
+    }
+
+    fn composed(text: &str) -> Option<Self> {
+        Text::new(text).map(Self::Composed)
+    }
+
+    fn output(text: &str) -> Option<Self> {
+        Text::new(text).map(Self::Output)
+    }
+
+    fn named(text: &str) -> Option<Self> {
+        let text = plain(text);
+        (text.len() >= SHORTEST_QUOTE).then_some(Self::Named(text))
+    }
+
+    /// Of a result that is an object, only its output is the tool's own.
+    fn result(content: &str) -> Option<Self> {
+        let fields = told::fields(content);
+        match fields.as_ref().and_then(|fields| fields.get("output")?.as_str()) {
+            Some(output) => Self::output(output),
+            None if fields.is_some() => Self::composed(content),
+            None => Self::output(content),
+        }
+    }
+
+    fn text(&self) -> Option<&Text> {
+        match self {
+            Self::Words(text) | Self::Composed(text) => Some(text),
+            Self::Output(text) => (text.plain.len() >= SHORTEST_OUTPUT).then_some(text),
+            Self::Named(_) | Self::Summary(_) => None,
+        }
+    }
+
+    fn is_in(&self, told: &Told) -> bool {
+        match self {
+            Self::Words(text) => text.is_whole_in(told) || text.is_partly_in(told),
+            Self::Composed(text) => text.is_whole_in(told),
+            Self::Output(text) if text.plain.len() < SHORTEST_OUTPUT => {
+                [&told.outputs, &told.words].into_iter().flatten().any(|there| *there == text.plain)
+            }
+            Self::Output(text) => text.is_whole_in(told) || text.is_partly_in(told),
+            Self::Named(text) => told.named.contains(text),
+            // A message may show less than the epoch has.
+            Self::Summary(lines) => {
+                let (one, other) = (lines, &told.summary);
+                !one.is_empty() && !other.is_empty() && (one.is_subset(other) || other.is_subset(one))
+            }
+        }
     }
 }
 
 /// A text, in the forms in which it is looked for.
-struct Said {
-    text: String,
+#[derive(Debug)]
+struct Text {
+    plain: String,
     /// As it stands within a JSON text.
     quoted: String,
-    plain: String,
-    blocks: HashSet<[u8; BLOCK]>,
 }
 
-impl Said {
+impl Text {
     fn new(text: &str) -> Option<Self> {
-        let text = text.trim().to_owned();
-        if text.len() < SHORTEST {
-            return None;
-        }
-        let quoted = Value::from(text.as_str()).to_string();
-        let plain = plain(&text);
-        let blocks = plain.as_bytes().windows(BLOCK).step_by(STRIDE);
-        let blocks = blocks.filter_map(|block| block.try_into().ok()).collect();
-        Some(Self { text, quoted: quoted[1..quoted.len() - 1].to_owned(), plain, blocks })
+        let quoted = Value::from(text.trim()).to_string();
+        let quoted = plain(&quoted[1..quoted.len() - 1]);
+        let plain = plain(text);
+        (plain.len() >= SHORTEST).then_some(Self { plain, quoted })
     }
 
-    fn is_in(&self, record: &Record) -> bool {
-        let kind = record.kind.as_str();
-        if kind == "checkpoint" {
-            let part = record.decode::<Checkpoint>().map(|checkpoint| checkpoint.text).unwrap_or_default();
-            return part.trim().len() >= SHORTEST && self.text.contains(part.trim());
-        }
-        if OF_PERSONS.contains(&kind) {
-            return words(record).iter().any(|text| text.contains(&self.text));
-        }
-        REPEATING.contains(&kind) && record.text().is_some_and(|body| body.contains(&self.quoted))
-            || QUOTING.contains(&kind) && record.decode::<Value>().is_ok_and(|body| self.is_quoted_in(&body))
+    fn is_in(&self, there: &str) -> bool {
+        there.contains(&self.plain) || there.contains(&self.quoted)
     }
 
-    /// Whether any text within has a part in common with this one.
-    fn is_quoted_in(&self, body: &Value) -> bool {
-        match body {
-            Value::String(text) => self.is_quoted_by(text),
-            Value::Array(values) => values.iter().any(|value| self.is_quoted_in(value)),
-            Value::Object(fields) => fields.values().any(|value| self.is_quoted_in(value)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        }
+    fn is_whole_in(&self, told: &Told) -> bool {
+        let mut of_others = [&told.words, &told.outputs, &told.named].into_iter().flatten();
+        // Few words of the runtime are nobody else's.
+        let is_long = self.plain.len() >= SHORTEST_QUOTE;
+        of_others.any(|there| self.is_in(there))
+            || told.composed.iter().any(|there| is_long && self.is_in(there) || *there == self.plain)
     }
 
-    fn is_quoted_by(&self, text: &str) -> bool {
-        let has_block = |text: &str| {
-            let blocks = text.as_bytes().windows(BLOCK);
-            blocks.filter_map(|block| <[u8; BLOCK]>::try_from(block).ok()).any(|it| self.blocks.contains(&it))
-        };
-        let is_quote = |line: &str| {
-            let line = plain(line);
-            let words = line.trim_matches(|c: char| !c.is_alphanumeric());
-            words.len() >= SHORTEST_QUOTE && words.contains(' ') && self.plain.contains(words)
-        };
-        has_block(&plain(text)) || text.lines().any(is_quote)
+    fn is_partly_in(&self, told: &Told) -> bool {
+        let mut of_others = [&told.words, &told.outputs].into_iter().flatten();
+        let is_beginning = |pin: &String| pin.len() >= SHORTEST_HEAD && self.plain.starts_with(pin.as_str());
+        let is_quote = |line: &String| line.len() >= SHORTEST_QUOTE && self.plain.contains(line.as_str());
+        of_others.any(|there| self.lacks_middle_in(there))
+            || told.pins.iter().any(is_beginning)
+            || told.quotes.iter().any(is_quote)
     }
-}
 
-/// A text in which what summaries change of what they quote is the same: spaces, line breaks and case.
-fn plain(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    /// Whether that is this one, up to where something was left out.
+    fn lacks_middle_in(&self, there: &str) -> bool {
+        let gaps = LEFT_OUT.iter().flat_map(|sign| there.match_indices(sign));
+        let mut heads = gaps.map(|(gap, _)| there[..gap].trim_end_matches(['[', ' ']));
+        heads.any(|head| head.len() >= SHORTEST_HEAD && self.plain.starts_with(head))
+    }
 }

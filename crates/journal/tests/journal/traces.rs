@@ -7,9 +7,10 @@ use longhaul_journal::{
     Append, Blob, Error, Home, Journal, Match, Search, SqliteJournal, erase_record, name_session, put,
 };
 use longhaul_protocol::{
-    AttemptId, BlobRef, Block, CallId, CompactStart, EpochReason, EpochStarted, InboxRecord, Input, InputId,
-    InputTaken, Item, JoinMode, Kept, Note, Order, OrderId, OrderKind, OrderTaken, Pin, Place, Seq,
-    SessionId, SessionRecord, StreamName, Summary, SystemMessage, TextContent, ToolFinished,
+    AttemptId, BlobRef, Block, CallId, Carried, CompactStart, EpochReason, EpochStarted, InboxRecord, Input,
+    InputId, InputTaken, Item, JoinMode, Kept, Note, Order, OrderId, OrderKind, OrderTaken, Pin, Place, Seq,
+    SessionId, SessionRecord, StreamName, Summary, SystemMessage, TextContent, Todo, TodoStatus,
+    ToolFinished,
 };
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -206,9 +207,9 @@ async fn what_epochs_quote_of_an_erased_record_goes_with_it() {
             preface(&format!("[First request of this session, word for word]\n{head_and_tail}")),
             directive("The password of the  build server\nis XYZZYSECRET"),
             directive("never push to main"),
-            preface("[Compacted context summary]\nDirectives\n- \"Never push to main!\""),
+            preface("[Compacted context summary]\nIt stands here.\n\n# Directives of the user that still hold\n- \"Never push to main!\""),
             directive("never push to the main branch"),
-            preface("[Compacted context summary]\nDirectives\n- \"Use tabs, as always\""),
+            preface("[Compacted context summary]\nIt stands here.\n\n# Directives of the user that still hold\n- \"Use tabs, as always\""),
             epoch(|_| {}),
         ],
     )
@@ -287,4 +288,106 @@ async fn the_focus_of_a_compaction_is_erased_wherever_it_stands() {
         let bytes = std::fs::read(&path).unwrap();
         assert!(!bytes.windows(11).any(|window| window == b"xyzzysecret"), "{} still has it", path.display());
     }
+}
+
+/// J10: what the runtime writes into every summary is nobody's words: one that is erased takes those with it that say the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_summary_takes_its_copies_and_no_other_summary() {
+    let shown = |lines: &str| preface(&format!("[Compacted context summary]\nIt stands here.\n\n{lines}"));
+    let written = |goal: &str, done: &str| {
+        let summary = Summary { goal: goal.into(), done: vec![done.into()], ..Summary::default() };
+        epoch(|epoch| epoch.summary = Some(Box::new(summary.clone())))
+    };
+
+    let gone = gone_with(
+        shown("# Goal\nPort the parser\n# Done\n- the password is xyzzysecret"),
+        vec![
+            written("Port the parser", "the password is xyzzysecret"),
+            shown("# Goal\nPort the parser\n# Done\n- the password is xyzzysecret"),
+            written("Port the parser", "the grammar"),
+            shown("# Goal\nPort the parser\n# Done\n- the grammar"),
+            preface("[Compacted context summary]\nIt stands here."),
+            preface("[Session todo snapshot]\n(empty)"),
+        ],
+    )
+    .await;
+
+    assert_eq!(gone, [2, 3]);
+}
+
+/// J10: the frame of a result is not what the tool said.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_result_goes_from_the_epochs_that_keep_it_and_no_others() {
+    let content = |output: &str| {
+        format!("{{\"status\":\"completed\",\"output\":\"{output}\",\"exit_code\":0,\"duration_ms\":12}}")
+    };
+    let result = |content: String| Item::ToolResult {
+        call: CallId::generate(),
+        content,
+        images: vec![],
+        is_error: false,
+    };
+    let long = format!("the first lines of what was printed {}", "filler ".repeat(500));
+    for (printed, kept) in
+        [("hello secret", "hello secret"), (&long, "the first lines of what was printed [… 9 …]")]
+    {
+        let finished = ToolFinished::new(CallId::generate(), "exec", content(printed));
+
+        let gone = gone_with(
+            SessionRecord::ToolFinished(finished),
+            vec![
+                keeping(&result(content("nothing alike"))),
+                keeping(&result(content(kept))),
+                keeping(&result(content("the first lines of something else […]"))),
+                keeping(&result(content(""))),
+            ],
+        )
+        .await;
+
+        assert_eq!(gone, [3], "{kept}");
+    }
+}
+
+/// J10: a session's files stand in each of its epochs, and what has a path in it does not take them all.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lists_of_the_runtime_are_not_compared() {
+    let path = "/home/somebody/project/source/parser.rs";
+    let carried =
+        Carried { changed: vec![path.into()], again: Some("continue".into()), ..Carried::default() };
+    let carrying = epoch(|epoch| epoch.carried = Some(Box::new(carried.clone())));
+    let noted =
+        keeping(&Item::Note { text: "The context was compacted; go on with the next action.".into() });
+
+    for text in [path, "continue", "go on with", "look at /home/somebody/project/source/parser.rs, please"] {
+        let gone = gone_with(said(text), vec![carrying.clone(), noted.clone()]).await;
+
+        assert_eq!(gone, Vec::<Seq>::new(), "{text}");
+    }
+}
+
+/// J10: what a call put on the todo list stands in the epochs by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_call_goes_from_the_todo_lists_that_have_its_words() {
+    let call = Item::ToolCall {
+        call: CallId::generate(),
+        wire_id: None,
+        name: "todo".into(),
+        arguments: "{\"items\":[{\"text\":\"log in with xyzzysecret\",\"status\":\"pending\"}]}".into(),
+        signature: None,
+    };
+    let block = SessionRecord::Block(Block { attempt: AttemptId::generate(), index: 0, item: call });
+    let todo = |text: &str| vec![Todo { text: text.into(), status: TodoStatus::Pending }];
+
+    let gone = gone_with(
+        block,
+        vec![
+            epoch(|epoch| epoch.todo = todo("log in with xyzzysecret")),
+            preface("[Session todo snapshot]\n- [ ] log in with xyzzysecret"),
+            epoch(|epoch| epoch.todo = todo("write the tests")),
+            preface("[Session todo snapshot]\n- [ ] write the tests"),
+        ],
+    )
+    .await;
+
+    assert_eq!(gone, [2, 3]);
 }
