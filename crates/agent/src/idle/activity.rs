@@ -36,6 +36,8 @@ struct Seen {
     /// A record that is not newer than this tells nothing new: it was there by then, or was written here.
     through: At,
     is_in_turn: bool,
+    /// Somebody here had to do with it. Of others it is only known that their clock was wrong.
+    is_ours: bool,
 }
 
 /// This moment, by both clocks.
@@ -59,19 +61,7 @@ pub(super) fn is_idle(quiet: Duration, interval: Duration) -> bool {
 impl Activity {
     /// A session is active now: an input came, or a slash command.
     pub(crate) fn noted(&self, id: SessionId) {
-        self.noted_at(id, Moment::now());
-    }
-
-    fn noted_at(&self, id: SessionId, moment: Moment) {
-        let mut sessions = lock(&self.0);
-        sessions.clear_out(moment.steady);
-        let seen = sessions.seen.entry(id).or_insert(Seen {
-            active_at: moment.steady,
-            through: moment.wall,
-            is_in_turn: false,
-        });
-        seen.active_at = seen.active_at.max(moment.steady);
-        seen.through = seen.through.max(moment.wall);
+        lock(&self.0).noted_at(id, Moment::now()).is_ours = true;
     }
 
     /// The session's worker here has recorded something, which is in the state by now. An input that was taken and a turn's end
@@ -83,12 +73,13 @@ impl Activity {
         if let Some(seen) = lock(&self.0).seen.get_mut(&id) {
             seen.through = seen.through.max(at);
             seen.is_in_turn = state.turn.is_some();
+            seen.is_ours = true;
         }
     }
 
     /// Whether anybody here has had to do with a session since the start.
     pub(crate) fn has_seen(&self, id: SessionId) -> bool {
-        lock(&self.0).seen.contains_key(&id)
+        lock(&self.0).seen.get(&id).is_some_and(|seen| seen.is_ours)
     }
 
     /// Whether the session's worker here was in a turn when it last recorded something.
@@ -101,13 +92,26 @@ impl Activity {
         let seen = lock(&self.0).seen.get(&id).copied();
         if last_at > moment.wall && seen.is_none_or(|seen| last_at > seen.through) {
             // A time that has not come yet was noted by a clock that was wrong: it counts from here on.
-            self.noted_at(id, Moment { wall: last_at, ..moment });
+            lock(&self.0).noted_at(id, Moment { wall: last_at, ..moment });
         }
         quiet_for(seen, last_at, moment)
     }
 }
 
 impl Sessions {
+    fn noted_at(&mut self, id: SessionId, moment: Moment) -> &mut Seen {
+        self.clear_out(moment.steady);
+        let seen = self.seen.entry(id).or_insert(Seen {
+            active_at: moment.steady,
+            through: moment.wall,
+            is_in_turn: false,
+            is_ours: false,
+        });
+        seen.active_at = seen.active_at.max(moment.steady);
+        seen.through = seen.through.max(moment.wall);
+        seen
+    }
+
     fn clear_out(&mut self, now: Instant) {
         if self.seen.len() < self.crowded_at {
             return;

@@ -110,7 +110,7 @@ async fn activity_never_moves_back() {
     tokio::time::advance(seconds(50)).await;
     activity.noted(id);
 
-    activity.noted_at(id, early);
+    lock(&activity.0).noted_at(id, early);
     tokio::time::advance(seconds(5)).await;
 
     assert_eq!(activity.quiet(id, At(0), Moment::now()), seconds(5));
@@ -140,4 +140,16 @@ async fn sessions_that_were_not_active_for_a_day_are_not_kept() {
     (0..2_000).for_each(|_| activity.noted(SessionId::generate()));
 
     assert!(lock(&activity.0).seen.len() <= 2_000);
+}
+
+/// A record may come while the sessions are listed, and then has a later time: nobody here has opened its session for that.
+#[tokio::test]
+async fn a_record_from_a_time_that_has_not_come_makes_no_session_ours() {
+    let (activity, id, moment) = (Activity::default(), SessionId::generate(), Moment::now());
+
+    activity.quiet(id, At(moment.wall.0 + 1), moment);
+
+    assert!(!activity.has_seen(id));
+    activity.noted(id);
+    assert!(activity.has_seen(id));
 }
