@@ -281,9 +281,10 @@ async fn a_refused_prompt_leads_to_one_compaction_and_the_turn_goes_on() {
     sound_records(&place, &session).await;
 }
 
-/// M12: a model that always refuses: the turn ends, with advice.
+/// M12: a model that always refuses: the turn ends with what it says. What a provider's refusal is told as has the advice: see
+/// `failures`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_always_refuses_is_asked_once_more_and_then_the_turn_ends_with_advice() {
+async fn a_model_that_always_refuses_is_asked_once_more_and_then_the_turn_ends_with_its_words() {
     let place = Place::in_memory();
     let model = Staged::new(&json!([text(1_000)]), vec![summary("s")]).refusing(1..99).shared();
     let runtime = open(config(&place, 100_000), model.clone()).await;
@@ -296,7 +297,7 @@ async fn a_model_that_always_refuses_is_asked_once_more_and_then_the_turn_ends_w
 
     let events = collect_until(&mut watcher, ended_turn).await;
     assert_eq!((ended.outcome, ended.code.as_deref()), (Outcome::Failed, Some("context_too_long")));
-    assert!(ended.error.is_some_and(|error| !error.is_empty()));
+    assert_eq!(ended.error.as_deref(), Some("the prompt is too long"));
     assert_eq!(compactions(&events), ["start overflow", "done 2 Model"]);
     assert_eq!(model.asked(), ["step", "step", "summary", "step"]);
     let records = sound_records(&place, &session).await;

@@ -210,7 +210,6 @@ async fn an_input_that_joins_waits_until_a_compaction_is_over() {
     let input =
         Input { id: InputId::generate(), text: "and this".into(), images: vec![], mode: JoinMode::Join };
     session.put(input, None).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     let meanwhile = session.state().await.unwrap();
     for _ in 0..3 {
         gate.open();
@@ -224,7 +223,9 @@ async fn an_input_that_joins_waits_until_a_compaction_is_over() {
     let last = texts(staged.requests().last().unwrap());
     assert_eq!(last.last().map(String::as_str), Some("and this"), "{last:?}");
     assert!(last.contains(&"read it twice".to_owned()));
-    sound_records(&place, &session).await;
+    let records = sound_records(&place, &session).await;
+    let last_of = |kind: &str| records.iter().rposition(|record| record.kind == kind).unwrap();
+    assert!(last_of("compact_done") < last_of("input_taken"), "it was taken only then");
 }
 
 /// A model that is shared with the test.

@@ -24,6 +24,9 @@ use crate::compacting_limits::fixed;
 use crate::script;
 use crate::wire::facts;
 
+/// How long one thing may take, on the slowest of machines.
+const DEADLINE: Duration = Duration::from_secs(120);
+
 /// What somebody does.
 enum Act {
     /// Says something, and waits until the session has come to rest.
@@ -105,9 +108,12 @@ impl Scene {
                 }
                 Act::SayTwice(text, later) => {
                     say(text, JoinMode::Join, (accepted + 1).to_string()).await;
-                    while session.state().await.unwrap().turns == 0 {
-                        tokio::time::sleep(Duration::from_millis(1)).await;
-                    }
+                    in_time("a turn that begins", async {
+                        while session.state().await.unwrap().turns == 0 {
+                            tokio::time::sleep(Duration::from_millis(1)).await;
+                        }
+                    })
+                    .await;
                     accepted += 2;
                     say(later, JoinMode::After, accepted.to_string()).await;
                 }
@@ -119,7 +125,7 @@ impl Scene {
                     }
                 }
             }
-            until_it_rests(session, journal).await;
+            in_time("a session that rests", until_it_rests(session, journal)).await;
         }
     }
 
@@ -203,6 +209,12 @@ async fn inbox(session: &Session, journal: &dyn Journal) -> u64 {
         Some(id) => journal.head(&StreamName::inbox(id)).await.unwrap().seq,
         None => 0,
     }
+}
+
+/// What has not come by then never will.
+async fn in_time(awaited: &str, coming: impl Future<Output = ()>) {
+    let came = tokio::time::timeout(DEADLINE, coming).await;
+    assert!(came.is_ok(), "{awaited} was waited for in vain");
 }
 
 async fn until_it_rests(session: &Session, journal: &dyn Journal) {
