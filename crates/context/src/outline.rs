@@ -210,6 +210,8 @@ impl Outline<'_> {
         let by_person = said(is_of_a_person);
         let asked = if by_person.is_empty() { said(is_told_of_task) } else { by_person };
         let answered = open.iter().rposition(|index| is_by_model(&self.items[*index])).map(|at| open[at]);
+        // With its pictures.
+        let first = asked.first().map(|index| (self.place(*index).turn, self.place(*index).step));
         let mut estimated = 0_u64;
         let most = self.calibration.largest_within(most);
         let mut kept: Vec<usize> = asked
@@ -218,7 +220,8 @@ impl Outline<'_> {
             .copied()
             .filter(|index| {
                 estimated = estimated.saturating_add(estimate_item(&self.items[*index]));
-                let is_vital = Some(index) == asked.first() || answered.is_none_or(|at| *index > at);
+                let is_first = first == Some((self.place(*index).turn, self.place(*index).step));
+                let is_vital = is_first || answered.is_none_or(|at| *index > at);
                 is_vital || estimated <= most
             })
             .collect();

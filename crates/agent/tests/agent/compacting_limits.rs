@@ -97,6 +97,25 @@ async fn a_summary_without_content_or_form_is_asked_for_once_more() {
     }
 }
 
+/// What a small model writes that can't do better.
+const PROSE: &str = "The user said first and the agent said one, and after that nothing else was said.";
+
+/// C6: a few words in place of a summary, twice, are none: a refusal, a greeting.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_only_says_a_few_words_has_written_no_summary() {
+    let place = Place::in_memory();
+    let talk = json!("I'm sorry, I can't help with that.");
+    let model = Staged::new(&json!(["One."]), vec![talk.clone(), talk]).shared();
+    let runtime = open(config(&place, 100_000), model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("first").await.unwrap();
+
+    let refused = session.compact().await.unwrap_err().to_string();
+
+    assert!(refused.contains("a few words"), "{refused}");
+    assert_eq!(session.state().await.unwrap().compaction.count, 0);
+}
+
 /// C6: talk is no summary, and neither is half of one: each is asked for once more. Who only ever writes prose is believed then.
 #[tokio::test(flavor = "multi_thread")]
 async fn prose_and_what_was_cut_off_are_asked_for_once_more_and_then_taken() {
@@ -106,7 +125,7 @@ async fn prose_and_what_was_cut_off_are_asked_for_once_more_and_then_taken() {
     let stories = [
         (vec![talk.clone(), headed.clone()], "better", ""),
         (vec![talk.clone(), summary("better")], "better", ""),
-        (vec![talk.clone(), talk.clone()], "", "Sure! Let me read the next file."),
+        (vec![talk.clone(), json!(PROSE)], "", PROSE),
         (vec![cut.clone(), headed.clone()], "better", ""),
         (vec![cut.clone(), cut.clone()], "reach the", ""),
         (vec![headed], "better", ""),
