@@ -48,7 +48,7 @@ const GAVE_WAY: &str = "an input came, and goes first";
 impl Worker {
     /// Makes the context smaller. Whatever comes of it is on record when this returns.
     pub(crate) async fn compact(&mut self, trigger: Trigger) -> Step<()> {
-        self.read_again().await?;
+        self.read_again().await;
         self.renew_equipment();
         let covered = self.state.head;
         let focus = self.state.compaction.asked.as_ref().and_then(|asked| asked.focus.clone());
@@ -96,13 +96,13 @@ impl Worker {
         self.compact_failed(CompactFailed { reason, tokens, was_needed }, after).await
     }
 
-    /// Folds the records once more: what somebody has erased meanwhile must not be written again.
-    async fn read_again(&mut self) -> Step<()> {
-        let state = load(&*self.runtime.journal, &self.shared.key, self.id).await.map_err(Stopped::Failed)?;
-        if state.head == self.state.head {
+    /// Folds the records once more: what somebody has erased meanwhile must not be written again. Where they can't be read any more, what
+    /// is known here is all that there is.
+    async fn read_again(&mut self) {
+        let read = load(&*self.runtime.journal, &self.shared.key, self.id).await;
+        if let Some(state) = read.ok().filter(|state| state.head == self.state.head) {
             self.state = state;
         }
-        Ok(())
     }
 
     /// Why nobody wants a compaction any more.
