@@ -24,7 +24,7 @@ const USED_TENTHS: u64 = 9;
 /// What is no summary, or does not look like a whole one, is asked for once more.
 const WRONG_ANSWERS: u32 = 1;
 /// Prose with fewer words is no summary.
-const FEWEST_WORDS: usize = 12;
+const FEWEST_WORDS: usize = 8;
 /// A request that is too long after all is halved so often.
 const HALVINGS: u32 = 3;
 
