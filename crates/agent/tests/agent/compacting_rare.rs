@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use longhaul_journal::Journal;
 use longhaul_model::{Answer, Class, Facts, Failure, Model, Request};
-use longhaul_protocol::{EventKind, Item, Outcome, Role};
+use longhaul_protocol::{EventKind, InboxRecord, Item, Outcome, Role};
 use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
 use serde_json::{Value, json};
 
@@ -286,4 +287,38 @@ async fn an_answer_goes_on_also_where_a_longer_one_has_no_room() {
     let ended = session.send(text(4_600)).await.unwrap();
 
     assert!(ended.text.ends_with("END"), "{ended:?}");
+}
+
+/// T3: inputs that came together and don't fit together are taken in as many turns as they need, each in the words that were said.
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_that_do_not_fit_together_have_a_turn_each() {
+    let place = Place::new();
+    let model = Recording::new(script(&json!(["One.", "Two.", "Three."])));
+    let first = open(config(&place, 8_000), model.clone()).await;
+    let session = first.session("a").await.unwrap();
+    session.send("first").await.unwrap();
+    let id = session.id().unwrap();
+    first.shutdown().await.unwrap();
+    let journal = place.journal().await;
+    let inputs = ["A", "B"].map(|name| format!("{name} {}", text(2_500)));
+    for input in &inputs {
+        let record = InboxRecord::Input(crate::said(input)).encode();
+        longhaul_journal::put(&*journal, id, record).await.unwrap();
+    }
+    journal.close().await;
+
+    let again = open(config(&place, 8_000), model.clone()).await;
+    let session = again.session("a").await.unwrap();
+    session.resume().await.unwrap();
+    eventually("both have had their turn", || async {
+        let state = session.state().await.unwrap();
+        state.turns == 3 && state.turn.is_none()
+    })
+    .await;
+
+    let seen = |input: &String| model.requests().iter().any(|request| texts(request).contains(input));
+    assert!(inputs.iter().all(seen), "each was seen word for word");
+    assert_eq!(session.state().await.unwrap().last_outcome, Some(Outcome::Completed));
+    again.shutdown().await.unwrap();
+    sound_records(&place, &session).await;
 }
