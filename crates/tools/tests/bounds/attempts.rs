@@ -10,8 +10,8 @@ use crate::workplace::{SECRET, Workplace};
 
 /// An attempt succeeds if it prints the secret or this, or if there is a file `outside/reached`.
 const REACHED: &str = "-reached-";
-/// What goes on after the command has this long.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// What goes on after the command has this long. It says that it is done by a file `work/tried`.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who can make an attempt succeed at all.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,13 +105,10 @@ const WRITING: &[Attempt] = &[
     attempt("appending", &["echo >> $OUTSIDE/movable && echo -reached-"]),
     attempt("a file's mode", &["chmod 777 $OUTSIDE/secret && echo -reached-"]),
     attempt("a file's times", &["touch -d yesterday $OUTSIDE/secret && echo -reached-"]),
-    attempt(
-        "a session of its own",
-        &["setsid sh -c 'sleep 0.2; echo > $OUTSIDE/reached' >/dev/null 2>&1 & sleep 0.5"],
-    ),
+    attempt("a session of its own", &["setsid sh -c 'echo > $OUTSIDE/reached' >/dev/null 2>&1 & wait"]),
     attempt(
         "after the command's end",
-        &["setsid sh -c 'sleep 0.5; echo > $OUTSIDE/reached' >/dev/null 2>&1 &"],
+        &["setsid sh -c 'sleep 0.5; (echo > $OUTSIDE/reached); echo > tried' >/dev/null 2>&1 &"],
     ),
     attempt("a process that ignores hanging up", &["nohup sh -c 'echo > $OUTSIDE/reached' >/dev/null 2>&1"]),
     attempt("a library that may be read", &["echo x >> $LIBRARY/file && echo -reached-"]),
@@ -238,7 +235,7 @@ fn succeeds(attempt: &Attempt, mode: SandboxMode) -> (bool, String) {
     let reached = workplace.root.join("outside/reached");
     let since = Instant::now();
     let goes_on = attempt.commands.iter().any(|command| command.ends_with('&'));
-    while goes_on && !reached.exists() && since.elapsed() < PATIENCE {
+    while goes_on && !workplace.work.join("tried").exists() && since.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
     }
     (output.contains(SECRET) || output.contains(REACHED) || reached.exists(), output)

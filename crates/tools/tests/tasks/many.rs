@@ -38,10 +38,13 @@ async fn a_task_that_has_ended_takes_no_place() {
 async fn a_command_in_the_foreground_is_waited_for_when_all_places_are_taken() {
     let place = Workplace::with(|settings| settings.max_tasks = 1);
     place.start("sleep 600").await;
-    let call = place.call(&json!({"command": format!("{}; echo done", wait_for("go")), "timeout": 1}));
+    let command = format!("touch begun; {}; echo done", wait_for("go"));
+    let call = place.call(&json!({"command": command, "timeout": 1}));
     let (_stopper, mut result) = place.begin("exec", &call).await;
+    place.until_there("begun").await;
 
-    let early = tokio::time::timeout(std::time::Duration::from_millis(1500), &mut result).await;
+    // Whoever waits may be late to see that the time is over, so there is more than enough.
+    let early = tokio::time::timeout(std::time::Duration::from_secs(6), &mut result).await;
     place.put("go");
     let finished = in_time(result).await.unwrap();
 

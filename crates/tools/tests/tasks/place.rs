@@ -5,7 +5,7 @@ use std::fs;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_protocol::{CallId, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
@@ -17,8 +17,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-/// A task of these tests is quiet after this.
+/// A task of these tests is quiet after this, unless the test says otherwise.
 pub(crate) const QUIET: Duration = Duration::from_millis(500);
+/// For tests of what is no silence: no machine is so busy that it takes longer over a line.
+pub(crate) const LONG_QUIET: Duration = Duration::from_secs(10);
+/// For tests in which nothing may be told because of silence.
+pub(crate) const NEVER_QUIET: Duration = Duration::from_secs(60 * 60);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// What the sessions of these tests know as a secret.
 pub(crate) const SECRET: &str = "sk-0123456789abcdef";
@@ -47,6 +51,15 @@ impl Workplace {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut ExecSettings)) -> Self {
+        Self::made(QUIET, change)
+    }
+
+    /// One in which a task is quiet only after so long.
+    pub(crate) fn quiet_after(quiet: Duration) -> Self {
+        Self::made(quiet, |_| {})
+    }
+
+    fn made(quiet: Duration, change: impl FnOnce(&mut ExecSettings)) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let root = temporary.path().canonicalize().unwrap();
         for name in ["work", "home/run"] {
@@ -76,7 +89,7 @@ impl Workplace {
             cap: Cap::default(),
             session: SessionId::generate(),
             known: Mutex::default(),
-            tools: tools(&settings),
+            tools: tools(&settings, quiet),
             settings,
             _temporary: temporary,
         }
@@ -187,6 +200,21 @@ impl Workplace {
         until(|| self.tasks.output(id).unwrap().printed().unwrap() >= bytes).await;
     }
 
+    /// Makes a file of a task look as if it was written so long ago: nothing has to be waited for then.
+    pub(crate) fn age(&self, id: TaskId, file: &str, by: Duration) {
+        self.write_time(id, file, SystemTime::now() - by);
+    }
+
+    /// Makes a file of a task look as if it was written just now, for as long as any test takes.
+    pub(crate) fn renew(&self, id: TaskId, file: &str) {
+        self.write_time(id, file, SystemTime::now() + PATIENCE);
+    }
+
+    fn write_time(&self, id: TaskId, file: &str, at: SystemTime) {
+        let file = fs::File::open(self.folder.join(format!("{id}/{file}"))).unwrap();
+        file.set_modified(at).unwrap();
+    }
+
     /// Lets a command go on that waits for this file.
     pub(crate) fn put(&self, name: &str) {
         fs::write(self.work.join(name), "").unwrap();
@@ -204,9 +232,9 @@ impl Drop for Workplace {
     }
 }
 
-fn tools(settings: &ExecSettings) -> Vec<Arc<dyn Tool>> {
+fn tools(settings: &ExecSettings, quiet: Duration) -> Vec<Arc<dyn Tool>> {
     let (tasks, redact) = (Arc::clone(&settings.tasks), Arc::clone(&settings.redact));
-    let mut tools = task_tools(&TaskSettings { quiet: QUIET, ..TaskSettings::new(tasks, redact) });
+    let mut tools = task_tools(&TaskSettings { quiet, ..TaskSettings::new(tasks, redact) });
     tools.push(Arc::new(ExecTool::new(settings.clone())));
     tools
 }

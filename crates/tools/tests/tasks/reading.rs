@@ -181,8 +181,9 @@ async fn a_line_that_is_being_printed_is_shown_when_it_is_whole_or_nothing_comes
     let id = place.start("printf 'one\\nhalf'; sleep 600").await;
     place.until_printed(id, 8).await;
 
+    place.renew(id, "output.head");
     let soon = place.make("task_output", json!({"task_id": id})).await;
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    place.age(id, "output.head", Duration::from_millis(1100));
     let later = place.make("task_output", json!({"task_id": id})).await;
 
     assert_eq!((&fields(&soon)["output"], &fields(&soon)["next_offset"]), (&json!("one\n"), &json!(4)));
