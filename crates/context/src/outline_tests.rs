@@ -162,25 +162,25 @@ fn a_stub_says_what_it_was_and_how_to_read_it() {
 }
 
 /// The cost of a plan grows with the context as the cost of an estimate does: if it grew with its square, it would be thousands.
+///
+/// The estimates are counted together, so that both take long enough to be held up by whatever else the machine does.
 #[test]
 fn planning_ten_thousand_items_costs_a_few_estimates_of_them() {
     let history = turns(2_500, 1_000);
-    let fastest = |work: &dyn Fn() -> u64| {
-        let one = || {
-            let began = Instant::now();
-            std::hint::black_box(work());
-            began.elapsed()
-        };
-        (0..5).map(|_| one()).min().unwrap()
+    let time = |work: &dyn Fn() -> u64| {
+        let began = Instant::now();
+        std::hint::black_box(work());
+        began.elapsed()
     };
 
-    let estimating = fastest(&|| estimate_items(&history.items));
-    let planning = fastest(&|| {
+    let estimating = time(&|| (0..500).map(|_| estimate_items(std::hint::black_box(&history.items))).sum());
+    let planning = || {
         let outline = plan(&history, Some(2_500));
         outline.keep(50_000).from as u64 + outline.stubs().gains
-    });
+    };
+    let fastest = (0..5).map(|_| time(&planning)).min().unwrap();
 
-    assert!(planning < estimating * 100, "{planning:?} for a plan, {estimating:?} for an estimate");
+    assert!(fastest < estimating, "{fastest:?} for a plan, {estimating:?} for 500 estimates");
 }
 
 /// Whether everything of one exchange, or of one step, is on one side of a place.

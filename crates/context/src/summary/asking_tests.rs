@@ -90,19 +90,18 @@ fn a_tiny_window_still_gets_a_request() {
 fn asking_about_ten_thousand_items_costs_few_estimates_of_them() {
     let items: Vec<Arc<Item>> =
         shared((0..5_000).flat_map(|id| [call(id, "exec", "{}"), result(id, &"word ".repeat(40))]).collect());
-    let fastest = |work: &dyn Fn() -> u64| {
-        let one = || {
-            let began = Instant::now();
-            std::hint::black_box(work());
-            began.elapsed()
-        };
-        (0..3).map(|_| one()).min().unwrap()
+    let time = |work: &dyn Fn() -> u64| {
+        let began = Instant::now();
+        std::hint::black_box(work());
+        began.elapsed()
     };
 
-    let estimating = fastest(&|| estimate_items(&items));
-    let asking = fastest(&|| tokens(&ask_for_summary(&material(&items), Form::Call, 20_000)));
+    // Counted together, so that both take long enough to be held up by whatever else the machine does.
+    let estimating = time(&|| (0..1_000).map(|_| estimate_items(std::hint::black_box(&items))).sum());
+    let asking = || tokens(&ask_for_summary(&material(&items), Form::Call, 20_000));
+    let fastest = (0..3).map(|_| time(&asking)).min().unwrap();
 
-    assert!(asking < estimating * 1_000, "{asking:?} to ask, {estimating:?} for an estimate");
+    assert!(fastest < estimating, "{fastest:?} to ask, {estimating:?} for a thousand estimates");
 }
 
 proptest! {
