@@ -128,8 +128,8 @@ async fn the_lease_of_another_machine_is_taken_over_when_it_expires() {
     let home = Home::create(folder.path()).unwrap();
     let expiry = Duration::from_secs(2);
     let journal = open(&home, expiry).await;
-    let lease = journal.acquire(&stream()).await.unwrap();
     let since = Instant::now();
+    let lease = journal.acquire(&stream()).await.unwrap();
     rusqlite::Connection::open(home.journal_file())
         .unwrap()
         .execute_batch("UPDATE leases SET holder = json_set(holder, '$.host', 'elsewhere', '$.pid', 999999)")
@@ -195,7 +195,9 @@ async fn take_over(journal: &SqliteJournal) -> longhaul_journal::Lease {
     loop {
         match journal.acquire(&stream()).await {
             Ok(lease) => return lease,
-            Err(Error::Held { .. }) if since.elapsed() < 50 * EXPIRY => tokio::time::sleep(EXPIRY / 10).await,
+            Err(Error::Held { .. }) if since.elapsed() < 150 * EXPIRY => {
+                tokio::time::sleep(EXPIRY / 10).await
+            }
             Err(error) => panic!("{error}"),
         }
     }

@@ -1,9 +1,12 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longhaul_journal::{Append, Error, Holder, Journal, Ring};
 use longhaul_protocol::StreamName;
 
 use super::{LEASE_EXPIRY, Place, a_stream, append_notes, note, texts};
+
+/// How long a ring may take. Nothing depends on it but how soon a failure is told.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn wait_past_expiry() {
     tokio::time::sleep(LEASE_EXPIRY + Duration::from_millis(50)).await;
@@ -32,11 +35,14 @@ pub(crate) async fn an_expired_lease_that_nobody_took_goes_on(place: &impl Place
     let lease = journal.acquire(&stream).await.unwrap();
     wait_past_expiry().await;
 
+    let rival = place.open_expiring().await;
+    let since = Instant::now();
     let append = journal.append(Append::under(&lease).expecting(0).record(note("after a long sleep"))).await;
+    let refused = rival.acquire(&stream).await;
+    let is_over = since.elapsed() >= LEASE_EXPIRY;
 
     assert!(append.is_ok(), "{append:?}");
-    let rival = place.open_expiring().await.acquire(&stream).await;
-    assert!(matches!(rival, Err(Error::Held { .. })), "the append has renewed it: {rival:?}");
+    assert!(matches!(refused, Err(Error::Held { .. })) || is_over, "the append has renewed it: {refused:?}");
 }
 
 /// J2.
@@ -82,8 +88,10 @@ pub(crate) async fn appends_and_renewals_keep_a_lease(place: &impl Place) {
     let (journal, rival) = (place.open_expiring().await, place.open_expiring().await);
     let lease = journal.acquire(&stream).await.unwrap();
 
+    let mut since = Instant::now();
     for round in 0..4 {
         tokio::time::sleep(LEASE_EXPIRY / 2).await;
+        since = Instant::now();
         if round % 2 == 0 {
             append_under(&*journal, &lease, "still here").await;
         } else {
@@ -92,7 +100,8 @@ pub(crate) async fn appends_and_renewals_keep_a_lease(place: &impl Place) {
     }
 
     let refused = rival.acquire(&stream).await;
-    assert!(matches!(refused, Err(Error::Held { .. })), "{refused:?}");
+    let is_over = since.elapsed() >= LEASE_EXPIRY;
+    assert!(matches!(refused, Err(Error::Held { .. })) || is_over, "{refused:?}");
 }
 
 pub(crate) async fn a_lease_of_a_removed_stream_fits_nothing(place: &impl Place) {
@@ -145,9 +154,8 @@ pub(crate) async fn a_ring_reaches_the_holder(place: &impl Place) {
     visitor.ring(&stream).await.unwrap();
     holder.ring(&stream).await.unwrap();
 
-    let patience = Duration::from_secs(5);
     for _ in 0..2 {
-        let ring = tokio::time::timeout(patience, rings.next()).await.expect("a ring");
+        let ring = tokio::time::timeout(PATIENCE, rings.next()).await.expect("a ring");
         assert_eq!(ring, Ring::For(stream.clone()), "only what the holder holds is rung");
     }
 }
@@ -164,7 +172,7 @@ pub(crate) async fn a_ring_for_a_stream_that_nobody_holds_reaches_the_host(place
     visitor.ring(&held).await.unwrap();
 
     for stream in [free, held] {
-        let ring = tokio::time::timeout(Duration::from_secs(5), rings.next()).await.expect("a ring");
+        let ring = tokio::time::timeout(PATIENCE, rings.next()).await.expect("a ring");
         assert_eq!(ring, Ring::For(stream));
     }
 }
@@ -176,7 +184,7 @@ pub(crate) async fn a_closed_journal_rings_no_more(place: &impl Place) {
 
     journal.close().await;
 
-    let last = tokio::time::timeout(Duration::from_secs(60), rings.next()).await.expect("an answer");
+    let last = tokio::time::timeout(PATIENCE, rings.next()).await.expect("an answer");
     assert_eq!(last, Ring::Closed);
 }
 
