@@ -126,11 +126,16 @@ impl Copying {
         while !self.ended && self.printed < stop && self.copy(folder) == Left::More {}
     }
 
-    /// Nothing more will come: what was set apart for it is given back to what was printed.
+    /// Nothing more will come: what was set apart for it is given back to what was printed. The file's time is that of the last
+    /// output, and stays so.
     pub(crate) fn close(&mut self) {
         if let Some(file) = &self.tail_file {
+            let printed_at = file.metadata().and_then(|metadata| metadata.modified());
             self.tail.reserved = self.tail.written;
             let _ = self.tail.store(file);
+            if let Ok(printed_at) = printed_at {
+                let _ = file.set_modified(printed_at);
+            }
         }
     }
 
