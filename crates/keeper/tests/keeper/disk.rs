@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use longhaul_keeper::{Found, Launcher, Spec, Tasks};
 use longhaul_protocol::TaskStatus;
@@ -52,7 +51,6 @@ fn fill_the_disk() {
     fs::write(home.join("run/token"), "open sesame").unwrap();
     let tasks = Tasks::at(&home.join("tasks"), part::keeper()).unwrap();
     let spec = Spec { output_cap: 64 << 20, ..spec_in(&home, "head -c 20000000 /dev/zero; exit 7") };
-    let since = Instant::now();
 
     let task = tasks.start(&spec).unwrap();
     let status = ended(&task);
@@ -60,7 +58,6 @@ fn fill_the_disk() {
     assert_eq!((status.status, status.exit_code), (TaskStatus::Failed, Some(7)));
     assert_eq!(status.printed, 20_000_000);
     assert!(status.message.unwrap().starts_with("not all of the output could be stored"));
-    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
     // What could not be told later is not even begun.
     let refused = tasks.start(&spec_in(&home, "touch ran")).unwrap_err().to_string();
     assert!(refused.contains("No space"), "{refused}");

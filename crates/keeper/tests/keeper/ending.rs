@@ -1,25 +1,23 @@
 //! K8: when a command has ended, and how it is ended.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_protocol::TaskStatus;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::home::{Home, ended, is_alive, keeper_of, number_in, until};
+use crate::home::{Home, PATIENCE, ended, is_alive, keeper_of, number_in, until};
 
 /// K8
 #[test]
 fn a_grandchild_that_holds_the_pipe_does_not_keep_the_command_alive() {
     let home = Home::new();
-    let since = Instant::now();
 
     let task = home.start("sleep 600 & echo $! > left; echo started");
     let status = ended(&task);
 
     assert_eq!(status.status, TaskStatus::Completed);
     assert_eq!(home.output(&task), "started\n");
-    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
     // What is left behind on purpose goes on.
     let left = number_in(&home.folder.join("left"));
     assert!(is_alive(left));
@@ -31,28 +29,25 @@ fn a_grandchild_that_holds_the_pipe_does_not_keep_the_command_alive() {
 fn what_a_grandchild_prints_within_the_draining_is_kept() {
     let home = Home::new();
 
-    // On a machine that has much else to do, late can be too late.
-    let mut outputs = (0..10).map(|_| home.run("(sleep 0.02; echo late) & echo first").1);
-
-    assert!(outputs.any(|output| output == "first\nlate\n"));
+    // It prints as soon as the command is over. On a machine that has much else to do that can be too late, but not always.
+    until("what is printed late", || {
+        let (_, output) = home.run("(while kill -0 $$; do :; done 2>/dev/null; echo late) & echo first");
+        (output == "first\nlate\n").then_some(())
+    });
 }
 
 /// K8
 #[test]
 fn a_command_without_anything_left_behind_ends_without_draining() {
     let home = Home::new();
-
-    let quickest = (0..5)
-        .map(|_| {
-            let task = home.start("true");
-            let since = Instant::now();
-            ended(&task);
-            since.elapsed()
-        })
-        .min()
-        .unwrap();
-
-    assert!(quickest < Duration::from_millis(150), "{quickest:?}");
+    // With draining it would be 200 ms each time. A machine that has much else to do may take as long, but not always.
+    until("an end without draining", || {
+        let task = home.start("true");
+        let ended_at = ended(&task).ended_at;
+        let file = fs::metadata(home.task_folder(task.id()).join("status.json")).unwrap();
+        let written_at = file.modified().unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        (written_at.as_millis() as i64 - ended_at.0 < 150).then_some(())
+    });
 }
 
 /// K8
@@ -69,19 +64,26 @@ fn a_command_that_closed_its_output_goes_on_until_it_ends() {
 /// K8
 #[test]
 fn killing_ends_the_whole_group_at_once_where_it_obeys() {
-    let home = Home::new();
-    let task = home.start("sleep 600 & echo $! > child; echo begun; sleep 600; echo never");
-    let child = number_in(&home.folder.join("child"));
-    until("output", || (task.printed().unwrap() == 6).then_some(()));
-    let since = Instant::now();
+    // Whoever does not obey has two seconds. A machine that has much else to do may take as long, but not always.
+    until("an end at once", || {
+        let home = Home::new();
+        let task = home.start("sleep 600 & echo $! > child; echo begun; sleep 600; echo never");
+        let child = number_in(&home.folder.join("child"));
+        until("output", || (task.printed().unwrap() == 6).then_some(()));
+        let since = Instant::now();
 
-    task.kill().unwrap();
+        task.kill().unwrap();
 
-    assert!(since.elapsed() < Duration::from_millis(1900), "{:?}", since.elapsed());
-    assert!(!is_alive(child));
-    let status = task.status().unwrap().expect("it is confirmed only when the status is written");
-    assert_eq!((status.status, status.signal, status.exit_code), (TaskStatus::Killed, Some(15), Some(143)));
-    assert_eq!(home.output(&task), "begun\n");
+        let took = since.elapsed();
+        assert!(!is_alive(child));
+        let status = task.status().unwrap().expect("it is confirmed only when the status is written");
+        assert_eq!(
+            (status.status, status.signal, status.exit_code),
+            (TaskStatus::Killed, Some(15), Some(143))
+        );
+        assert_eq!(home.output(&task), "begun\n");
+        (took < Duration::from_millis(1900)).then_some(())
+    });
 }
 
 /// K8
@@ -116,7 +118,7 @@ fn killing_forces_what_does_not_obey_after_two_seconds() {
     task.kill().unwrap();
 
     assert!(since.elapsed() >= Duration::from_millis(1900), "{:?}", since.elapsed());
-    assert!(since.elapsed() < Duration::from_secs(6), "{:?}", since.elapsed());
+    assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
     assert!(!is_alive(deaf));
     let status = task.status().unwrap().unwrap();
     assert_eq!((status.status, status.signal), (TaskStatus::Killed, Some(9)));

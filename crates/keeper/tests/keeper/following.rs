@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use longhaul_keeper::Following;
 use longhaul_protocol::At;
 
-use crate::home::{Home, PATIENCE, ended};
+use crate::home::{Home, PATIENCE, ended, until};
 
 /// Reads until so much was printed, as far as is said; or to the end.
 fn hear(connection: &mut UnixStream, following: &mut Following, until: u64) {
@@ -60,11 +60,15 @@ fn a_task_knows_when_it_started_and_when_it_last_printed() {
     let home = Home::new();
     let now = || At(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as i64);
     let before = now();
-    let task = home.start("while [ ! -e go ]; do sleep 0.01; done; head -c 2000000 /dev/zero; sleep 0.3");
+    let wait = |name: &str| format!("while [ ! -e {name} ]; do sleep 0.01; done");
+    let task = home.start(&format!("{}; head -c 2000000 /dev/zero; {}", wait("go"), wait("end")));
     let started_at = task.started_at().unwrap().unwrap();
     let silent = home.tasks.output(task.id()).unwrap().printed_at().unwrap();
     let going = now();
     fs::write(home.folder.join("go"), "").unwrap();
+    until("all output", || (task.printed().unwrap() == 2_000_000).then_some(()));
+    let all_is_there = now();
+    fs::write(home.folder.join("end"), "").unwrap();
 
     let status = ended(&task);
 
@@ -72,6 +76,7 @@ fn a_task_knows_when_it_started_and_when_it_last_printed() {
     assert!((before.0 - 20..=going.0).contains(&started_at.0), "{before:?} {started_at:?} {going:?}");
     assert_eq!(silent, None);
     let printed_at = home.tasks.output(task.id()).unwrap().printed_at().unwrap().unwrap();
-    assert!((going.0 - 20..status.ended_at.0).contains(&printed_at.0), "{going:?} {printed_at:?} {status:?}");
+    assert!((going.0 - 20..=all_is_there.0).contains(&printed_at.0), "{going:?} {printed_at:?} {status:?}");
+    assert!(all_is_there <= status.ended_at, "{all_is_there:?} {status:?}");
     assert_eq!(home.tasks.spec(task.id()).unwrap().unwrap().output_cap, 1 << 20);
 }

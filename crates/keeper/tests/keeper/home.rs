@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::part;
 
 /// Everything that is waited for comes long before this, also on a machine that has much else to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Home {
     pub(crate) folder: PathBuf,
