@@ -164,6 +164,10 @@ impl Copying {
         };
         let (place, room) = self.tail.room();
         let count = move_bytes(&self.pipe, &mut self.way, tail_file, place, room)?;
+        if count == 0 {
+            // That the pipe has ended is no output.
+            return Ok(0);
+        }
         self.tail.written += count;
         // What comes next is reserved in the same stroke that says what was written.
         self.tail.reserve();

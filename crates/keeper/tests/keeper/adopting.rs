@@ -114,7 +114,11 @@ fn what_cleared_its_environment_does_not_outlive_the_keeper_either() {
     for stray in strays {
         until("its end", || (!is_alive(stray)).then_some(()));
     }
-    assert!(home.task_folder(task.id()).join("lost").exists(), "nobody is looked for by old numbers again");
+    // Noted once they are seen to have ended: then nobody is looked for by old numbers again.
+    until("the note", || {
+        assert!(matches!(home.tasks.find(task.id()).unwrap(), Found::Lost));
+        home.task_folder(task.id()).join("lost").exists().then_some(())
+    });
 }
 
 /// K9: a number that was written down stands for another process after a while, or when the system has started anew.

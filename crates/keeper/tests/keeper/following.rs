@@ -76,7 +76,8 @@ fn a_task_knows_when_it_started_and_when_it_last_printed() {
     assert!((before.0 - 20..=going.0).contains(&started_at.0), "{before:?} {started_at:?} {going:?}");
     assert_eq!(silent, None);
     let printed_at = home.tasks.output(task.id()).unwrap().printed_at().unwrap().unwrap();
-    assert!((going.0 - 20..=all_is_there.0).contains(&printed_at.0), "{going:?} {printed_at:?} {status:?}");
-    assert!(all_is_there <= status.ended_at, "{all_is_there:?} {status:?}");
+    let when = format!("{going:?} {printed_at:?} {all_is_there:?} {status:?}");
+    assert!((going.0 - 20..=all_is_there.0).contains(&printed_at.0), "{when}");
+    assert!(all_is_there <= status.ended_at, "{when}");
     assert_eq!(home.tasks.spec(task.id()).unwrap().unwrap().output_cap, 1 << 20);
 }
