@@ -19,8 +19,9 @@ use crate::underway::{Became, Wish};
 const LOOK: Duration = Duration::from_millis(50);
 /// How often it is looked whether anybody runs the session.
 const LOOK_FOR_HOLDER: Duration = Duration::from_secs(1);
-/// Whoever runs a session begins a turn a few hundred milliseconds after the end of a task, or not at all.
-const BEGINS_WITHIN: Duration = Duration::from_secs(2);
+/// Whoever runs a session begins a turn a few hundred milliseconds after the end of a task, or not at all; one whose machine is
+/// busy, some seconds after it.
+const BEGINS_WITHIN: Duration = Duration::from_secs(5);
 
 /// A session that another process runs.
 #[derive(Clone)]

@@ -22,6 +22,8 @@ use crate::{Error, Holder, Result};
 
 /// How long a caller may take; a ring is a hint and not worth waiting for.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long a caller is listened to. One whose machine is busy may take a while between two words.
+const LISTENS: Duration = Duration::from_secs(10);
 /// The longest conversation that is listened to.
 const LONGEST: u64 = 16 << 10;
 /// How many rings may wait for a slow listener before it is told that it missed some.
@@ -150,7 +152,7 @@ async fn listen(listener: UnixListener, token: String, rings: broadcast::Sender<
         match listener.accept().await {
             Ok((caller, _)) => {
                 let hearing = hear(caller, token.clone(), rings.clone());
-                tokio::spawn(tokio::time::timeout(PATIENCE, hearing));
+                tokio::spawn(tokio::time::timeout(LISTENS, hearing));
             }
             // Too many open files, for example: it passes.
             Err(_) => tokio::time::sleep(PATIENCE).await,
