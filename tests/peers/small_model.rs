@@ -136,7 +136,7 @@ fn ctrl_c_ends_a_long_answer_and_the_server_is_free_again() {
     let code = running.process.wait().unwrap().code();
 
     assert_eq!((&end["outcome"], code), (&json!("cancelled"), Some(130)));
-    assert!(cancelled_at.elapsed() < Duration::from_secs(5), "{:?}", cancelled_at.elapsed());
+    assert!(cancelled_at.elapsed() < Duration::from_secs(30), "{:?}", cancelled_at.elapsed());
     while is_busy(&server) {
         assert!(cancelled_at.elapsed() < PATIENCE, "the server goes on with an answer that nobody wants");
         std::thread::sleep(Duration::from_millis(10));

@@ -15,12 +15,14 @@ fn an_input_from_another_process_is_taken_at_once() {
     let desk = Desk::new(&json!(answers));
     let serving = desk.serve().ready();
 
-    let mut delays = Vec::new();
+    let (mut delays, mut sends) = (Vec::new(), Vec::new());
     for number in 0..9 {
         // Each to a session of its own: nobody holds it, so the host is rung; then again, and its worker is.
         for key in [format!("k{}", number / 2), "a".to_owned()] {
+            let began = Instant::now();
             let sent = desk.run(&["send", "-s", &key, "hello"]);
             let put_at = Instant::now();
+            sends.push(put_at - began);
             assert!(sent.status.success(), "{}", said(&sent));
             let (taken_at, _) = serving.wait_for("input_taken");
             delays.push(taken_at.saturating_duration_since(put_at));
@@ -29,8 +31,11 @@ fn an_input_from_another_process_is_taken_at_once() {
     }
 
     delays.sort();
-    let median = delays[delays.len() / 2];
-    assert!(median < Duration::from_millis(300), "a look a second would take longer: {delays:?}");
+    sends.sort();
+    let median = |times: &[Duration]| times[times.len() / 2];
+    // Where sending alone takes long, so does taking.
+    let bound = Duration::from_millis(300).max(3 * median(&sends));
+    assert!(median(&delays) < bound, "a look a second would take longer: {delays:?}, and {sends:?} to send");
     serving.end(Signal::TERM);
 }
 
@@ -102,7 +107,7 @@ fn an_input_that_interrupts_comes_through_from_another_process() {
 /// J7: a session whose process died is taken over by another that serves the same home.
 #[test]
 fn a_second_server_goes_on_when_the_first_is_killed() {
-    let command = "echo once >> log.txt; sleep 0.4; echo the end";
+    let command = "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end";
     let desk = Desk::new(&json!([{"calls": [{"name": "exec", "arguments": {"command": command}}]}, "Done."]));
     let first = desk.serve().ready();
     let second = desk.serve().ready();
@@ -110,6 +115,7 @@ fn a_second_server_goes_on_when_the_first_is_killed() {
     eventually("the command has started", || !desk.file("log.txt").is_empty());
 
     first.end(Signal::KILL);
+    std::fs::write(desk.work().join("go.txt"), "").unwrap();
     let (_, ended) = second.wait_for("turn_ended");
 
     assert_eq!(ended["text"], json!("Done."));

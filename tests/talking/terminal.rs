@@ -99,13 +99,14 @@ fn what_is_typed_while_a_turn_runs_joins_it_and_commands_are_carried_out() {
 #[test]
 fn a_turn_that_was_open_goes_on_or_ends_as_whoever_is_there_says() {
     for (answer, outcome) in [("y\n", "completed"), ("\n", "completed"), ("n\n", "cancelled")] {
-        let desk = Desk::new(&json!([{"text": "word ".repeat(20), "piece_ms": 20}]));
+        let desk = Desk::new(&json!([slow_words()]));
         let mut first = Terminal::start(desk.command(&[]));
         first.wait_for(PROMPT);
         first.keys("go\r");
         first.wait_for("word word");
         first.signal(Signal::KILL);
         first.wait();
+        std::fs::write(desk.path("script.json"), json!(["Done."]).to_string()).unwrap();
 
         let mut second = Terminal::start(desk.command(&[]));
         let told = second.wait_for("Go on with it? [Y/n]");

@@ -21,7 +21,8 @@ use serde_json::Value;
 
 pub(crate) use plain::{Desk, told};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits before it gives up. One of them prints a gigabyte.
+const PATIENCE: Duration = Duration::from_secs(240);
 /// Prints a line, and another one when the test says so.
 pub(crate) const WAITS: &str = "echo begun; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end";
 

@@ -48,7 +48,7 @@ fn long_work_goes_on_while_the_model_does_something_else() {
 
 fn flipped() -> Stage {
     Stage::saying(vec![
-        exec(json!({"command": WAITS, "description": "slow", "timeout": 1})),
+        exec(json!({"command": WAITS, "description": "slow", "timeout": 5})),
         Said::text("It goes on."),
         Said::text("It ended."),
     ])

@@ -12,8 +12,11 @@ use crate::desk::{Desk, Running, WAITS, eventually};
 #[test]
 fn tasks_are_listed_shown_and_ended_between_lines() {
     let desk = Desk::new(&json!([]));
-    let id = desk.task(&desk.key(), WAITS).to_string();
+    let id = desk.task(&desk.key(), WAITS);
     desk.task("other", WAITS);
+    let output = desk.tasks().output(id).unwrap();
+    eventually("it has printed its first line", || output.printed().unwrap() == 6);
+    let id = id.to_string();
     let short = &id[id.len() - 6..];
 
     let lines = format!("/tasks\n/tasks output {short}\n/tasks kill {short}\n/tasks bake\n/tasks kill zz\n");

@@ -83,17 +83,18 @@ async fn a_connection_is_used_again_when_its_end_comes_after_the_end_mark() {
     };
     let model = Models::at(home.path()).unwrap().open(&wanted).unwrap();
 
-    for _ in 0..5 {
+    let (mut asked, since) = (0, Instant::now());
+    let made = || connections.load(std::sync::atomic::Ordering::SeqCst);
+    // On a machine that is busy one or the other may come too late, but not always.
+    while asked < 5 || made() == asked {
+        asked += 1;
         let mut answer = model.ask(Request::default()).await.unwrap();
         // The end mark is read; the end of the body is a moment away.
         while !matches!(answer.next().await.unwrap(), Part::End(_)) {}
         drop(answer);
         tokio::time::sleep(Duration::from_millis(60)).await;
+        assert!(since.elapsed() < Duration::from_secs(60), "{asked} requests made {} connections", made());
     }
-
-    let made = connections.load(std::sync::atomic::Ordering::SeqCst);
-    // On a machine that is busy one or the other may come too late.
-    assert!(made < 5, "5 requests made {made} connections");
 }
 
 #[tokio::test]
@@ -119,7 +120,7 @@ async fn a_connection_that_was_closed_while_idle_costs_no_failure() {
                 url: format!("http://{address}/"),
                 headers: vec![],
                 body: Some(vec![1]),
-                connect_within: Duration::from_secs(1),
+                connect_within: Duration::from_secs(30),
             })
             .await;
         let mut incoming = match sent {

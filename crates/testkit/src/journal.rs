@@ -45,6 +45,7 @@ struct Inner {
     refusal_once: Option<Error>,
     refusal_from: Option<(String, Error)>,
     renewal_refusal: Option<Error>,
+    releases: usize,
     release_takes: Duration,
     release_refusal: Option<Error>,
     read_refusal: Option<Error>,
@@ -96,6 +97,11 @@ impl FaultyJournal {
     /// Giving back a lease takes so long from now on.
     pub fn release_slowly(&self, time: Duration) {
         self.inner.lock().unwrap().release_takes = time;
+    }
+
+    /// How often somebody has begun to give back a lease.
+    pub fn releases(&self) -> usize {
+        self.inner.lock().unwrap().releases
     }
 
     /// Refuses to take back a lease with this from now on, or takes them again.
@@ -248,7 +254,11 @@ impl Journal for FaultyJournal {
 
     async fn release(&self, lease: &Lease) -> Result<()> {
         self.lives().await;
-        let time = self.inner.lock().unwrap().release_takes;
+        let time = {
+            let mut inner = self.inner.lock().unwrap();
+            inner.releases += 1;
+            inner.release_takes
+        };
         tokio::time::sleep(time).await;
         let refusal = self.inner.lock().unwrap().release_refusal.clone();
         match refusal {

@@ -212,13 +212,13 @@ async fn a_question_shows_the_whole_command() {
 async fn a_turn_does_not_run_out_of_time_while_a_person_is_awaited() {
     let place = Place::new();
     let mut config = asking(&place, "touch *", Approval::Ask);
-    config.settings.limits.seconds_per_turn = 2;
+    config.settings.limits.seconds_per_turn = 10;
     let runtime = open(config, &json!([exec("touch pushed"), "Pushed."])).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
     let asked = question(&session).await;
 
-    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(10_500)).await;
     session.answer(asked.id, "yes").await.unwrap();
 
     assert_eq!(sending.await.unwrap().unwrap().outcome, Outcome::Completed);

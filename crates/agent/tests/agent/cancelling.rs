@@ -46,7 +46,7 @@ async fn cancel_does_not_wait_for_a_tool_that_hangs() {
         let asked = Instant::now();
         let ended = session.cancel().await.unwrap().unwrap();
 
-        assert!(asked.elapsed() < Duration::from_secs(20), "{words:?}: {:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(60), "{words:?}: {:?}", asked.elapsed());
         assert_eq!(
             (ended.outcome, sending.await.unwrap().unwrap().outcome),
             (Outcome::Cancelled, Outcome::Cancelled)

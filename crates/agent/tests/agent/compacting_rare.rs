@@ -187,7 +187,7 @@ async fn who_is_in_a_hurry_need_not_wait_for_a_summary() {
     let retrying = tokio::spawn(async move { hurrying.retry().await });
 
     assert_eq!(sending.await.unwrap().unwrap().text, "Second.");
-    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
     retrying.await.unwrap().unwrap();
 }
 
@@ -215,13 +215,16 @@ async fn a_shortened_first_request_says_where_it_can_be_read() {
 async fn a_turn_that_a_task_began_still_has_something_to_answer() {
     let place = Place::new();
     files(&place);
-    let start = json!({"calls": [{"name": "exec", "arguments": {"command": "sleep 0.3", "run_in_background": true}}]});
+    let command = "while [ ! -e go ]; do sleep 0.02; done";
+    let start =
+        json!({"calls": [{"name": "exec", "arguments": {"command": command, "run_in_background": true}}]});
     let answers =
         json!([start, "Started.", read("a.txt"), read("b.txt"), read("c.txt"), summary("x"), "Done."]);
     let model = Recording::new(script(&answers));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("start it").await.unwrap();
+    std::fs::write(place.work().join("go"), "").unwrap();
 
     eventually("the task has been told, and the turn is over", || async {
         let state = session.state().await.unwrap();

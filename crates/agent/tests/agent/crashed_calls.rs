@@ -120,7 +120,7 @@ mod calls {
             let state = session.state().await.unwrap();
             if state.turn.is_some() || state.turns == 0 {
                 let ended =
-                    tokio::time::timeout(Duration::from_secs(10), collect_until(&mut watcher, ended_turn))
+                    tokio::time::timeout(Duration::from_secs(60), collect_until(&mut watcher, ended_turn))
                         .await;
                 if ended.is_err() {
                     return format!("stuck after {} requests", wire.requests().len());
@@ -247,7 +247,7 @@ mod orders {
             let parts = Parts { transport: Some(wire), ..Parts::default() };
             let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
             let session = runtime.session("a").await.unwrap();
-            let done = tokio::time::timeout(Duration::from_secs(10), drive(&session, &phase)).await;
+            let done = tokio::time::timeout(Duration::from_secs(60), drive(&session, &phase)).await;
             runtime.shutdown().await.unwrap();
             let journal = place.journal().await;
             let records = records_of(&*journal, session.id().unwrap()).await;

@@ -13,52 +13,61 @@ use longhaul_tools::Tool;
 use serde_json::json;
 
 use crate::tool_calls::{Does, Odd};
-use crate::{disk_full, eventually, open, open_faulty, script, sends};
+use crate::{at_best, disk_full, eventually, open, open_faulty, script, sends};
 
-/// S1: within five seconds, whatever hangs; here with some more for a busy machine.
-const BOUND: Duration = Duration::from_secs(9);
+/// S1: whatever hangs.
+const BOUND: Duration = Duration::from_secs(5);
 
 /// S1
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_hangs_does_not_hold_up_the_end() {
-    for does in [Does::Hang, Does::HangAtOnce] {
-        let place = Place::new();
-        let model = Recording::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Never."])));
-        let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, does)];
-        let parts = Parts { model: Some(model), tools, ..Parts::default() };
-        let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
-        let session = runtime.session("a").await.unwrap();
-        let sending = sends(&session, "go");
-        eventually("the answer has come", || async {
-            session.state().await.unwrap().turn.is_some_and(|turn| !turn.calls.is_empty())
+    for does in [|| Does::Hang, || Does::HangAtOnce] {
+        at_best(BOUND, "the end", || async {
+            let place = Place::new();
+            let answers = json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Never."]);
+            let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, does())];
+            let model = Recording::new(script(&answers));
+            let parts = Parts { model: Some(model), tools, ..Parts::default() };
+            let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+            let session = runtime.session("a").await.unwrap();
+            let sending = sends(&session, "go");
+            eventually("the answer has come", || async {
+                session.state().await.unwrap().turn.is_some_and(|turn| !turn.calls.is_empty())
+            })
+            .await;
+
+            let asked = Instant::now();
+            runtime.shutdown().await.unwrap();
+
+            let took = asked.elapsed();
+            assert!(matches!(sending.await.unwrap(), Err(Error::Suspended)));
+            took
         })
         .await;
-
-        let asked = Instant::now();
-        runtime.shutdown().await.unwrap();
-
-        assert!(asked.elapsed() < BOUND, "{:?}", asked.elapsed());
-        assert!(matches!(sending.await.unwrap(), Err(Error::Suspended)));
     }
 }
 
 /// S1
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_that_hangs_does_not_hold_up_the_end() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["Never."])));
-    let (runtime, journal) = open_faulty(&place, model).await;
-    runtime.start().await.unwrap();
-    let sending = sends(&runtime.session("a").await.unwrap(), "go");
-    gate.reached().await;
+    at_best(BOUND, "the end", || async {
+        let place = Place::new();
+        let (model, gate) = Gated::new(script(&json!(["Never."])));
+        let (runtime, journal) = open_faulty(&place, model).await;
+        runtime.start().await.unwrap();
+        let sending = sends(&runtime.session("a").await.unwrap(), "go");
+        gate.reached().await;
 
-    journal.hang();
-    gate.open();
-    let asked = Instant::now();
-    runtime.shutdown().await.unwrap();
+        journal.hang();
+        gate.open();
+        let asked = Instant::now();
+        runtime.shutdown().await.unwrap();
 
-    assert!(asked.elapsed() < BOUND, "{:?}", asked.elapsed());
-    assert!(matches!(sending.await.unwrap(), Err(Error::Suspended)), "whoever waits is told");
+        let took = asked.elapsed();
+        assert!(matches!(sending.await.unwrap(), Err(Error::Suspended)), "whoever waits is told");
+        took
+    })
+    .await;
 }
 
 /// S1: two who end it end it once, and both return when it has ended.

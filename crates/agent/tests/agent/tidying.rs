@@ -16,6 +16,12 @@ fn task_folders(place: &Place) -> Vec<PathBuf> {
     names.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("task_")).collect()
 }
 
+fn nobody_is_in(folder: &Path) -> bool {
+    let folder = folder.canonicalize().unwrap();
+    let mut processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.all(|process| std::fs::read_link(process.path().join("cwd")).map_or(true, |cwd| cwd != folder))
+}
+
 /// Makes it look as if a task had ended two days ago.
 fn make_old(folder: &Path) {
     let status = folder.join("status.json");
@@ -44,6 +50,10 @@ async fn raw_files_go_a_day_after_the_end_and_what_is_on_record_stays() {
     session.send("go").await.unwrap();
     let mut folders = task_folders(&place);
     folders.sort();
+    // Keepers end a moment after their commands, and what they have open is removed the next time.
+    for folder in &folders {
+        eventually("its keeper has ended", || async { nobody_is_in(folder) }).await;
+    }
     make_old(&folders[0]);
 
     runtime.tidy().await;

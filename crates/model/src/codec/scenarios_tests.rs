@@ -302,12 +302,11 @@ fn a_call_costs_its_length_however_many_deltas_it_has() {
     };
     for protocol in PROTOCOLS {
         // Counted together, so that both take long enough to be held up by whatever else the machine does.
-        let small: Duration = (0..32).map(|_| time(protocol, 6_000)).sum();
-
-        let large = (0..3).map(|_| time(protocol, 32 * 6_000)).min().unwrap();
+        let small: Duration = (0..32).map(|_| time(protocol, 3_000)).sum();
 
         // In proportion it would be as long; with the square of the length, 32 times.
-        let ratio = large.as_secs_f64() / small.as_secs_f64();
-        assert!(ratio < 7.0, "{protocol:?}: {small:?}, then {large:?}");
+        let is_fast = (0..3).any(|_| time(protocol, 32 * 3_000) < 7 * small);
+
+        assert!(is_fast, "{protocol:?}: over seven times as long as {small:?}, for as much in short calls");
     }
 }

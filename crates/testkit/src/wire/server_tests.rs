@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::{Latch, Piece, Said};
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn connect(server: &ModelServer) -> TcpStream {
     let stream = TcpStream::connect(server.url().strip_prefix("http://").unwrap()).unwrap();

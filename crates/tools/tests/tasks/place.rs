@@ -23,7 +23,8 @@ pub(crate) const QUIET: Duration = Duration::from_millis(500);
 pub(crate) const LONG_QUIET: Duration = Duration::from_secs(10);
 /// For tests in which nothing may be told because of silence.
 pub(crate) const NEVER_QUIET: Duration = Duration::from_secs(60 * 60);
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Nothing depends on it but how soon a failure is told.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 /// What the sessions of these tests know as a secret.
 pub(crate) const SECRET: &str = "sk-0123456789abcdef";
 
