@@ -48,6 +48,7 @@ struct Inner {
     releases: usize,
     release_takes: Duration,
     release_refusal: Option<Error>,
+    read_takes: Duration,
     read_refusal: Option<Error>,
     listing_refusal: Option<Error>,
 }
@@ -107,6 +108,11 @@ impl FaultyJournal {
     /// Refuses to take back a lease with this from now on, or takes them again.
     pub fn refuse_releases(&self, error: Option<Error>) {
         self.inner.lock().unwrap().release_refusal = error;
+    }
+
+    /// Reading records takes so long from now on.
+    pub fn read_slowly(&self, time: Duration) {
+        self.inner.lock().unwrap().read_takes = time;
     }
 
     /// Refuses every read of records with this from now on, or reads again.
@@ -203,6 +209,8 @@ impl Journal for FaultyJournal {
 
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
         self.lives().await;
+        let time = self.inner.lock().unwrap().read_takes;
+        tokio::time::sleep(time).await;
         let refusal = self.inner.lock().unwrap().read_refusal.clone();
         match refusal {
             Some(error) => Err(error),

@@ -186,9 +186,12 @@ impl Worker {
                         let class = wait.class.code().to_owned();
                         let (attempt, of, reason) = (wait.attempt, wait.of, wait.reason);
                         let reason = self.runtime.redactor.redact(&reason).into_owned();
+                        // Counted before the wait is shown: whoever sees it and is in a hurry at once means this wait.
+                        let before = hurries(&self.waiting_in_inbox().await);
                         self.show(EventKind::RetryWait { class, attempt, of, delay_ms, reason });
                         let mut sleep = pin!(tokio::time::sleep(wait.delay));
-                        match self.attend_in_pause(&mut sleep, trigger).await? {
+                        let is_hurried = |waiting: &[InboxRecord]| hurries(waiting) > before;
+                        match self.attend_to(&mut sleep, trigger, is_hurried).await? {
                             Attended::Done(()) | Attended::Due => {}
                             Attended::Called => return Ok(Summarised::Stopped),
                             Attended::Suspended => return Ok(Summarised::Suspended),
@@ -232,16 +235,6 @@ impl Worker {
         }
     }
 
-    /// Waits before the next try; `Due`, if somebody is in a hurry.
-    async fn attend_in_pause(
-        &mut self,
-        pause: &mut (impl Future<Output = ()> + Unpin),
-        trigger: Trigger,
-    ) -> Step<Attended<()>> {
-        let before = hurries(&self.waiting_in_inbox().await);
-        self.attend_to(pause, trigger, move |waiting| hurries(waiting) > before).await
-    }
-
     /// Waits for something, keeps the lease, and takes nothing from the inbox: what comes waits there. Only whether somebody wants the
     /// turn to end is looked at, and where nobody waits, whether somebody came.
     async fn attend_to_cancels<T>(
@@ -252,6 +245,7 @@ impl Worker {
         self.attend_to(work, trigger, |_| false).await
     }
 
+    /// The same; `Due`, if what stands in the inbox says so.
     async fn attend_to<T>(
         &mut self,
         work: &mut (impl Future<Output = T> + Unpin),

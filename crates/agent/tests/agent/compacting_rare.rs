@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use longhaul_agent::{Parts, Runtime};
 use longhaul_journal::Journal;
 use longhaul_model::{Answer, Class, Facts, Failure, Model, Request};
 use longhaul_protocol::{EventKind, InboxRecord, Item, Outcome, Role};
-use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{FaultyJournal, Place, Recording, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::compacting::{compactions, config, is_summary, open, summary, text, texts};
@@ -189,6 +190,33 @@ async fn who_is_in_a_hurry_need_not_wait_for_a_summary() {
     assert_eq!(sending.await.unwrap().unwrap().text, "Second.");
     assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
     retrying.await.unwrap().unwrap();
+}
+
+/// M6: also in the very moment in which the wait is shown, before whoever waits has looked around.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_in_a_hurry_at_once_is_heard() {
+    let place = Place::new();
+    let scripted = script(&json!([text(3_200), summary("x"), "Second."]));
+    let journal = FaultyJournal::new(place.journal().await, None);
+    let model: Arc<dyn Model> = Arc::new(Busy::new(scripted));
+    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
+    let runtime = Runtime::with_parts(config(&place, 8_000), parts).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    session.send("first").await.unwrap();
+    let mut watcher = session.watch();
+    journal.read_slowly(Duration::from_millis(300));
+    let sender = session.clone();
+    let sending = tokio::spawn(async move { sender.send(text(400)).await });
+    collect_until(&mut watcher, |kind| matches!(kind, EventKind::RetryWait { .. })).await;
+    let began = Instant::now();
+
+    let hurrying = session.clone();
+    let retrying = tokio::spawn(async move { hurrying.retry().await });
+
+    assert_eq!(sending.await.unwrap().unwrap().text, "Second.");
+    assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
+    retrying.await.unwrap().unwrap();
+    runtime.shutdown().await.unwrap();
 }
 
 /// C8, C10: where the first request is pinned without its middle, it says which record has all of it.

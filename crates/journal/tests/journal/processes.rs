@@ -196,7 +196,7 @@ async fn take_over(journal: &SqliteJournal) -> longhaul_journal::Lease {
         match journal.acquire(&stream()).await {
             Ok(lease) => return lease,
             Err(Error::Held { .. }) if since.elapsed() < 150 * EXPIRY => {
-                tokio::time::sleep(EXPIRY / 10).await
+                tokio::time::sleep(EXPIRY / 10).await;
             }
             Err(error) => panic!("{error}"),
         }
