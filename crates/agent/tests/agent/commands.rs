@@ -232,7 +232,7 @@ async fn an_idle_runtime_ends_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_whose_folder_is_gone_is_not_started_again() {
     let place = Place::new();
-    let command = "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done";
+    let command = "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done; echo x > over.txt";
     let answers = json!([exec(command), "Told."]);
     let first = open(&place, Recording::new(script(&answers))).await;
     let sending = sends(&first.session("a").await.unwrap(), "go");
@@ -250,6 +250,7 @@ async fn a_command_whose_folder_is_gone_is_not_started_again() {
 
     second.shutdown().await.unwrap();
     std::fs::write(place.work().join("go.txt"), "").unwrap();
+    wait_for_file(&place, "over.txt").await;
     let (_, is_error, content) = results(&sound_records(&place, &session).await).remove(0);
     assert!(is_error && content.starts_with("unknown: "), "{content}");
     assert_eq!(place.file("log.txt"), "once\n");

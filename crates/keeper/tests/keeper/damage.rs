@@ -51,6 +51,13 @@ fn find_in_time(home: &Home, id: TaskId) -> Found {
     })
 }
 
+/// The number of the keeper, as it wrote it into its lock.
+fn keeper_written_down(folder: &Path) -> i32 {
+    let lock = fs::read_to_string(folder.join("lock")).unwrap();
+    let number = lock.split(['{', ',', '}']).find_map(|field| field.strip_prefix("\"pid\":"));
+    number.unwrap().parse().unwrap()
+}
+
 fn running(found: Found) -> Option<Task> {
     match found {
         Found::Running(task) => Some(task),
@@ -100,9 +107,10 @@ fn a_command_that_ended_is_never_said_not_to_have_started() {
         let home = Home::new();
         let task = home.start("true");
         ended(&task);
-        // The keeper itself ends a moment later, and as long as it lives the task does.
-        until("the keeper's end", || (!home.tasks.is_kept(task.id()).unwrap()).then_some(()));
         let folder = home.task_folder(task.id());
+        // The keeper itself ends a moment later, and as long as it lives the task does: for a moment longer than it has the lock.
+        let keeper = keeper_written_down(&folder);
+        until("the keeper's end", || (!is_alive(keeper)).then_some(()));
         for file in ["spec.json", "lock", "spawning"] {
             damage.befall(&folder.join(file));
         }
