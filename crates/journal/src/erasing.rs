@@ -3,7 +3,8 @@
 //! Some records repeat others word for word: the inbox holds what was taken from it, the end of a turn its last answer, a checkpoint a
 //! part of what was being said, and an epoch what it keeps of the context before. Who wants something gone wants all of them gone. Three
 //! more ways of repeating are found: with the middle left out, as the runtime does it; the first words of the first request, where it is
-//! pinned; and a line that a summary gives as somebody's own. Told in other words, a summary may still have it.
+//! pinned; and a line that a summary gives as somebody's own. Told in other words, a summary may still have it; an extract names
+//! the records that it tells of, and goes with them.
 //!
 //! Nothing else may go, as it can't be undone. So only words of others are compared, and never what the runtime puts around them, nor
 //! its lists of files and ids; and a summary that is erased takes only those with it that say the same, line by line.
@@ -13,7 +14,8 @@ mod told;
 use std::collections::BTreeSet;
 
 use longhaul_protocol::{
-    Block, Checkpoint, InboxRecord, Item, OrderKind, Record, Seq, SessionId, SessionRecord, StreamName,
+    Block, Checkpoint, ExtractRecord, InboxRecord, Item, OrderKind, Record, Seq, SessionId, SessionRecord,
+    StreamName,
 };
 use serde_json::Value;
 
@@ -48,9 +50,41 @@ pub async fn erase_record(
             places.push((stream.clone(), copy.seq));
             places.extend(place_in_inbox(journal, session, &copy).await?);
         }
+        let gone: BTreeSet<Seq> =
+            places.iter().filter(|(place, _)| *place == stream).map(|(_, seq)| *seq).collect();
+        places.extend(extracts_of(journal, session, &gone).await?);
     }
     journal.erase(&places, reason).await?;
     Ok(places)
+}
+
+/// The extracts that tell of these records, in whatever words. What else they tell goes with that: the records that it came from are
+/// still there.
+async fn extracts_of(
+    journal: &dyn Journal,
+    session: SessionId,
+    gone: &BTreeSet<Seq>,
+) -> Result<Vec<(StreamName, Seq)>> {
+    let stream = StreamName::extract(session);
+    let tells = |record: &Record| match ExtractRecord::decode(record) {
+        Ok(ExtractRecord::Extracted(extracted)) => {
+            extracted.items.iter().flat_map(|item| &item.sources).any(|source| gone.contains(source))
+        }
+        _ => false,
+    };
+    let (mut found, mut next) = (Vec::new(), 1);
+    loop {
+        let page = match journal.read(&stream, next, Page::default()).await {
+            Err(Error::Damaged { seq, .. }) => {
+                next = next.max(seq) + 1;
+                continue;
+            }
+            page => page?,
+        };
+        let Some(last) = page.last() else { return Ok(found) };
+        next = last.seq + 1;
+        found.extend(page.iter().filter(|record| tells(record)).map(|record| (stream.clone(), record.seq)));
+    }
 }
 
 /// Where the inbox holds what this record took from it. The inbox of a session that was brought here from elsewhere has others there.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use longhaul_protocol::{At, Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::broadcast;
 
-use crate::{Append, Blob, Head, Hit, Holder, Lease, Report, Result, Search};
+use crate::{Append, Blob, Frequencies, Head, Hit, Holder, Lease, Report, Result, Search};
 
 /// Streams that survive. An engine keeps the promises of this crate's first page; one suite of tests checks them
 /// for any engine. No method takes a time: the engine has a clock.
@@ -76,6 +76,9 @@ pub trait Journal: Send + Sync {
 
     /// Finds records by words. The index catches up with the streams that are asked for before it answers.
     async fn search(&self, search: &Search) -> Result<Vec<Hit>>;
+
+    /// In how many records these words stand, each in any of its forms. The index says so as it is; it does not catch up.
+    async fn frequencies(&self, words: &[String]) -> Result<Frequencies>;
 
     /// Reads everything and says what is not as it was committed.
     async fn verify(&self) -> Result<Report>;

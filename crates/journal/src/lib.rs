@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | `append`, `lease`, `chain` | what an append is; who may make one; the hash that ties records together |
 //! | `inbox`, `names`, `export`, `erasing` | what is built on the trait alone and works for any engine |
-//! | `search` | what of a record can be found, and how text is split into words, for any engine |
+//! | `search`, `stems` | what of a record can be found, and how text is split into words, for any engine |
 //! | `home` | the folder that everything lives in: its lock, private files, atomic replacement |
 //! | `sqlite` | the default engine: one file, many processes, group commit |
 //!
@@ -57,6 +57,7 @@ mod lease;
 mod names;
 mod search;
 mod sqlite;
+mod stems;
 mod verify;
 
 pub use append::{Append, Blob, Expected, Head};
@@ -68,6 +69,7 @@ pub use inbox::{accept, check_size, put};
 pub use journal::{Journal, Page, Ring, Rings, SessionEntry};
 pub use lease::{Holder, Lease};
 pub use names::{name_session, resolve};
-pub use search::{Hit, Match, Search};
+pub use search::{Frequencies, Hit, Match, Search, is_unspaced};
 pub use sqlite::{Restored, Salvaged, SqliteJournal, SqliteOptions, restore, salvage, verify_home};
+pub use stems::stems;
 pub use verify::{Damage, Report};

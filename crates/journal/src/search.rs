@@ -7,9 +7,16 @@ use longhaul_protocol::{
     BlobRef, ExtractRecord, Item, MemoryRecord, Record, Seq, SessionRecord, StreamName, SystemMessage,
 };
 
+use crate::stems;
+
 /// The tools that show what other records hold. What they are asked and what they say is not found: it would stand before
 /// what it repeats. The agent names them, and this crate must not depend on it.
-const TOOLS_OF_HISTORY: [&str; 2] = ["history_search", "history_read"];
+const TOOLS_THAT_REPEAT: [&str; 5] =
+    ["history_search", "history_read", "memory_search", "memory_read", "memory_note"];
+/// So many characters of what was said near a record say what the record is about.
+const LONGEST_NEIGHBOUR: usize = 300;
+/// So many characters of a record say what it is about itself.
+const LONGEST_GIST: usize = 16_000;
 
 /// What to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +39,9 @@ pub enum Match {
     All,
     /// One at least. Those that have more of them, and those that few others have, are better.
     Any,
+    /// One at least, in any of its forms, in the record or in what was said around it, which counts less. What has more of the words
+    /// is better. Of what is very long only the beginning counts.
+    Around,
 }
 
 /// A record that was found, the best first.
@@ -43,6 +53,29 @@ pub struct Hit {
     pub seq: Seq,
     /// The part of the text that holds one of the words, for people to see.
     pub excerpt: String,
+    /// How well it fits: the more the better. It says something only beside the other hits of one search.
+    pub score: f64,
+}
+
+/// In how many records words stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frequencies {
+    /// For each of the words.
+    pub with: Vec<u64>,
+    /// Of so many.
+    pub all: u64,
+}
+
+impl Frequencies {
+    /// How much each of the words counts: the rarer, the more, and never nothing.
+    pub fn weights(&self) -> Vec<f64> {
+        #[allow(clippy::cast_precision_loss, reason = "a weight needs no more")]
+        let weight = |with: &u64| {
+            let (with, all) = (*with as f64, self.all as f64);
+            ((all - with + 0.5) / (with + 0.5)).ln().max(0.1)
+        };
+        self.with.iter().map(weight).collect()
+    }
 }
 
 /// What of a record can be found by words: its own text, and blobs whose text belongs to it. Records that only
@@ -50,13 +83,21 @@ pub struct Hit {
 pub(crate) struct Findable {
     pub(crate) text: String,
     pub(crate) blobs: Vec<BlobRef>,
+    /// Whether a person or a model said it to the other. Only that says what its neighbours are about: what a tool printed is
+    /// about anything.
+    pub(crate) is_speech: bool,
 }
 
 impl Findable {
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let family = record.stream.as_str().split('/').next().unwrap_or_default();
+        let mut is_speech = false;
         let (text, blob) = match family {
-            "session" => session_text(SessionRecord::decode(record).ok()?)?,
+            "session" => {
+                let fact = SessionRecord::decode(record).ok()?;
+                is_speech = self::is_speech(&fact);
+                session_text(fact)?
+            }
             "extract" => match ExtractRecord::decode(record).ok()? {
                 ExtractRecord::Extracted(extracted) => {
                     (lines(extracted.items.into_iter().map(|item| item.text)), None)
@@ -72,7 +113,30 @@ impl Findable {
             _ => return None,
         };
         let blobs: Vec<BlobRef> = blob.into_iter().filter(BlobRef::is_text).collect();
-        (!text.is_empty() || !blobs.is_empty()).then_some(Self { text, blobs })
+        (!text.is_empty() || !blobs.is_empty()).then_some(Self { text, blobs, is_speech })
+    }
+
+    /// The words by which it is found where what it is about is asked for.
+    pub(crate) fn gist(&self) -> String {
+        beginning(&self.text, LONGEST_GIST)
+    }
+
+    /// The words by which its neighbours are found too.
+    pub(crate) fn for_neighbours(&self) -> String {
+        beginning(&self.text, LONGEST_NEIGHBOUR)
+    }
+}
+
+fn beginning(text: &str, characters: usize) -> String {
+    let end = text.char_indices().nth(characters).map_or(text.len(), |(end, _)| end);
+    stems(&text[..end]).join(" ")
+}
+
+fn is_speech(fact: &SessionRecord) -> bool {
+    match fact {
+        SessionRecord::InputTaken(_) | SessionRecord::Question(_) | SessionRecord::Answered(_) => true,
+        SessionRecord::Block(block) => matches!(block.item, Item::Text { .. }),
+        _ => false,
     }
 }
 
@@ -81,12 +145,12 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         SessionRecord::InputTaken(input) => (input.text, None),
         SessionRecord::Block(block) => match block.item {
             Item::Text { text, .. } | Item::Reasoning { text, .. } | Item::Note { text } => (text, None),
-            Item::ToolCall { name, .. } if is_of_history(&name) => return None,
+            Item::ToolCall { name, .. } if repeats(&name) => return None,
             Item::ToolCall { name, arguments, .. } => (format!("{name} {arguments}"), None),
             Item::ToolResult { content, .. } => (content, None),
             Item::Image(_) => return None,
         },
-        SessionRecord::ToolFinished(finished) if is_of_history(&finished.name) => return None,
+        SessionRecord::ToolFinished(finished) if repeats(&finished.name) => return None,
         SessionRecord::ToolFinished(finished) => (finished.content, finished.whole),
         SessionRecord::TaskStarted(task) => (format!("{}\n{}", task.description, task.command), None),
         SessionRecord::TaskEnded(task) => (String::new(), task.output),
@@ -118,8 +182,8 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
     })
 }
 
-fn is_of_history(tool: &str) -> bool {
-    TOOLS_OF_HISTORY.contains(&tool)
+fn repeats(tool: &str) -> bool {
+    TOOLS_THAT_REPEAT.contains(&tool)
 }
 
 fn lines(parts: impl Iterator<Item = String>) -> String {
@@ -142,7 +206,7 @@ pub(crate) fn set_apart(text: &str) -> String {
 
 /// Whether a character belongs to a script without spaces between words, or, as in Korean, with endings that
 /// cling to them.
-fn is_unspaced(character: char) -> bool {
+pub fn is_unspaced(character: char) -> bool {
     matches!(character,
         '\u{0e00}'..='\u{0eff}'       // Thai, Lao
         | '\u{1000}'..='\u{109f}'     // Myanmar

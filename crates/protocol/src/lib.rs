@@ -55,8 +55,8 @@ pub use id::{AttemptId, CallId, InputId, OrderId, ParseError, QuestionId, Sessio
 pub use inbox::{InboxRecord, Input, JoinMode, Order, OrderKind};
 pub use item::{Image, Item, Role};
 pub use memory::{
-    ExtractRecord, Extracted, ExtractedItem, ExtractedKind, MemoryRecord, PageChange, PagesChanged, Source,
-    Speaker,
+    ChangedBy, ExtractRecord, Extracted, ExtractedItem, ExtractedKind, ItemSource, MemoryRecord, PageChange,
+    PagesChanged, Source, Speaker,
 };
 pub use names::{NamesRecord, SessionDeleted, SessionNamed, SessionRenamed, SessionTrashed};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};

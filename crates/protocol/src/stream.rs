@@ -47,6 +47,11 @@ impl StreamName {
         format!("memory/{scope}").parse()
     }
 
+    /// A stream without records. Whoever holds its lease puts the pages of a memory scope in order; a person's change never waits for it.
+    pub fn consolidation(scope: &str) -> Result<Self, ParseError> {
+        format!("consolidation/{scope}").parse()
+    }
+
     /// The session that the stream belongs to, if it belongs to one.
     pub fn session_id(&self) -> Option<SessionId> {
         let (family, id) = self.0.split_once('/')?;

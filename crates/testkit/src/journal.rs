@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{
-    Append, Blob, Error, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search, SessionEntry,
+    Append, Blob, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search,
+    SessionEntry,
 };
 use longhaul_protocol::{Hash, NewRecord, Record, Seq, SessionId, StreamName};
 use tokio::sync::watch;
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 /// A moment at which the runtime ends as if by `kill -9`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crash {
-    /// At which append to a session's stream, from 1.
+    /// At which append to the stream of a session, of its extracts or of a memory, from 1.
     pub append: usize,
     /// Before or after it is on disk.
     pub when: When,
@@ -69,7 +70,7 @@ impl FaultyJournal {
         *self.crashed.borrow()
     }
 
-    /// Every append to a session's stream so far: the kinds of its records, with the tool's name where there is one. The last
+    /// Every append to the stream of a session, of its extracts or of a memory so far: the kinds of its records, with the tool's name where there is one. The last
     /// may be the one that crashed.
     pub fn appends(&self) -> Vec<Vec<String>> {
         self.inner.lock().unwrap().appends.clone()
@@ -161,7 +162,8 @@ impl FaultyJournal {
 
     /// Notes an append; says whether this is the one to crash at.
     fn note(&self, append: &Append) -> Option<When> {
-        if !append.stream().as_str().starts_with("session/") {
+        let family = append.stream().as_str().split('/').next();
+        if !matches!(family, Some("session" | "extract" | "memory")) {
             return None;
         }
         let mut inner = self.inner.lock().unwrap();
@@ -305,6 +307,10 @@ impl Journal for FaultyJournal {
 
     async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
         self.journal.search(search).await
+    }
+
+    async fn frequencies(&self, words: &[String]) -> Result<Frequencies> {
+        self.journal.frequencies(words).await
     }
 
     async fn verify(&self) -> Result<Report> {

@@ -21,7 +21,8 @@ use crate::sqlite::schema::{self, Access, FileKind};
 use crate::sqlite::writer::{Commit, Queue, Writer};
 use crate::sqlite::{backup, check, erase, heads, lease};
 use crate::{
-    Append, Blob, Error, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search, SessionEntry,
+    Append, Blob, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search,
+    SessionEntry,
 };
 
 /// A journal in a home's `journal.db`.
@@ -331,6 +332,11 @@ impl Journal for SqliteJournal {
     async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
         let (search, index) = (search.clone(), Arc::clone(&self.index));
         self.long_readers.with(move |db| index.search(db, &search)).await
+    }
+
+    async fn frequencies(&self, words: &[String]) -> Result<Frequencies> {
+        let (words, index) = (words.to_vec(), Arc::clone(&self.index));
+        self.long_readers.with(move |_| index.frequencies(&words)).await
     }
 
     async fn verify(&self) -> Result<Report> {

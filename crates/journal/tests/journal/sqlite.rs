@@ -68,13 +68,17 @@ conformance::conformance! { SqliteHome::new();
     an_input_that_could_not_be_taken_is_not_accepted
     words_are_found_in_any_order_case_and_accent
     any_of_the_words_finds_and_ranks
-    what_the_tools_of_history_show_is_not_found
+    what_tools_show_of_the_past_is_not_found
     an_excerpt_shows_what_only_the_whole_output_has
     scripts_without_spaces_are_found
     odd_searches_are_no_error
     a_search_sees_what_was_appended_before_it
     a_search_stays_within_the_streams_that_it_names
     a_search_forgets_a_stream_that_was_removed
+    a_record_is_found_by_what_was_said_around_it
+    what_is_said_later_is_added_to_what_it_follows
+    many_streams_are_looked_at_and_no_others
+    it_is_known_how_rare_a_word_is
     two_that_first_use_a_key_agree_on_one_session
     names_follow_their_stream
     sessions_are_listed_with_what_loading_them_needs

@@ -333,7 +333,7 @@ pub struct AttemptEnded {
 pub struct Usage {
     /// The attempt.
     pub attempt: AttemptId,
-    /// What it was for, if it was no step of a turn: `summary`. It says nothing about the size of the context then.
+    /// What it was for, if it was no step of a turn: `summary`, `extract` or `consolidate`. It says nothing about the size of the context then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
     /// Tokens sent, the cached ones too.
@@ -357,6 +357,23 @@ pub struct Usage {
     /// What the provider says about how much more it takes, as it says it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
+}
+
+impl Usage {
+    /// What an attempt cost of which nothing is known yet.
+    pub fn of(attempt: AttemptId) -> Self {
+        Self {
+            attempt,
+            purpose: None,
+            input: None,
+            output: None,
+            cached: None,
+            cost: None,
+            estimated: None,
+            window: None,
+            limits: BTreeMap::new(),
+        }
+    }
 }
 
 /// Another model answers from here on.

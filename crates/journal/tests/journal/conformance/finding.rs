@@ -1,6 +1,7 @@
 use longhaul_journal::{Append, Blob, Journal, Match, Search};
 use longhaul_protocol::{
-    AttemptId, BlobRef, Block, CallId, Item, Seq, SessionRecord, StreamName, ToolFinished,
+    AttemptId, BlobRef, Block, CallId, InputId, InputTaken, Item, JoinMode, NewRecord, Role, Seq,
+    SessionRecord, StreamName, ToolFinished,
 };
 
 use super::{Place, a_stream, append_notes};
@@ -57,8 +58,8 @@ pub(crate) async fn any_of_the_words_finds_and_ranks(place: &impl Place) {
     assert_eq!(many.len(), 1, "however many words there are");
 }
 
-/// C10: they would stand before what they repeat.
-pub(crate) async fn what_the_tools_of_history_show_is_not_found(place: &impl Place) {
+/// C10, Y11: they would stand before what they repeat.
+pub(crate) async fn what_tools_show_of_the_past_is_not_found(place: &impl Place) {
     let stream = a_stream();
     let journal = place.open().await;
     let call = CallId::generate();
@@ -69,12 +70,13 @@ pub(crate) async fn what_the_tools_of_history_show_is_not_found(place: &impl Pla
     };
     let said = |name: &str| SessionRecord::ToolFinished(ToolFinished::new(call, name, "an osprey")).encode();
     let mut append = Append::to(&stream);
-    for name in ["history_search", "history_read", "read_file"] {
+    for name in ["history_search", "history_read", "memory_search", "memory_read", "memory_note", "read_file"]
+    {
         append = append.record(asked(name)).record(said(name));
     }
     journal.append(append).await.unwrap();
 
-    assert_eq!(found(&*journal, &stream, "osprey").await, [5, 6]);
+    assert_eq!(found(&*journal, &stream, "osprey").await, [11, 12]);
 }
 
 /// What was cut out of a result is found, and shown.
@@ -170,4 +172,118 @@ pub(crate) async fn a_search_forgets_a_stream_that_was_removed(place: &impl Plac
     append_notes(&*journal, &stream, &["something", "ephemeral"]).await;
 
     assert_eq!(found(&*journal, &stream, "ephemeral").await, [2]);
+}
+
+fn asked(text: &str) -> NewRecord {
+    let (id, images) = (InputId::generate(), vec![]);
+    let input = InputTaken { id, inbox_through: 1, text: text.to_owned(), images, mode: JoinMode::Join };
+    SessionRecord::InputTaken(input).encode()
+}
+
+fn answered(text: &str) -> NewRecord {
+    let item = Item::Text { role: Role::Assistant, text: text.to_owned() };
+    SessionRecord::Block(Block { attempt: AttemptId::generate(), index: 0, item }).encode()
+}
+
+fn printed(text: &str) -> NewRecord {
+    SessionRecord::ToolFinished(ToolFinished::new(CallId::generate(), "exec", text)).encode()
+}
+
+/// The places in some streams where words stand or were said nearby, the best first.
+async fn found_around(journal: &dyn Journal, streams: &[StreamName], words: &str) -> Vec<(usize, Seq)> {
+    let (words, matching) = (words.to_owned(), Match::Around);
+    let search = Search { words, matching, streams: streams.to_vec(), limit: 100 };
+    let hits = journal.search(&search).await.unwrap();
+    assert!(hits.windows(2).all(|pair| pair[0].score >= pair[1].score), "{hits:?}");
+    let number = |stream: &StreamName| streams.iter().position(|known| known == stream).unwrap();
+    hits.iter().map(|hit| (number(&hit.stream), hit.seq)).collect()
+}
+
+/// Y11: what was said around a thing says what it is about.
+pub(crate) async fn a_record_is_found_by_what_was_said_around_it(place: &impl Place) {
+    let streams = [a_stream()];
+    let journal = place.open().await;
+    let append = Append::to(&streams[0])
+        .record(asked("Good morning!"))
+        .record(answered("Good morning."))
+        .record(asked("Which harbour should the ferry use?"))
+        .record(printed("a list of harbours"))
+        .record(answered("Let us take the northern one."))
+        .record(asked("Fine. And now something else."))
+        .record(answered("Gladly."))
+        .record(asked("Thank you."));
+    journal.append(append).await.unwrap();
+
+    let mut ferry = found_around(&*journal, &streams, "ferry").await;
+    let harbours = found_around(&*journal, &streams, "harbours").await;
+    let list = found_around(&*journal, &streams, "list").await;
+
+    assert_eq!(ferry.remove(0), (0, 3), "its own words count more");
+    ferry.sort_unstable();
+    assert_eq!(ferry, [(0, 1), (0, 2), (0, 4), (0, 5), (0, 6)]);
+    let mut harbours: Vec<Seq> = harbours[..2].iter().map(|(_, seq)| *seq).collect();
+    harbours.sort_unstable();
+    assert_eq!(harbours, [3, 4], "in any form");
+    assert_eq!(list, [(0, 4)], "what a tool printed says nothing about its neighbours");
+}
+
+/// However often somebody looked in between.
+pub(crate) async fn what_is_said_later_is_added_to_what_it_follows(place: &impl Place) {
+    let streams = [a_stream(), a_stream()];
+    let journal = place.open().await;
+    let words = ["amber", "birch", "cedar", "dogwood", "elder", "fir", "gorse", "hazel", "iris", "juniper"];
+    let record = |number: usize| match number % 4 {
+        0 => asked(words[number]),
+        3 => printed(words[number]),
+        _ => answered(words[number]),
+    };
+    for (number, word) in words.iter().enumerate() {
+        journal.append(Append::to(&streams[0]).record(record(number))).await.unwrap();
+        assert!(!found_around(&*journal, &streams[..1], word).await.is_empty());
+    }
+    let at_once =
+        (0..words.len()).fold(Append::to(&streams[1]), |append, number| append.record(record(number)));
+    journal.append(at_once).await.unwrap();
+
+    for word in words {
+        let mut one = found_around(&*journal, &streams[..1], word).await;
+        let mut other = found_around(&*journal, &streams[1..], word).await;
+        one.sort_unstable();
+        other.sort_unstable();
+        assert_eq!(one, other, "{word}");
+    }
+    let mut cedar = found_around(&*journal, &streams[..1], "cedar").await;
+    cedar.sort_unstable();
+    assert_eq!(cedar.iter().map(|(_, seq)| *seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+}
+
+/// Y12: however many streams there are, nothing else is looked at.
+pub(crate) async fn many_streams_are_looked_at_and_no_others(place: &impl Place) {
+    let streams: Vec<StreamName> = (0..20).map(|_| a_stream()).collect();
+    let journal = place.open().await;
+    for stream in &streams {
+        append_notes(&*journal, stream, &["a lantern", "nothing"]).await;
+    }
+    let some: Vec<StreamName> = streams.iter().step_by(2).cloned().collect();
+
+    let mut found = found_around(&*journal, &some, "lantern").await;
+    let all = Search { words: "lantern".into(), matching: Match::All, streams: some.clone(), limit: 100 };
+    let plainly = journal.search(&all).await.unwrap();
+
+    found.sort_unstable();
+    assert_eq!(found, (0..10).map(|number| (number, 1)).collect::<Vec<_>>());
+    assert_eq!(plainly.len(), 10);
+}
+
+pub(crate) async fn it_is_known_how_rare_a_word_is(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    append_notes(&*journal, &stream, &["quartz", "quartzes", "basalt", "quartz and more quartz"]).await;
+    assert_eq!(found(&*journal, &stream, "basalt").await, [3]);
+    let words = ["quartz", "obsidian", "*"].map(str::to_owned);
+
+    let frequencies = journal.frequencies(&words).await.unwrap();
+
+    assert_eq!(frequencies.with, [3, 0, 0]);
+    assert!(frequencies.all >= 4);
 }
