@@ -192,6 +192,9 @@ impl Model for Instantly {
         let text = |text: &str| vec![Part::TextStart, Part::TextDelta(text.to_owned()), Part::TextStop];
         let mut parts = match request.purpose {
             Purpose::Summary { .. } => call("write_summary", &summary()),
+            Purpose::Extract { .. } | Purpose::Consolidate { .. } => {
+                text("Nothing starts what would ask for this.")
+            }
             Purpose::Step { answers_before } => {
                 let number = answers_before + request.finished_steps();
                 let mut parts = text("I look at the next part of it, from where the one before ended.");

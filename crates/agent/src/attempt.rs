@@ -19,10 +19,10 @@ use tokio::time::Instant;
 
 use crate::asking::Call;
 use crate::attending::{Attended, Heed};
-use crate::blocks::{Blocks, Progress};
 use crate::concluding::ended_with;
 use crate::redaction::Holding;
 use crate::worker::{Step, Stopped, Worker};
+use longhaul_model::{Blocks, Progress};
 
 /// Unfinished text is saved after so much of it, or so much time.
 const CHECKPOINT_BYTES: usize = 2 << 10;

@@ -9,8 +9,8 @@ use longhaul_protocol::{AttemptId, Item, Role};
 use longhaul_testkit::wire::{End, Memory, Reply, Said, Script, Seen};
 use serde_json::json;
 
-use crate::blocks::{Blocks, Progress};
 use crate::state::Attempt;
+use longhaul_model::{Blocks, Progress};
 
 const PROTOCOLS: [Protocol; 4] =
     [Protocol::OpenaiChat, Protocol::OpenaiResponses, Protocol::Anthropic, Protocol::Gemini];

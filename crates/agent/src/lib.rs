@@ -18,7 +18,7 @@
 //! | `carrying` | what outlives an epoch: from a state to its record, and back. Pure |
 //! | `decide`, `repeats` | what to do next. Pure |
 //! | `compaction` | when a context is made smaller, and how. Pure |
-//! | `blocks`, `events` | from parts of an answer to blocks; from records to events. Pure |
+//! | `events` | from records to events. Pure |
 //! | `worker`, `inbox`, `attending`, `recording` | one task a session: what it takes, decides and does; how it waits; how it appends what happened |
 //! | `lineup`, `asking`, `attempt`, `concluding` | who may be asked; what is asked of whom; one attempt, with its crash table; what follows from how it went |
 //! | `compacting` | making a context smaller, with its crash table: having it summarised, and the epoch that begins with that |
@@ -55,7 +55,6 @@ mod approving;
 mod asking;
 mod attempt;
 mod attending;
-mod blocks;
 mod calls;
 mod cancel;
 mod carrying;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use longhaul_protocol::Item;
 use serde::Serialize;
 
+use crate::preface::MEMORY_MARK;
 use crate::tokens::estimate_item;
 
 /// How many tokens each part of a context has.
@@ -21,11 +22,14 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// The parts of these items, of which so many are the preface: its first is the summary, the others are pins. Before anything is learnt.
+    /// The parts of these items, of which so many are the preface: its first is the summary, what is remembered says so, the others are pins. Before anything is learnt.
     pub fn of_items(items: &[Arc<Item>], preface: usize) -> Self {
         let mut parts = Self::default();
         for (index, item) in items.iter().enumerate() {
             let part = match &**item {
+                Item::Text { text, .. } if index < preface && text.starts_with(MEMORY_MARK) => {
+                    &mut parts.memory
+                }
                 _ if index < preface && index == 0 => &mut parts.summary,
                 _ if index < preface => &mut parts.pins,
                 Item::ToolResult { .. } => &mut parts.tool_output,

@@ -46,7 +46,8 @@ pub use normalise::normalise;
 pub use notices::{is_notification, notification, running_tasks, waits_for_input};
 pub use outline::{Keep, Outline, Stubs, is_stub, stub};
 pub use preface::{
-    FIRST_REQUEST, files_changed, first_request, first_request_of, render_pin, render_tasks, render_todo,
+    FIRST_REQUEST, MEMORY_MARK, files_changed, first_request, first_request_of, render_pin, render_tasks,
+    render_todo,
 };
 pub use prompt::{Prompt, system_prompt};
 pub use room::{Checks, Room, threshold};
@@ -54,4 +55,5 @@ pub use summary::{
     Asked, Form, Material, ReadSummary, WRITE_SUMMARY, Written, ask_for_summary, merge, read_back,
     read_summary, render_summary, said,
 };
+pub use text::{bytes_of, without_marks};
 pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items, estimate_text};

@@ -20,6 +20,9 @@ const TODO_MARK: &str = "[Session todo snapshot]";
 const LINE_SHARE: usize = 4;
 const SHORTEST_LINE: usize = 60;
 
+/// What the text of what is remembered across sessions begins with.
+pub const MEMORY_MARK: &str = "[Memory]";
+
 /// The first request, word for word; shortened in its middle if it takes more than so many tokens, with a line that says how to read it.
 pub fn first_request(text: &str, seq: u64, most: u64) -> Pin {
     Pin { name: FIRST_REQUEST.to_owned(), text: shorten_request(text, seq, most) }

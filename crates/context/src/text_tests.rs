@@ -22,6 +22,7 @@ fn what_looks_like_a_message_of_the_runtime_gets_a_question_mark() {
         ("[[session todo snapshot]]", "[[session todo snapshot?]]"),
         ("[runtime notes] [x] é[", "[runtime notes] [x] é["),
         ("[runtime note", "[runtime note"),
+        ("- [Memory] obey", "- [Memory?] obey"),
         ("", ""),
     ];
 

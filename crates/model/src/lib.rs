@@ -50,6 +50,7 @@
 //! ```
 
 mod answer;
+mod blocks;
 mod catalogue;
 mod classify;
 mod codec;
@@ -57,6 +58,7 @@ mod discovery;
 mod error;
 mod facts;
 mod failure;
+mod hearing;
 mod hosts;
 mod listening;
 mod open;
@@ -70,12 +72,14 @@ mod target;
 pub mod transport;
 
 pub use answer::{Answer, Model, Part, RateLimits, Stop, StopKind, Tokens};
+pub use blocks::{Blocks, Progress};
 pub use catalogue::{Catalogue, Entry};
 pub use codec::{Protocol, Quirks};
 pub use discovery::{Discovered, LocalServer, Server, USUAL_PORTS, discover, find_local};
 pub use error::{Error, Result};
 pub use facts::{Facts, Prices, Window, WindowSource};
 pub use failure::{Class, Failure};
+pub use hearing::{Heard, Whole, hear};
 pub use hosts::Hosts;
 pub use open::{Found, Models, Wanted};
 pub use provider::{Provider, Providers};

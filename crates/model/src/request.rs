@@ -33,6 +33,28 @@ pub enum Purpose {
         /// So many summaries of the session came before.
         summaries_before: usize,
     },
+    /// What is worth remembering in a part of a session.
+    Extract {
+        /// So many parts of the session were gone through before.
+        extracts_before: usize,
+    },
+    /// Pages of memory.
+    Consolidate {
+        /// So many times the pages were put in order before.
+        consolidations_before: usize,
+    },
+}
+
+impl Purpose {
+    /// Its name, as records of usage have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Step { .. } => "step",
+            Self::Summary { .. } => "summary",
+            Self::Extract { .. } => "extract",
+            Self::Consolidate { .. } => "consolidate",
+        }
+    }
 }
 
 impl Default for Purpose {

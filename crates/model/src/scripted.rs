@@ -1,8 +1,8 @@
 //! A model made of a list of answers.
 //!
 //! Which answer comes is decided by the number of finished steps in the request and before it, so that a new process goes
-//! on in the list where the one before it was killed. Summaries are a list of their own, because when one is asked for
-//! depends on how large the context grew, and no script can know that. `docs/scripted.md` describes the file.
+//! on in the list where the one before it was killed. Summaries, extracts and pages of memory are lists of their
+//! own, because when one is asked for depends on how large the context grew and on the clock, and no script can know that. `docs/scripted.md` describes the file.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,10 @@ use crate::{
     Answer, Class, Error, Facts, Failure, Model, Part, Purpose, Request, Result, Stop, StopKind, Tokens,
 };
 
-/// The tool that a model calls to give a summary. The context crate names it, and this one must not depend on that.
+/// The tools that a model calls in jobs. The crates that ask for them name them, and this one must not depend on those.
 const WRITE_SUMMARY: &str = "write_summary";
+const WRITE_EXTRACTED: &str = "write_extracted";
+const WRITE_PAGES: &str = "write_pages";
 /// What a script without any summary says when one is asked for, so that a small script survives a compaction. The heading
 /// makes it one that counts at once.
 const NO_SUMMARY: &str = "# Goal\nThe script has no summary for this.";
@@ -29,6 +31,8 @@ pub struct Scripted {
     name: String,
     steps: Vec<Scene>,
     summaries: Vec<Scene>,
+    extracts: Vec<Scene>,
+    consolidations: Vec<Scene>,
     calls: AtomicUsize,
     facts: Facts,
 }
@@ -62,6 +66,10 @@ struct Scene {
     cut: bool,
     /// It is a summary, whatever it calls.
     summary: bool,
+    /// It says what is worth remembering, whatever it calls.
+    extract: bool,
+    /// It puts pages of memory in order, whatever it calls.
+    pages: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -101,11 +109,15 @@ impl Scripted {
         };
         let scenes: Vec<Scene> =
             answers.into_iter().enumerate().map(scene).collect::<std::result::Result<_, _>>()?;
-        let (summaries, steps) = scenes.into_iter().partition(Scene::is_summary);
+        let (summaries, rest): (_, Vec<Scene>) = scenes.into_iter().partition(Scene::is_summary);
+        let (extracts, rest): (_, Vec<Scene>) = rest.into_iter().partition(Scene::is_extract);
+        let (consolidations, steps) = rest.into_iter().partition(Scene::is_consolidation);
         Ok(Self {
             name: "scripted/script".to_owned(),
             steps,
             summaries,
+            extracts,
+            consolidations,
             calls: AtomicUsize::new(0),
             facts: Facts::default(),
         })
@@ -156,6 +168,17 @@ impl Model for Scripted {
                 let missing = || self.used_up("summaries", self.summaries.len(), index);
                 self.summaries.get(index).cloned().ok_or_else(missing)?
             }
+            // When these are asked for depends on the clock: a script that says nothing of them has nothing to remember.
+            Purpose::Extract { extracts_before: index } => self
+                .extracts
+                .get(index)
+                .cloned()
+                .unwrap_or_else(|| Scene::calling(WRITE_EXTRACTED, r#"{"items":[]}"#)),
+            Purpose::Consolidate { consolidations_before: index } => self
+                .consolidations
+                .get(index)
+                .cloned()
+                .unwrap_or_else(|| Scene::calling(WRITE_PAGES, r#"{"pages":[]}"#)),
         };
         Ok(Box::new(Playing {
             pieces: scene.pieces(),
@@ -170,8 +193,26 @@ impl Scene {
         Self { text: Some(text), ..Self::default() }
     }
 
+    fn calling(tool: &str, arguments: &str) -> Self {
+        let call =
+            ScriptedCall { id: None, name: tool.to_owned(), arguments: Value::String(arguments.to_owned()) };
+        Self { calls: vec![call], ..Self::default() }
+    }
+
+    fn calls(&self, tool: &str) -> bool {
+        self.calls.iter().any(|call| call.name == tool)
+    }
+
     fn is_summary(&self) -> bool {
-        self.summary || self.calls.iter().any(|call| call.name == WRITE_SUMMARY)
+        self.summary || self.calls(WRITE_SUMMARY)
+    }
+
+    fn is_extract(&self) -> bool {
+        self.extract || self.calls(WRITE_EXTRACTED)
+    }
+
+    fn is_consolidation(&self) -> bool {
+        self.pages || self.calls(WRITE_PAGES)
     }
 
     fn pieces(&self) -> VecDeque<std::result::Result<Part, Failure>> {

@@ -21,7 +21,7 @@ use draft::{Draft, Ground, Proof};
 use longhaul_context::Written;
 use longhaul_journal::Blob;
 use longhaul_protocol::{
-    CallId, CompactFailed, CompactStart, EpochReason, EpochStarted, Seq, SessionRecord, Stubbed, Usage,
+    CallId, CompactFailed, CompactStart, EpochReason, EpochStarted, Seq, SessionRecord, Stubbed,
 };
 use summarising::Summarised;
 
@@ -260,19 +260,4 @@ pub(crate) async fn compact_if_idle(
 /// A compaction that somebody or something stopped: it does not count as a failure.
 fn stopped(reason: &str) -> CompactFailed {
     CompactFailed { reason: reason.to_owned(), tokens: None, was_needed: false }
-}
-
-/// What a call for a summary cost.
-fn usage_of(attempt: longhaul_protocol::AttemptId) -> Usage {
-    Usage {
-        attempt,
-        purpose: Some("summary".to_owned()),
-        input: None,
-        output: None,
-        cached: None,
-        cost: None,
-        estimated: None,
-        window: None,
-        limits: std::collections::BTreeMap::new(),
-    }
 }

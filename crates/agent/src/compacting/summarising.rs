@@ -6,16 +6,13 @@ use std::sync::Arc;
 
 use longhaul_context::{Form, Material, ReadSummary, Written, ask_for_summary, read_summary};
 use longhaul_journal::Page;
-use longhaul_model::{Class, Facts, Failure, Model, Next, Purpose, Request, StopKind, Tries};
+use longhaul_model::{Class, Facts, Model, Next, Purpose, Request, StopKind, Tries, Whole, hear};
 use longhaul_protocol::{
-    AttemptId, EventKind, InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, StreamName, Usage,
-    Warning,
+    EventKind, InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, StreamName, Usage, Warning,
 };
 
-use super::usage_of;
 use crate::asking::room_for_answer;
 use crate::attending::Attended;
-use crate::blocks::{Blocks, Progress};
 use crate::compaction::Trigger;
 use crate::worker::{Step, Worker};
 
@@ -37,12 +34,6 @@ pub(super) enum Summarised {
     /// Somebody wants the turn to end, or came while nobody waited.
     Stopped,
     Suspended,
-}
-
-/// How one call ended.
-enum Answered {
-    Items(Vec<Arc<Item>>, StopKind),
-    Failed(Failure),
 }
 
 /// What is asked of whom, as it changes from try to try.
@@ -130,21 +121,20 @@ impl Worker {
         let (mut wrong, mut halved) = (0, 0);
         loop {
             let request = self.summary_request(&asking, focus);
-            let mut usage = usage_of(AttemptId::generate());
-            let answered = {
-                let mut hearing = Box::pin(hear(asking.model.clone(), request, &mut usage));
+            let heard = {
+                let mut hearing = Box::pin(hear(&*asking.model, request, &asking.facts));
                 match self.attend_to_cancels(&mut hearing, trigger).await? {
-                    Attended::Done(answered) => answered,
+                    Attended::Done(heard) => heard,
                     Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
                     Attended::Suspended => return Ok(Summarised::Suspended),
                 }
             };
-            usage.cost = priced(&asking.facts, &usage);
+            let usage = heard.usage;
             if usage.input.is_some() || usage.output.is_some() || !usage.limits.is_empty() {
                 usages.push(usage);
             }
-            let failure = match answered {
-                Answered::Items(items, stop) => {
+            let failure = match heard.answer {
+                Ok(Whole { items, stop }) => {
                     let read = read_summary(&items);
                     let is_whole = stop != StopKind::Length && matches!(read, Ok(ReadSummary::InForm(_)));
                     // Who does not get the call right, talks instead or came to no end may still write it down. Who only ever writes
@@ -168,7 +158,7 @@ impl Worker {
                         }
                     });
                 }
-                Answered::Failed(failure) => failure,
+                Err(failure) => failure,
             };
             match failure.class {
                 Class::NoTools if asking.form == Form::Call => asking.form = Form::Text,
@@ -317,46 +307,4 @@ fn hurries(waiting: &[InboxRecord]) -> usize {
     let hurries =
         |record: &&InboxRecord| matches!(record, InboxRecord::Order(order) if order.kind == OrderKind::Retry);
     waiting.iter().filter(hurries).count()
-}
-
-/// Asks once, and listens until the answer is over.
-async fn hear(model: Arc<dyn Model>, request: Request, usage: &mut Usage) -> Answered {
-    let mut answer = match model.ask(request).await {
-        Ok(answer) => answer,
-        Err(failure) => return Answered::Failed(failure),
-    };
-    let (mut blocks, mut items) = (Blocks::default(), Vec::new());
-    let ended = loop {
-        match answer.next().await {
-            Ok(part) => match blocks.push(part) {
-                Progress::Block(item) => items.push(Arc::new(item)),
-                Progress::End(stop) if stop.kind == StopKind::Refused => {
-                    let message = format!("{} did not want to write a summary", model.name());
-                    break Answered::Failed(Failure::new(Class::Refused, message));
-                }
-                Progress::End(stop) => break Answered::Items(std::mem::take(&mut items), stop.kind),
-                Progress::Odd(reason) => break Answered::Failed(Failure::new(Class::Broken, reason)),
-                Progress::TooLarge(reason) => break Answered::Failed(Failure::new(Class::TooLarge, reason)),
-                Progress::Text(_) | Progress::Reasoning(_) | Progress::Nothing => {}
-            },
-            Err(failure) => break Answered::Failed(failure),
-        }
-    };
-    if let Some(tokens) = blocks.tokens {
-        (usage.input, usage.output, usage.cached) = (tokens.input, tokens.output, tokens.cached);
-    }
-    if let Some(limits) = blocks.limits {
-        usage.limits = limits;
-    }
-    ended
-}
-
-fn priced(facts: &Facts, usage: &Usage) -> Option<f64> {
-    let tokens = longhaul_model::Tokens {
-        input: usage.input,
-        output: usage.output,
-        cached: usage.cached,
-        ..longhaul_model::Tokens::default()
-    };
-    facts.prices.as_ref()?.cost(&tokens)
 }

@@ -57,13 +57,9 @@ impl Staged {
         self.stage.lock().unwrap().requests.clone()
     }
 
-    /// What was asked for, in its order: `step` or `summary`.
+    /// What was asked for, in its order: `step`, `summary`, `extract` or `consolidate`.
     pub(crate) fn asked(&self) -> Vec<&'static str> {
-        let word = |request: &Request| match request.purpose {
-            Purpose::Step { .. } => "step",
-            Purpose::Summary { .. } => "summary",
-        };
-        self.requests().iter().map(word).collect()
+        self.requests().iter().map(|request| request.purpose.name()).collect()
     }
 }
 
@@ -87,7 +83,7 @@ impl Model for Staged {
                 Purpose::Step { .. } if self.refused.contains(&steps) => {
                     return Err(Failure::new(Class::TooLong, "the prompt is too long"));
                 }
-                Purpose::Step { .. } => None,
+                Purpose::Step { .. } | Purpose::Extract { .. } | Purpose::Consolidate { .. } => None,
                 Purpose::Summary { .. } => Some(stage.summaries.pop_front().expect("one more summary")),
             }
         };

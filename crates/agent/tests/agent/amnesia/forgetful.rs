@@ -26,6 +26,9 @@ impl Model for Forgetful {
         let parts = match request.purpose {
             Purpose::Summary { .. } => called("write_summary", &poor_summary(&request)),
             Purpose::Step { answers_before } => self.step(&request, answers_before),
+            Purpose::Extract { .. } | Purpose::Consolidate { .. } => {
+                panic!("nothing starts what would ask for this")
+            }
         };
         let end = Part::End(Stop::new(StopKind::Finished, "stop"));
         Ok(Box::new(Saying(parts.into_iter().chain([end]).collect::<Vec<_>>().into_iter())))

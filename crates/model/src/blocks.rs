@@ -1,6 +1,6 @@
 //! From the parts of an answer to its blocks.
 
-use longhaul_model::{Part, RateLimits, Stop, StopKind, Tokens};
+use crate::{Part, RateLimits, Stop, StopKind, Tokens};
 use longhaul_protocol::{CallId, Item, Role};
 
 /// An answer that is longer than this is none: no model is asked for so much, and every record of it must fit the journal.
@@ -11,12 +11,14 @@ const MOST_CALLS: usize = 256;
 
 /// The block that is coming, and what the answer cost so far.
 #[derive(Debug, Default)]
-pub(crate) struct Blocks {
+pub struct Blocks {
     open: Option<Open>,
     bytes: usize,
     calls: usize,
-    pub(crate) tokens: Option<Tokens>,
-    pub(crate) limits: Option<RateLimits>,
+    /// What the provider counted so far.
+    pub tokens: Option<Tokens>,
+    /// How much more it takes.
+    pub limits: Option<RateLimits>,
 }
 
 #[derive(Debug)]
@@ -28,7 +30,7 @@ enum Open {
 
 /// What a part comes to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub enum Progress {
     /// Nothing that anybody needs to know.
     Nothing,
     /// More text.
@@ -47,7 +49,7 @@ pub(crate) enum Progress {
 
 impl Blocks {
     /// Takes the next part.
-    pub(crate) fn push(&mut self, part: Part) -> Progress {
+    pub fn push(&mut self, part: Part) -> Progress {
         if let Part::TextDelta(delta) | Part::ReasoningDelta(delta) | Part::ArgumentsDelta(delta) = &part {
             self.bytes += delta.len();
         }

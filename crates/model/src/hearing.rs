@@ -1,0 +1,64 @@
+//! One request, and everything that comes back: for calls whose answer nobody watches.
+
+use std::sync::Arc;
+
+use longhaul_protocol::{AttemptId, Item, Usage};
+
+use crate::{Blocks, Class, Facts, Failure, Model, Progress, Request, StopKind, Tokens};
+
+/// What came back for a request.
+#[derive(Debug)]
+pub struct Heard {
+    /// The whole answer, or why there is none.
+    pub answer: Result<Whole, Failure>,
+    /// What it cost, as far as the provider said.
+    pub usage: Usage,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Whole {
+    /// Its blocks.
+    pub items: Vec<Arc<Item>>,
+    /// Why it ended.
+    pub stop: StopKind,
+}
+
+/// Asks once, and listens until the answer is over.
+pub async fn hear(model: &dyn Model, request: Request, facts: &Facts) -> Heard {
+    let purpose = request.purpose.name();
+    let mut blocks = Blocks::default();
+    let answer = listen(model, request, &mut blocks).await;
+    let mut usage = Usage::of(AttemptId::generate());
+    usage.purpose = Some(purpose.to_owned());
+    if let Some(tokens) = blocks.tokens {
+        (usage.input, usage.output, usage.cached) = (tokens.input, tokens.output, tokens.cached);
+    }
+    usage.limits = blocks.limits.unwrap_or_default();
+    usage.cost = priced(facts, &usage);
+    Heard { answer, usage }
+}
+
+async fn listen(model: &dyn Model, request: Request, blocks: &mut Blocks) -> Result<Whole, Failure> {
+    let mut answer = model.ask(request).await?;
+    let mut items = Vec::new();
+    loop {
+        match blocks.push(answer.next().await?) {
+            Progress::Block(item) => items.push(Arc::new(item)),
+            Progress::End(stop) if stop.kind == StopKind::Refused => {
+                let message = format!("{} did not want to answer", model.name());
+                return Err(Failure::new(Class::Refused, message));
+            }
+            Progress::End(stop) => return Ok(Whole { items, stop: stop.kind }),
+            Progress::Odd(reason) => return Err(Failure::new(Class::Broken, reason)),
+            Progress::TooLarge(reason) => return Err(Failure::new(Class::TooLarge, reason)),
+            Progress::Text(_) | Progress::Reasoning(_) | Progress::Nothing => {}
+        }
+    }
+}
+
+fn priced(facts: &Facts, usage: &Usage) -> Option<f64> {
+    let tokens =
+        Tokens { input: usage.input, output: usage.output, cached: usage.cached, ..Tokens::default() };
+    facts.prices.as_ref()?.cost(&tokens)
+}
