@@ -1,0 +1,102 @@
+use longhaul_journal::Holder;
+use longhaul_protocol::Seq;
+
+/// What can go wrong, by what the caller can do about it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The journal refused.
+    #[error(transparent)]
+    Journal(#[from] longhaul_journal::Error),
+    /// Another process is at it.
+    #[error("{holder} is at it")]
+    Held {
+        /// The process.
+        holder: Box<Holder>,
+    },
+    /// The model could not be asked, or did not answer as it should.
+    #[error("{0}")]
+    Model(String),
+    /// Not even the smallest part fits.
+    #[error(
+        "the least that can be asked does not fit the model: {needs} tokens are needed, and {usable} are usable"
+    )]
+    TooSmall {
+        /// For the instructions and the shortest part.
+        needs: u64,
+        /// What the model has room for.
+        usable: u64,
+    },
+    /// There is no such page.
+    #[error("there is no page {name}{nearest}")]
+    NoPage {
+        /// What was asked for.
+        name: String,
+        /// What there is, as `; …`.
+        nearest: String,
+    },
+    /// A name that no page may have.
+    #[error("{name:?} can't be the name of a page: {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Text that a page can't take.
+    #[error("{page} was not written: {reason}")]
+    Unfit {
+        /// The page.
+        page: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A scope that no stream can be named after.
+    #[error("{scope:?} can't be the scope of a memory")]
+    BadScope {
+        /// The scope.
+        scope: String,
+    },
+    /// There is no such change.
+    #[error("there is no change {seq} in this memory")]
+    NoChange {
+        /// What was asked for.
+        seq: Seq,
+    },
+    /// It changed no page.
+    #[error("change {seq} changed no page: there is nothing to undo")]
+    NothingToUndo {
+        /// What should be undone.
+        seq: Seq,
+    },
+    /// A newer change builds on it.
+    #[error("{page} was changed again by {newer}, which builds on {seq}; nothing was undone:\n{both}")]
+    BuiltUpon {
+        /// The page.
+        page: String,
+        /// What should be undone.
+        seq: Seq,
+        /// The newer change.
+        newer: Seq,
+        /// Both changes, for people.
+        both: String,
+    },
+    /// Somebody else changed the page meanwhile.
+    #[error("{page} was changed meanwhile (by change {newer}); nothing was written")]
+    Changed {
+        /// The page.
+        page: String,
+        /// The newest change.
+        newer: Seq,
+    },
+    /// A file can't be read or written.
+    #[error("{path}: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

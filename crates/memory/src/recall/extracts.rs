@@ -1,0 +1,64 @@
+use longhaul_journal::{Error, Hit, Journal, Match, Page, Search};
+use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, StreamName};
+
+use super::query::Query;
+use super::scoring::Weighed;
+use super::words::Candidate;
+use super::{Found, Place, Places};
+use crate::Result;
+
+/// An extract has many items, of which few have the words.
+const EXTRACTS: usize = 4;
+
+/// The extracts in which some item may fit.
+pub(super) async fn hits(
+    journal: &dyn Journal,
+    places: &Places,
+    query: &Query,
+    most: usize,
+) -> Result<Vec<Hit>> {
+    if places.sessions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let streams = places.sessions.iter().map(|(session, _)| StreamName::extract(*session)).collect();
+    let (words, limit) = (query.for_journal(), EXTRACTS * most);
+    Ok(journal.search(&Search { words, matching: Match::Around, streams, limit }).await?)
+}
+
+/// The items of these extracts that have one of the words.
+pub(super) async fn candidates(
+    journal: &dyn Journal,
+    places: &Places,
+    weighed: &Weighed,
+    hits: Vec<Hit>,
+) -> Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    for hit in hits {
+        let one = journal.read(&hit.stream, hit.seq, Page { records: 1, bytes: 0 }).await;
+        let record = match one {
+            Ok(mut page) if !page.is_empty() => page.remove(0),
+            // What can't be read has nothing to show, and `verify` names it.
+            Ok(_) | Err(Error::Damaged { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        candidates.extend(items(&record, places, weighed));
+    }
+    Ok(candidates)
+}
+
+fn items(record: &Record, places: &Places, weighed: &Weighed) -> Vec<Candidate> {
+    let Some(session) = record.stream.session_id() else { return Vec::new() };
+    let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(record) else { return Vec::new() };
+    if !extracted.scope.is_empty() && extracted.scope != places.book.scope {
+        return Vec::new();
+    }
+    let candidate = |(item, ExtractedItem { text, sources, speaker, .. }): (usize, ExtractedItem)| {
+        let score = weighed.score(&text, "", 0.0);
+        let seq = record.seq;
+        let used = places.book.cited.get(&ItemSource { session, seq, item }).copied().unwrap_or(0);
+        let place = Place::Item { session, seq, item };
+        let found = Found { place, speaker, at: record.at, excerpt: text, sources };
+        (score > 0.0).then_some(Candidate { found, score, used })
+    };
+    extracted.items.into_iter().enumerate().filter_map(candidate).collect()
+}

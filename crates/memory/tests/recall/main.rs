@@ -1,0 +1,186 @@
+//! Recall, measured: questions about what was said in long conversations, and how often the answer is among the first hits.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
+mod baselines;
+mod conversation;
+mod facts;
+mod scopes;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use baselines::{Having, single_records, substrings};
+use conversation::{Evidence, World, is_in_a_page, make};
+use facts::{Fact, Told};
+use longhaul_journal::{Home, Journal, SqliteJournal};
+use longhaul_memory::{Found, Place, Words, recall};
+use longhaul_protocol::{Seq, SessionId};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/memory.md");
+const BEGIN: &str =
+    "<!-- The table is made by a test: UPDATE_DOCS=1 cargo test -p longhaul-memory docs -->\n";
+const END: &str = "<!-- The end of the table. -->\n";
+
+/// Less than this, of 100, is a step back.
+const LEAST_AT_5: usize = 80;
+
+/// A journal where writing costs little, if the machine has such a place.
+pub(crate) async fn journal() -> (tempfile::TempDir, SqliteJournal) {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    let folder = folder.expect("a folder");
+    let journal = open(folder.path()).await;
+    (folder, journal)
+}
+
+pub(crate) async fn open(folder: &Path) -> SqliteJournal {
+    SqliteJournal::open(&Home::create(&folder.join("home")).unwrap()).await.unwrap()
+}
+
+/// At which place, from 0, the proof of a fact stands.
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    told: Told,
+    /// By each way of searching, in the order of `WAYS`.
+    places: [Option<usize>; WAYS.len()],
+    /// Whether what holds stands before what was corrected.
+    is_newest_first: Option<bool>,
+}
+
+const WAYS: [&str; 5] = [
+    "`memory_search`",
+    "the same, where only the best record of an entry counts",
+    "BM25 over single records",
+    "substring, all words",
+    "substring, any word",
+];
+
+/// Whether an entry shows the proof: it is that record, or an item that rests on it, or a page that has the value.
+fn shows(found: &Found, fact: &Fact, evidence: &Evidence) -> bool {
+    match &found.place {
+        Place::Page(_) => is_in_a_page(fact) && has_line(&found.excerpt, fact),
+        Place::Item { session, .. } | Place::Record { session, .. } => {
+            *session == evidence.session && found.sources.contains(&evidence.seq)
+        }
+    }
+}
+
+/// The same, but an entry counts only by its best record.
+fn is_mainly(found: &Found, fact: &Fact, evidence: &Evidence) -> bool {
+    match found.place {
+        Place::Record { session, seq } => (session, seq) == (evidence.session, evidence.seq),
+        _ => shows(found, fact, evidence),
+    }
+}
+
+fn has_line(excerpt: &str, fact: &Fact) -> bool {
+    let line = format!("- {}: {}", fact.attribute.name, fact.value());
+    excerpt.lines().any(|shown| shown == line)
+}
+
+async fn ask(journal: &dyn Journal, world: &World, fact: &Fact, evidence: &Evidence) -> Outcome {
+    let question = fact.question();
+    let found = recall(&[&Words], journal, &world.places, &question, 10).await.unwrap();
+    let place_of = |hits: Vec<(SessionId, Seq)>| {
+        hits.into_iter().position(|hit| hit == (evidence.session, evidence.seq))
+    };
+    let place = found.iter().position(|found| shows(found, fact, evidence));
+    let is_newest_first = evidence.outdated.map(|(session, seq)| {
+        let is_old = |found: &Found| {
+            matches!(found.place, Place::Record { session: of, .. } if of == session)
+                && found.sources.contains(&seq)
+        };
+        let old = found.iter().position(is_old);
+        place.is_some_and(|place| old.is_none_or(|old| place < old))
+    });
+    if std::env::var_os("RECALL_MISSES").is_some() && place.is_none_or(|place| place >= 5) {
+        println!("{question} ({:?}, {place:?}) {}", fact.told, fact.statement());
+        found.iter().for_each(|found| println!("    {:?}", found.excerpt));
+    }
+    let places = [
+        place,
+        found.iter().position(|found| is_mainly(found, fact, evidence)),
+        place_of(single_records(journal, world, &question).await),
+        place_of(substrings(world, &question, Having::All)),
+        place_of(substrings(world, &question, Having::Any)),
+    ];
+    Outcome { told: fact.told, places, is_newest_first }
+}
+
+/// Of 100, how many have the proof among the first so many.
+fn among(outcomes: &[&Outcome], way: usize, first: usize) -> usize {
+    let is_found = |outcome: &&&Outcome| outcome.places[way].is_some_and(|place| place < first);
+    // To the nearest whole.
+    (200 * outcomes.iter().filter(is_found).count() / outcomes.len()).div_ceil(2)
+}
+
+fn table(world: &World, outcomes: &[Outcome]) -> String {
+    let all: Vec<&Outcome> = outcomes.iter().collect();
+    let mut table = format!(
+        "{} questions, {} sessions, {} records, {} extracted items, {} pages.\n\n",
+        outcomes.len(),
+        world.places.sessions.len(),
+        world.records,
+        world.items,
+        world.places.book.pages.len()
+    );
+    table.push_str("| all questions | recall@5 | recall@10 |\n| --- | --- | --- |\n");
+    for (way, name) in WAYS.iter().enumerate() {
+        let (at_5, at_10) = (among(&all, way, 5), among(&all, way, 10));
+        table.push_str(&format!("| {name} | {at_5} % | {at_10} % |\n"));
+    }
+    table.push_str("\n| how it was told | questions | `memory_search` @5 | @10 | BM25 @5 | @10 |\n");
+    table.push_str("| --- | --- | --- | --- | --- | --- |\n");
+    let mut by_told: BTreeMap<Told, Vec<&Outcome>> = BTreeMap::new();
+    outcomes.iter().for_each(|outcome| by_told.entry(outcome.told).or_default().push(outcome));
+    for (told, outcomes) in by_told {
+        let figures = [(0, 5), (0, 10), (2, 5), (2, 10)].map(|(way, first)| among(&outcomes, way, first));
+        let figures = figures.map(|figure| format!("{figure} %")).join(" | ");
+        table.push_str(&format!("| {} | {} | {figures} |\n", told.name(), outcomes.len()));
+    }
+    let corrected: Vec<bool> = outcomes.iter().filter_map(|outcome| outcome.is_newest_first).collect();
+    let newest = corrected.iter().filter(|is_first| **is_first).count();
+    table.push_str(&format!(
+        "\nOf {} facts that were corrected, {newest} stand before what they correct.\n",
+        corrected.len()
+    ));
+    table
+}
+
+/// Y13: the page says how well things are found again, and it is true.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_is_found_again_as_well_as_the_docs_say() {
+    let (_folder, journal) = journal().await;
+    let world = make(&journal).await;
+
+    let mut outcomes = Vec::new();
+    for (fact, evidence) in world.facts.iter().zip(&world.evidence) {
+        outcomes.push(ask(&journal, &world, fact, evidence).await);
+    }
+
+    let table = table(&world, &outcomes);
+    println!("{table}");
+    let all: Vec<&Outcome> = outcomes.iter().collect();
+    assert!(outcomes.len() >= 200);
+    assert!(among(&all, 0, 5) >= LEAST_AT_5, "{table}");
+    the_page_says(&table);
+}
+
+/// `docs/memory.md` has these figures.
+fn the_page_says(table: &str) {
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let renewed = format!("{before}{BEGIN}\n{table}\n{END}{after}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(PAGE, &renewed).unwrap();
+    }
+
+    let stored = std::fs::read_to_string(PAGE).unwrap();
+
+    assert!(
+        stored == renewed,
+        "docs/memory.md has other figures; renew them with `UPDATE_DOCS=1 cargo test -p longhaul-memory docs`:\n{table}"
+    );
+}
