@@ -183,7 +183,9 @@ fn json_is_every_event_and_nothing_else() {
     assert_eq!(code, 0);
     assert_eq!(types.first(), Some(&"input_accepted"));
     assert!(types.contains(&"text_delta") && types.contains(&"message"), "{types:?}");
-    assert_eq!(events.last().unwrap()["text"], "Hello there.");
+    let [.., ended, extracted] = &events[..] else { panic!("{types:?}") };
+    assert_eq!((&ended["type"], &ended["text"]), (&"turn_ended".into(), &"Hello there.".into()));
+    assert_eq!(extracted["type"], "extract_done", "Y2: whoever waits waits for memory, too");
 }
 
 #[test]

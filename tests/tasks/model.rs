@@ -67,10 +67,11 @@ fn serve(mut next: impl FnMut(&Seen) -> Option<Said> + Send + 'static) -> ModelS
     }))
 }
 
+/// Memory is off: requests are counted, and whoever waits for tasks would wait for it, too.
 fn config(protocol: Protocol, server: &ModelServer, more: &str) -> String {
     format!(
         "[model]\nname = 'custom/m'\nprotocol = '{}'\nbase_url = '{}/v1'\ncontext_window = 1000000\n\
-         [retry]\nbase_ms = 5\ncap_ms = 20\n{more}",
+         [memory]\nextract_at_tokens = 0\n[retry]\nbase_ms = 5\ncap_ms = 20\n{more}",
         name(protocol),
         server.url()
     )

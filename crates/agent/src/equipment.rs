@@ -22,6 +22,7 @@ use crate::compaction::Space;
 use crate::config::{SandboxMode, WithoutSandbox};
 use crate::decide::{Limits, Policy};
 use crate::history::history_tools;
+use crate::memory::{Noting, memory_tools};
 use crate::runtime::{Inner, lock};
 use crate::state::State;
 
@@ -186,6 +187,8 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
     tools.extend(history_tools(&runtime.journal));
+    let noting = Noting { redact: runtime.redact(), told: runtime.memory.told() };
+    tools.extend(memory_tools(&runtime.journal, &runtime.memory.scopes, noting));
     tools.extend(runtime.tools.iter().cloned());
     tools
 }

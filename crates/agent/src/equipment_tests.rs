@@ -4,12 +4,14 @@ use longhaul_tools::{About, all_abouts, reference};
 
 use super::*;
 use crate::history::history_abouts;
+use crate::memory::memory_abouts;
 
 /// T15
 #[test]
 fn docs_tools_md_is_as_the_tools_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
-    let abouts: Vec<About> = all_abouts().into_iter().chain(history_abouts()).collect();
+    let abouts: Vec<About> =
+        all_abouts().into_iter().chain(history_abouts()).chain(memory_abouts()).collect();
     let page = reference(&abouts.iter().collect::<Vec<_>>());
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &page).unwrap();

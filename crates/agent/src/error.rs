@@ -96,6 +96,12 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// Memory refused.
+    #[error(transparent)]
+    Memory(#[from] longhaul_memory::Error),
+    /// Nothing that nobody waits for is paid for any more today.
+    #[error("limits.cost_per_day is reached")]
+    OutOfMoney,
     /// The runtime is about to end; the turn is open and the next one goes on with it.
     #[error("the runtime is ending: the turn stays open, and the next runtime goes on with it")]
     Suspended,

@@ -3,7 +3,7 @@
 use longhaul_journal::{Blob, Error as JournalError, Page};
 use longhaul_protocol::{
     Answered, EpochReason, EpochStarted, InboxRecord, InputTaken, Order, OrderId, OrderKind, OrderTaken,
-    QuestionId, Record, Seq, SessionCreated, SessionRecord, StreamName, Warning,
+    QuestionId, Record, Seq, SessionCreated, SessionRecord, StreamName, SystemMessage, TextContent, Warning,
 };
 
 use crate::worker::{Step, Worker};
@@ -19,7 +19,8 @@ impl Worker {
             }
             let mut blobs = vec![];
             if self.state.epoch.is_none() {
-                let (begin, content) = self.new_epoch(EpochReason::Created);
+                let (mut begin, content) = self.new_epoch(EpochReason::Created);
+                begin.extend(self.remembered().await.map(as_message));
                 facts.splice(..0, begin);
                 blobs = content;
             }
@@ -108,6 +109,10 @@ impl Worker {
         }));
         (facts, vec![system.blob(), tools.blob()])
     }
+}
+
+fn as_message(text: String) -> SessionRecord {
+    SessionRecord::SystemMessage(SystemMessage { content: vec![TextContent { text }] })
 }
 
 /// What taking a record of the inbox is recorded as.

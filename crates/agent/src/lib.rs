@@ -80,6 +80,7 @@ mod idle;
 mod inbox;
 mod lineup;
 mod load;
+mod memory;
 mod outputs;
 mod questions;
 mod recording;

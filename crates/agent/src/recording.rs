@@ -98,7 +98,10 @@ impl Worker {
                 }
             }
             SessionRecord::CompactDone(_) | SessionRecord::CompactFailed(_) => self.shared.compacted(),
-            SessionRecord::TurnEnded(ended) => self.shared.settled(Some(ended), &self.state),
+            SessionRecord::TurnEnded(ended) => {
+                self.runtime.idle.turn_ended(self.id, &self.shared.key);
+                self.shared.settled(Some(ended), &self.state);
+            }
             _ => {}
         }
         Ok(())

@@ -21,6 +21,7 @@ use crate::equipment::Toolboxes;
 use crate::failures::Failures;
 use crate::idle::{Activity, Idle, IdleStatus};
 use crate::lineup::Lineup;
+use crate::memory::Memory;
 use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::shared::Shared;
@@ -73,6 +74,7 @@ pub(crate) struct Inner {
     pub(crate) activity: Activity,
     pub(crate) idle: Idle,
     pub(crate) ledger: Ledger,
+    pub(crate) memory: Memory,
     pub(crate) everybody: Arc<Hub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
@@ -142,8 +144,10 @@ impl Runtime {
         let tasks = tasks(&config, home.folder())?;
         let approvals = approvals(&config)?;
         let idle = Idle::new(Duration::from_secs(config.settings.memory.check_interval_s));
-        let inner = Arc::new(Inner {
-            config: Config { home: home.folder().to_owned(), ..config },
+        let config = Config { home: home.folder().to_owned(), ..config };
+        let inner = Arc::new_cyclic(|inner| Inner {
+            memory: Memory::new(&config, &journal, inner),
+            config,
             instructions,
             journal,
             lineup: Mutex::new(Arc::new(lineup)),
@@ -350,7 +354,7 @@ impl Inner {
         }
     }
 
-    fn all_sessions(&self) -> Vec<Arc<Shared>> {
+    pub(crate) fn all_sessions(&self) -> Vec<Arc<Shared>> {
         lock(&self.sessions).by_key.values().filter_map(Weak::upgrade).collect()
     }
 
@@ -433,7 +437,11 @@ impl Inner {
     /// Tells everybody who watches all sessions of trouble with one; under no key, with all of them.
     pub(crate) fn warn(&self, key: &str, code: &str, text: &str) {
         let text = self.redactor.redact(text).into_owned();
-        let kind = EventKind::Warning { code: code.to_owned(), text };
+        self.tell(key, EventKind::Warning { code: code.to_owned(), text });
+    }
+
+    /// Tells everybody who watches all sessions of something that concerns one; under no key, all of them.
+    pub(crate) fn tell(&self, key: &str, kind: EventKind) {
         self.everybody.show(&Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind });
     }
 

@@ -8,8 +8,8 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use longhaul_journal::{Error, Journal, Page, Result, SessionEntry};
-use longhaul_protocol::{At, Seq, SessionId, SessionRecord, StreamName, Usage};
+use longhaul_journal::{Error, Journal, Page, Result};
+use longhaul_protocol::{At, ExtractRecord, MemoryRecord, Record, Seq, SessionRecord, StreamName, Usage};
 use tokio::time::Instant;
 
 use crate::apply::nano;
@@ -47,7 +47,7 @@ struct Sum {
 #[derive(Default)]
 struct Today {
     began: i64,
-    sessions: HashMap<SessionId, Counted>,
+    streams: HashMap<StreamName, Counted>,
 }
 
 struct Counted {
@@ -78,10 +78,10 @@ impl Ledger {
         // What is recorded while the records are read may count twice, until they are read again.
         let before = lock(&self.sum).since;
         if counting.began != began {
-            *counting = Today { began, sessions: HashMap::new() };
+            *counting = Today { began, streams: HashMap::new() };
         }
         count_all(&*runtime.journal, &mut counting).await?;
-        let read = counting.sessions.values().map(|counted| counted.nano).sum();
+        let read = counting.streams.values().map(|counted| counted.nano).sum();
         let mut sum = lock(&self.sum);
         *sum = Sum { began, read_at: Some(Instant::now()), read, since: sum.since.saturating_sub(before) };
         Ok(sum.read.saturating_add(sum.since))
@@ -121,33 +121,53 @@ impl Worker {
     }
 }
 
+impl Inner {
+    /// Whether what may be spent today is spent.
+    pub(crate) async fn is_out_of_money(&self) -> Result<bool> {
+        let limit = self.config.settings.limits.cost_per_day;
+        if limit <= 0.0 {
+            return Ok(false);
+        }
+        let spent = match self.ledger.known() {
+            Some(spent) => spent,
+            None => self.ledger.read(self).await?,
+        };
+        Ok(spent >= nano(limit))
+    }
+}
+
 async fn count_all(journal: &dyn Journal, today: &mut Today) -> Result<()> {
     let mut after: Option<String> = None;
     loop {
         let page = journal.sessions(after.as_deref(), PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else { break };
         after = Some(last.key.clone());
-        for entry in page.iter().filter(|entry| entry.last_at.is_some_and(|at| at.0 >= today.began)) {
-            let next = match today.sessions.get(&entry.id) {
-                Some(counted) => counted.next,
-                None => {
-                    let stream = StreamName::session(entry.id);
-                    first_since(journal, &stream, entry.head.seq, At(today.began)).await?
-                }
-            };
-            let (next, more) = count(journal, entry, next).await?;
-            let counted = today.sessions.entry(entry.id).or_insert(Counted { next, nano: 0 });
-            counted.next = next;
-            counted.nano = counted.nano.saturating_add(more);
+        let began = today.began;
+        for entry in page.iter().filter(|entry| entry.last_at.is_some_and(|at| at.0 >= began)) {
+            count(journal, today, StreamName::session(entry.id), entry.head.seq).await?;
         }
     }
+    // What memory costs stands in streams of its own, and comes when sessions are long at rest.
+    let is_of_memory = |stream: &StreamName| {
+        let family = stream.as_str().split('/').next();
+        matches!(family, Some("extract" | "memory"))
+    };
+    for stream in journal.streams().await?.into_iter().filter(is_of_memory) {
+        let head = journal.head(&stream).await?.seq;
+        count(journal, today, stream, head).await?;
+    }
+    Ok(())
 }
 
-/// What the records from a place on cost, and where they end. A record that is damaged costs nothing that anybody knows.
-async fn count(journal: &dyn Journal, entry: &SessionEntry, from: Seq) -> Result<(Seq, u64)> {
-    let (mut next, mut sum) = (from, 0_u64);
-    while next <= entry.head.seq {
-        let page = match journal.read(&StreamName::session(entry.id), next, Page::default()).await {
+/// Adds what a stream has cost since it was last looked at. A record that is damaged costs nothing that anybody knows.
+async fn count(journal: &dyn Journal, today: &mut Today, stream: StreamName, head: Seq) -> Result<()> {
+    let mut next = match today.streams.get(&stream) {
+        Some(counted) => counted.next,
+        None => first_since(journal, &stream, head, At(today.began)).await?,
+    };
+    let mut sum = 0_u64;
+    while next <= head {
+        let page = match journal.read(&stream, next, Page::default()).await {
             Err(Error::Damaged { seq, .. }) => {
                 next = next.max(seq) + 1;
                 continue;
@@ -156,11 +176,29 @@ async fn count(journal: &dyn Journal, entry: &SessionEntry, from: Seq) -> Result
         };
         let Some(last) = page.last() else { break };
         next = last.seq + 1;
-        for record in page.iter().filter(|record| record.kind == "usage") {
-            if let Ok(SessionRecord::Usage(usage)) = SessionRecord::decode(record) {
-                sum = sum.saturating_add(usage.cost.map_or(0, nano));
-            }
-        }
+        sum = page.iter().map(cost).fold(sum, u64::saturating_add);
     }
-    Ok((next, sum))
+    let counted = today.streams.entry(stream).or_insert(Counted { next, nano: 0 });
+    counted.next = next;
+    counted.nano = counted.nano.saturating_add(sum);
+    Ok(())
+}
+
+fn cost(record: &Record) -> u64 {
+    let usages = match record.kind.as_str() {
+        "usage" => match SessionRecord::decode(record) {
+            Ok(SessionRecord::Usage(usage)) => vec![usage],
+            _ => return 0,
+        },
+        "extracted" => match ExtractRecord::decode(record) {
+            Ok(ExtractRecord::Extracted(extracted)) => extracted.usage,
+            _ => return 0,
+        },
+        "pages_changed" => match MemoryRecord::decode(record) {
+            Ok(MemoryRecord::PagesChanged(changed)) => changed.usage,
+            _ => return 0,
+        },
+        _ => return 0,
+    };
+    usages.iter().filter_map(|usage| usage.cost).map(nano).fold(0, u64::saturating_add)
 }

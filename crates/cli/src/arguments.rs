@@ -1,6 +1,7 @@
 //! The command line: every flag is documented where it is defined.
 
 mod conversing;
+mod memory;
 mod tasks;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use longhaul_journal::{Home, SqliteJournal};
 pub(crate) use self::conversing::{
     CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions,
 };
+pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, RememberOptions, WhoseMemory};
 pub(crate) use self::tasks::{
     AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,
     TasksCommand,
@@ -141,6 +143,8 @@ pub(crate) enum Command {
     Context(SessionOptions),
     /// Make the context of a session smaller now, by a summary. What stood in it stays in the session and can be found.
     Compact(CompactOptions),
+    /// Remember something for later sessions, word for word; without a text, go through what is new in a session now.
+    Remember(RememberOptions),
     /// List who serves models, and which model would answer now. With a provider, what is known about its models.
     Models(ModelsOptions),
     /// See it work: a runtime that is killed in the middle of a turn, and the turn that goes on. No key, no network.
@@ -161,6 +165,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         list: TaskListOptions,
     },
+    /// See, search, correct and undo what is remembered across sessions. Alone, it lists the pages.
+    Memory(MemoryOptions),
     /// List, show, export and import sessions. Alone, it lists them.
     #[command(args_conflicts_with_subcommands = true)]
     Sessions {

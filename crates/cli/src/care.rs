@@ -181,9 +181,14 @@ pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Resul
             journal.erase(&places, &reason).await.map(|()| places)
         }
     };
+    let erased = erased?;
+    let is_extract = |stream: &StreamName| stream.as_str().starts_with("extract/");
+    let extracts: Vec<_> =
+        erased.iter().filter(|(stream, _)| is_extract(stream)).map(|(_, seq)| (session, *seq)).collect();
+    let pages = longhaul_memory::pages_from(&journal, &extracts).await?;
     journal.close().await;
     let erased: Vec<ErasedForm> =
-        erased?.into_iter().map(|(stream, seq)| ErasedForm { stream, seq }).collect();
+        erased.into_iter().map(|(stream, seq)| ErasedForm { stream, seq }).collect();
     if as_json {
         json(&erased)?;
         return Ok(exit::DONE);
@@ -191,6 +196,12 @@ pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Resul
     for ErasedForm { stream, seq } in erased {
         line(format!(
             "Erased {stream} seq {seq}: its bytes, what was found through it, and blobs that only it used."
+        ))?;
+    }
+    for (scope, page) in pages {
+        line(format!(
+            "The page {page} of {scope} was made from it and may still say it, in older versions too: \
+             `longhaul memory show {page} --scope {scope}`."
         ))?;
     }
     line("Backups and exports that were made before still hold it.")?;

@@ -36,12 +36,14 @@ pub(crate) enum Action {
     Cancel,
     Model,
     Tasks,
+    Memory,
+    Remember,
     Answer,
     Exit,
 }
 
 /// All of them, in the order in which they are shown.
-pub(crate) const COMMANDS: [Row; 11] = [
+pub(crate) const COMMANDS: [Row; 13] = [
     Row {
         name: "/help",
         aliases: &[],
@@ -113,6 +115,22 @@ pub(crate) const COMMANDS: [Row; 11] = [
         help: "List the tasks of this session; show what one has printed, end it, or (between turns) follow it.",
         when: When::Always,
         action: Action::Tasks,
+    },
+    Row {
+        name: "/memory",
+        aliases: &[],
+        arguments: "[list|show PAGE|search WORDS|log [PAGE]]",
+        help: "List the pages of what is remembered across sessions; show one, search, or list the changes.",
+        when: When::Always,
+        action: Action::Memory,
+    },
+    Row {
+        name: "/remember",
+        aliases: &[],
+        arguments: "[TEXT]",
+        help: "Remember TEXT, word for word; without it, go through what is new in this session now.",
+        when: When::Always,
+        action: Action::Remember,
     },
     Row {
         name: "/answer",

@@ -57,8 +57,17 @@ pub(crate) async fn send(place: &Place, choice: &Choice, options: SendOptions) -
     Ok(exit::DONE)
 }
 
-/// The words of an input: those that were given, or for `-` those on standard input.
+/// The words of an input, of which there must be some.
 pub(crate) fn words(text: String) -> anyhow::Result<String> {
+    let text = given(text)?;
+    if text.trim().is_empty() {
+        return Err(BadUsage("there is nothing to send: the text is empty".to_owned()).into());
+    }
+    Ok(text)
+}
+
+/// A text: the one that was given, or for `-` that on standard input.
+pub(crate) fn given(text: String) -> anyhow::Result<String> {
     let text = if text == "-" {
         let mut read = String::new();
         std::io::stdin()
@@ -75,9 +84,6 @@ pub(crate) fn words(text: String) -> anyhow::Result<String> {
             "an input may have {most} MiB; put it into a file, and say where it is"
         ))
         .into());
-    }
-    if text.trim().is_empty() {
-        return Err(BadUsage("there is nothing to send: the text is empty".to_owned()).into());
     }
     Ok(text)
 }

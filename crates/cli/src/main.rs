@@ -14,12 +14,14 @@ mod doctor;
 mod elsewhere;
 mod epochs;
 mod inbox;
+mod memory;
 mod models;
 mod naming;
 mod one_shot;
 mod output;
 mod printer;
 mod questions;
+mod remember;
 mod run;
 mod serve;
 mod sessions;
@@ -97,7 +99,8 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             | Command::Resume(_)
             | Command::Retry(_)
             | Command::Continue(_)
-            | Command::Compact(_),
+            | Command::Compact(_)
+            | Command::Remember(_),
         ) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
@@ -118,6 +121,8 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Status(options) => status::run(&place, &choice, options).await,
             Command::Context(options) => context::run(&place, &choice, options).await,
             Command::Compact(options) => compact::run(&place, &choice, options).await,
+            Command::Remember(options) => remember::run(&place, &choice, options).await,
+            Command::Memory(options) => memory::run(&place, &choice, options).await,
             Command::Models(options) => models::run(&place, &choice, options).await,
             Command::Serve(options) => serve::run(&place, &choice, &options).await,
             Command::Send(options) => inbox::send(&place, &choice, options).await,
@@ -148,7 +153,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
     {
         return exit::BAD_USAGE;
     }
-    if error.is::<longhaul_model::Error>() {
+    if error.is::<longhaul_model::Error>() || memory::is_bad_usage(error) {
         return exit::BAD_USAGE;
     }
     match journal_error(error) {
@@ -172,6 +177,6 @@ fn code_of(error: &anyhow::Error) -> u8 {
 fn journal_error(error: &anyhow::Error) -> Option<&Error> {
     match error.downcast_ref() {
         Some(longhaul_agent::Error::Journal(error)) => Some(error),
-        _ => error.downcast_ref(),
+        _ => memory::journal_error(error).or_else(|| error.downcast_ref()),
     }
 }

@@ -1,5 +1,7 @@
 //! One wish, carried through to its end by a process that ends with it.
 
+mod remembering;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +40,7 @@ pub(crate) struct OneShot<'a> {
 pub(crate) enum Stay {
     /// The turn.
     ForTurn,
-    /// The turn, the tasks that it leaves behind, and what comes of those.
+    /// The turn, the tasks that it leaves behind, what comes of those, and what is worth remembering of it all.
     ForTasks,
 }
 
@@ -121,6 +123,10 @@ impl OneShot<'_> {
         if let Some(elsewhere) = self.elsewhere().await? {
             self.name_session(&wish, attendant.teller);
             match self.sit(&Seat::There(elsewhere), wish.clone(), attendant).await? {
+                Sat::Done(code) if self.stay == Stay::ForTasks && code < exit::SIGNAL => {
+                    let by_signal = remembering::in_a_runtime_of_its_own(self, attendant).await;
+                    return Ok(by_signal.unwrap_or(code));
+                }
                 Sat::Done(code) => return Ok(code),
                 Sat::Suspended(number) => {
                     attendant.teller.note(match compacts {
@@ -145,7 +151,12 @@ impl OneShot<'_> {
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
         self.name_session(&wish, attendant.teller);
-        let sat = self.sit(&Seat::Here(runtime.clone(), session), wish, attendant).await;
+        let mut sat = self.sit(&Seat::Here(runtime.clone(), session.clone()), wish, attendant).await;
+        if let (Stay::ForTasks, Ok(Sat::Done(..exit::SIGNAL))) = (self.stay, &sat)
+            && let Some(by_signal) = remembering::go_through(&session, attendant).await
+        {
+            sat = Ok(Sat::Done(by_signal));
+        }
         // Whoever only ever runs single turns has old files, too.
         let _ = tokio::time::timeout(TIDYING, runtime.tidy()).await;
         tokio::select! {

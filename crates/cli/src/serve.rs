@@ -140,6 +140,8 @@ fn told(event: &Event) -> Option<String> {
             format!("{}; to answer: {}", open.shown(), open.command(&event.session))
         }
         EventKind::Answered { id } => format!("question {id} is settled"),
+        EventKind::ExtractDone { through } => format!("gone through for memory up to record {through}"),
+        EventKind::MemoryChanged { .. } => words::aside(&event.kind)?,
         EventKind::TurnEnded { outcome: Outcome::Completed, text, .. } => {
             format!("completed: {}", shortened(text, 90))
         }

@@ -179,7 +179,7 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
     resolve(&journal, key).await?;
     let file = file.filter(|file| *file != Path::new("-"));
     let exported = match file {
-        Some(path) => export_to(&journal, key, &destination(place, path)?).await?,
+        Some(path) => export_to(&journal, key, &destination(&place.folder()?, path)?).await?,
         None => {
             let mut out = std::io::BufWriter::new(NotingPipe { out: std::io::stdout(), closed: false });
             let exported = export_session(&journal, key, &mut out).await;
@@ -201,7 +201,7 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
 }
 
 /// Where an export really goes: through links, and never over what the home keeps.
-fn destination(place: &Place, file: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn destination(home: &Path, file: &Path) -> anyhow::Result<PathBuf> {
     let really = match file.canonicalize() {
         Ok(really) => really,
         Err(_) => {
@@ -212,7 +212,7 @@ fn destination(place: &Place, file: &Path) -> anyhow::Result<PathBuf> {
             folder.canonicalize().map_err(|_| missing())?.join(name)
         }
     };
-    if place.existing()?.is_some_and(|home| really.starts_with(home.folder())) {
+    if home.canonicalize().is_ok_and(|home| really.starts_with(home)) {
         let refused = format!("{} is in the home, which keeps its own files; name another", file.display());
         return Err(BadUsage(refused).into());
     }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{ContextReport, State, context_report, last_compaction, load};
+use longhaul_agent::{Config, ContextReport, State, context_report, last_compaction, load};
 use longhaul_journal::{Error, Holder, Journal, resolve};
+use longhaul_memory::extracted_through;
 use longhaul_model::Window;
-use longhaul_protocol::{CompactDone, Outcome, SessionId, StreamName};
+use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId, StreamName};
 use serde_json::{Value, json};
 
 use crate::arguments::{Choice, Place, SessionOptions};
 use crate::inbox::refuse_trashed;
+use crate::memory::scope_of_session;
 use crate::naming::short;
 use crate::output::{count, grouped, in_words, json, line, safe, shortened};
 use crate::questions::{OpenQuestion, unanswered};
@@ -37,6 +39,33 @@ pub(crate) struct Status {
     pub(crate) questions: Vec<OpenQuestion>,
     /// Tasks that run.
     pub(crate) tasks: Vec<Listed>,
+    pub(crate) memory: Remembered,
+}
+
+/// What a session has to do with memory.
+pub(crate) struct Remembered {
+    /// Whose memory it has.
+    scope: String,
+    /// How far it has been gone through.
+    through: Seq,
+    /// Whether sessions are gone through at all.
+    is_on: bool,
+}
+
+impl Remembered {
+    pub(crate) async fn of(
+        config: &Config,
+        journal: &dyn Journal,
+        key: &str,
+        id: Option<SessionId>,
+    ) -> anyhow::Result<Self> {
+        let through = match id {
+            Some(id) => extracted_through(journal, id).await?,
+            None => 0,
+        };
+        let scope = scope_of_session(config, journal, key, id).await?;
+        Ok(Self { scope, through, is_on: config.settings.memory.extract_at_tokens > 0 })
+    }
 }
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
@@ -50,7 +79,9 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let last_compaction = last_compaction(&journal, entry.id, &state).await?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let tasks = running(&Board::new(journal.clone(), &place.folder()?)?, &key, entry.id).await?;
-    let report = context_report(&config::load(place, choice)?, &*journal, &state).await;
+    let config = config::load(place, choice)?;
+    let report = context_report(&config, &*journal, &state).await;
+    let memory = Remembered::of(&config, &*journal, &key, Some(entry.id)).await?;
     journal.close().await;
     let model = state.model.clone().unwrap_or_else(|| report.model.clone());
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
@@ -68,6 +99,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
         is_running,
         questions,
         tasks,
+        memory,
     };
     if as_json {
         json(&status.as_json())?;
@@ -103,6 +135,7 @@ impl Status {
             named("turns", count(state.turns, "turn")),
             named("context", self.context()),
             named("epoch", context::epoch(state, self.last_compaction.as_ref())),
+            named("memory", self.memory()),
             named("last outcome", state.last_outcome.map_or("none yet", in_words).to_owned()),
         ];
         if let Some(text) = &state.interrupted {
@@ -134,6 +167,13 @@ impl Status {
             named("rate limit", format!("{}: {}", shortened(name, 60), shortened(value, 60)))
         }));
         lines
+    }
+
+    fn memory(&self) -> String {
+        let Remembered { scope, through, is_on } = &self.memory;
+        let off = if *is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
+        let (through, head) = (grouped(*through), grouped(self.state.head));
+        format!("extracted through {through} of {head}, for {scope}{off}")
     }
 
     fn turn(&self) -> String {
@@ -198,6 +238,12 @@ impl Status {
             "epoch": state.epoch.as_ref().map(|epoch| epoch.number),
             "compactions": state.compaction.count,
             "last_compaction": self.last_compaction,
+            "memory": {
+                "scope": self.memory.scope,
+                "on": self.memory.is_on,
+                "extracted_through": self.memory.through,
+                "records": state.head,
+            },
             "last_outcome": state.last_outcome.map(code),
             "interrupted": state.interrupted,
             "waiting": self.waiting,

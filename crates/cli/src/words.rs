@@ -39,6 +39,9 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
             let (before, after) = (grouped(*before), grouped(*after));
             format!("the context {became}: {before} → {after} tokens, {}", made_by(*by))
         }
+        EventKind::MemoryChanged { pages } => {
+            format!("memory: {} changed (longhaul memory log)", shortened(&pages.join(", "), 200))
+        }
         EventKind::CompactFailed { reason } => {
             format!("the context could not be made smaller: {}", shortened(reason, 200))
         }
@@ -54,6 +57,9 @@ pub(crate) fn aside_in_detail(kind: &EventKind) -> Option<String> {
             format!("· the agent is told of the end of task {}", short(*task_id))
         }
         EventKind::Answered { id } => format!("· question {id} is settled"),
+        EventKind::ExtractDone { through } => {
+            format!("· the session is gone through for memory up to record {through}")
+        }
         _ => return None,
     })
 }

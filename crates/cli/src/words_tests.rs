@@ -82,3 +82,14 @@ fn a_compaction_is_told_with_its_reason_and_its_figures_and_not_with_its_summary
     assert!(done(CompactedBy::Rule).ends_with(", by rule"));
     assert_eq!((aside(&summary), aside_in_detail(&summary)), (None, None));
 }
+
+/// Y9, Y10: whoever is there learns that memory changed, and where to read on.
+#[test]
+fn a_change_of_memory_is_told_with_its_pages() {
+    let changed = EventKind::MemoryChanged { pages: vec!["core".to_owned(), "build".to_owned()] };
+    let extracted = EventKind::ExtractDone { through: 12 };
+
+    assert_eq!(aside(&changed).as_deref(), Some("memory: core, build changed (longhaul memory log)"));
+    assert_eq!(aside(&extracted), None, "nobody waits for it");
+    assert!(aside_in_detail(&extracted).unwrap().contains("up to record 12"));
+}

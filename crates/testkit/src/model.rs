@@ -16,6 +16,11 @@ impl<M> Recording<M> {
         Arc::new(Self { model, requests: Mutex::default() })
     }
 
+    /// The model itself.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
     /// What it was asked so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()

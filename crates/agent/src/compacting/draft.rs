@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul_context::{
-    FIRST_REQUEST, Keep, Written, estimate_bytes, estimate_items, files_changed, first_request,
-    is_notification, merge, render_pin, render_summary, render_tasks, render_todo, said,
+    FIRST_REQUEST, Keep, Written, estimate_bytes, estimate_items, estimate_text, files_changed,
+    first_request, is_notification, merge, render_pin, render_summary, render_tasks, render_todo, said,
 };
 use longhaul_protocol::{
     BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, Item, Kept, Pin, Place, Role, Seq,
@@ -56,6 +56,8 @@ pub(super) struct Ground<'a> {
     /// What is kept as it is, if there is room.
     pub(super) keep: u64,
     pub(super) proof: Proof,
+    /// What is remembered across sessions.
+    pub(super) memory: Option<&'a str>,
 }
 
 /// A new epoch, and what it comes to.
@@ -85,18 +87,19 @@ struct Sizes {
     summary: u64,
     first_request: u64,
     list: u64,
+    memory: u64,
 }
 
 impl Sizes {
     fn usual(usable: u64) -> Self {
-        Self { summary: usable / 4, first_request: usable / 10, list: usable / 20 }
+        Self { summary: usable / 4, first_request: usable / 10, list: usable / 20, memory: usable / 10 }
     }
 
     /// Nothing but what a context can't be without.
-    const LEAST: Self = Self { summary: 0, first_request: 8, list: 0 };
+    const LEAST: Self = Self { summary: 0, first_request: 8, list: 0, memory: 0 };
 
     fn tight(usable: u64) -> Self {
-        Self { summary: usable / 8, first_request: usable / 20, list: usable / 40 }
+        Self { summary: usable / 8, first_request: usable / 20, list: usable / 40, memory: 0 }
     }
 }
 
@@ -242,6 +245,7 @@ impl Ground<'_> {
         let mut second = vec![render_todo(&state.todo, sizes.list)];
         second.extend(pins.iter().map(|pin| render_pin(&shortened(pin, sizes.first_request))));
         second.extend(render_tasks(state.tasks.running().map(|task| &task.started)));
+        second.extend(self.memory.filter(|text| estimate_text(text) <= sizes.memory).map(str::to_owned));
 
         let preface = first.iter().chain(&second).cloned();
         let preface = preface.map(|text| Arc::new(Item::Text { role: Role::System, text }));

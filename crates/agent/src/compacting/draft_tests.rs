@@ -292,7 +292,8 @@ proptest! {
         let epoch = state.epoch.clone().unwrap();
         let (covered, proof) = (state.head - 1, Proof::SmallerOrFits);
         let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
-        let ground = Ground { state: &state, space: &space, system, tools, covered, keep: 0, proof };
+        let ground =
+            Ground { state: &state, space: &space, system, tools, covered, keep: 0, proof, memory: None };
         let Some(from) = newest_two(&state) else { return Ok(()) };
         let calibration = state.calibration("m");
         let usable = ground.usable();

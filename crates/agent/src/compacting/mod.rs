@@ -63,8 +63,10 @@ impl Worker {
         };
         after.extend(usages.into_iter().map(SessionRecord::Usage));
         let was_needed = is_needed(&self.state, &self.policy.space, trigger);
+        let memory = self.remembered().await;
+        let memory = memory.as_deref();
         let planned = match summarised {
-            Summarised::Written(written) => self.ground(trigger, covered).by_model(*written),
+            Summarised::Written(written) => self.ground(trigger, covered, memory).by_model(*written),
             Summarised::Failed(reason) => Err(reason),
             Summarised::NotWanted => Err(String::new()),
             Summarised::Stopped => {
@@ -80,7 +82,7 @@ impl Worker {
         let planned = match planned {
             Err(reason) if by_rule => {
                 let said = |why| if reason.is_empty() { why } else { format!("{reason}; {why}") };
-                self.ground(trigger, covered).by_rule().map_err(said)
+                self.ground(trigger, covered, memory).by_rule().map_err(said)
             }
             planned => planned,
         };
@@ -116,7 +118,7 @@ impl Worker {
     }
 
     /// What a new epoch starts from.
-    fn ground(&self, trigger: Trigger, covered: Seq) -> Ground<'_> {
+    fn ground<'a>(&'a self, trigger: Trigger, covered: Seq, memory: Option<&'a str>) -> Ground<'a> {
         let (state, space) = (&self.state, &self.policy.space);
         let (system, tools) = match &state.epoch {
             // A turn goes on with what it began with.
@@ -125,7 +127,7 @@ impl Worker {
         };
         let keep = self.runtime.config.settings.context.keep_tokens;
         let proof = Proof::of(trigger, is_needed(state, space, trigger));
-        Ground { state, space, system, tools, covered, keep, proof }
+        Ground { state, space, system, tools, covered, keep, proof, memory }
     }
 
     /// The new epoch, whole.
@@ -207,7 +209,7 @@ pub fn plan_compaction(
     let covered = state.head - u64::from(state.compaction.open.is_some());
     let proof = Proof::of(trigger, is_needed(state, space, trigger));
     let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
-    let ground = Ground { state, space, system, tools, covered, keep, proof };
+    let ground = Ground { state, space, system, tools, covered, keep, proof, memory: None };
     let draft = match written {
         Some(written) => ground.by_model(written),
         None => ground.by_rule(),

@@ -14,12 +14,25 @@ mod shown;
 
 use std::sync::Arc;
 
-use longhaul_journal::Journal;
-use longhaul_tools::Tool;
+use longhaul_journal::{Journal, Result};
+use longhaul_protocol::{Seq, SessionId};
+use longhaul_tools::{Cap, Finished, Tool};
+pub(crate) use shown::minute;
 
 /// The tools, always in this order.
 pub(crate) fn history_tools(journal: &Arc<dyn Journal>) -> [Arc<dyn Tool>; 2] {
     [Arc::new(search::HistorySearch::new(journal.clone())), Arc::new(read::HistoryRead::new(journal.clone()))]
+}
+
+/// Some records of a session as `history_read` shows them.
+pub(crate) async fn read_records(
+    journal: &Arc<dyn Journal>,
+    session: SessionId,
+    from: Seq,
+    to: Seq,
+    cap: Cap,
+) -> Result<Finished> {
+    read::read(past::Past::new(journal.clone(), session), from, to, cap).await
 }
 
 /// What is known of them without having any, for `docs/tools.md`.

@@ -77,7 +77,7 @@ impl Tool for HistoryRead {
     }
 }
 
-async fn read(mut past: Past, from: Seq, to: Seq, cap: Cap) -> Result<Finished> {
+pub(super) async fn read(mut past: Past, from: Seq, to: Seq, cap: Cap) -> Result<Finished> {
     let head = past.head().await?;
     if from > head {
         return Ok(Finished::error(format!(

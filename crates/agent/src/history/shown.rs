@@ -149,7 +149,7 @@ pub(super) fn mark(standing: Standing) -> &'static str {
 }
 
 /// A moment to the minute.
-pub(super) fn minute(at: At) -> String {
+pub(crate) fn minute(at: At) -> String {
     let exact = at.to_string();
     // `2026-11-15T20:22:35.123Z`; a moment that no calendar holds is shown as it is.
     match exact.get(..16) {

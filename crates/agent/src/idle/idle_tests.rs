@@ -68,11 +68,11 @@ impl Calls {
 /// One job, which does this for a session.
 fn job(does: impl Fn(&str) -> Doing<'static> + Send + Sync + 'static) -> (Arc<[Job]>, Calls) {
     let (called, calls) = mpsc::unbounded_channel();
-    let job: Job = Box::new(move |_, shared, _| {
+    let act: Act = Box::new(move |_, shared, _| {
         let _ = called.send(shared.key.clone());
         does(&shared.key)
     });
-    (Arc::new([job]), Calls(calls))
+    (Arc::new([Job { within: THIS_WEEK, act }]), Calls(calls))
 }
 
 fn nothing() -> Doing<'static> {
@@ -252,7 +252,7 @@ async fn a_session_of_an_earlier_process_is_looked_at() {
 
 /// Starting the program does not spend money on everything that was ever left.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_was_not_active_for_more_than_a_day_is_left_alone() {
+async fn a_session_that_was_not_active_for_more_than_a_week_is_left_alone() {
     let home = tempfile::tempdir().unwrap();
     let first = open(&home).await;
     talked(&first, ["a"]).await;
@@ -263,10 +263,10 @@ async fn a_session_that_was_not_active_for_more_than_a_day_is_left_alone() {
         let wall = At(entry.last_at.unwrap().0 + milliseconds);
         standing(&second.0, &entry, Moment { wall, ..Moment::now() })
     };
-    let day = i64::try_from(RECENT.as_millis()).unwrap();
+    let week = i64::try_from(THIS_WEEK.as_millis()).unwrap();
 
     assert_eq!([after(10), after(11)], [Standing::Active, Standing::Idle]);
-    assert_eq!([after(day), after(day + 1)], [Standing::Idle, Standing::Left]);
+    assert_eq!([after(week), after(week + 1)], [Standing::Idle, Standing::Left]);
     second.shutdown().await.unwrap();
 }
 
@@ -318,16 +318,16 @@ async fn a_session_that_fails_is_told_once_and_tried_again_and_the_others_are_lo
 
 /// A slow job holds up neither the checks nor the others; but not everything is done at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn at_most_two_sessions_are_looked_at_side_by_side_and_none_twice() {
+async fn at_most_four_sessions_are_looked_at_side_by_side_and_none_twice() {
     let home = tempfile::tempdir().unwrap();
     let runtime = open(&home).await;
-    talked(&runtime, ["a", "b", "c", "d"]).await;
+    talked(&runtime, ["a", "b", "c", "d", "e", "f"]).await;
     let at_work = Arc::new(AtomicUsize::new(0));
     let (count, gate) = (at_work.clone(), Arc::new(tokio::sync::Semaphore::new(0)));
     let opened = gate.clone();
     let (jobs, mut calls) = job(move |key| {
-        let (is_slow, count, gate) = (key < "c", count.clone(), opened.clone());
-        assert!(count.fetch_add(1, Ordering::SeqCst) < 2);
+        let (is_slow, count, gate) = (key < "e", count.clone(), opened.clone());
+        assert!(count.fetch_add(1, Ordering::SeqCst) < 4);
         Box::pin(async move {
             if is_slow {
                 gate.acquire().await.unwrap().forget();
@@ -339,7 +339,7 @@ async fn at_most_two_sessions_are_looked_at_side_by_side_and_none_twice() {
     let mut watcher = runtime.watch();
 
     start(&runtime, &jobs).await;
-    let mut first = [calls.next().await, calls.next().await];
+    let mut first = [calls.next().await, calls.next().await, calls.next().await, calls.next().await];
     first.sort();
     checks(&runtime, 5).await;
     let meanwhile = calls.so_far();
@@ -347,10 +347,10 @@ async fn at_most_two_sessions_are_looked_at_side_by_side_and_none_twice() {
     let then = [calls.next().await, calls.next().await];
     checks(&runtime, 5).await;
 
-    assert_eq!((first, meanwhile), (["a".to_owned(), "b".to_owned()], vec![]));
-    assert_eq!(then, ["c".to_owned(), "d".to_owned()]);
+    assert_eq!((first, meanwhile), (["a", "b", "c", "d"].map(str::to_owned), vec![]));
+    assert_eq!(then, ["e", "f"].map(str::to_owned));
     assert_eq!((calls.so_far(), warnings(&mut watcher)), (vec![], vec![]));
-    assert_eq!(at_work.load(Ordering::SeqCst), 1);
+    assert_eq!(at_work.load(Ordering::SeqCst), 3);
     runtime.shutdown().await.unwrap();
 }
 
@@ -517,13 +517,13 @@ async fn a_job_that_fails_keeps_no_other_from_being_done() {
     let runtime = open(&home).await;
     talked(&runtime, ["a"]).await;
     let (called, mut calls) = mpsc::unbounded_channel();
-    let fails: Job = Box::new(|_, _, _| failure());
-    let works: Job = Box::new(move |_, _, _| {
+    let fails: Act = Box::new(|_, _, _| failure());
+    let works: Act = Box::new(move |_, _, _| {
         let _ = called.send(());
         nothing()
     });
 
-    let jobs: Arc<[Job]> = Arc::new([fails, works]);
+    let jobs: Arc<[Job]> = [fails, works].into_iter().map(|act| Job { within: THIS_WEEK, act }).collect();
     start(&runtime, &jobs).await;
 
     tokio::time::timeout(PATIENCE, calls.recv()).await.unwrap().unwrap();

@@ -1,14 +1,16 @@
 //! One look at one session that seems idle: whether it is, and what its jobs come to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_journal::{Holder, SessionEntry};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 
 use super::activity::{Moment, is_idle};
-use super::{Job, RECENT};
+use super::{Job, THIS_WEEK};
 use crate::host::has_something_to_do;
 use crate::load::load;
+use crate::memory::check_after_turn;
 use crate::runtime::Inner;
 use crate::{Error, Result};
 
@@ -35,12 +37,24 @@ pub(super) enum Looked {
     Failed(Error),
 }
 
+impl Looked {
+    fn because_of(error: Error) -> Self {
+        match error {
+            Error::RunsElsewhere { .. }
+            | Error::TakenOver { .. }
+            | Error::Suspended
+            | Error::Memory(longhaul_memory::Error::Held { .. }) => Self::NotNow,
+            error => Self::Failed(error),
+        }
+    }
+}
+
 /// How a session stands to the idle worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     Active,
     Idle,
-    /// Not of this day, put away, or without a record: nothing of it needs to be known.
+    /// Not of this week, put away, or without a record: nothing of it needs to be known.
     Left,
 }
 
@@ -50,7 +64,7 @@ pub(super) fn standing(runtime: &Inner, entry: &SessionEntry, moment: Moment) ->
     let quiet = runtime.activity.quiet(entry.id, last_at, moment);
     if runtime.activity.is_in_turn(entry.id) && runtime.works_at(entry.id) {
         Standing::Active
-    } else if quiet > RECENT {
+    } else if quiet > THIS_WEEK {
         Standing::Left
     } else if is_idle(quiet, runtime.idle.interval()) {
         Standing::Idle
@@ -61,17 +75,26 @@ pub(super) fn standing(runtime: &Inner, entry: &SessionEntry, moment: Moment) ->
 
 /// Looks at a session and has the jobs done for it. What was listed may be long ago by now.
 pub(super) async fn look(runtime: Arc<Inner>, jobs: Arc<[Job]>, id: SessionId) -> Looked {
-    look_at(&runtime, &jobs, id).await.unwrap_or_else(|error| match error {
-        Error::RunsElsewhere { .. } | Error::TakenOver { .. } | Error::Suspended => Looked::NotNow,
-        error => Looked::Failed(error),
-    })
+    look_at(&runtime, &jobs, id).await.unwrap_or_else(Looked::because_of)
+}
+
+/// A turn has ended in this session: whether enough is new in it.
+pub(super) async fn look_after_turn(runtime: Arc<Inner>, id: SessionId, key: String) -> Looked {
+    let shared = runtime.shared(&key, Some(id));
+    match check_after_turn(&runtime, &shared, id).await {
+        // There may be more to do once it is idle.
+        Ok(()) => Looked::NotNow,
+        Err(error) => Looked::because_of(error),
+    }
 }
 
 async fn look_at(runtime: &Arc<Inner>, jobs: &[Job], id: SessionId) -> Result<Looked> {
     let Some(entry) = runtime.journal.session_with_id(id).await? else { return Ok(Looked::NotNow) };
-    if standing(runtime, &entry, Moment::now()) != Standing::Idle {
+    let moment = Moment::now();
+    if standing(runtime, &entry, moment) != Standing::Idle {
         return Ok(Looked::NotNow);
     }
+    let quiet = entry.last_at.map_or(Duration::MAX, |at| runtime.activity.quiet(id, at, moment));
     let holder = runtime.journal.holder(&StreamName::session(id)).await?;
     if holder.as_ref().is_some_and(Holder::is_another) {
         return Ok(Looked::NotNow);
@@ -81,9 +104,9 @@ async fn look_at(runtime: &Arc<Inner>, jobs: &[Job], id: SessionId) -> Result<Lo
     if !has_something_to_do(runtime, &state, entry.inbox_head) {
         let shared = runtime.shared(&entry.key, Some(id));
         let mut failure = None;
-        for job in jobs {
+        for job in jobs.iter().filter(|job| quiet <= job.within) {
             // One that fails is no reason to leave out the others.
-            if let Err(error) = job(runtime, &shared, &state).await {
+            if let Err(error) = (job.act)(runtime, &shared, &state).await {
                 failure.get_or_insert(error);
             }
         }

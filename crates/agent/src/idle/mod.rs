@@ -1,5 +1,5 @@
 //! The idle worker: one task of a runtime, which at every check interval looks for sessions that have fallen idle and has its jobs
-//! done for them.
+//! done for them; and, when a turn has ended here, whether enough is new in its session to be gone through for memory.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -17,35 +17,51 @@ mod delays;
 mod looking;
 mod rounds;
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) use activity::Activity;
-use longhaul_protocol::At;
-use tokio::sync::watch;
+use longhaul_protocol::{At, SessionId};
+use tokio::sync::{Notify, watch};
 
 use crate::compacting::compact_if_idle;
+use crate::memory::{consolidate_if_due, extract_if_idle};
 use crate::runtime::{Inner, lock};
 use crate::shared::Shared;
 use crate::state::State;
 use crate::{Error, Result};
 
-/// A session that nobody has spoken to for so long is left alone: it is made smaller when somebody comes back, so that starting the
-/// program does not spend money on everything that was ever left.
+/// The context of a session that nobody has spoken to for so long is left alone: it is made smaller when somebody comes back, so that
+/// starting the program does not spend money on everything that was ever left.
 const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
+/// What was said longer ago than this is remembered only once somebody comes back.
+const THIS_WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A shorter interval would be a check without end.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Something that is done for an idle session. It returns when that is done or was not due: whether something was done.
-pub(crate) type Job =
-    Box<dyn for<'a> Fn(&'a Arc<Inner>, &'a Arc<Shared>, &'a State) -> Doing<'a> + Send + Sync>;
+/// Something that is done for an idle session.
+pub(crate) struct Job {
+    /// For sessions that were active within this.
+    within: Duration,
+    /// Returns when it is done or was not due: whether something was done.
+    act: Act,
+}
+
+type Act = Box<dyn for<'a> Fn(&'a Arc<Inner>, &'a Arc<Shared>, &'a State) -> Doing<'a> + Send + Sync>;
 type Doing<'a> = Pin<Box<dyn Future<Output = Result<bool>> + Send + 'a>>;
 
 /// What is done for idle sessions, in this order. Each is shown the session as it was before the first of them.
 pub(crate) fn jobs() -> Arc<[Job]> {
-    let compact: Job = Box::new(|runtime, shared, state| Box::pin(compact_if_idle(runtime, shared, state)));
-    Arc::new([compact])
+    let compact: Act = Box::new(|runtime, shared, state| Box::pin(compact_if_idle(runtime, shared, state)));
+    let extract: Act = Box::new(|runtime, shared, _| Box::pin(extract_if_idle(runtime, shared)));
+    let consolidate: Act = Box::new(|runtime, shared, _| Box::pin(consolidate_if_due(runtime, shared)));
+    Arc::new([
+        Job { within: RECENT, act: compact },
+        Job { within: THIS_WEEK, act: extract },
+        Job { within: THIS_WEEK, act: consolidate },
+    ])
 }
 
 /// The idle worker of a runtime, as the runtime has it.
@@ -54,6 +70,14 @@ pub(crate) struct Idle {
     /// Stops the task, and is closed once that has ended.
     stop: Mutex<Option<watch::Sender<bool>>>,
     seen: Mutex<Seen>,
+    turns: Turns,
+}
+
+/// Sessions whose turns have ended here, and that are not looked at yet.
+#[derive(Default)]
+struct Turns {
+    ended: Mutex<HashMap<SessionId, String>>,
+    came: Notify,
 }
 
 #[derive(Default)]
@@ -76,7 +100,7 @@ pub struct IdleStatus {
 impl Idle {
     pub(crate) fn new(interval: Duration) -> Self {
         let interval = watch::Sender::new(interval.max(SHORTEST_INTERVAL));
-        Self { interval, stop: Mutex::default(), seen: Mutex::default() }
+        Self { interval, stop: Mutex::default(), seen: Mutex::default(), turns: Turns::default() }
     }
 
     /// Starts the task, unless it runs. One that is about to end is waited for: there are never two.
@@ -111,6 +135,18 @@ impl Idle {
         }
     }
 
+    /// A turn has ended here. Where nothing runs, nobody looks at that.
+    pub(crate) fn turn_ended(&self, id: SessionId, key: &str) {
+        if self.is_running() {
+            lock(&self.turns.ended).insert(id, key.to_owned());
+            self.turns.came.notify_one();
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        lock(&self.stop).as_ref().is_some_and(|stop| !stop.is_closed())
+    }
+
     pub(crate) fn set_interval(&self, interval: Duration) {
         self.interval.send_replace(interval.max(SHORTEST_INTERVAL));
     }
@@ -120,7 +156,7 @@ impl Idle {
     }
 
     pub(crate) fn status(&self) -> IdleStatus {
-        let running = lock(&self.stop).as_ref().is_some_and(|stop| !stop.is_closed());
+        let running = self.is_running();
         let seen = lock(&self.seen);
         IdleStatus { running, last_check: seen.last_check, trouble: seen.trouble.clone() }
     }

@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use super::Job;
 use super::activity::Moment;
 use super::delays::{Delays, News};
-use super::looking::{Ends, Looked, Standing, look, standing};
+use super::looking::{Ends, Looked, Standing, look, look_after_turn, standing};
 use crate::runtime::{Inner, lock};
 
 /// So many sessions are looked at side by side: each may wait for a model, and none of that is urgent.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 4;
 /// How many sessions are listed at once.
 const PAGE: usize = 500;
 
@@ -31,6 +31,7 @@ pub(super) async fn run(runtime: Arc<Inner>, jobs: Arc<[Job]>, mut stopped: watc
         settled: HashMap::new(),
         delays: Delays::default(),
         waiting: VecDeque::new(),
+        after_turn: VecDeque::new(),
         looked_at: HashMap::new(),
         looks: JoinSet::new(),
     };
@@ -54,6 +55,8 @@ struct Rounds {
     delays: Delays,
     /// Those that the last check has found, and that are not looked at yet.
     waiting: VecDeque<Found>,
+    /// Those in which a turn has ended since.
+    after_turn: VecDeque<Found>,
     looked_at: HashMap<TaskId, Found>,
     looks: JoinSet<Looked>,
 }
@@ -69,7 +72,8 @@ struct Found {
 
 impl Rounds {
     async fn go_on(&mut self) {
-        let mut interval = self.runtime.idle.interval.subscribe();
+        let runtime = self.runtime.clone();
+        let mut interval = runtime.idle.interval.subscribe();
         loop {
             let mut due = pin!(due(Instant::now(), &mut interval));
             loop {
@@ -77,6 +81,7 @@ impl Rounds {
                     biased;
                     Some(ended) = self.looks.join_next_with_id() => self.take_in(ended),
                     () = &mut due => break,
+                    () = runtime.idle.turns.came.notified() => self.turns_ended(),
                 }
             }
             self.check().await;
@@ -128,13 +133,31 @@ impl Rounds {
         Ok(())
     }
 
+    /// Turns have ended. A session that is looked at right now, or has failed lately, is looked at once it is idle.
+    fn turns_ended(&mut self) {
+        let ended = std::mem::take(&mut *lock(&self.runtime.idle.turns.ended));
+        let at = Instant::now();
+        for (id, key) in ended {
+            let is_looked_at = self.looked_at.values().any(|looked_at| looked_at.id == id);
+            if !is_looked_at && !self.delays.is_too_early(id, at) {
+                self.after_turn.push_back(Found { id, key, at });
+            }
+        }
+        self.begin_looks();
+    }
+
     /// Looks at those that wait, as many as may be looked at side by side.
     fn begin_looks(&mut self) {
-        while self.looks.len() < AT_ONCE
-            && let Some(found) = self.waiting.pop_front()
-        {
-            let look = look(self.runtime.clone(), self.jobs.clone(), found.id);
-            self.looked_at.insert(self.looks.spawn(look).id(), found);
+        while self.looks.len() < AT_ONCE {
+            let runtime = self.runtime.clone();
+            let (task, found) = if let Some(found) = self.after_turn.pop_front() {
+                (self.looks.spawn(look_after_turn(runtime, found.id, found.key.clone())), found)
+            } else if let Some(found) = self.waiting.pop_front() {
+                (self.looks.spawn(look(runtime, self.jobs.clone(), found.id)), found)
+            } else {
+                return;
+            };
+            self.looked_at.insert(task.id(), found);
         }
     }
 

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use crate::{of_record, script, sends, sound_records};
 
-/// A window of so many tokens.
+/// A window of so many tokens, and nothing that is remembered.
 pub(crate) fn config(place: &Place, window: u64) -> Config {
     let mut config = place.config();
+    config.settings.memory.extract_at_tokens = 0;
     config.settings.model.context_window = Some(window);
     config
 }

@@ -15,6 +15,7 @@ mod compacting_ways;
 mod crash_table;
 mod crashed_calls;
 mod crashed_compactions;
+mod crashed_memory;
 mod crashed_tasks;
 mod cut_streams;
 mod endings;
@@ -29,6 +30,7 @@ mod interleavings;
 mod many_sessions;
 mod mishaps;
 mod rare_cases;
+mod remembering;
 mod saving;
 
 mod secrets;

@@ -11,7 +11,8 @@ pub(crate) struct RunOptions {
     /// Print every event as one line of JSON, and nothing else on standard output.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Stay until no task of the session runs any more, and print the answers that their ends lead to, too.
+    /// Stay until no task of the session runs any more, print the answers that their ends lead to, too, and go through the session
+    /// for what is worth remembering.
     #[arg(long)]
     pub(crate) wait: bool,
     /// What to say; - reads it from standard input.

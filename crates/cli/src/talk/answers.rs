@@ -9,7 +9,7 @@ use crate::compact::focus_of;
 use crate::context::Context;
 use crate::output::{grouped, shortened};
 use crate::questions::unanswered;
-use crate::status::{Status, holder, running};
+use crate::status::{Remembered, Status, holder, running};
 
 use super::Talk;
 
@@ -44,6 +44,8 @@ impl Talk {
             | Action::Continue
             | Action::Cancel
             | Action::Tasks
+            | Action::Memory
+            | Action::Remember
             | Action::Answer
             | Action::Exit => {}
         }
@@ -89,6 +91,7 @@ impl Talk {
             Some(id) => (unanswered(&*journal, id, &state).await?, running(&self.board, &key, id).await?),
             None => (vec![], vec![]),
         };
+        let memory = Remembered::of(&self.config, &*journal, &key, id).await?;
         Ok(Status {
             key,
             id,
@@ -101,6 +104,7 @@ impl Talk {
             state,
             holder,
             is_running: true,
+            memory,
         })
     }
 }

@@ -4,13 +4,14 @@
 //! | --- | --- |
 //! | `lines` | where lines come from: an editor, a plain terminal, a pipe |
 //! | `turn` | a turn of the conversation, and what may be typed while it runs |
-//! | `answers`, `tasks` | what slash commands show and do |
+//! | `answers`, `tasks`, `memory` | what slash commands show and do |
 //! | `asked` | questions, and what is typed in answer to them |
 //! | `place`, `terminal` | the session of a folder; the terminal as it was before |
 
 mod answers;
 mod asked;
 mod lines;
+mod memory;
 mod place;
 mod tasks;
 mod terminal;
@@ -21,9 +22,11 @@ use std::time::Duration;
 
 use lines::Lines;
 pub(crate) use lines::{Cooked, Typed};
-use longhaul_agent::{Patience, Runtime, Session, Watcher};
+use longhaul_agent::{Config, Patience, Runtime, Session, Watcher};
 use longhaul_journal::put;
 use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
+use memory::{GoingThrough, gone_through};
+pub(crate) use place::key_of;
 use tasks::Moment;
 use terminal::Terminal;
 
@@ -31,6 +34,7 @@ use crate::arguments::{Choice, Place, TalkOptions};
 use crate::commands::{Action, Entry, read};
 use crate::compact::focus_of;
 use crate::inbox::refuse_trashed;
+use crate::memory::with_real_home;
 use crate::output::count;
 use crate::questions::OpenQuestion;
 use crate::signals::{Ends, INTERRUPT};
@@ -53,6 +57,9 @@ struct Talk {
     ends: Ends,
     terminal: Terminal,
     board: Board,
+    config: Config,
+    /// The session is gone through for memory, because somebody asked for it during a turn.
+    remembering: Option<GoingThrough>,
     /// Questions that nobody has answered.
     questions: Vec<OpenQuestion>,
     /// A signal that suspends, and that came while something else than a line was waited for.
@@ -77,10 +84,10 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     // Where nobody types, nobody can end a wait either.
     let patience = if std::io::stdin().is_terminal() { Patience::Attended } else { Patience::OneShot };
     let config = config::with_model(place, choice, patience).await?;
-    let base = place::key_of(&config.work_dir);
+    let base = key_of(&config.work_dir);
     let home = config.home.clone();
     let runtime = tokio::select! {
-        opened = Runtime::open(config) => opened?,
+        opened = Runtime::open(config.clone()) => opened?,
         number = ends.next() => return Ok(exit::SIGNAL + number),
     };
     let key = if options.new { place::free_key(&*runtime.journal(), base).await? } else { base };
@@ -92,6 +99,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
         teller.show_above(above);
     }
     let mut talk = Talk {
+        config: with_real_home(place, config)?,
+        remembering: None,
         watcher: Some(session.watch()),
         board: Board::new(runtime.journal(), &home)?,
         questions: Vec::new(),
@@ -127,13 +136,17 @@ impl Talk {
                 break Err(Next::Suspend(number));
             }
             self.show_prompt().await;
-            let Self { lines, ends, watcher, session, .. } = self;
+            let Self { lines, ends, watcher, session, remembering, .. } = self;
             let watcher = watcher.get_or_insert_with(|| session.watch());
             let watched = tokio::select! {
                 biased;
                 number = ends.next() => break Err(by_signal(number)),
                 typed = lines.next() => break line_of(typed),
                 Some(watched) = watcher.next() => watched,
+                done = gone_through(remembering) => {
+                    self.say_gone_through(done);
+                    continue;
+                }
             };
             self.see(&watched);
         };
@@ -301,6 +314,14 @@ impl Talk {
                 }
                 Action::Tasks => {
                     self.tasks_command(&arguments, Moment::BetweenTurns).await?;
+                    Ok(Next::Line)
+                }
+                Action::Memory => {
+                    self.memory_command(&arguments).await;
+                    Ok(Next::Line)
+                }
+                Action::Remember => {
+                    self.remember_command(&arguments, Moment::BetweenTurns).await;
                     Ok(Next::Line)
                 }
                 // C12: what is open does not go on because of this.

@@ -21,7 +21,7 @@ use crate::words;
 const SHOWN: u64 = 16 << 10;
 const USAGE: &str = "/tasks [list|output ID|kill ID|follow ID]";
 
-/// Whether a turn runs while `/tasks` is used.
+/// Whether a turn runs while a command is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     DuringTurn,

@@ -11,6 +11,7 @@ use longhaul_protocol::{
 use tokio::time::Instant;
 
 use super::lines::Typed;
+use super::memory::gone_through;
 use super::tasks::Moment;
 use super::terminal::Terminal;
 use super::{Next, Talk};
@@ -102,7 +103,7 @@ impl Talk {
             if is_asked && meanwhile.is_accepted && meanwhile.leaves && !meanwhile.is_cancelled {
                 return Ok(Err(self.leave_asked()));
             }
-            let Self { lines, ends, .. } = self;
+            let Self { lines, ends, remembering, .. } = self;
             let typing =
                 async { if is_asked { lines.while_asked().await } else { lines.during_turn().await } };
             let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
@@ -124,6 +125,7 @@ impl Talk {
                     Some(watched) => self.show(&watched, meanwhile),
                     None => break,
                 },
+                done = gone_through(remembering) => self.say_gone_through(done),
                 () = tokio::time::sleep_until(accepted_by), if !meanwhile.is_accepted => {
                     meanwhile.is_accepted = true;
                 }
@@ -227,6 +229,8 @@ impl Talk {
                 }
                 Action::Answer => self.answer_command(&arguments).await,
                 Action::Tasks => self.tasks_command(&arguments, Moment::DuringTurn).await?,
+                Action::Memory => self.memory_command(&arguments).await,
+                Action::Remember => self.remember_command(&arguments, Moment::DuringTurn).await,
                 Action::Retry => self.hurry().await?,
                 action => self.answer(action, &arguments).await?,
             },

@@ -61,9 +61,9 @@ pub enum Summary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemorySettings {
-    /// How many new tokens of a session are looked through at once; 0: none are.
+    /// From how many new tokens on a session is gone through for memory; it also is when it falls idle. 0: never.
     pub extract_at_tokens: u64,
-    /// After how many new items the pages are put in order; 0: never.
+    /// From how many new items on the pages of memory are put in order; 0: never.
     pub consolidate_at_items: u64,
     /// Every how many seconds it is looked whether there is something to do.
     #[schemars(range(min = 1))]

@@ -1,0 +1,91 @@
+//! Whether memory is in anybody's way: the time of turns while a call for memory never answers. `scripts/bench` runs it; the figures with
+//! their machine are in `docs/performance.md`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use longhaul_agent::{Runtime, Session};
+use longhaul_model::{Answer, Failure, Model, Part, Purpose, Request, Stop, StopKind};
+use longhaul_testkit::Place;
+use tokio::sync::Notify;
+
+/// So many turns are measured each time, in turn with the others, so that whatever else the machine does is everybody's.
+const TURNS: usize = 300;
+
+/// Answers a turn at once, and a call for memory never.
+#[derive(Default)]
+struct Stuck {
+    asked: Notify,
+}
+
+struct Saying(std::vec::IntoIter<Part>);
+
+#[async_trait]
+impl Model for Stuck {
+    fn name(&self) -> &'static str {
+        "scripted/stuck"
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+        if matches!(request.purpose, Purpose::Extract { .. } | Purpose::Consolidate { .. }) {
+            self.asked.notify_one();
+            std::future::pending::<()>().await;
+        }
+        let said = [Part::TextStart, Part::TextDelta("Yes.".to_owned()), Part::TextStop];
+        let end = Part::End(Stop::new(StopKind::Finished, "stop"));
+        Ok(Box::new(Saying(said.into_iter().chain([end]).collect::<Vec<_>>().into_iter())))
+    }
+}
+
+#[async_trait]
+impl Answer for Saying {
+    async fn next(&mut self) -> Result<Part, Failure> {
+        Ok(self.0.next().expect("nobody asks after the end"))
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let place = Place::in_memory();
+    let model = Arc::new(Stuck::default());
+    let runtime = Runtime::with_model(place.config(), model.clone()).await.expect("a runtime");
+    let [alone, same, other] = ["alone", "same", "other"].map(str::to_owned);
+    let (alone, same, other) =
+        (open(&runtime, &alone).await, open(&runtime, &same).await, open(&runtime, &other).await);
+
+    let before = median(&[&alone], TURNS).await[0];
+    let extracting = tokio::spawn({
+        let same = same.clone();
+        async move { same.extract().await }
+    });
+    model.asked.notified().await;
+    let with = median(&[&same, &other], TURNS).await;
+    assert!(!extracting.is_finished(), "the call for memory was answered");
+    println!("a turn, nothing being remembered: {before:?}");
+    for (whose, took) in [("the session that is gone through", with[0]), ("another session", with[1])] {
+        let ratio = took.as_secs_f64() / before.as_secs_f64();
+        println!("a turn of {whose}, while the call for memory never answers: {took:?}, {ratio:.2} of that");
+    }
+    runtime.shutdown().await.expect("an end");
+}
+
+async fn open(runtime: &Runtime, key: &str) -> Session {
+    let session = runtime.session(key).await.expect("a session");
+    session.send("hello").await.expect("a turn");
+    session
+}
+
+/// The median time of a turn in each of these sessions.
+async fn median(sessions: &[&Session], turns: usize) -> Vec<Duration> {
+    let mut times = vec![Vec::new(); sessions.len()];
+    for _ in 0..turns {
+        for (session, times) in sessions.iter().zip(&mut times) {
+            let began = Instant::now();
+            session.send("more").await.expect("a turn");
+            times.push(began.elapsed());
+        }
+    }
+    times.iter_mut().for_each(|times| times.sort_unstable());
+    times.iter().map(|times| times[times.len() / 2]).collect()
+}

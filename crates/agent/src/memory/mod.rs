@@ -1,0 +1,164 @@
+//! Memory as the runtime has it: when its jobs run, for whom, and what becomes of what they say. What memory is stands in
+//! `longhaul-memory`.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `joining` | one job at a time for each thing; who comes meanwhile gets what it came to |
+//! | `jobs` | the two phases: who is asked, whether there is money, who is told |
+//! | `scopes` | which sessions share a memory |
+//! | `remembered` | what a context begins with |
+//! | `tools` | what the model reaches it with |
+//!
+//! | a crash after | is on disk | next time |
+//! | --- | --- | --- |
+//! | a part of a session was sent, before its answer was recorded | nothing | the same part is sent again |
+//! | `extracted`: one append for each part | what was found, and how far that is | the next part begins after it |
+//! | items and pages were sent, before the answer was recorded | nothing | they are sent again |
+//! | `pages_changed`: one append | the pages, and how far the extracts have been read | what is new since then |
+//! | that, before the files were written | the same | the files are written with the next change, or by `longhaul memory` |
+//!
+//! Never: a record that two extracts cover or none does, an item that is read twice, a page of which only a half is written, a turn
+//! that waits for any of this.
+
+mod jobs;
+mod joining;
+mod remembered;
+mod scopes;
+mod tools;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+use longhaul_journal::Journal;
+use longhaul_memory::{Book, Changed, Extraction, ScopeKind, Unread, scope_of};
+use longhaul_protocol::{Seq, SessionId, Speaker, Usage};
+use tokio::sync::oneshot;
+
+pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
+use joining::Joining;
+pub(crate) use scopes::Scopes;
+#[cfg(test)]
+pub(crate) use tools::memory_abouts;
+pub(crate) use tools::{Noting, Told, memory_tools};
+
+use crate::config::MemoryScope;
+use crate::runtime::Inner;
+use crate::session::Session;
+use crate::{Config, Error, Result};
+
+/// What a runtime knows of memory. All of it can be read again.
+pub(crate) struct Memory {
+    pub(crate) scopes: Arc<Scopes>,
+    extractions: Joining<SessionId, Result<Extraction>>,
+    consolidations: Joining<String, Result<bool>>,
+    /// Pages as they were last read.
+    books: Mutex<HashMap<String, Book>>,
+    /// What is new in the sessions that had a turn here.
+    unread: Mutex<HashMap<SessionId, Unread>>,
+    /// Up to where extracts were there when it was last looked whether pages should be put in order.
+    looked_at: Mutex<HashMap<SessionId, Seq>>,
+    /// What calls cost that came to nothing: the next record of their stream says it.
+    unpaid: Mutex<HashMap<String, Vec<Usage>>>,
+    runtime: Weak<Inner>,
+}
+
+impl Memory {
+    pub(crate) fn new(config: &Config, journal: &Arc<dyn Journal>, runtime: &Weak<Inner>) -> Self {
+        let scope = {
+            let config = config.clone();
+            move |key: &str, work_dir: &Path| config.memory_scope(key, work_dir)
+        };
+        Self {
+            scopes: Arc::new(Scopes::new(journal.clone(), scope)),
+            extractions: Joining::default(),
+            consolidations: Joining::default(),
+            books: Mutex::default(),
+            unread: Mutex::default(),
+            looked_at: Mutex::default(),
+            unpaid: Mutex::default(),
+            runtime: runtime.clone(),
+        }
+    }
+
+    /// Hears of pages that a tool has changed.
+    pub(crate) fn told(&self) -> Told {
+        let runtime = self.runtime.clone();
+        Arc::new(move |scope, pages| {
+            let Some(runtime) = runtime.upgrade() else { return };
+            let (inner, scope, pages) = (runtime.clone(), scope.to_owned(), pages.to_vec());
+            runtime.spawn(async move { jobs::pages_changed(&inner, &scope, &pages).await });
+        })
+    }
+}
+
+impl Config {
+    /// Whose memory a session with this key has that works in this folder, which is canonical.
+    pub fn memory_scope(&self, key: &str, work_dir: &Path) -> String {
+        let kind = match self.settings.memory.scope {
+            MemoryScope::Agent => ScopeKind::Agent,
+            MemoryScope::Project => ScopeKind::Project,
+            MemoryScope::Person => ScopeKind::Person,
+        };
+        scope_of(kind, &self.settings.agent.name, key, work_dir)
+    }
+
+    /// Where the pages of a scope are mirrored.
+    pub fn mirror_of(&self, scope: &str) -> PathBuf {
+        self.home.join("memory").join(scope)
+    }
+}
+
+impl Session {
+    /// Goes through what is new in the session, and returns when that is done; a job of its own, which goes on if nobody waits. Nothing,
+    /// if memory is off, or the session was never used. One that is under way is joined.
+    pub async fn extract(&self) -> Result<Option<Extraction>> {
+        let Some(id) = self.known().await? else { return Ok(None) };
+        if self.runtime.config.settings.memory.extract_at_tokens == 0 {
+            return Ok(None);
+        }
+        let (tell, told) = oneshot::channel();
+        let (runtime, shared) = (self.runtime.clone(), self.shared.clone());
+        let job = async move {
+            let mut suspension = runtime.suspension();
+            tokio::select! {
+                biased;
+                _ = suspension.wait_for(|suspended| *suspended) => {}
+                done = jobs::extract(&runtime, &shared, id) => drop(tell.send(done)),
+            }
+        };
+        if !self.runtime.spawn(job) {
+            return Err(Error::Suspended);
+        }
+        told.await.unwrap_or(Err(Error::Suspended)).map(Some)
+    }
+
+    /// How far it has been gone through for memory; 0, if never.
+    pub async fn extracted_through(&self) -> Result<Seq> {
+        match self.known().await? {
+            Some(id) => Ok(longhaul_memory::extracted_through(&*self.runtime.journal, id).await?),
+            None => Ok(0),
+        }
+    }
+
+    /// Remembers what a person says should be: it is in the core page when this returns.
+    pub async fn remember(&self, text: &str) -> Result<Changed> {
+        let text = self.runtime.redactor.redact(text).into_owned();
+        let scope = self.scope().await?;
+        let changed = longhaul_memory::note(&*self.runtime.journal, &scope, &text, Speaker::User).await?;
+        jobs::pages_changed(&self.runtime, &scope, &changed.pages).await;
+        Ok(changed)
+    }
+
+    /// The scope of its memory, also before its first record.
+    async fn scope(&self) -> Result<String> {
+        if let Some(id) = self.known().await?
+            && let Some(scope) = self.runtime.memory.scopes.of(id).await?
+        {
+            return Ok(scope);
+        }
+        let work_dir = &self.runtime.config.work_dir;
+        let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
+        Ok(self.runtime.config.memory_scope(self.key(), &work_dir))
+    }
+}

@@ -1,0 +1,73 @@
+//! Which sessions share a memory.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use longhaul_journal::{Journal, Page};
+use longhaul_protocol::{SessionId, SessionRecord, StreamName};
+
+use crate::Result;
+use crate::runtime::lock;
+
+/// So many sessions are listed at once.
+const PAGE: usize = 500;
+
+type ScopeOf = Box<dyn Fn(&str, &Path) -> String + Send + Sync>;
+
+/// The scopes of sessions, which never change.
+pub(crate) struct Scopes {
+    journal: Arc<dyn Journal>,
+    scope_of: ScopeOf,
+    known: Mutex<HashMap<SessionId, String>>,
+}
+
+impl Scopes {
+    pub(crate) fn new(
+        journal: Arc<dyn Journal>,
+        scope_of: impl Fn(&str, &Path) -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self { journal, scope_of: Box::new(scope_of), known: Mutex::default() }
+    }
+
+    /// The scope of a session; nothing, if it has not begun.
+    pub(crate) async fn of(&self, session: SessionId) -> Result<Option<String>> {
+        if let Some(known) = lock(&self.known).get(&session) {
+            return Ok(Some(known.clone()));
+        }
+        let first = Page { records: 1, bytes: 0 };
+        let records = match self.journal.read(&StreamName::session(session), 1, first).await {
+            Ok(records) => records,
+            // Then it has no memory: a wrong one would be worse.
+            Err(longhaul_journal::Error::Damaged { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(Ok(SessionRecord::SessionCreated(created))) = records.first().map(SessionRecord::decode)
+        else {
+            return Ok(None);
+        };
+        let scope = (self.scope_of)(&created.key, Path::new(created.work_dir.as_deref().unwrap_or("/")));
+        lock(&self.known).insert(session, scope.clone());
+        Ok(Some(scope))
+    }
+
+    /// The sessions of a scope with their keys, without those that were put away.
+    pub(crate) async fn sessions(&self, scope: &str) -> Result<Vec<(SessionId, String)>> {
+        let mut sessions = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.journal.sessions(after.as_deref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(sessions) };
+            after = Some(last.key.clone());
+            for entry in page.into_iter().filter(|entry| !entry.trashed && entry.head.seq > 0) {
+                if self.of(entry.id).await?.as_deref() == Some(scope) {
+                    sessions.push((entry.id, entry.key));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scopes_tests.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+//! Y11: tools with which the model reaches all that its scope remembers, and asks for something to be remembered.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `search` | `memory_search`: pages, extracts and records by words |
+//! | `read` | `memory_read`: a page, or a record of any session of the scope with what stands around it |
+//! | `note` | `memory_note`: one more thing to remember, and whose words it is |
+//! | `recent` | what was said last in a session |
+
+mod note;
+mod read;
+mod recent;
+mod search;
+
+use std::sync::Arc;
+
+use longhaul_journal::Journal;
+use longhaul_memory::{Book, Places};
+use longhaul_protocol::SessionId;
+use longhaul_tools::{Redact, Tool};
+
+use super::scopes::Scopes;
+use crate::Result;
+
+/// Hears of a scope, and of the pages that are different there now.
+pub(crate) type Told = Arc<dyn Fn(&str, &[String]) + Send + Sync>;
+
+/// What else happens when something is noted.
+#[derive(Clone)]
+pub(crate) struct Noting {
+    /// Takes secrets out of it first.
+    pub(crate) redact: Redact,
+    /// Hears of the scope and of the pages that are different now.
+    pub(crate) told: Told,
+}
+
+/// The tools, always in this order.
+pub(crate) fn memory_tools(
+    journal: &Arc<dyn Journal>,
+    scopes: &Arc<Scopes>,
+    noting: Noting,
+) -> [Arc<dyn Tool>; 3] {
+    let shelf = Shelf { journal: journal.clone(), scopes: scopes.clone() };
+    [
+        Arc::new(search::MemorySearch::new(shelf.clone())),
+        Arc::new(read::MemoryRead::new(shelf.clone())),
+        Arc::new(note::MemoryNote::new(shelf, noting)),
+    ]
+}
+
+/// What is known of them without having any, for `docs/tools.md`.
+#[cfg(test)]
+pub(crate) fn memory_abouts() -> [longhaul_tools::About; 3] {
+    [search::about(), read::about(), note::about()]
+}
+
+/// Where what a session remembers is found.
+#[derive(Clone)]
+struct Shelf {
+    journal: Arc<dyn Journal>,
+    scopes: Arc<Scopes>,
+}
+
+/// What is said of a session that has no memory.
+const NO_MEMORY: &str = "this session has no memory: its first record can't be read";
+
+impl Shelf {
+    /// The pages and the sessions of a session's scope. Nothing, if it has none.
+    async fn places(&self, session: SessionId) -> Result<Option<Places>> {
+        let Some(scope) = self.scopes.of(session).await? else { return Ok(None) };
+        let book = Book::load(&*self.journal, &scope).await?;
+        Ok(Some(Places { book, sessions: self.scopes.sessions(&scope).await?, present: None }))
+    }
+}
+
+#[cfg(test)]
+#[path = "tools_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+use async_trait::async_trait;
+use longhaul_protocol::{Effect, SessionId, Speaker};
+use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, schema_of};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::recent::Recent;
+use super::{NO_MEMORY, Noting, Shelf};
+use crate::Result;
+
+/// What is noted rests on the turn that is open and so many before it.
+const TURNS_BEFORE: usize = 3;
+
+/// What memory_note takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// What to remember, so that it can be understood without this session.
+    #[schemars(length(max = 1000))]
+    text: String,
+}
+
+/// The tool.
+pub(super) struct MemoryNote {
+    about: About,
+    shelf: Shelf,
+    noting: Noting,
+}
+
+impl MemoryNote {
+    pub(super) fn new(shelf: Shelf, noting: Noting) -> Self {
+        Self { about: about(), shelf, noting }
+    }
+}
+
+pub(super) fn about() -> About {
+    About {
+        name: "memory_note",
+        description: "Remembers something for all sessions, because the user asked for it.",
+        effect: Effect::Idempotent,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "At most 1,000 characters. The same twice is remembered once.",
+            "Whose words it is, is decided by what was said and shown in the last turns: what only a file, a page of the web or a command said is never kept as the user's.",
+        ],
+        example: r#"{"text": "The user wants commit messages in the imperative."}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for MemoryNote {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
+        let Arguments { text } = parse_arguments(&self.about, &call.arguments)?;
+        if !text.chars().any(char::is_alphanumeric) {
+            return Err(Finished::error("`text` has no word in it; say what to remember"));
+        }
+        let (shelf, noting, session) = (self.shelf.clone(), self.noting.clone(), call.session);
+        Ok(Prepared::new(move |_stop| async move {
+            match note(&shelf, &noting, session, text.trim()).await {
+                Ok(finished) => finished,
+                Err(error) => Finished::error(format!("it could not be remembered: {error}")),
+            }
+        }))
+    }
+}
+
+async fn note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) -> Result<Finished> {
+    let Some(scope) = shelf.scopes.of(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
+    let recent = Recent::turns(&*shelf.journal, session, TURNS_BEFORE).await?;
+    let speaker = recent.speaker_of(text);
+    let text = (noting.redact)(text);
+    let changed = longhaul_memory::note(&*shelf.journal, &scope, &text, speaker).await?;
+    (noting.told)(&scope, &changed.pages);
+    let pages = changed.pages.join(", ");
+    Ok(Finished::ok(match speaker {
+        Speaker::User => format!("remembered in the page {pages}"),
+        Speaker::Assistant => format!("remembered in the page {pages}, as yours: the user did not say so"),
+        Speaker::Untrusted => {
+            format!(
+                "remembered in the page {pages}, as something that a tool showed: the user did not say so"
+            )
+        }
+    }))
+}

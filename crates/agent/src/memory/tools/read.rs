@@ -1,0 +1,110 @@
+use async_trait::async_trait;
+use longhaul_memory::{Book, Places};
+use longhaul_protocol::{ChangedBy, Effect, Seq, SessionId};
+use longhaul_tools::{About, Call, Cap, Finished, Prepared, Tool, parse_arguments, schema_of};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{NO_MEMORY, Shelf};
+use crate::Result;
+use crate::history::{minute, read_records};
+
+/// So many records before one, and after it, are shown with it.
+const AROUND: u64 = 10;
+/// So many names are said where one is not known.
+const NEAREST: usize = 5;
+
+/// What memory_read takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// A page's name, or what memory_search shows in brackets.
+    page: String,
+}
+
+/// The tool.
+pub(super) struct MemoryRead {
+    about: About,
+    shelf: Shelf,
+}
+
+impl MemoryRead {
+    pub(super) fn new(shelf: Shelf) -> Self {
+        Self { about: about(), shelf }
+    }
+}
+
+pub(super) fn about() -> About {
+    About {
+        name: "memory_read",
+        description: "Shows a page of memory, or a record of any session with what stood around it.",
+        effect: Effect::Read,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "Only sessions of the same memory can be read (`memory.scope`).",
+            "A record is shown with the ten before it and the ten after it, as far as an output may go.",
+        ],
+        example: r#"{"page": "core"}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for MemoryRead {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
+        let Arguments { page } = parse_arguments(&self.about, &call.arguments)?;
+        let (shelf, session, cap) = (self.shelf.clone(), call.session, call.cap);
+        Ok(Prepared::new(move |_stop| async move {
+            match read(&shelf, session, page.trim(), cap).await {
+                Ok(finished) => finished,
+                Err(error) => Finished::error(format!("memory can't be read: {error}")),
+            }
+        }))
+    }
+}
+
+async fn read(shelf: &Shelf, session: SessionId, name: &str, cap: Cap) -> Result<Finished> {
+    let Some(places) = shelf.places(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
+    if let Some(page) = page(&places.book, name) {
+        return Ok(Finished::ok(page));
+    }
+    let Some((session, seq)) = record(&places, name) else {
+        return Ok(Finished::error(unknown(&places.book, name)));
+    };
+    let (from, to) = (seq.saturating_sub(AROUND).max(1), seq.saturating_add(AROUND));
+    Ok(read_records(&shelf.journal, session, from, to, cap).await?)
+}
+
+fn page(book: &Book, name: &str) -> Option<String> {
+    let page = book.pages.get(name)?;
+    let last = page.versions.last()?;
+    let by = match last.by {
+        ChangedBy::Consolidation => "from what was said",
+        ChangedBy::Person => "by a person",
+        ChangedBy::Note => "because somebody asked for it",
+        ChangedBy::Undo => "by taking a change back",
+    };
+    Some(format!("{}\n[changed {} {by}]", page.text.trim_end(), minute(last.at)))
+}
+
+/// The record that a reference such as `cli:web-1a2b3c4d#123` names, if its session is one of these.
+fn record(places: &Places, reference: &str) -> Option<(SessionId, Seq)> {
+    let (key, seq) = reference.rsplit_once('#')?;
+    let (session, _) = places.sessions.iter().find(|(_, known)| known == key)?;
+    Some((*session, seq.parse().ok().filter(|seq| *seq > 0)?))
+}
+
+fn unknown(book: &Book, name: &str) -> String {
+    let name: String = name.chars().take(80).collect();
+    let mut names: Vec<&str> = book.pages.keys().map(String::as_str).collect();
+    if names.is_empty() {
+        return format!("there is no page {name:?}, and no other yet; memory_search finds what was said");
+    }
+    let likeness = |known: &&str| strsim::normalized_damerau_levenshtein(&name, known);
+    names.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
+    names.truncate(NEAREST);
+    format!("there is no page {name:?}; the nearest are {}", names.join(", "))
+}

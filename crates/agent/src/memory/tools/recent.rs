@@ -1,0 +1,84 @@
+use longhaul_journal::{Error, Journal, Page, Result};
+use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, speaker_of};
+use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
+
+/// Records are read in such steps, the newest first, and no more than so many of them.
+const STEP: u64 = 256;
+const MOST: u64 = 8_192;
+
+/// What was said last in a session.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    /// The first record of it.
+    pub(super) from: Seq,
+    /// What was said and shown.
+    pub(super) said: Vec<Utterance>,
+}
+
+impl Recent {
+    /// The turn that is open, and so many before it.
+    pub(super) async fn turns(journal: &dyn Journal, session: SessionId, before: usize) -> Result<Self> {
+        let stream = StreamName::session(session);
+        let head = journal.head(&stream).await?.seq;
+        let mut pages: Vec<Vec<Record>> = Vec::new();
+        let (mut ends, mut end) = (0, head);
+        while end > 0 && head - end < MOST && ends <= before {
+            let begin = end.saturating_sub(STEP);
+            let mut page = read(journal, &stream, begin + 1, end).await?;
+            end = begin;
+            for index in (0..page.len()).rev() {
+                ends += usize::from(page[index].kind == "turn_ended");
+                if ends > before {
+                    end = page[index].seq;
+                    page.drain(..=index);
+                    break;
+                }
+            }
+            pages.push(page);
+        }
+        let mut listening = Listening::default();
+        let records = pages.iter().rev().flatten();
+        Ok(Self { from: end + 1, said: records.flat_map(|record| listening.push(record)).collect() })
+    }
+
+    /// Whose words a text is made of, whatever the model says.
+    pub(super) fn speaker_of(&self, text: &str) -> Speaker {
+        let words = |speaker: Speaker| {
+            let theirs = self.said.iter().filter(|said| said.speaker == speaker);
+            Vocabulary::of(theirs.map(|said| said.text.as_str()))
+        };
+        let (said, assistant) = (words(Speaker::User), words(Speaker::Assistant));
+        let untrusted: Vec<Vocabulary> = self
+            .said
+            .iter()
+            .filter(|said| said.speaker == Speaker::Untrusted)
+            .map(|said| Vocabulary::of([said.whole()]))
+            .collect();
+        let grounds =
+            Grounds { weakest: Speaker::User, said: &said, assistant: &assistant, untrusted: &untrusted };
+        speaker_of(text, &grounds)
+    }
+}
+
+/// Records in a row, as far as they can be read.
+async fn read(journal: &dyn Journal, stream: &StreamName, from: Seq, to: Seq) -> Result<Vec<Record>> {
+    let mut records: Vec<Record> = Vec::new();
+    let mut next = from;
+    while next <= to {
+        let missing = usize::try_from(to + 1 - next).unwrap_or(usize::MAX);
+        match journal.read(stream, next, Page { records: missing, ..Page::default() }).await {
+            Ok(page) if page.is_empty() => break,
+            Ok(page) => {
+                next = page.last().map_or(to, |last| last.seq) + 1;
+                records.extend(page);
+            }
+            Err(Error::Damaged { seq, .. }) => next = seq.max(next) + 1,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+#[path = "recent_tests.rs"]
+mod tests;

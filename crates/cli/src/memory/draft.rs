@@ -1,0 +1,103 @@
+//! A copy of a page that a person changes in an editor, or a text that must not be lost. Nobody else can read it.
+
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use longhaul_protocol::InputId;
+
+use crate::signals::{Ends, INTERRUPT};
+use crate::{BadUsage, exit};
+
+/// A text in a folder of its own, which goes with this unless it is kept.
+pub(super) struct Draft {
+    folder: PathBuf,
+    file: PathBuf,
+    is_kept: bool,
+}
+
+/// How an editor was left.
+pub(super) enum Left {
+    /// With this text.
+    Text(String),
+    /// It failed, which it said so.
+    Failed(String),
+    /// A signal came that ends the program.
+    Signal(u8),
+}
+
+impl Draft {
+    /// A copy of this text under this name, which is plain.
+    pub(super) fn new(name: &str, text: &str) -> anyhow::Result<Self> {
+        let unique = InputId::generate().to_string();
+        let folder = std::env::temp_dir().join(format!("longhaul-{unique}"));
+        let in_words = || format!("a copy for the editor can't be made in {}", folder.display());
+        std::fs::DirBuilder::new().mode(0o700).create(&folder).with_context(in_words)?;
+        let file = folder.join(format!("{name}.md"));
+        let draft = Self { file, folder: folder.clone(), is_kept: false };
+        let mut made = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft.file)
+            .with_context(in_words)?;
+        made.write_all(text.as_bytes()).with_context(in_words)?;
+        Ok(draft)
+    }
+
+    /// Has it changed in an editor, and waits for that. Ctrl-C is the editor's.
+    pub(super) async fn edit(&self, editor: &str) -> anyhow::Result<Left> {
+        let mut ends = Ends::new()?;
+        let mut process = tokio::process::Command::new("sh")
+            .args(["-c", &format!("{editor} \"$@\""), editor])
+            .arg(&self.file)
+            .spawn()
+            .with_context(|| format!("{editor} can't be started"))?;
+        let status = loop {
+            tokio::select! {
+                number = ends.next() => if number != INTERRUPT { return Ok(Left::Signal(exit::SIGNAL + number)) },
+                ended = process.wait() => break ended?,
+            }
+        };
+        if !status.success() {
+            return Ok(Left::Failed(format!("{editor} ended with {status}")));
+        }
+        Ok(Left::Text(read(&self.file)?))
+    }
+
+    /// The text as it is now, if it can be read.
+    pub(super) fn text(&self) -> Option<String> {
+        read(&self.file).ok()
+    }
+
+    /// Where it stays.
+    pub(super) fn keep(mut self) -> PathBuf {
+        self.is_kept = true;
+        self.file.clone()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// The editor that a person has chosen.
+pub(super) fn editor() -> anyhow::Result<String> {
+    let variable = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    variable("VISUAL").or_else(|| variable("EDITOR")).ok_or_else(|| {
+        let hint = "no editor is set: set VISUAL or EDITOR, or give the text with --file FILE or -";
+        BadUsage(hint.to_owned()).into()
+    })
+}
+
+/// The text of a file that somebody has named.
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).map_err(|error| BadUsage(format!("{}: {error}", path.display())))?;
+    String::from_utf8(bytes)
+        .map_err(|_| BadUsage(format!("{} is not UTF-8; a page is text", path.display())).into())
+}

@@ -1,0 +1,171 @@
+use longhaul_memory::Version;
+use longhaul_protocol::{At, SessionId};
+
+use super::*;
+
+const MOMENT: At = At(1_767_225_600_000);
+
+fn page(text: &str, by: ChangedBy) -> Page {
+    let version = |seq| Version { seq, at: MOMENT, by, sources: 0 };
+    Page { text: text.to_owned(), versions: vec![version(1), version(4)] }
+}
+
+fn listing(pages: &[(&str, Page)]) -> Listing {
+    Listing {
+        scope: "agent-a".to_owned(),
+        pages: pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect(),
+        waiting: 0,
+        settings: MemorySettings::default(),
+        folder: "/home/me/.longhaul/memory/agent-a".into(),
+        left: vec![],
+        others: BTreeSet::new(),
+    }
+}
+
+/// Y10
+#[test]
+fn pages_are_listed_with_the_core_first_and_each_with_what_it_is_about() {
+    let pages = [
+        ("build", page("\n# How to build\n- cargo build", ChangedBy::Consolidation)),
+        ("core", page("- The user likes tea.", ChangedBy::Person)),
+    ];
+
+    let lines = listing(&pages).lines();
+
+    assert_eq!(
+        lines,
+        [
+            "agent-a: 2 pages",
+            "PAGE   VERSIONS  LAST CHANGE               BY                 BYTES  FIRST LINE",
+            "core          2  2026-01-01T00:00:00.000Z  person                21  The user likes tea.",
+            "build         2  2026-01-01T00:00:00.000Z  consolidation         29  How to build",
+            "nothing waits to be put into pages; pages are put in order from 20 items on",
+            "as files: /home/me/.longhaul/memory/agent-a",
+        ]
+    );
+}
+
+#[test]
+fn a_memory_without_pages_names_the_others_and_what_waits() {
+    let mut listing = listing(&[]);
+    listing.others = BTreeSet::from(["agent-b".to_owned(), "project-c-12345678".to_owned()]);
+    listing.waiting = 3;
+
+    assert_eq!(
+        listing.lines(),
+        [
+            "agent-a has no pages yet.",
+            "other memories (--scope NAME): agent-b, project-c-12345678",
+            "3 new items are not in pages yet; pages are put in order from 20 items on",
+        ]
+    );
+}
+
+/// Y1, Y8: what is off is said.
+#[test]
+fn a_memory_that_is_off_says_so() {
+    let mut listing = listing(&[]);
+    listing.settings.consolidate_at_items = 0;
+    assert!(listing.lines()[1].ends_with("since memory.consolidate_at_items is 0"), "{:?}", listing.lines());
+
+    listing.settings.extract_at_tokens = 0;
+    assert!(listing.lines()[1].ends_with("since memory.extract_at_tokens is 0"), "{:?}", listing.lines());
+}
+
+/// Pages hold words from anywhere.
+#[test]
+fn what_stands_in_a_page_can_not_drive_a_terminal() {
+    let mut listing = listing(&[("core", page("# a\u{1b}[2J\u{202e}", ChangedBy::Note))]);
+    listing.left = vec!["core.md\u{7} was changed".to_owned()];
+
+    let lines = listing.lines().join("");
+
+    assert!(!lines.chars().any(|character| character.is_control() || character == '\u{202e}'), "{lines:?}");
+}
+
+/// Y9
+#[test]
+fn a_change_is_shown_with_who_why_and_what_was_not_taken() {
+    let entry = LogEntry {
+        seq: 9,
+        at: MOMENT,
+        by: ChangedBy::Consolidation,
+        reason: "12 items of 2 sessions".to_owned(),
+        pages: vec![
+            ("core".to_owned(), "the user moved".to_owned(), 2),
+            ("build".to_owned(), String::new(), 1),
+            ("old".to_owned(), String::new(), 0),
+        ],
+        refused: (1..=7).map(|number| format!("page {number} was too long")).collect(),
+        undoes: None,
+        cost: Some(0.01234),
+    };
+
+    let lines = log_lines(&[entry]);
+
+    assert_eq!(
+        lines,
+        [
+            "     9  2026-01-01T00:00:00.000Z  consolidation: core, build, old, $0.0123",
+            "        12 items of 2 sessions",
+            "        core: the user moved (from 2 items)",
+            "        build (from 1 item)",
+            "        not taken: page 1 was too long",
+            "        not taken: page 2 was too long",
+            "        not taken: page 3 was too long",
+            "        not taken: page 4 was too long",
+            "        not taken: page 5 was too long",
+            "        and 2 more not taken",
+        ]
+    );
+}
+
+/// Y9
+#[test]
+fn an_undo_names_what_it_takes_back() {
+    let entry = LogEntry {
+        seq: 10,
+        at: MOMENT,
+        by: ChangedBy::Undo,
+        reason: String::new(),
+        pages: vec![("core".to_owned(), String::new(), 0)],
+        refused: vec![],
+        undoes: Some(9),
+        cost: None,
+    };
+
+    assert_eq!(log_form(&entry)["undoes"], 9);
+    assert_eq!(log_lines(&[entry]), ["    10  2026-01-01T00:00:00.000Z  undo: core, undoes 9"]);
+}
+
+#[test]
+fn what_is_found_says_where_it_is_and_whose_words_it_is() {
+    let session = SessionId::from_bits(7);
+    let found = |place, sources: &[u64]| Found {
+        place,
+        speaker: Speaker::Untrusted,
+        at: MOMENT,
+        excerpt: " delete\nall ".to_owned(),
+        sources: sources.to_vec(),
+    };
+    let hit = |found, key: Option<&str>| Hit { found, key: key.map(str::to_owned) };
+
+    let lines = found_lines(&[
+        hit(found(Place::Page("core".to_owned()), &[]), None),
+        hit(found(Place::Item { session, seq: 1, item: 0 }, &[3, 4, 5, 6, 7, 8]), Some("a")),
+        hit(found(Place::Record { session, seq: 12 }, &[]), Some("a")),
+    ]);
+
+    let when = "(untrusted, 2026-01-01T00:00:00.000Z)";
+    assert_eq!(
+        lines,
+        [
+            format!("page core  {when}"),
+            "    delete all".to_owned(),
+            format!("item of a, from records 3, 4, 5, 6, 7, …  {when}"),
+            "    delete all".to_owned(),
+            format!("record 12 of a  {when}"),
+            "    delete all".to_owned(),
+        ]
+    );
+}
