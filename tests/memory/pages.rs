@@ -143,6 +143,25 @@ fn all_pages_are_exported_as_files_or_as_one_object() {
     assert!(code == 2 && errors.contains("is in the home"), "{errors}");
 }
 
+/// What is not a file is written to, not replaced.
+#[test]
+fn an_export_goes_through_pipes() {
+    let desk = without_model();
+    write(&desk, "core", "- tea\n");
+    let pipe = desk.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+
+    let (code, _, errors) = desk.run(&["memory", "export", "--json", pipe.to_str().unwrap()]);
+
+    assert_eq!(code, 0, "{errors}");
+    assert!(!std::fs::metadata(&pipe).unwrap().is_file(), "it was replaced");
+    assert!(reader.join().unwrap().contains("- tea"));
+}
+
 /// Y10: what a person did to a file is said, and never overwritten.
 #[test]
 fn a_file_that_a_person_changed_is_said_and_left() {

@@ -128,7 +128,7 @@ fn told(event: &Event) -> Option<String> {
         EventKind::ToolFinished { name, content, .. } if name == "exec" => words::ended(content)?,
         EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),
         EventKind::Warning { code, text } if code == "resumed" => return Some(said(event, text)),
-        EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, 200)),
+        EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, words::LONGEST_WARNING)),
         EventKind::RetryWait { .. } => words::wait(&event.kind)?,
         EventKind::ModelChanged { .. } => words::model_change(&event.kind)?,
         EventKind::TaskStarted { task_id, description } => {
@@ -155,6 +155,14 @@ fn told(event: &Event) -> Option<String> {
     Some(said(event, &format!("{turn}{what}")))
 }
 
+/// What concerns no session in particular stands alone.
 fn said(event: &Event, what: &str) -> String {
-    format!("{} {what}", shortened(&event.session, 60))
+    match event.session.as_str() {
+        "" => what.to_owned(),
+        key => format!("{} {what}", shortened(key, 60)),
+    }
 }
+
+#[cfg(test)]
+#[path = "serve_tests.rs"]
+mod tests;

@@ -8,6 +8,9 @@ use crate::naming::short;
 use crate::output::{grouped, in_words, safe, shortened};
 use crate::questions::question;
 
+/// So much of a warning is shown: some name a command to type, with paths in it, and half of one is of no use.
+pub(crate) const LONGEST_WARNING: usize = 600;
+
 /// What people want to know while a turn runs, besides its answer; one line.
 pub(crate) fn aside(kind: &EventKind) -> Option<String> {
     Some(match kind {
@@ -19,7 +22,7 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
         }
         EventKind::ToolFinished { name, content, .. } if name == "exec" => format!("✗ {}", ended(content)?),
         EventKind::Warning { code, text } if code == "resumed" => shortened(text, 200),
-        EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, 400)),
+        EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, LONGEST_WARNING)),
         EventKind::RetryWait { .. } => wait(kind)?,
         EventKind::ModelChanged { .. } => model_change(kind)?,
         EventKind::Question { text, .. } => question(text),

@@ -22,12 +22,7 @@ pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) ->
         (None, true) => line(everything(memory).await?),
         (Some(file), true) => {
             let really = destination(&memory.config.home, file)?;
-            if really.is_dir() {
-                return Err(BadUsage(format!("{} is a folder; name a file", file.display())).into());
-            }
-            let mut out = ReplacingFile::create(&really)?;
-            out.write_all(format!("{}\n", everything(memory).await?).as_bytes())?;
-            out.finish()?;
+            write_object(&really, &format!("{}\n", everything(memory).await?))?;
             note(format!("exported {} to {}", pages(memory), file.display()));
             Ok(())
         }
@@ -40,6 +35,25 @@ pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) ->
 
 fn pages(memory: &Opened) -> String {
     format!("{} of {}", count(memory.book.pages.len() as u64, "page"), memory.book.scope)
+}
+
+/// A file is replaced whole; a pipe or a device is written to.
+fn write_object(path: &Path, text: &str) -> anyhow::Result<()> {
+    let in_words = || path.display().to_string();
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            Err(BadUsage(format!("{} is a folder; name a file", path.display())).into())
+        }
+        Ok(metadata) if !metadata.is_file() => {
+            let mut device = std::fs::OpenOptions::new().write(true).open(path).with_context(in_words)?;
+            device.write_all(text.as_bytes()).with_context(in_words)
+        }
+        _ => {
+            let mut out = ReplacingFile::create(path)?;
+            out.write_all(text.as_bytes()).with_context(in_words)?;
+            Ok(out.finish()?)
+        }
+    }
 }
 
 /// One Markdown file for each page, in a folder that has nothing else.
