@@ -5,7 +5,7 @@
 //! the texts of its page.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -35,6 +35,9 @@ pub struct Mirrored {
 /// What was last written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
+    /// The last change of all that was known then.
+    #[serde(default)]
+    head: Seq,
     pages: BTreeMap<String, Written>,
 }
 
@@ -66,8 +69,16 @@ pub fn mirror(book: &Book, folder: &Path) -> Result<Mirrored> {
         return Ok(Mirrored::default());
     }
     make_folder(folder)?;
+    // Two at once would take each other's files for a person's. Where a folder can't be locked, that is all that happens.
+    let alone = File::open(folder).map_err(|error| said(folder, &error))?;
+    let _ = alone.lock();
     let before = State::read(folder)?;
-    let mut files = Files { book, folder, state: before.clone(), mirrored: Mirrored::default() };
+    if before.head > book.head {
+        // Somebody who had read further was faster.
+        return Ok(Mirrored::default());
+    }
+    let state = State { head: book.head, ..before.clone() };
+    let mut files = Files { book, folder, state, mirrored: Mirrored::default() };
     for name in book.pages.keys() {
         files.bring_up_to_date(name)?;
     }

@@ -86,6 +86,40 @@ async fn pages_are_private_files_and_only_what_changed_is_written() {
     assert_eq!(names, 2, "nothing is left lying about");
 }
 
+/// Y10: whoever comes late with what they read before brings nothing back.
+#[tokio::test]
+async fn who_has_read_less_changes_no_file_of_who_has_read_more() {
+    let bench = Bench::new().await;
+    bench.edit("tea", "- green").await;
+    bench.edit("milk", "- much").await;
+    let late = Book::load(&*bench.journal, SCOPE).await.unwrap();
+    bench.edit("tea", "- black").await;
+    bench.edit("milk", "").await;
+    bench.mirror().await;
+
+    let mirrored = mirror(&late, &bench.folder()).unwrap();
+
+    assert_eq!((mirrored, bench.mirror().await), (written(&[]), written(&[])));
+    assert_eq!((bench.read("tea.md").as_deref(), bench.read("milk.md")), (Some("- black\n"), None));
+}
+
+/// Y10: several at once, as a tool, a person and the machine may be, take no file for changed by hand.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_leave_the_newest_texts() {
+    let bench = Bench::new().await;
+    let mut mirrors = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        bench.edit("tea", &format!("- cup {number}")).await;
+        let (book, folder) = (Book::load(&*bench.journal, SCOPE).await.unwrap(), bench.folder());
+        mirrors.spawn_blocking(move || mirror(&book, &folder).unwrap());
+    }
+
+    let left: Vec<String> = mirrors.join_all().await.into_iter().flat_map(|mirrored| mirrored.left).collect();
+
+    assert_eq!(left, [""; 0]);
+    assert_eq!(bench.read("tea.md").as_deref(), Some("- cup 39\n"));
+}
+
 /// Y10
 #[tokio::test]
 async fn a_file_that_a_person_changed_is_left_until_it_is_taken_in() {
