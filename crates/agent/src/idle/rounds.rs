@@ -30,8 +30,7 @@ pub(super) async fn run(runtime: Arc<Inner>, jobs: Arc<[Job]>, mut stopped: watc
         jobs,
         settled: HashMap::new(),
         delays: Delays::default(),
-        waiting: VecDeque::new(),
-        after_turn: VecDeque::new(),
+        queues: Queues::default(),
         looked_at: HashMap::new(),
         looks: JoinSet::new(),
     };
@@ -53,10 +52,7 @@ struct Rounds {
     /// Y5: those that need not be looked at before something is new.
     settled: HashMap<SessionId, Ends>,
     delays: Delays,
-    /// Those that the last check has found, and that are not looked at yet.
-    waiting: VecDeque<Found>,
-    /// Those in which a turn has ended since.
-    after_turn: VecDeque<Found>,
+    queues: Queues,
     looked_at: HashMap<TaskId, Found>,
     looks: JoinSet<Looked>,
 }
@@ -68,6 +64,42 @@ struct Found {
     key: String,
     /// When the check began that has found it.
     at: Instant,
+}
+
+/// Those that are not looked at yet. Both get their turn, whatever the other has: neither a busy day nor many idle sessions keep the
+/// others from being looked at.
+#[derive(Debug, Default)]
+struct Queues {
+    /// Those that the last check has found.
+    idle: VecDeque<Found>,
+    /// Those in which a turn has ended since, each once.
+    after_turn: VecDeque<Found>,
+    last: Option<Why>,
+}
+
+/// Why a session is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Idle,
+    TurnEnded,
+}
+
+impl Queues {
+    /// A turn has ended.
+    fn push(&mut self, found: Found) {
+        if self.after_turn.iter().all(|waiting| waiting.id != found.id) {
+            self.after_turn.push_back(found);
+        }
+    }
+
+    /// Who is next.
+    fn pop(&mut self) -> Option<(Why, Found)> {
+        let is_idle_next = self.after_turn.is_empty() || self.last == Some(Why::TurnEnded);
+        let why = if is_idle_next && !self.idle.is_empty() { Why::Idle } else { Why::TurnEnded };
+        self.last = Some(why);
+        let queue = if why == Why::Idle { &mut self.idle } else { &mut self.after_turn };
+        Some((why, queue.pop_front()?))
+    }
 }
 
 impl Rounds {
@@ -129,7 +161,7 @@ impl Rounds {
         }
         self.settled.retain(|id, _| recent.contains(id));
         self.delays.keep(|id| recent.contains(&id));
-        self.waiting = found;
+        self.queues.idle = found;
         Ok(())
     }
 
@@ -140,7 +172,7 @@ impl Rounds {
         for (id, key) in ended {
             let is_looked_at = self.looked_at.values().any(|looked_at| looked_at.id == id);
             if !is_looked_at && !self.delays.is_too_early(id, at) {
-                self.after_turn.push_back(Found { id, key, at });
+                self.queues.push(Found { id, key, at });
             }
         }
         self.begin_looks();
@@ -150,12 +182,10 @@ impl Rounds {
     fn begin_looks(&mut self) {
         while self.looks.len() < AT_ONCE {
             let runtime = self.runtime.clone();
-            let (task, found) = if let Some(found) = self.after_turn.pop_front() {
-                (self.looks.spawn(look_after_turn(runtime, found.id, found.key.clone())), found)
-            } else if let Some(found) = self.waiting.pop_front() {
-                (self.looks.spawn(look(runtime, self.jobs.clone(), found.id)), found)
-            } else {
-                return;
+            let Some((why, found)) = self.queues.pop() else { return };
+            let task = match why {
+                Why::TurnEnded => self.looks.spawn(look_after_turn(runtime, found.id, found.key.clone())),
+                Why::Idle => self.looks.spawn(look(runtime, self.jobs.clone(), found.id)),
             };
             self.looked_at.insert(task.id(), found);
         }

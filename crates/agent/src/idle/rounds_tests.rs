@@ -51,3 +51,32 @@ async fn an_interval_longer_than_a_clock_can_tell_is_waited_for_until_it_is_chan
 
     assert_eq!(start.elapsed().as_secs(), 30);
 }
+
+fn found(id: SessionId) -> Found {
+    Found { id, key: String::new(), at: Instant::now() }
+}
+
+/// Y3, Y4: sessions that talk much don't keep those that are idle from being looked at, nor the other way round.
+#[test]
+fn neither_busy_nor_idle_sessions_keep_the_others_waiting() {
+    let mut queues = Queues::default();
+    let ids: Vec<SessionId> = (0..6).map(|_| SessionId::generate()).collect();
+    queues.idle.extend(ids[..3].iter().copied().map(found));
+    ids[3..].iter().copied().map(found).for_each(|found| queues.push(found));
+
+    let order: Vec<Why> = std::iter::from_fn(|| queues.pop()).map(|(why, _)| why).collect();
+
+    let pair = [Why::TurnEnded, Why::Idle];
+    assert_eq!(order, [pair, pair, pair].concat());
+}
+
+#[test]
+fn a_session_that_waits_is_not_queued_again() {
+    let mut queues = Queues::default();
+    let (id, other) = (SessionId::generate(), SessionId::generate());
+
+    [id, other, id, id].map(found).into_iter().for_each(|found| queues.push(found));
+
+    let order: Vec<SessionId> = std::iter::from_fn(|| queues.pop()).map(|(_, found)| found.id).collect();
+    assert_eq!(order, [id, other]);
+}
