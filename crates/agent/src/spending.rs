@@ -71,16 +71,20 @@ impl Ledger {
     async fn read(&self, runtime: &Inner) -> Result<u64> {
         let mut counting = self.counting.lock().await;
         // Somebody else may just have done it.
-        if let Some(known) = self.known() {
-            return Ok(known);
+        match self.known() {
+            Some(known) => Ok(known),
+            None => self.count(runtime, &mut counting).await,
         }
+    }
+
+    async fn count(&self, runtime: &Inner, counting: &mut Today) -> Result<u64> {
         let began = today();
         // What is recorded while the records are read may count twice, until they are read again.
         let before = lock(&self.sum).since;
         if counting.began != began {
             *counting = Today { began, streams: HashMap::new() };
         }
-        count_all(&*runtime.journal, &mut counting).await?;
+        count_all(&*runtime.journal, counting).await?;
         let read = counting.streams.values().map(|counted| counted.nano).sum();
         let mut sum = lock(&self.sum);
         *sum = Sum { began, read_at: Some(Instant::now()), read, since: sum.since.saturating_sub(before) };
@@ -115,24 +119,22 @@ impl Worker {
             }
         };
         let by_this_turn = self.state.turn.as_ref().map_or(0, |turn| turn.cost_nano);
-        let left = nano(limit).saturating_sub(spent);
+        let left = nano(limit).saturating_sub(spent).saturating_sub(runtime.memory.unpaid.nano());
         self.policy.limits.left_today_nano = Some(by_this_turn.saturating_add(left));
         Ok(())
     }
 }
 
 impl Inner {
-    /// Whether what may be spent today is spent.
+    /// Whether what may be spent today is spent, for calls that nobody waits for: there are few of them, and each is a reason to count
+    /// what stands in the records by now.
     pub(crate) async fn is_out_of_money(&self) -> Result<bool> {
         let limit = self.config.settings.limits.cost_per_day;
         if limit <= 0.0 {
             return Ok(false);
         }
-        let spent = match self.ledger.known() {
-            Some(spent) => spent,
-            None => self.ledger.read(self).await?,
-        };
-        Ok(spent >= nano(limit))
+        let spent = self.ledger.count(self, &mut *self.ledger.counting.lock().await).await?;
+        Ok(spent.saturating_add(self.memory.unpaid.nano()) >= nano(limit))
     }
 }
 

@@ -91,8 +91,9 @@ struct Sizes {
 }
 
 impl Sizes {
+    /// What is remembered was made to fit where it was read (C13): it is there as a whole, or not at all.
     fn usual(usable: u64) -> Self {
-        Self { summary: usable / 4, first_request: usable / 10, list: usable / 20, memory: usable / 10 }
+        Self { summary: usable / 4, first_request: usable / 10, list: usable / 20, memory: usable }
     }
 
     /// Nothing but what a context can't be without.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use longhaul_memory::{Calling, Consolidation, Extraction, consolidate, mirror};
+use longhaul_model::Model as _;
 use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
+use super::paying::Thrifty;
 use crate::runtime::{Inner, lock};
 use crate::shared::Shared;
 use crate::{Error, Result};
@@ -35,9 +37,11 @@ pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, shared: &Arc<Shared
             return Ok(false);
         }
         let heads = extracts_of(runtime, &scope).await?;
-        let is_different = consolidate_alone(runtime, shared, &scope).await?;
-        lock(&runtime.memory.looked_at).extend(heads);
-        Ok(is_different)
+        let done = consolidate_alone(runtime, shared, &scope).await;
+        // Where it failed, this session comes back to it, later each time; if all of the scope did, each of them would be paid for.
+        let is_looked_at = |(session, _): &(SessionId, Seq)| done.is_ok() || *session != id;
+        lock(&runtime.memory.looked_at).extend(heads.into_iter().filter(is_looked_at));
+        done
     };
     runtime.memory.consolidations.alone(scope.clone(), job).await
 }
@@ -100,13 +104,11 @@ async fn extract_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId
         return Ok(Extraction { through: 0, parts: 0, items: 0, refused: vec![] });
     };
     let calling = calling(runtime).await?;
-    let unpaid = format!("extract/{id}");
-    let mut usages = lock(&memory.unpaid).remove(&unpaid).unwrap_or_default();
-    let done = longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut usages).await;
-    if !usages.is_empty() {
-        lock(&memory.unpaid).insert(unpaid, usages);
-    }
-    let extraction = done?;
+    let mut bill = memory.unpaid.bill(StreamName::extract(id).to_string());
+    let extraction =
+        longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut bill.usages).await?;
+    // From here on it can be counted again at no cost.
+    lock(&memory.unread).remove(&id);
     if extraction.parts > 0 {
         let through = extraction.through;
         shared.show(&shared.live(None, EventKind::ExtractDone { through }));
@@ -118,16 +120,11 @@ async fn extract_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId
 async fn consolidate_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, scope: &str) -> Result<bool> {
     let memory = &runtime.memory;
     let at_items = runtime.config.settings.memory.consolidate_at_items;
-    let unpaid = format!("memory/{scope}");
+    let mut bill = memory.unpaid.bill(format!("memory/{scope}"));
     let mut is_different = false;
     for _ in 0..MOST_ROUNDS {
         let calling = calling(runtime).await?;
-        let mut usages = lock(&memory.unpaid).remove(&unpaid).unwrap_or_default();
-        let done = consolidate(&runtime.journal, scope, at_items, &calling, &mut usages).await;
-        if !usages.is_empty() {
-            lock(&memory.unpaid).insert(unpaid.clone(), usages);
-        }
-        match done? {
+        match consolidate(&runtime.journal, scope, at_items, &calling, &mut bill.usages).await? {
             Consolidation::NotDue(_) => break,
             Consolidation::Done { pages, refused, .. } => {
                 say_refused(runtime, &shared.key, &refused);
@@ -180,11 +177,11 @@ fn say_refused(runtime: &Inner, key: &str, refused: &[String]) {
 }
 
 /// Who is asked, if there is money for it.
-async fn calling(runtime: &Inner) -> Result<Calling> {
+async fn calling(runtime: &Arc<Inner>) -> Result<Calling> {
     if runtime.is_out_of_money().await? {
         return Err(Error::OutOfMoney);
     }
-    let model = runtime.lineup().0[0].clone();
+    let model = Arc::new(Thrifty { model: runtime.lineup().0[0].clone(), runtime: Arc::downgrade(runtime) });
     let facts = model.facts().await;
     let settings = &runtime.config.settings;
     Ok(Calling {

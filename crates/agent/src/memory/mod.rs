@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `joining` | one job at a time for each thing; who comes meanwhile gets what it came to |
 //! | `jobs` | the two phases: who is asked, whether there is money, who is told |
+//! | `paying` | whether there is money for a call, and what one cost that came to nothing |
 //! | `scopes` | which sessions share a memory |
 //! | `remembered` | what a context begins with |
 //! | `tools` | what the model reaches it with |
@@ -22,6 +23,7 @@
 
 mod jobs;
 mod joining;
+mod paying;
 mod remembered;
 mod scopes;
 mod tools;
@@ -29,14 +31,16 @@ mod tools;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use longhaul_journal::Journal;
 use longhaul_memory::{Book, Changed, Extraction, ScopeKind, Unread, scope_of};
-use longhaul_protocol::{Seq, SessionId, Speaker, Usage};
+use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
 pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
 use joining::Joining;
+use paying::Unpaid;
 pub(crate) use scopes::Scopes;
 #[cfg(test)]
 pub(crate) use tools::memory_abouts;
@@ -45,7 +49,11 @@ pub(crate) use tools::{Noting, Told, memory_tools};
 use crate::config::MemoryScope;
 use crate::runtime::Inner;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::{Config, Error, Result};
+
+/// So often is looked whether another process has come to an end with a session.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// What a runtime knows of memory. All of it can be read again.
 pub(crate) struct Memory {
@@ -58,8 +66,8 @@ pub(crate) struct Memory {
     unread: Mutex<HashMap<SessionId, Unread>>,
     /// Up to where extracts were there when it was last looked whether pages should be put in order.
     looked_at: Mutex<HashMap<SessionId, Seq>>,
-    /// What calls cost that came to nothing: the next record of their stream says it.
-    unpaid: Mutex<HashMap<String, Vec<Usage>>>,
+    /// What calls cost that came to nothing.
+    pub(crate) unpaid: Unpaid,
     runtime: Weak<Inner>,
 }
 
@@ -76,7 +84,7 @@ impl Memory {
             books: Mutex::default(),
             unread: Mutex::default(),
             looked_at: Mutex::default(),
-            unpaid: Mutex::default(),
+            unpaid: Unpaid::default(),
             runtime: runtime.clone(),
         }
     }
@@ -111,7 +119,7 @@ impl Config {
 
 impl Session {
     /// Goes through what is new in the session, and returns when that is done; a job of its own, which goes on if nobody waits. Nothing,
-    /// if memory is off, or the session was never used. One that is under way is joined.
+    /// if memory is off, or the session was never used. One that is under way is joined; one of another process is waited for.
     pub async fn extract(&self) -> Result<Option<Extraction>> {
         let Some(id) = self.known().await? else { return Ok(None) };
         if self.runtime.config.settings.memory.extract_at_tokens == 0 {
@@ -124,7 +132,7 @@ impl Session {
             tokio::select! {
                 biased;
                 _ = suspension.wait_for(|suspended| *suspended) => {}
-                done = jobs::extract(&runtime, &shared, id) => drop(tell.send(done)),
+                done = extract_in_turn(&runtime, &shared, id) => drop(tell.send(done)),
             }
         };
         if !self.runtime.spawn(job) {
@@ -160,5 +168,15 @@ impl Session {
         let work_dir = &self.runtime.config.work_dir;
         let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
         Ok(self.runtime.config.memory_scope(self.key(), &work_dir))
+    }
+}
+
+/// Goes through a session, once whoever else is at it has come to an end.
+async fn extract_in_turn(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
+    loop {
+        match jobs::extract(runtime, shared, id).await {
+            Err(Error::Memory(longhaul_memory::Error::Held { .. })) => tokio::time::sleep(PAUSE).await,
+            done => return done,
+        }
     }
 }

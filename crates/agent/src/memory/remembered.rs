@@ -13,6 +13,8 @@ use crate::worker::Worker;
 
 /// What memory takes in a context, in tokens before anything is learnt.
 const MOST: u64 = 2_500;
+/// So many books are kept in memory. Where memory is a person's, there may be one for each session.
+const MOST_BOOKS: usize = 16;
 /// A server that does not say in time how much it has room for is taken to have enough.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -27,7 +29,11 @@ impl Memory {
             }
             None => Book::load(&*runtime.journal, scope).await?,
         };
-        lock(&self.books).insert(scope.to_owned(), book.clone());
+        let mut books = lock(&self.books);
+        if books.len() >= MOST_BOOKS {
+            books.clear();
+        }
+        books.insert(scope.to_owned(), book.clone());
         Ok(book)
     }
 }
@@ -47,7 +53,10 @@ impl Worker {
             Some(room) => Some(room),
             None => self.room_at_first().await,
         };
-        let text = book.for_context(room.map_or(MOST, |room| room.at_most(MOST)))?;
+        // As the model counts, where that is known: text that it takes for more would find no room.
+        let most = room.map_or(MOST, |room| room.at_most(MOST));
+        let most = self.state.calibration(&self.policy.space.model).largest_within(most);
+        let text = book.for_context(most)?;
         Some(runtime.redactor.redact(&text).into_owned())
     }
 

@@ -31,6 +31,7 @@ mod many_sessions;
 mod mishaps;
 mod rare_cases;
 mod remembering;
+mod remembering_costs;
 mod saving;
 
 mod secrets;

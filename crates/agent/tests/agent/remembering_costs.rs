@@ -1,0 +1,191 @@
+//! Memory: what it costs, what it leaves out to others, and what it takes of a small window.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_agent::{Config, Error, Runtime, Watched};
+use longhaul_memory::{Change, change_page};
+use longhaul_model::{
+    Answer, Class, Facts, Failure, Model, Prices, Purpose, Request, Scripted, Window, WindowSource,
+};
+use longhaul_protocol::{EventKind, Usage};
+use longhaul_testkit::{Gated, Place, Recording};
+use serde_json::{Value, json};
+
+use crate::compacting::{summary, text};
+use crate::remembering::{asked, checks, config, extracts, found};
+use crate::script;
+
+/// A dollar for a million tokens, and a window of so many.
+fn priced(answers: &Value, window: Option<u64>) -> Scripted {
+    let prices = Prices { input: 1.0, output: 1.0, cached: None, written: None };
+    let window = window.map(|tokens| Window { tokens, source: WindowSource::Config });
+    script(answers).with_facts(Facts { prices: Some(prices), window, ..Facts::default() })
+}
+
+/// A dollar a day.
+fn with_a_dollar(place: &Place) -> Config {
+    let mut config = config(place);
+    config.settings.limits.cost_per_day = 1.0;
+    config
+}
+
+/// T9: what a call cost that came to nothing stands in no record yet, and counts all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_calls_cost_that_came_to_nothing_counts() {
+    let place = Place::new();
+    let rubbish = json!({"extract": true, "text": "no", "usage": {"input": 500_000, "output": 0}});
+    let model = Recording::new(priced(&json!(["Hello.", rubbish]), None));
+    let runtime = Runtime::with_model(with_a_dollar(&place), model.clone()).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    session.send("hello").await.unwrap();
+
+    let first = session.extract().await;
+    let second = session.extract().await;
+    let turn = session.send("hello again").await.unwrap();
+
+    assert!(matches!(first, Err(Error::Memory(_))), "{first:?}");
+    assert!(matches!(second, Err(Error::OutOfMoney)), "{second:?}");
+    assert!(turn.error.is_some_and(|error| error.contains("limits.cost_per_day")));
+    assert_eq!(asked(&model.requests()), ["step", "extract", "extract"]);
+    runtime.shutdown().await.unwrap();
+}
+
+/// T9: there is money for each call, or it is not made; what was paid for is kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_session_is_gone_through_as_far_as_there_is_money() {
+    let place = Place::new();
+    let arguments = json!({"items": []});
+    let call = json!({"name": "write_extracted", "arguments": arguments});
+    let extracted = json!({"calls": [call], "usage": {"input": 1_000_000, "output": 0}});
+    let answers = json!([text(9_000), text(9_000), text(9_000), extracted, extracted, extracted]);
+    let model = Recording::new(priced(&answers, Some(64_000)));
+    let runtime = Runtime::with_model(with_a_dollar(&place), model.clone()).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    for _ in 0..3 {
+        session.send("go on").await.unwrap();
+    }
+
+    let done = session.extract().await;
+
+    assert!(
+        matches!(&done, Err(Error::Memory(error)) if error.to_string().contains("cost_per_day")),
+        "{done:?}"
+    );
+    assert_eq!(asked(&model.requests()), ["step", "step", "step", "extract"]);
+    let [extract] = extracts(&*runtime.journal(), session.id().unwrap()).await.try_into().unwrap();
+    assert_eq!(extract.usage.iter().filter_map(|usage: &Usage| usage.cost).sum::<f64>(), 1.0);
+    runtime.shutdown().await.unwrap();
+}
+
+/// A model that puts no pages in order.
+struct Disorderly(Scripted);
+
+#[async_trait]
+impl Model for Disorderly {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+        match request.purpose {
+            Purpose::Consolidate { .. } => Err(Failure::new(Class::Script, "made up")),
+            _ => self.0.ask(request).await,
+        }
+    }
+}
+
+/// Y4, Y8: pages that can't be put in order are the trouble of one session of their scope, not of each.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scope_that_fails_is_tried_again_for_one_session_only() {
+    let place = Place::new();
+    let keys = ["a", "b", "c", "d"];
+    let model = script(&json!(["Noted.", found("The port of staging is 5433.", 3)]));
+    let runtime = Runtime::with_model(config(&place), Arc::new(model)).await.unwrap();
+    for key in keys {
+        let session = runtime.session(key).await.unwrap();
+        session.send("The port of staging is 5433.").await.unwrap();
+        assert_eq!(session.extract().await.unwrap().unwrap().items, 1);
+    }
+    runtime.shutdown().await.unwrap();
+
+    let mut config = config(&place);
+    config.settings.memory.consolidate_at_items = 1;
+    let runtime = Runtime::with_model(config, Arc::new(Disorderly(script(&json!([]))))).await.unwrap();
+    let mut everybody = runtime.watch();
+    runtime.set_check_interval(std::time::Duration::from_millis(5));
+    runtime.start_idle().await.unwrap();
+    checks(&runtime, 20).await;
+    runtime.shutdown().await.unwrap();
+
+    let mut failed = BTreeSet::new();
+    while let Some(watched) = everybody.try_next() {
+        if let Watched::Event(event) = watched
+            && matches!(event.kind, EventKind::Warning { code, .. } if code == "idle_failed")
+        {
+            failed.insert(event.session);
+        }
+    }
+    assert_eq!(failed.len(), 1, "{failed:?}");
+}
+
+/// Y5: at most one job a session, over all processes; who asks meanwhile waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_while_another_process_is_at_it_waits_for_that() {
+    let place = Place::new();
+    let one = Runtime::with_model(config(&place), Arc::new(script(&json!(["Hello."])))).await.unwrap();
+    one.session("a").await.unwrap().send("hello").await.unwrap();
+    one.shutdown().await.unwrap();
+    let (model, gate) = Gated::new(script(&json!([])));
+    let one = Runtime::with_model(config(&place), model).await.unwrap();
+    let idle = Recording::new(script(&json!([])));
+    let other = Runtime::with_model(config(&place), idle.clone()).await.unwrap();
+    let (here, there) = (one.session("a").await.unwrap(), other.session("a").await.unwrap());
+
+    let at_it = tokio::spawn(async move { here.extract().await });
+    gate.reached().await;
+    let mut waits = Box::pin(there.extract());
+    let early = tokio::time::timeout(std::time::Duration::from_millis(300), &mut waits).await;
+    gate.open();
+    let (first, second) = (at_it.await.unwrap().unwrap().unwrap(), waits.await.unwrap().unwrap());
+
+    assert!(early.is_err(), "{early:?}");
+    assert_eq!((first.parts, second.parts, first.through), (1, 0, second.through));
+    assert_eq!(idle.requests().len(), 0);
+    one.shutdown().await.unwrap();
+    other.shutdown().await.unwrap();
+}
+
+/// Y11, C13: what is remembered fits as the model counts, and so is still there after a compaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_window_and_a_model_that_counts_more_still_have_what_is_remembered() {
+    let place = Place::new();
+    let counts_more =
+        |answer: &str, input: u64| json!({"text": answer, "usage": {"input": input, "output": 1}});
+    let long = text(3_000);
+    let answers = json!([
+        counts_more(&long, 12_000),
+        counts_more("Two.", 16_000),
+        summary("count"),
+        counts_more("Three.", 12_000)
+    ]);
+    let model = Recording::new(priced(&answers, Some(24_000)));
+    let runtime = Runtime::with_model(config(&place), model.clone()).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    session.send("one").await.unwrap();
+    let lines: String = (0..400).map(|line| format!("- Likes tea number {line}\n")).collect();
+    let scope = config(&place).memory_scope("a", &place.work().canonicalize().unwrap());
+    let change =
+        Change { page: "core".to_owned(), text: Some(lines), reason: String::new(), made_from: None };
+    change_page(&*runtime.journal(), &scope, change).await.unwrap();
+
+    session.send("two").await.unwrap();
+    session.compact().await.unwrap().unwrap();
+    session.send("three").await.unwrap();
+
+    let requests = model.requests();
+    let last = format!("{:?}", requests.last().unwrap().items);
+    assert!(last.contains("Likes tea number 399"), "{}", &last[..last.len().min(2_000)]);
+    runtime.shutdown().await.unwrap();
+}
