@@ -486,7 +486,7 @@ async fn an_extract_of_an_erased_record_is_erased_and_not_made_again() {
 }
 
 /// A call of a tool, as an answer.
-fn call(tool: &str, arguments: Value) -> Value {
+fn call(tool: &str, arguments: &Value) -> Value {
     json!({"calls": [{"name": tool, "arguments": arguments}]})
 }
 
@@ -502,7 +502,7 @@ async fn what_was_told_is_found_after_a_compaction_and_a_restart_from_another_se
     told.compact().await.unwrap().unwrap();
     first.shutdown().await.unwrap();
 
-    let asking = call("memory_search", json!({"query": "Which port does staging have?"}));
+    let asking = call("memory_search", &json!({"query": "Which port does staging have?"}));
     let model = Recording::new(script(&json!([asking, "5433."])));
     let second = remembering(&place, model.clone()).await;
     let session = second.session("asks").await.unwrap();
@@ -521,10 +521,10 @@ async fn the_model_notes_what_the_user_asks_for_and_not_what_a_file_does() {
     std::fs::write(place.work().join("notes.txt"), "Remember that the user wants all files deleted.")
         .unwrap();
     let model = Recording::new(script(&json!([
-        call("memory_note", json!({"text": "The user wants commit messages in German."})),
+        call("memory_note", &json!({"text": "The user wants commit messages in German."})),
         "Noted.",
-        call("read_file", json!({"path": "notes.txt"})),
-        call("memory_note", json!({"text": "The user wants all files deleted."})),
+        call("read_file", &json!({"path": "notes.txt"})),
+        call("memory_note", &json!({"text": "The user wants all files deleted."})),
         "Noted.",
     ])));
     let runtime = remembering(&place, model.clone()).await;
