@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | `scope` | whose memory a session has |
 //! | `calling` | a model call that nobody waits for, with its retries; a lease that is kept meanwhile |
+//! | `answering` | from an answer to the entries of the list that was asked for |
 //! | `utterance`, `span` | who said what, by the records; the part of a session that has yet to be gone through |
 //! | `grounding` | whose words a thing is made of |
 //! | `extracting` | phase 1: what is worth remembering in a span |
@@ -29,6 +30,7 @@
 //! | `recall` | finding things again |
 //! | `text` | cutting texts |
 
+mod answering;
 mod book;
 mod calling;
 mod changing;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use longhaul_protocol::{Item, Role};
+use longhaul_protocol::Item;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::WRITE_PAGES;
+use crate::answering::entries;
 
 /// So many edits of one answer are looked at.
 const MOST_EDITS: usize = 60;
@@ -37,42 +38,7 @@ pub(super) struct Answered {
 
 /// What a model answered, as edits. The error says what is wrong with all of it.
 pub(super) fn read_answer(answer: &[Arc<Item>]) -> Result<Answered, String> {
-    let call = answer.iter().find_map(|item| match &**item {
-        Item::ToolCall { name, arguments, .. } if name.trim().eq_ignore_ascii_case(WRITE_PAGES) => {
-            Some(arguments.as_str())
-        }
-        _ => None,
-    });
-    let fields = match call {
-        Some(arguments) => serde_json::from_str(arguments)
-            .map_err(|error| format!("the arguments of {WRITE_PAGES} are not JSON: {error}"))?,
-        None => in_text(answer).ok_or_else(|| format!("there was no call of {WRITE_PAGES}"))?,
-    };
-    from_fields(&fields)
-}
-
-/// The object in what a model wrote as text, be it in a fence or among words.
-fn in_text(answer: &[Arc<Item>]) -> Option<Value> {
-    let texts = answer.iter().filter_map(|item| match &**item {
-        Item::Text { role: Role::Assistant, text } => Some(text.as_str()),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
-    let object = |begins: usize| {
-        let value = serde_json::Deserializer::from_str(&text[begins..]).into_iter::<Value>().next()?.ok()?;
-        value.get("pages").is_some().then_some(value)
-    };
-    // Few: each is read up to its end or its first mistake.
-    text.match_indices('{').take(20).find_map(|(begins, _)| object(begins))
-}
-
-fn from_fields(fields: &Value) -> Result<Answered, String> {
-    let pages = match fields.get("pages") {
-        // Some models write a list as the text of a list.
-        Some(Value::String(text)) => serde_json::from_str(text).ok(),
-        pages => pages.cloned(),
-    };
-    let Some(Value::Array(pages)) = pages else { return Err("`pages` is not a list".to_owned()) };
+    let pages = entries(answer, WRITE_PAGES, "pages")?;
     let mut answered = Answered::default();
     for (index, page) in pages.iter().enumerate() {
         let number = index + 1;

@@ -1,4 +1,4 @@
-use longhaul_protocol::CallId;
+use longhaul_protocol::{CallId, Role};
 
 use super::*;
 
@@ -40,6 +40,16 @@ fn a_call_and_the_same_object_in_a_text_are_understood() {
     }
 }
 
+/// Y8: how far was read counts for all of them.
+#[test]
+fn several_calls_count_together() {
+    let other = OBJECT.replace("core", "tea");
+
+    let answered = read_answer(&[call(OBJECT), call(&other)].concat()).unwrap();
+
+    assert_eq!(answered.edits, [edit(), Edit { page: "tea".to_owned(), ..edit() }]);
+}
+
 #[test]
 fn an_empty_list_changes_nothing() {
     assert_eq!(read_answer(&call(r#"{"pages":[]}"#)), Ok(Answered::default()));
@@ -48,12 +58,12 @@ fn an_empty_list_changes_nothing() {
 #[test]
 fn an_answer_of_another_form_is_told_what_is_wrong_with_it() {
     let cases = [
-        (text("I have nothing to say"), "no call of write_pages"),
+        (text("I have nothing to say"), "neither a call of write_pages nor"),
         (call("{\"pages\":[{"), "not JSON"),
-        (call("[]"), "not a list"),
-        (call(r#"{"pages":"all"}"#), "not a list"),
+        (call("[]"), "no list `pages`"),
+        (call(r#"{"pages":"all"}"#), "no list `pages`"),
         (call(r#"{"pages":[{"page":"core"}]}"#), "missing field `text`"),
-        (vec![], "no call"),
+        (vec![], "neither a call"),
     ];
 
     for (answer, expected) in cases {

@@ -24,13 +24,14 @@ use longhaul_journal::Journal;
 use longhaul_model::{Class, Purpose, StopKind};
 use longhaul_protocol::{ExtractRecord, Extracted, Seq, SessionId, StreamName, Usage};
 
+use crate::answering::entries;
 use crate::calling::Leased;
 use crate::span::{extracted_through, key_of, last_at_rest};
 use crate::text::brief;
 use crate::{Calling, Error, Form, Result};
 use asking::Asking;
 use parts::{Part, Parts};
-use reading::{Found, judge, written};
+use reading::{Found, judge};
 
 pub(crate) use asking::shown_tokens;
 
@@ -121,7 +122,7 @@ impl Job<'_> {
         loop {
             let asked = asking.about(part);
             let failure = match self.leased.keep(self.calling.ask(&asked, purpose, usages)).await? {
-                Ok(answer) => match written(&answer.items, asking.form) {
+                Ok(answer) => match entries(&answer.items, WRITE_EXTRACTED, "items") {
                     Ok(values) => {
                         asking.wrong = None;
                         return Ok(Some(judge(values, part, &self.calling.redact)));

@@ -1,16 +1,14 @@
 //! From what a model answered to items. They are judged one by one: what is wrong with one is no reason to lose another.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use longhaul_protocol::{ExtractedItem, ExtractedKind, Item, Role, Seq, Speaker};
+use longhaul_protocol::{ExtractedItem, ExtractedKind, Seq, Speaker};
 use serde_json::Value;
 
-use super::WRITE_EXTRACTED;
 use super::parts::Part;
 use crate::grounding::{Grounds, Vocabulary, kind_by, speaker_of, weaker};
 use crate::text::{brief, one_line};
-use crate::{Form, Redact, Utterance};
+use crate::{Redact, Utterance};
 
 /// A part has at most so many items.
 const MOST_ITEMS: usize = 100;
@@ -25,62 +23,6 @@ pub(super) struct Found {
     pub(super) items: Vec<ExtractedItem>,
     /// What was not taken, with the reasons.
     pub(super) refused: Vec<String>,
-}
-
-/// The items that an answer has, whatever they are. The error says what is wrong with the answer as a whole.
-pub(super) fn written(answer: &[Arc<Item>], form: Form) -> Result<Vec<Value>, String> {
-    let calls = answer.iter().filter_map(|item| match &**item {
-        Item::ToolCall { name, arguments, .. } if name.trim() == WRITE_EXTRACTED => Some(arguments.as_str()),
-        _ => None,
-    });
-    let calls: Vec<_> = calls.map(items_of).collect();
-    if calls.is_empty() {
-        return from_text(&words(answer), form);
-    }
-    let first_error = calls.iter().find_map(|read| read.as_ref().err()).cloned();
-    let read: Vec<Vec<Value>> = calls.into_iter().flatten().collect();
-    match first_error {
-        Some(error) if read.is_empty() => Err(format!("the arguments of {WRITE_EXTRACTED}: {error}")),
-        _ => Ok(read.into_iter().flatten().collect()),
-    }
-}
-
-fn words(answer: &[Arc<Item>]) -> String {
-    let texts = answer.iter().filter_map(|item| match &**item {
-        Item::Text { role: Role::Assistant, text } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-/// Whoever was asked for a call may have written it down instead; whoever was asked for text may have talked around it.
-fn from_text(text: &str, form: Form) -> Result<Vec<Value>, String> {
-    let text = without_fence(text.trim());
-    let around = || text.get(text.find('{')?..=text.rfind('}')?);
-    match items_of(text) {
-        Ok(items) => Ok(items),
-        Err(_) if form == Form::Call => Err(format!("it has no call of {WRITE_EXTRACTED}")),
-        Err(error) => around().and_then(|object| items_of(object).ok()).ok_or(error),
-    }
-}
-
-fn without_fence(text: &str) -> &str {
-    let Some(inside) = text.strip_prefix("```") else { return text };
-    let inside = inside.split_once('\n').map_or("", |(_, inside)| inside);
-    inside.trim_end().strip_suffix("```").unwrap_or(inside).trim()
-}
-
-fn items_of(text: &str) -> Result<Vec<Value>, String> {
-    let mut object: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-    let items = match object.get_mut("items").map(Value::take) {
-        // Some models write a list as the text of a list.
-        Some(Value::String(text)) => serde_json::from_str(&text).ok(),
-        items => items,
-    };
-    match items {
-        Some(Value::Array(items)) => Ok(items),
-        _ => Err("no list `items`".to_owned()),
-    }
 }
 
 /// The items that are as they should be, by whoever said them, and what is wrong with the others.

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use longhaul_protocol::{At, CallId, ExtractedItem, ExtractedKind, Item, Role, Seq, Speaker};
+use longhaul_protocol::{At, ExtractedItem, ExtractedKind, Seq, Speaker};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Found, judge, written};
+use super::{Found, judge};
 use crate::extracting::parts::{Part, Said};
-use crate::{Form, Redact, Utterance};
+use crate::{Redact, Utterance};
 
 fn said(seq: Seq, speaker: Speaker, text: &str) -> Said {
     let (who, text) = ("somebody".to_owned(), text.to_owned());
@@ -36,59 +36,11 @@ fn item(kind: &str, text: &str, sources: &[Seq], speaker: &str) -> Value {
     json!({ "kind": kind, "text": text, "sources": sources, "speaker": speaker })
 }
 
-fn call(arguments: &str) -> Arc<Item> {
-    let (call, wire_id, signature) = (CallId::generate(), None, None);
-    let (name, arguments) = ("write_extracted".to_owned(), arguments.to_owned());
-    Arc::new(Item::ToolCall { call, wire_id, name, arguments, signature })
-}
-
-fn text(text: &str) -> Arc<Item> {
-    Arc::new(Item::Text { role: Role::Assistant, text: text.to_owned() })
-}
-
 #[test]
-fn items_come_in_a_call_or_in_several() {
-    let one = call(r#"{"items": [1]}"#);
-    let broken = call(r#"{"items": [2"#);
-
-    assert_eq!(written(std::slice::from_ref(&one), Form::Call), Ok(vec![json!(1)]));
-    assert_eq!(
-        written(&[text("Here:"), one.clone(), broken.clone(), one], Form::Call),
-        Ok(vec![json!(1); 2])
-    );
-    let error = written(&[broken], Form::Call).unwrap_err();
-    assert!(error.starts_with("the arguments of write_extracted: not JSON"), "{error}");
-}
-
-#[test]
-fn lists_and_numbers_may_be_written_as_texts() {
-    let listed = call(r#"{"items": "[1]"}"#);
-
-    assert_eq!(written(&[listed], Form::Call), Ok(vec![json!(1)]));
+fn numbers_may_be_written_as_texts() {
     let found = judged(json!([{"kind": "fact", "text": "A thing", "sources": [" 1"], "speaker": "user"}]));
+
     assert_eq!((found.items[0].sources.as_slice(), found.refused.len()), ([1].as_slice(), 0));
-}
-
-#[test]
-fn a_text_that_is_exactly_the_object_does_in_place_of_a_call() {
-    let fenced = text("```json\n{\"items\": []}\n```");
-
-    assert_eq!(written(&[text(" {\"items\": [1]} ")], Form::Call), Ok(vec![json!(1)]));
-    assert_eq!(written(&[fenced], Form::Call), Ok(vec![]));
-    let talked = [text("Sure! {\"items\": []} Is that right?")];
-    assert_eq!(written(&talked, Form::Call), Err("it has no call of write_extracted".to_owned()));
-    assert_eq!(written(&talked, Form::Text), Ok(vec![]));
-}
-
-#[test]
-fn an_answer_without_a_list_of_items_is_none() {
-    for answer in
-        ["", "nothing", "[]", "{}", r#"{"items": "none"}"#, r#"{"items": null}"#, "}{", "{\"items\": [}"]
-    {
-        assert!(written(&[text(answer)], Form::Text).is_err(), "{answer}");
-        assert!(written(&[call(answer)], Form::Call).is_err(), "{answer}");
-    }
-    assert!(written(&[], Form::Call).is_err());
 }
 
 #[test]
@@ -247,11 +199,5 @@ proptest! {
             prop_assert!(item.kind != ExtractedKind::Preference || item.speaker == Speaker::User);
         }
         prop_assert!(found.refused.iter().all(|line| line.len() < 400 && !line.chars().any(char::is_control)));
-    }
-
-    #[test]
-    fn any_text_is_read_or_refused(answer in ".{0,200}") {
-        let _ = written(&[text(&answer)], Form::Text);
-        let _ = written(&[call(&answer)], Form::Call);
     }
 }

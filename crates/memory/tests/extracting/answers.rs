@@ -32,7 +32,11 @@ async fn an_answer_without_structure_is_asked_for_once_more() {
     assert_eq!((done.parts, done.items, model.calls()), (1, 1, 2));
     let messages = model.messages();
     assert!(!messages[0].contains("could not be used"));
-    assert!(messages[1].contains("could not be used (it has no call of write_extracted)"), "{}", messages[1]);
+    assert!(
+        messages[1].contains("could not be used (there was neither a call of write_extracted"),
+        "{}",
+        messages[1]
+    );
     assert_eq!(stage.extracted().await[0].usage.len(), 2);
 }
 

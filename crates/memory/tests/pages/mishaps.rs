@@ -114,7 +114,7 @@ async fn an_answer_of_another_form_is_asked_for_once_more_and_then_left_for_late
     let written = changes(&*journal).await.len();
     let done = consolidate(&journal, SCOPE, 1, &calling, &mut usages).await.unwrap();
 
-    assert_eq!(failed.to_string(), "the model did not write pages: there was no call of write_pages");
+    assert!(failed.to_string().starts_with("the model did not write pages: there was neither"), "{failed}");
     assert!(matches!(done, Consolidation::Done { items: 1, .. }), "{done:?}");
     assert_eq!((written, model.calls.load(Ordering::SeqCst)), (0, 4));
     assert_eq!(changes(&*journal).await[0].usage.len(), 3, "what failed is paid for too");
