@@ -62,4 +62,4 @@ pub use page::check_name;
 pub use recall::{Finder, Found, Place, Places, Words, recall};
 pub use scope::{ScopeKind, scope_of};
 pub use span::{Unread, extracted_through};
-pub use utterance::{Listening, Utterance};
+pub use utterance::{Listening, Utterance, recalled};

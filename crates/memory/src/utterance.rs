@@ -9,6 +9,7 @@ use longhaul_protocol::{
     AttemptId, Block, Body, Image, Item, Record, Role, Seq, SessionRecord, Speaker, ToolFinished,
 };
 
+use crate::grounding::Vocabulary;
 use crate::text::{one_line, without_middle};
 
 /// So much is shown of what a program printed.
@@ -133,6 +134,27 @@ impl Listening {
         let written = std::mem::take(&mut self.written).into_iter();
         written.filter(|(index, _)| *index < kept).map(|(_, said)| said).collect()
     }
+}
+
+/// What tools of memory say of what nobody vouches for: on a page, and of a record.
+const MARKS: [&str; 2] = ["[untrusted]", "nobody vouches for"];
+
+/// The words of each thing that a record shows again and that was marked: repeating it does not make it anybody's.
+pub fn recalled(record: &Record) -> Vec<Vocabulary> {
+    let Ok(SessionRecord::ToolFinished(finished)) = SessionRecord::decode(record) else { return vec![] };
+    if !repeats(&finished.name) {
+        return vec![];
+    }
+    let mut things: Vec<String> = Vec::new();
+    for line in finished.content.lines() {
+        match things.last_mut() {
+            // What is set in belongs to what stands before it.
+            Some(thing) if line.starts_with("  ") => *thing += line,
+            _ => things.push(line.to_owned()),
+        }
+    }
+    let is_marked = |thing: &&String| MARKS.iter().any(|mark| thing.contains(mark));
+    things.iter().filter(is_marked).map(|thing| Vocabulary::of([thing.as_str()])).collect()
 }
 
 fn user(seq: Seq, text: String) -> Utterance {

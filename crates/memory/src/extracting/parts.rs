@@ -10,6 +10,7 @@ use super::asking::entry;
 use super::reading::vocabularies;
 use crate::grounding::Vocabulary;
 use crate::paging::read_from;
+use crate::utterance::recalled;
 use crate::{Listening, Result, Utterance};
 
 /// So many records before a span are looked at for what is repeated in it, and so many things in them are remembered.
@@ -74,6 +75,7 @@ impl<'a> Parts<'a> {
             next = following;
             for record in page.iter().filter(|record| record.seq <= after) {
                 self.hear(&listening.push(record));
+                self.before.extend(recalled(record));
             }
         }
         Ok(())
@@ -96,8 +98,7 @@ impl<'a> Parts<'a> {
     /// The next part, in at most so many tokens by the estimate. An utterance that has more loses its middle. The last part covers the
     /// rest of the span; what comes without any utterance is no part.
     pub(super) async fn next(&mut self, budget: u64) -> Result<Option<Part>> {
-        let before = self.before.iter().cloned().collect();
-        let mut part = Part { through: self.end, said: Vec::new(), entries: Vec::new(), before };
+        let mut part = Part { through: self.end, said: Vec::new(), entries: Vec::new(), before: Vec::new() };
         let mut tokens = 0;
         while self.has_more().await? {
             let Some(said) = self.ready.pop_front() else { break };
@@ -111,6 +112,8 @@ impl<'a> Parts<'a> {
             part.said.push(said);
             part.entries.push(entry);
         }
+        // What was read meanwhile shows again what was marked before.
+        part.before = self.before.iter().cloned().collect();
         Ok(Some(part).filter(|part| !part.said.is_empty()))
     }
 
@@ -137,6 +140,7 @@ impl<'a> Parts<'a> {
         let end = self.end;
         for record in page.iter().filter(|record| record.seq <= end) {
             let at = record.at;
+            self.before.extend(recalled(record));
             let said = self.listening.push(record).into_iter();
             self.held.extend(said.map(|utterance| Said { utterance, at }));
             if !self.listening.is_waiting() {

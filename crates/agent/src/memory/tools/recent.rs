@@ -1,5 +1,5 @@
 use longhaul_journal::{Error, Journal, Page, Result};
-use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, speaker_of};
+use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, recalled, speaker_of};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
 /// Records are read in such steps, the newest first, and no more than so many of them.
@@ -13,6 +13,8 @@ pub(super) struct Recent {
     pub(super) from: Seq,
     /// What was said and shown.
     pub(super) said: Vec<Utterance>,
+    /// The words of what memory has shown and nobody vouches for.
+    pub(super) recalled: Vec<Vocabulary>,
 }
 
 impl Recent {
@@ -38,7 +40,9 @@ impl Recent {
         }
         let mut listening = Listening::default();
         let records = pages.iter().rev().flatten();
-        Ok(Self { from: end + 1, said: records.flat_map(|record| listening.push(record)).collect() })
+        let recalled = records.clone().flat_map(recalled).collect();
+        let said = records.flat_map(|record| listening.push(record)).collect();
+        Ok(Self { from: end + 1, said, recalled })
     }
 
     /// Whose words a text is made of, whatever the model says.
@@ -53,6 +57,7 @@ impl Recent {
             .iter()
             .filter(|said| said.speaker == Speaker::Untrusted)
             .map(|said| Vocabulary::of([said.whole()]))
+            .chain(self.recalled.iter().cloned())
             .collect();
         let grounds =
             Grounds { weakest: Speaker::User, said: &said, assistant: &assistant, untrusted: &untrusted };
