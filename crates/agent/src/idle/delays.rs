@@ -6,8 +6,9 @@ use std::time::Duration;
 use longhaul_protocol::SessionId;
 use tokio::time::Instant;
 
-/// However often a session has failed, it is tried again after this.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// However often a session has failed, it is tried again after this: what a model never answers as it should is paid for each time, for as long
+/// as the session is looked at, which is a week.
+const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// The sessions that have failed, and when they are tried again.
 #[derive(Debug, Default)]

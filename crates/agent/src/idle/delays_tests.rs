@@ -4,10 +4,10 @@ const INTERVAL: Duration = Duration::from_secs(30);
 
 /// Y4
 #[test]
-fn the_delay_begins_with_the_interval_doubles_and_stops_growing_at_an_hour() {
-    let seconds: Vec<u64> = (1..=9).map(|times| delay(INTERVAL, times).as_secs()).collect();
+fn the_delay_begins_with_the_interval_doubles_and_stops_growing_at_six_hours() {
+    let seconds: Vec<u64> = (1..=12).map(|times| delay(INTERVAL, times).as_secs()).collect();
 
-    assert_eq!(seconds, [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
+    assert_eq!(seconds, [30, 60, 120, 240, 480, 960, 1920, 3840, 7680, 15_360, 21_600, 21_600]);
     assert_eq!(delay(INTERVAL, u32::MAX), LONGEST);
     assert_eq!(delay(Duration::MAX, 1), LONGEST);
 }
