@@ -17,16 +17,16 @@ async fn session(journal: &SqliteJournal, key: &str, folder: &str) -> SessionId 
 async fn a_scope_has_the_sessions_whose_scope_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(&Home::create(folder.path()).unwrap()).await.unwrap();
-    let one = session(&journal, "cli:one", "/work/web").await;
-    let other = session(&journal, "cli:other", "/work/web").await;
-    let elsewhere = session(&journal, "cli:third", "/work/app").await;
+    let one = session(&journal, "cli:one", "/home/a/web").await;
+    let other = session(&journal, "cli:other", "/home/a/web").await;
+    let elsewhere = session(&journal, "cli:third", "/home/a/app").await;
     name_session(&journal, "cli:never-used").await.unwrap();
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let scopes = Scopes::new(journal, |_, folder| folder.display().to_string());
 
-    let sessions = scopes.sessions("/work/web").await.unwrap();
+    let sessions = scopes.sessions("/home/a/web").await.unwrap();
 
     assert_eq!(sessions, [(one, "cli:one".to_owned()), (other, "cli:other".to_owned())]);
-    assert_eq!(scopes.of(elsewhere).await.unwrap().as_deref(), Some("/work/app"));
+    assert_eq!(scopes.of(elsewhere).await.unwrap().as_deref(), Some("/home/a/app"));
     assert_eq!(scopes.of(SessionId::generate()).await.unwrap(), None);
 }
