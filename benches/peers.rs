@@ -13,7 +13,7 @@ const ROUNDS: usize = 15;
 const MEMORY_ROUNDS: usize = 5;
 const PROMPT: &str = "say pong";
 /// Bytes that a first request may have.
-const BODY: f64 = 7_700.0;
+const BODY: f64 = 8_700.0;
 
 fn main() {
     let Some(others) = installed() else {
