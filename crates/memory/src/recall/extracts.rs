@@ -1,4 +1,4 @@
-use longhaul_journal::{Error, Hit, Journal, Match, Page, Search};
+use longhaul_journal::{Error, Hit, Journal, Page};
 use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, StreamName};
 
 use super::query::Query;
@@ -17,12 +17,7 @@ pub(super) async fn hits(
     query: &Query,
     most: usize,
 ) -> Result<Vec<Hit>> {
-    if places.sessions.is_empty() {
-        return Ok(Vec::new());
-    }
-    let streams = places.sessions.iter().map(|(session, _)| StreamName::extract(*session)).collect();
-    let (words, limit) = (query.for_journal(), EXTRACTS * most);
-    Ok(journal.search(&Search { words, matching: Match::Around, streams, limit }).await?)
+    query.hits(journal, places, StreamName::extract, EXTRACTS * most).await
 }
 
 /// The items of these extracts that have one of the words.

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use longhaul_journal::{Error, Hit, Journal, Match, Page, Search};
+use longhaul_journal::{Error, Hit, Journal, Page};
 use longhaul_protocol::{At, Record, Seq, SessionId, Speaker, StreamName};
 
 use super::query::Query;
@@ -26,12 +26,7 @@ pub(super) async fn hits(
     query: &Query,
     most: usize,
 ) -> Result<Vec<Hit>> {
-    if places.sessions.is_empty() {
-        return Ok(Vec::new());
-    }
-    let streams = places.sessions.iter().map(|(session, _)| StreamName::session(*session)).collect();
-    let (words, limit) = (query.for_journal(), HITS * most);
-    Ok(journal.search(&Search { words, matching: Match::Around, streams, limit }).await?)
+    query.hits(journal, places, StreamName::session, HITS * most).await
 }
 
 /// What was said in these records, each exchange once.

@@ -1,6 +1,10 @@
 use std::collections::BTreeSet;
 
-use longhaul_journal::{is_unspaced, stems};
+use longhaul_journal::{Hit, Journal, Match, Search, is_unspaced, stems};
+use longhaul_protocol::{SessionId, StreamName};
+
+use super::Places;
+use crate::Result;
 
 /// A query has at most so many terms; the rest of a long one says little more.
 const MOST_TERMS: usize = 24;
@@ -47,6 +51,23 @@ impl Query {
         terms.retain(|term| seen.insert(term.stems.clone()));
         terms.truncate(MOST_TERMS);
         Self { terms }
+    }
+
+    /// The records of one stream of each session that may fit, the best first.
+    pub(super) async fn hits(
+        &self,
+        journal: &dyn Journal,
+        places: &Places,
+        stream: fn(SessionId) -> StreamName,
+        limit: usize,
+    ) -> Result<Vec<Hit>> {
+        // A search that names no stream looks in all of them.
+        if places.sessions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let streams = places.sessions.iter().map(|(session, _)| stream(*session)).collect();
+        let words = self.for_journal();
+        Ok(journal.search(&Search { words, matching: Match::Around, streams, limit }).await?)
     }
 
     /// As the journal takes it.
