@@ -50,7 +50,7 @@ struct SessionForm {
 
 impl From<SessionEntry> for SessionForm {
     fn from(entry: SessionEntry) -> Self {
-        let SessionEntry { key, id, trashed, head, last_at, epoch_from, inbox_head } = entry;
+        let SessionEntry { key, id, trashed, head, last_at, epoch_from, inbox_head, .. } = entry;
         let last_at = last_at.map(|at| at.to_string());
         Self { key, id, records: head.seq, inbox: inbox_head, epoch_from, last_at, trashed }
     }

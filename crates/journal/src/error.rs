@@ -231,6 +231,14 @@ pub enum Error {
         /// The key.
         key: String,
     },
+    /// Somebody works at the session.
+    #[error("the session {key:?} is in use by {holder}; end that, and try again")]
+    InUseBy {
+        /// The key.
+        key: String,
+        /// Who holds it.
+        holder: Box<Holder>,
+    },
     /// The journal has been closed.
     #[error("the journal is closed")]
     Closed,

@@ -144,6 +144,27 @@ impl Home {
         }
     }
 
+    /// What processes that were killed had begun to write, and nobody has touched for so long. Others may use the home.
+    pub fn stale_files(&self, age: Duration) -> Vec<PathBuf> {
+        let memories = fs::read_dir(self.folder.join("memory")).into_iter().flatten().flatten();
+        let memories = memories.map(|entry| entry.path());
+        let folders = ["", "run", "cache", "trash", "memory"].map(|name| self.folder.join(name));
+        let entries = folders.into_iter().chain(memories).filter_map(|folder| fs::read_dir(folder).ok());
+        let is_stale = |path: &PathBuf| {
+            let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+            changed.is_ok_and(|at| at.elapsed().is_ok_and(|since| since >= age))
+        };
+        let mut stale: Vec<PathBuf> = entries
+            .flatten()
+            .flatten()
+            .filter(|entry| Partial::is_name_of_one(&entry.file_name().to_string_lossy()))
+            .map(|entry| entry.path())
+            .filter(is_stale)
+            .collect();
+        stale.sort();
+        stale
+    }
+
     fn lock_file(&self) -> Result<(PathBuf, File)> {
         let path = self.folder.join("home.lock");
         let file = private(OpenOptions::new().read(true).write(true).create(true)).open(&path);

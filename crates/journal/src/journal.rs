@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use longhaul_protocol::{At, Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::broadcast;
 
-use crate::{Append, Blob, Frequencies, Head, Hit, Holder, Lease, Report, Result, Search};
+use crate::{Append, Blob, Call, Callers, Frequencies, Head, Hit, Holder, Lease, Report, Result, Search};
 
 /// Streams that survive. An engine keeps the promises of this crate's first page; one suite of tests checks them
 /// for any engine. No method takes a time: the engine has a clock.
@@ -24,6 +24,9 @@ pub trait Journal: Send + Sync {
 
     /// Where the newest record of kind `epoch_started` stands: loading a session begins there.
     async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>>;
+
+    /// How much a stream holds.
+    async fn size(&self, stream: &StreamName) -> Result<Size>;
 
     /// The record that was appended with this key.
     async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>>;
@@ -60,6 +63,13 @@ pub trait Journal: Send + Sync {
     /// The rings that reach this process from now on.
     async fn rings(&self) -> Result<Rings>;
 
+    /// Calls a process to hear, line by line, what happens in a stream. Nothing, if it can't be reached; one that has nothing
+    /// to say of it hangs up, or, if it is of an older version, says nothing.
+    async fn call(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Call>>;
+
+    /// Those who call this process from now on. They go to whoever asked for them last.
+    async fn callers(&self) -> Result<Callers>;
+
     /// The bytes of a blob, checked against their hash.
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>>;
 
@@ -69,6 +79,13 @@ pub trait Journal: Send + Sync {
 
     /// Removes a stream with all its records. Refused while another holds its lease.
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()>;
+
+    /// Removes blobs that no record refers to. There are none unless something went wrong; how many there were.
+    async fn drop_unused_blobs(&self) -> Result<u64>;
+
+    /// Has everything that was committed written through to the disk once more, and the heads noted. An append is durable when it
+    /// returns; this is for whoever wants to hear so.
+    async fn sync(&self) -> Result<()>;
 
     /// Adds records exactly as they are, with their places, times and hashes, if they go on where their streams
     /// end, under the lease on the session that they belong to. This is how an export comes back.
@@ -105,6 +122,15 @@ impl Default for Page {
     }
 }
 
+/// How much a stream holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Size {
+    /// How many records.
+    pub records: u64,
+    /// The bytes of their bodies and of the blobs that they refer to. A blob that two streams share counts for each.
+    pub bytes: u64,
+}
+
 /// A session as a listing shows it, with what is needed to load it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SessionEntry {
@@ -114,6 +140,8 @@ pub struct SessionEntry {
     pub id: SessionId,
     /// Whether it was put away.
     pub trashed: bool,
+    /// Whether it stays whatever retention says.
+    pub pinned: bool,
     /// The end of its stream.
     pub head: Head,
     /// When the last record came.

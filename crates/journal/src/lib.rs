@@ -19,7 +19,8 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `append`, `lease`, `chain` | what an append is; who may make one; the hash that ties records together |
-//! | `inbox`, `names`, `export`, `erasing` | what is built on the trait alone and works for any engine |
+//! | `inbox`, `names`, `lifetime`, `copying`, `export`, `erasing` | what is built on the trait alone and works for any engine |
+//! | `calls` | connections between processes, for whoever tells another what happens while it happens |
 //! | `search`, `stems` | what of a record can be found, and how text is split into words, for any engine |
 //! | `home` | the folder that everything lives in: its lock, private files, atomic replacement |
 //! | `sqlite` | the default engine: one file, many processes, group commit |
@@ -46,7 +47,9 @@
 //! ```
 
 mod append;
+mod calls;
 mod chain;
+mod copying;
 mod erasing;
 mod error;
 mod export;
@@ -54,6 +57,7 @@ mod home;
 mod inbox;
 mod journal;
 mod lease;
+mod lifetime;
 mod names;
 mod search;
 mod sqlite;
@@ -61,13 +65,19 @@ mod stems;
 mod verify;
 
 pub use append::{Append, Blob, Expected, Head};
+pub use calls::{Call, Caller, Callers};
+pub use copying::{Copied, begin_with_copies};
 pub use erasing::erase_record;
 pub use error::{Error, Result};
 pub use export::{Exported, Imported, export_session, import_session, verify_export};
 pub use home::{Home, ReplacingFile};
 pub use inbox::{accept, check_size, put};
-pub use journal::{Journal, Page, Ring, Rings, SessionEntry};
+pub use journal::{Journal, Page, Ring, Rings, SessionEntry, Size};
 pub use lease::{Holder, Lease};
+pub use lifetime::{
+    Deleted, Times, delete_session, finish_deletions, pin_session, rename_session, restore_session,
+    session_times, trash_session, unpin_session,
+};
 pub use names::{name_session, resolve};
 pub use search::{Frequencies, Hit, Match, Search, is_unspaced};
 pub use sqlite::{Restored, Salvaged, SqliteJournal, SqliteOptions, restore, salvage, verify_home};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use longhaul_protocol::{
-    NamesRecord, Record, SessionDeleted, SessionId, SessionNamed, SessionRenamed, SessionTrashed, StreamName,
+    NamesRecord, Record, SessionDeleted, SessionId, SessionNamed, SessionPinned, SessionRenamed,
+    SessionRestored, SessionTrashed, StreamName,
 };
 
 use crate::{Append, Error, Journal, Result, SessionEntry};
@@ -18,6 +19,10 @@ pub(crate) enum NameChange {
     Rename { id: SessionId, key: String },
     /// The session was put away.
     Trash { id: SessionId },
+    /// The session was brought back.
+    Restore { id: SessionId },
+    /// The session stays whatever retention says, or not any more.
+    Pin { id: SessionId, pinned: bool },
     /// The session is gone.
     Forget { id: SessionId },
 }
@@ -29,17 +34,29 @@ impl NameChange {
             NamesRecord::Named(SessionNamed { key, id }) => Some(Self::Bind { key, id }),
             NamesRecord::Renamed(SessionRenamed { id, to, .. }) => Some(Self::Rename { id, key: to }),
             NamesRecord::Trashed(SessionTrashed { id }) => Some(Self::Trash { id }),
+            NamesRecord::Restored(SessionRestored { id }) => Some(Self::Restore { id }),
+            NamesRecord::Pinned(SessionPinned { id, pinned }) => Some(Self::Pin { id, pinned }),
             NamesRecord::Deleted(SessionDeleted { id }) => Some(Self::Forget { id }),
             NamesRecord::Unknown { .. } => None,
         }
     }
 }
 
+/// What the stream `names` says of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) key: String,
+    /// Whether it was put away.
+    pub(crate) trashed: bool,
+    /// Whether it stays whatever retention says.
+    pub(crate) pinned: bool,
+}
+
 /// What the stream `names` says, folded: an engine's index of keys must be the same.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// Sessions by id, each with its key and whether it was put away.
-    pub(crate) sessions: BTreeMap<String, (String, bool)>,
+    /// Sessions by id.
+    pub(crate) sessions: BTreeMap<String, Named>,
     taken: HashSet<String>,
 }
 
@@ -50,27 +67,31 @@ impl Names {
             NameChange::Bind { key, id } => {
                 let id = id.to_string();
                 if !self.sessions.contains_key(&id) && self.taken.insert(key.clone()) {
-                    self.sessions.insert(id, (key, false));
+                    self.sessions.insert(id, Named { key, trashed: false, pinned: false });
                 }
             }
             NameChange::Rename { id, key } => {
-                if let Some((known, _)) = self.sessions.get_mut(&id.to_string())
+                if let Some(session) = self.sessions.get_mut(&id.to_string())
                     && self.taken.insert(key.clone())
                 {
-                    self.taken.remove(known);
-                    *known = key;
+                    self.taken.remove(&session.key);
+                    session.key = key;
                 }
             }
-            NameChange::Trash { id } => {
-                if let Some((_, trashed)) = self.sessions.get_mut(&id.to_string()) {
-                    *trashed = true;
-                }
-            }
+            NameChange::Trash { id } => self.change(id, |session| session.trashed = true),
+            NameChange::Restore { id } => self.change(id, |session| session.trashed = false),
+            NameChange::Pin { id, pinned } => self.change(id, |session| session.pinned = pinned),
             NameChange::Forget { id } => {
-                if let Some((key, _)) = self.sessions.remove(&id.to_string()) {
-                    self.taken.remove(&key);
+                if let Some(session) = self.sessions.remove(&id.to_string()) {
+                    self.taken.remove(&session.key);
                 }
             }
+        }
+    }
+
+    fn change(&mut self, id: SessionId, act: impl FnOnce(&mut Named)) {
+        if let Some(session) = self.sessions.get_mut(&id.to_string()) {
+            act(session);
         }
     }
 }
@@ -85,6 +106,12 @@ const LONGEST_KEY: usize = 512;
 
 /// The session that a key leads to; a new one if it leads nowhere.
 pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId> {
+    check_key(key)?;
+    bind(journal, key, SessionId::generate()).await
+}
+
+/// Whether a text can be the key of a session.
+pub(crate) fn check_key(key: &str) -> Result<()> {
     let bad = |reason| Err(Error::BadKey { key: key.to_owned(), reason });
     if key.trim().is_empty() {
         return bad("it is empty");
@@ -95,7 +122,7 @@ pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId>
     if key.len() > LONGEST_KEY {
         return bad("it is longer than 512 bytes");
     }
-    bind(journal, key, SessionId::generate()).await
+    Ok(())
 }
 
 /// Makes a key lead to a session, unless it leads somewhere already; returns where it leads. Two processes that first

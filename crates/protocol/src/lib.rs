@@ -58,7 +58,9 @@ pub use memory::{
     ChangedBy, ExtractRecord, Extracted, ExtractedItem, ExtractedKind, ItemSource, MemoryRecord, PageChange,
     PagesChanged, Source, Speaker,
 };
-pub use names::{NamesRecord, SessionDeleted, SessionNamed, SessionRenamed, SessionTrashed};
+pub use names::{
+    NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionRenamed, SessionRestored, SessionTrashed,
+};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use stream::StreamName;

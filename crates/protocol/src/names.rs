@@ -12,6 +12,10 @@ record_kinds! {
         "session_renamed" => Renamed(SessionRenamed),
         /// A session was put away; it can still be brought back.
         "session_trashed" => Trashed(SessionTrashed),
+        /// A session was brought back from where it was put away.
+        "session_restored" => Restored(SessionRestored),
+        /// A session is to stay whatever retention says, or not any more.
+        "session_pinned" => Pinned(SessionPinned),
         /// A session is gone, and its key is free.
         "session_deleted" => Deleted(SessionDeleted),
     }
@@ -49,4 +53,20 @@ pub struct SessionTrashed {
 pub struct SessionDeleted {
     /// The session.
     pub id: SessionId,
+}
+
+/// A session was brought back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRestored {
+    /// The session.
+    pub id: SessionId,
+}
+
+/// A session is pinned, or not any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionPinned {
+    /// The session.
+    pub id: SessionId,
+    /// Whether it is to stay whatever retention says.
+    pub pinned: bool,
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{
-    Append, Blob, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search,
-    SessionEntry,
+    Append, Blob, Call, Callers, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result,
+    Rings, Search, SessionEntry, Size,
 };
 use longhaul_protocol::{Hash, NewRecord, Record, Seq, SessionId, StreamName};
 use tokio::sync::watch;
@@ -228,6 +228,10 @@ impl Journal for FaultyJournal {
         self.journal.newest_epoch(stream).await
     }
 
+    async fn size(&self, stream: &StreamName) -> Result<Size> {
+        self.journal.size(stream).await
+    }
+
     async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>> {
         self.journal.find(stream, key).await
     }
@@ -289,6 +293,14 @@ impl Journal for FaultyJournal {
         self.journal.rings().await
     }
 
+    async fn call(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Call>> {
+        self.journal.call(holder, stream).await
+    }
+
+    async fn callers(&self) -> Result<Callers> {
+        self.journal.callers().await
+    }
+
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
         self.journal.blob(hash).await
     }
@@ -299,6 +311,14 @@ impl Journal for FaultyJournal {
 
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
         self.journal.remove(stream, lease).await
+    }
+
+    async fn drop_unused_blobs(&self) -> Result<u64> {
+        self.journal.drop_unused_blobs().await
+    }
+
+    async fn sync(&self) -> Result<()> {
+        self.journal.sync().await
     }
 
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {

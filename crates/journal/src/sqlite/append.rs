@@ -152,7 +152,17 @@ pub(crate) fn rename(db: &Connection, change: &NameChange) -> rusqlite::Result<u
         NameChange::Trash { id } => {
             db.prepare_cached("UPDATE sessions SET trashed = 1 WHERE id = ?1")?.execute([id.to_string()])
         }
+        NameChange::Restore { id } => {
+            db.prepare_cached("UPDATE sessions SET trashed = 0 WHERE id = ?1")?.execute([id.to_string()])
+        }
+        NameChange::Pin { id, pinned: true } => db
+            .prepare_cached("INSERT OR IGNORE INTO pinned (id) SELECT id FROM sessions WHERE id = ?1")?
+            .execute([id.to_string()]),
+        NameChange::Pin { id, pinned: false } => {
+            db.prepare_cached("DELETE FROM pinned WHERE id = ?1")?.execute([id.to_string()])
+        }
         NameChange::Forget { id } => {
+            db.prepare_cached("DELETE FROM pinned WHERE id = ?1")?.execute([id.to_string()])?;
             db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id.to_string()])
         }
     }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::chain::ChainCheck;
 use crate::home::Home;
-use crate::names::{NameChange, Names};
+use crate::names::{NameChange, Named, Names};
 use crate::sqlite::heads::{self, Noted};
 use crate::sqlite::presence::Presence;
 use crate::sqlite::readers::connect_to_read;
@@ -240,20 +240,37 @@ impl Check<'_> {
                 ControlFlow::Continue(())
             })?;
         }
-        let mut statement = self.db.prepare("SELECT id, key, trashed FROM sessions ORDER BY id")?;
-        let indexed = statement
-            .query_map([], |row| {
-                let text = |column| rows::text(row, column).map(|text| text.unwrap_or_default().to_owned());
-                Ok((text(0)?, (text(1)?, row.get(2)?)))
-            })?
-            .collect::<rusqlite::Result<BTreeMap<_, _>>>()?;
-        if indexed != folded.sessions {
+        let (indexed, pins) = (self.indexed()?, self.pins()?);
+        let are_pinned = folded.sessions.iter().filter(|(_, session)| session.pinned).map(|(id, _)| id);
+        if indexed != folded.sessions || !pins.iter().eq(are_pinned) {
             self.file("the index of session keys is not what the stream names says");
         }
         let is_named = |id: SessionId| folded.sessions.contains_key(&id.to_string());
         let sessions: BTreeSet<SessionId> = named.iter().filter_map(|(_, name)| name.session_id()).collect();
         self.report.unnamed = sessions.into_iter().filter(|id| !is_named(*id)).collect();
         Ok(())
+    }
+
+    /// The index of keys, with the pins.
+    fn indexed(&self) -> rusqlite::Result<BTreeMap<String, Named>> {
+        let pins = self.pins()?;
+        let mut statement = self.db.prepare("SELECT id, key, trashed FROM sessions ORDER BY id")?;
+        statement
+            .query_map([], |row| {
+                let text = |column| rows::text(row, column).map(|text| text.unwrap_or_default().to_owned());
+                let (id, key, trashed) = (text(0)?, text(1)?, row.get(2)?);
+                let pinned = pins.contains(&id);
+                Ok((id, Named { key, trashed, pinned }))
+            })?
+            .collect()
+    }
+
+    fn pins(&self) -> rusqlite::Result<BTreeSet<String>> {
+        if !rows::has_pins(self.db)? {
+            return Ok(BTreeSet::new());
+        }
+        let mut statement = self.db.prepare("SELECT id FROM pinned")?;
+        statement.query_map([], |row| Ok(rows::text(row, 0)?.unwrap_or_default().to_owned()))?.collect()
     }
 
     /// A stream that ends before its noted head has lost its tail.

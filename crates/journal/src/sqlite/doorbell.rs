@@ -1,22 +1,26 @@
 //! The socket on which other processes ring this one: `run/<pid>.sock`, named in its leases.
 //!
-//! Lines of JSON go one way. The first must hold the home's token; each one after it names a stream:
+//! A caller says lines of JSON. The first must hold the home's token; each one after it names a stream:
 //! `{"token":"…"}`, then `{"ring":"session/…"}`. What a newer version says besides is ignored.
+//!
+//! `{"watch":"session/…"}` is the last thing that a caller says: from there on the connection is in the hands of whoever asked
+//! for callers, and lines go the other way.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use longhaul_protocol::{Hash, StreamName};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::calls::{Call, Caller, Callers};
 use crate::home::{Home, create_once, io_error};
 use crate::{Error, Holder, Result};
 
@@ -28,21 +32,34 @@ const LISTENS: Duration = Duration::from_secs(10);
 const LONGEST: u64 = 16 << 10;
 /// How many rings may wait for a slow listener before it is told that it missed some.
 const WAITING: usize = 1024;
+/// How many callers may wait until somebody has time for them; the next one is hung up on.
+const CALLERS: usize = 64;
 
 #[derive(Serialize, Deserialize)]
 struct Greeting {
     token: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Message {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     ring: Option<StreamName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    watch: Option<StreamName>,
+}
+
+/// What callers want is passed on to these.
+struct Door {
+    token: String,
+    rings: broadcast::Sender<StreamName>,
+    /// Whoever last asked for callers.
+    callers: Mutex<Option<mpsc::Sender<Caller>>>,
 }
 
 /// The doorbell of this process.
 pub(crate) struct Doorbell {
-    /// None when it was taken down: then whoever listens learns that no ring will come.
-    rings: Mutex<Option<broadcast::Sender<StreamName>>>,
+    /// None when it was taken down: then whoever listens learns that nobody will come.
+    door: Mutex<Option<Arc<Door>>>,
     listening: JoinHandle<()>,
     folder: RunFolder,
     socket: String,
@@ -95,29 +112,40 @@ impl Doorbell {
         let token = folder.token()?;
         let listener =
             UnixListener::bind(&address).map_err(|error| io_error(&folder.path.join(&socket), &error))?;
-        let rings = broadcast::Sender::new(WAITING);
-        let listening = tokio::spawn(listen(listener, token, rings.clone()));
-        Ok(Self { rings: Mutex::new(Some(rings)), listening, folder, socket })
+        let door =
+            Arc::new(Door { token, rings: broadcast::Sender::new(WAITING), callers: Mutex::default() });
+        let listening = tokio::spawn(listen(listener, Arc::downgrade(&door)));
+        Ok(Self { door: Mutex::new(Some(door)), listening, folder, socket })
     }
 
     /// The rings from now on.
     pub(crate) fn rings(&self) -> Result<broadcast::Receiver<StreamName>> {
-        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        rings.as_ref().map(broadcast::Sender::subscribe).ok_or(Error::Closed)
+        Ok(self.door()?.rings.subscribe())
+    }
+
+    /// Those who call from now on. They go to whoever asked last.
+    pub(crate) fn callers(&self) -> Result<Callers> {
+        let (send, callers) = mpsc::channel(CALLERS);
+        *lock(&self.door()?.callers) = Some(send);
+        Ok(Callers(callers))
     }
 
     /// Rings this process itself.
     pub(crate) fn ring(&self, stream: &StreamName) {
-        if let Some(rings) = &*self.rings.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Ok(door) = self.door() {
             // Nobody listens: then nobody needs to know.
-            let _ = rings.send(stream.clone());
+            let _ = door.rings.send(stream.clone());
         }
+    }
+
+    fn door(&self) -> Result<Arc<Door>> {
+        lock(&self.door).clone().ok_or(Error::Closed)
     }
 
     /// Stops listening.
     pub(crate) fn take_down(&self) {
         self.listening.abort();
-        drop(self.rings.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(lock(&self.door).take());
         let _ = std::fs::remove_file(self.folder.path.join(&self.socket));
     }
 }
@@ -147,12 +175,11 @@ impl RunFolder {
     }
 }
 
-async fn listen(listener: UnixListener, token: String, rings: broadcast::Sender<StreamName>) {
+async fn listen(listener: UnixListener, door: Weak<Door>) {
     loop {
         match listener.accept().await {
             Ok((caller, _)) => {
-                let hearing = hear(caller, token.clone(), rings.clone());
-                tokio::spawn(tokio::time::timeout(LISTENS, hearing));
+                tokio::spawn(tokio::time::timeout(LISTENS, hear(caller, door.clone())));
             }
             // Too many open files, for example: it passes.
             Err(_) => tokio::time::sleep(PATIENCE).await,
@@ -160,17 +187,24 @@ async fn listen(listener: UnixListener, token: String, rings: broadcast::Sender<
     }
 }
 
-/// Passes on what a caller rings for, once it has shown the token. `None`: it hung up or said something odd.
-async fn hear(caller: UnixStream, token: String, rings: broadcast::Sender<StreamName>) -> Option<()> {
+/// Passes on what a caller wants, once it has shown the token. `None`: it hung up or said something odd.
+async fn hear(caller: UnixStream, door: Weak<Door>) -> Option<()> {
     let mut lines = BufReader::new(caller.take(LONGEST)).lines();
     let greeting: Greeting = serde_json::from_str(&lines.next_line().await.ok()??).ok()?;
-    if greeting.token != token {
+    if greeting.token != door.upgrade()?.token {
         return None;
     }
     while let Some(line) = lines.next_line().await.ok()? {
         let message: Message = serde_json::from_str(&line).ok()?;
+        let door = door.upgrade()?;
         if let Some(stream) = message.ring {
-            let _ = rings.send(stream);
+            let _ = door.rings.send(stream);
+        }
+        if let Some(stream) = message.watch {
+            let caller = Caller::new(stream, lines.into_inner().into_inner().into_inner());
+            // Nobody has time for it: then it is hung up on, and calls again.
+            let _ = lock(&door.callers).as_ref()?.try_send(caller);
+            return Some(());
         }
     }
     Some(())
@@ -178,20 +212,38 @@ async fn hear(caller: UnixStream, token: String, rings: broadcast::Sender<Stream
 
 /// Rings another process. It may be gone, or not listen: a ring is a hint, the records are the fact.
 pub(crate) async fn ring(home: &Home, holder: &Holder, stream: &StreamName) -> Result<()> {
+    let message = Message { ring: Some(stream.clone()), ..Message::default() };
+    if let Some(mut door) = knock(home, holder, &message).await? {
+        let _ = tokio::time::timeout(PATIENCE, door.shutdown()).await;
+    }
+    Ok(())
+}
+
+/// Calls a process to hear of a stream. Nobody may be there; an older version hears and says nothing.
+pub(crate) async fn call(home: &Home, holder: &Holder, stream: &StreamName) -> Result<Option<Call>> {
+    let message = Message { watch: Some(stream.clone()), ..Message::default() };
+    Ok(knock(home, holder, &message).await?.map(Call::new))
+}
+
+/// Says something to another process, if it can be reached.
+async fn knock(home: &Home, holder: &Holder, message: &Message) -> Result<Option<UnixStream>> {
     let folder = RunFolder::open(home)?;
     let greeting = Greeting { token: folder.token()? };
-    let message = Message { ring: Some(stream.clone()) };
     let form = "structs of strings are always JSON";
     let lines = format!(
         "{}\n{}\n",
         serde_json::to_string(&greeting).expect(form),
-        serde_json::to_string(&message).expect(form)
+        serde_json::to_string(message).expect(form)
     );
-    let call = async {
+    let knocking = async {
         let mut door = UnixStream::connect(folder.address(&holder.socket)).await?;
         door.write_all(lines.as_bytes()).await?;
-        door.shutdown().await
+        Ok::<_, std::io::Error>(door)
     };
-    let _ = tokio::time::timeout(PATIENCE, call).await;
-    Ok(())
+    Ok(tokio::time::timeout(PATIENCE, knocking).await.ok().and_then(std::result::Result::ok))
+}
+
+/// What is behind these locks is whole at every moment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,8 +21,8 @@ use crate::sqlite::schema::{self, Access, FileKind};
 use crate::sqlite::writer::{Commit, Queue, Writer};
 use crate::sqlite::{backup, check, erase, heads, lease};
 use crate::{
-    Append, Blob, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result, Rings, Search,
-    SessionEntry,
+    Append, Blob, Call, Callers, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result,
+    Rings, Search, SessionEntry, Size,
 };
 
 /// A journal in a home's `journal.db`.
@@ -120,6 +120,10 @@ impl SqliteJournal {
 
     fn queue(&self) -> Result<&Queue> {
         self.queue.as_ref().map_err(Clone::clone)
+    }
+
+    async fn doorbell(&self) -> Result<&Doorbell> {
+        self.doorbell.get_or_try_init(|| async { Doorbell::hang(&self.home) }).await
     }
 
     /// Reads of one stream; `none` is the answer if there is no such stream.
@@ -220,6 +224,10 @@ impl Journal for SqliteJournal {
         self.of_stream(stream, None, rows::newest_epoch).await
     }
 
+    async fn size(&self, stream: &StreamName) -> Result<Size> {
+        self.of_stream(stream, Size::default(), rows::size).await
+    }
+
     async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>> {
         let key = Hash::of(key);
         self.of_stream(stream, None, move |db, number| rows::with_key(db, number, key)).await
@@ -282,8 +290,15 @@ impl Journal for SqliteJournal {
     }
 
     async fn rings(&self) -> Result<Rings> {
-        let doorbell = self.doorbell.get_or_try_init(|| async { Doorbell::hang(&self.home) }).await?;
-        Ok(Rings(doorbell.rings()?))
+        Ok(Rings(self.doorbell().await?.rings()?))
+    }
+
+    async fn call(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Call>> {
+        doorbell::call(&self.home, holder, stream).await
+    }
+
+    async fn callers(&self) -> Result<Callers> {
+        self.doorbell().await?.callers()
     }
 
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
@@ -322,6 +337,14 @@ impl Journal for SqliteJournal {
         self.queue()?.alone(forget_head()).await?;
         let (name, index) = (stream.clone(), Arc::clone(&self.index));
         self.queue()?.alone(move |_| index.forget(&name)).await
+    }
+
+    async fn drop_unused_blobs(&self) -> Result<u64> {
+        self.queue()?.commit(erase::drop_unused_blobs).await
+    }
+
+    async fn sync(&self) -> Result<()> {
+        self.queue()?.alone(Writer::sync).await
     }
 
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {

@@ -55,6 +55,12 @@ fn drop_uses(db: &Connection, from: i64, before: i64) -> rusqlite::Result<()> {
     blobs.into_iter().try_for_each(|blob| drop_blob_if_unused(db, Hash::from_bytes(blob)).map(|_| ()))
 }
 
+/// Drops blobs that no record refers to.
+pub(crate) fn drop_unused_blobs(commit: &mut Commit<'_>) -> Result<u64> {
+    let sql = "DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob = hash)";
+    commit.sql(commit.db.execute(sql, [])).map(|dropped| dropped as u64)
+}
+
 /// Whether a stream may be removed by whoever shows this.
 pub(crate) fn may_remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
     match commit.sql(rows::number_of(commit.db, stream))? {

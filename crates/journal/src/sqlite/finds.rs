@@ -171,7 +171,9 @@ impl Streams {
                     Some(
                         NameChange::Bind { id, .. }
                         | NameChange::Rename { id, .. }
-                        | NameChange::Trash { id },
+                        | NameChange::Trash { id }
+                        | NameChange::Restore { id }
+                        | NameChange::Pin { id, .. },
                     ) => drop(sessions.insert(id)),
                     None => {}
                 },

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
 use crate::sqlite::schema::SEQ_BITS;
-use crate::{Head, Page, SessionEntry};
+use crate::{Head, Page, SessionEntry, Size};
 
 type Sql<T> = rusqlite::Result<T>;
 
@@ -232,8 +232,16 @@ fn session_row(row: &Row<'_>) -> Sql<Option<Named>> {
 }
 
 fn entry(db: &Connection, (key, id, trashed): Named) -> Sql<SessionEntry> {
-    let empty =
-        SessionEntry { key, id, trashed, head: Head::EMPTY, last_at: None, epoch_from: None, inbox_head: 0 };
+    let empty = SessionEntry {
+        key,
+        id,
+        trashed,
+        pinned: is_pinned(db, id)?,
+        head: Head::EMPTY,
+        last_at: None,
+        epoch_from: None,
+        inbox_head: 0,
+    };
     let inbox_head = match number_of(db, &StreamName::inbox(id))? {
         Some(inbox) => head(db, inbox)?.seq,
         None => 0,
@@ -248,6 +256,38 @@ fn entry(db: &Connection, (key, id, trashed): Named) -> Sql<SessionEntry> {
         },
         None => SessionEntry { inbox_head, ..empty },
     })
+}
+
+/// Whether a session is pinned.
+fn is_pinned(db: &Connection, id: SessionId) -> Sql<bool> {
+    match db.prepare_cached("SELECT 1 FROM pinned WHERE id = ?1") {
+        Ok(mut statement) => statement.exists([id.to_string()]),
+        // A journal of an earlier format that can't be written, and so can't be brought up to date, has no pins.
+        Err(_) if !has_pins(db)? => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the file's format knows pins.
+pub(crate) fn has_pins(db: &Connection) -> Sql<bool> {
+    db.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'pinned'")?.exists([])
+}
+
+/// How many records a stream has, and how many bytes they take with the blobs that they refer to.
+pub(crate) fn size(db: &Connection, stream: StreamNumber) -> Sql<Size> {
+    let range = [stream.row(0), stream.end()];
+    let (records, bodies): (u64, u64) = db
+        .prepare_cached(
+            "SELECT count(*), coalesce(sum(coalesce(octet_length(body), 0)), 0) FROM records WHERE id >= ?1 AND id < ?2",
+        )?
+        .query_row(range, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let blobs: u64 = db
+        .prepare_cached(
+            "SELECT coalesce(sum(octet_length(bytes)), 0) FROM blobs WHERE hash IN
+             (SELECT blob FROM blob_uses WHERE record >= ?1 AND record < ?2)",
+        )?
+        .query_row(range, |row| row.get(0))?;
+    Ok(Size { records, bytes: bodies + blobs })
 }
 
 /// Text that may not be UTF-8 any more.

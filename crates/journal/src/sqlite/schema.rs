@@ -15,7 +15,7 @@ use crate::{Error, Result};
 const APPLICATION_ID: u32 = 0x4c48_4a4c;
 
 /// How each format is made from the one before it; the first, from nothing. Formats only grow.
-const MIGRATIONS: &[&str] = &[FORMAT_1, FORMAT_2];
+const MIGRATIONS: &[&str] = &[FORMAT_1, FORMAT_2, FORMAT_3];
 
 /// The format that this version writes.
 pub(crate) const FORMAT: u32 = MIGRATIONS.len() as u32;
@@ -72,6 +72,13 @@ const FORMAT_1: &str = "
 /// Loading a session begins at its newest epoch; without this, finding it meant reading backwards to it.
 const FORMAT_2: &str = "
     CREATE INDEX IF NOT EXISTS epochs ON records (id) WHERE kind = 'epoch_started';
+";
+
+/// Sessions can be pinned.
+const FORMAT_3: &str = "
+    CREATE TABLE IF NOT EXISTS pinned (          -- made from the stream `names`
+        id TEXT PRIMARY KEY
+    ) STRICT, WITHOUT ROWID;
 ";
 
 /// What a file is, as far as its first bytes tell.

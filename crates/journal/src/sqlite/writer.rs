@@ -285,6 +285,15 @@ impl Writer {
         let _ = self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     }
 
+    /// Moves what is in the log to the file, says so if the disk refuses, and notes the heads.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.db
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+            .map_err(|error| failure(&self.path, &error))?;
+        self.note_heads();
+        Ok(())
+    }
+
     /// Moves everything to the file and leaves no byte in the log, or says that somebody is reading it.
     pub(crate) fn empty_log(&self) -> Result<()> {
         let busy = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));

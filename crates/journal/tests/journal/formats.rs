@@ -94,10 +94,12 @@ async fn an_older_format_is_brought_up_to_date_and_loses_nothing() {
     let folder = fast_folder();
     let home = an_old_home(folder.path());
     assert_eq!(format_of(&home), 1);
+    let as_it_is = longhaul_journal::verify_home(&home).unwrap();
 
     exports_as_ever(&home).await;
 
-    assert_eq!(format_of(&home), 2);
+    assert!(as_it_is.is_sound(), "what later formats have is not missed in an earlier one: {as_it_is:?}");
+    assert_eq!(format_of(&home), 3);
     let left_over: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left_over.iter().any(|name| name.to_string_lossy().contains("format")), "{left_over:?}");
@@ -112,7 +114,7 @@ async fn a_migration_that_was_cut_short_is_done_again() {
 
     exports_as_ever(&home).await;
 
-    assert_eq!(format_of(&home), 2);
+    assert_eq!(format_of(&home), 3);
     assert!(!folder.path().join("journal.format-1.db").exists());
 }
 

@@ -57,6 +57,7 @@ conformance::conformance! { SqliteHome::new();
     a_ring_reaches_the_holder
     a_ring_for_a_stream_that_nobody_holds_reaches_the_host
     a_closed_journal_rings_no_more
+    a_caller_hears_lines_until_one_side_hangs_up
     a_lost_ring_loses_nothing
     a_blob_comes_with_the_append_that_refers_to_it
     a_record_that_refers_to_no_blob_is_refused
@@ -89,4 +90,12 @@ conformance::conformance! { SqliteHome::new();
     an_export_with_large_blobs_comes_back
     of_two_imports_of_one_session_at_once_one_succeeds
     a_backup_is_consistent_while_others_write
+    a_session_gets_another_key_and_keeps_everything_else
+    a_pin_stays_until_it_is_taken_off
+    what_was_put_away_can_be_brought_back
+    a_session_that_somebody_holds_is_neither_put_away_nor_deleted
+    a_deleted_session_takes_its_streams_and_unshared_blobs_along
+    a_deletion_that_was_cut_short_is_finished_by_the_next
+    of_two_that_rename_to_one_key_one_succeeds
+    a_stream_says_how_much_it_holds
 }

@@ -188,6 +188,31 @@ pub(crate) async fn a_closed_journal_rings_no_more(place: &impl Place) {
     assert_eq!(last, Ring::Closed);
 }
 
+/// Whoever calls hears what it is told until one side hangs up; where nobody has time for callers, that is at once.
+pub(crate) async fn a_caller_hears_lines_until_one_side_hangs_up(place: &impl Place) {
+    let stream = a_stream();
+    let (holder, visitor) = (place.open().await, place.open().await);
+    let _rings = holder.rings().await.unwrap();
+    holder.acquire(&stream).await.unwrap();
+    let process = visitor.holder(&stream).await.unwrap().unwrap();
+
+    let mut unheard = visitor.call(&process, &stream).await.unwrap().expect("somebody is there");
+    let hung_up = tokio::time::timeout(PATIENCE, unheard.next()).await.expect("an answer");
+    let mut callers = holder.callers().await.unwrap();
+    let mut call = visitor.call(&process, &stream).await.unwrap().expect("somebody is there");
+    let mut caller = tokio::time::timeout(PATIENCE, callers.next()).await.expect("a call").unwrap();
+    let was_heard = caller.tell("one\ntwo\n").await;
+    let lines = [call.next().await, call.next().await];
+    drop(call);
+    tokio::time::timeout(PATIENCE, caller.hung_up()).await.expect("it hung up");
+    holder.close().await;
+
+    assert_eq!(hung_up, None);
+    assert_eq!((caller.stream(), was_heard), (&stream, true));
+    assert_eq!(lines, [Some("one".to_owned()), Some("two".to_owned())]);
+    assert!(callers.next().await.is_none(), "nobody will come any more");
+}
+
 pub(crate) async fn a_lost_ring_loses_nothing(place: &impl Place) {
     let stream = a_stream();
     let (holder, visitor) = (place.open().await, place.open().await);

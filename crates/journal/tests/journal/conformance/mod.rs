@@ -5,6 +5,7 @@ mod appending;
 mod bodies;
 mod finding;
 mod leases;
+mod lifetime;
 mod sessions;
 
 use std::future::Future;
@@ -18,6 +19,7 @@ pub(crate) use appending::*;
 pub(crate) use bodies::*;
 pub(crate) use finding::*;
 pub(crate) use leases::*;
+pub(crate) use lifetime::*;
 pub(crate) use sessions::*;
 
 /// How long a lease stands where its expiry is the point.
