@@ -58,7 +58,7 @@ impl Worker {
                     let now = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
                     self.is_to_end() || now > hurried || self.has_other_model()
                 }
-                Heed::Input => self.has_something_to_do(),
+                Heed::Input => self.has_something_to_do() || self.is_to_part(),
                 Heed::Answer(question) => self.is_to_end() || self.state.question(question).is_none(),
                 Heed::Nothing => false,
             };

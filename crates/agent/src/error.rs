@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul_journal::Holder;
-use longhaul_protocol::DecodeError;
+use longhaul_protocol::{DecodeError, Seq};
 
 /// What can go wrong, by what the caller can do about it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -69,6 +69,18 @@ pub enum Error {
         key: String,
         /// What can't be read.
         reason: DecodeError,
+    },
+    /// There is no such record to fork at.
+    #[error("{key} can't be forked at record {seq}: {reason}; it has records 1 to {head}")]
+    NoSuchPoint {
+        /// The session.
+        key: String,
+        /// The record.
+        seq: Seq,
+        /// What is wrong with it.
+        reason: String,
+        /// The last record that there is.
+        head: Seq,
     },
     /// No such question is open.
     #[error("{key} has no open question {question}: {known}")]

@@ -14,7 +14,7 @@ pub(crate) fn call_id(number: u128) -> CallId {
     CallId::from_bits(number)
 }
 
-fn attempt_id() -> AttemptId {
+pub(crate) fn attempt_id() -> AttemptId {
     AttemptId::from_bits(7)
 }
 

@@ -28,10 +28,13 @@
 //! | `tasks` | commands that go on in the background, with their crash table: what is known of them, watching, telling |
 //! | `tidying`, `removal` | removing what commands leave behind, however it is nested |
 //! | `load`, `equipment`, `fitting` | what a worker begins with; whether that leaves room |
+//! | `forking` | a session that begins with the past of another |
 //! | `context_report` | how full a context is, and of what, for people |
 //! | `runtime`, `session`, `shared`, `host` | many sessions; one as a program holds it; what it shares with its worker; those that nobody holds |
+//! | `retention` | which sessions are put away, and what goes for good |
 //! | `idle` | what is done for sessions while they are idle, and when they are |
 //! | `spending`, `chronology` | what all sessions have cost today; finding a record by its time |
+//! | `following` | seeing what happens in a session that another process runs, and telling others of those here |
 //! | `watch`, `cancel`, `failures` | watchers; ending a turn that somebody else runs; sessions that fail again and again |
 //! | `config` | what a runtime is told: files, a variable and flags, checked, one over the other |
 //! | `redaction` | what must never be written or shown, taken out of texts, bodies and streams of deltas. Pure |
@@ -74,6 +77,8 @@ mod events;
 mod facts;
 mod failures;
 mod fitting;
+mod following;
+mod forking;
 mod history;
 mod host;
 mod idle;
@@ -87,6 +92,7 @@ mod recording;
 mod redaction;
 mod removal;
 mod repeats;
+mod retention;
 mod runtime;
 mod session;
 mod shared;
@@ -105,12 +111,14 @@ pub use config::{
     ExecSettings, JournalSettings, LimitSettings, MemoryScope, MemorySettings, ModelSettings, Origins,
     ProjectFile, RetrySettings, SandboxMode, SandboxSettings, SecretSettings, ServerSettings,
     SessionSettings, Settings, ShownKey, Sources, Standing, Summary, TrustList, TrustedFile, Wake,
-    WithoutSandbox, config_schema,
+    WithoutSandbox, config_schema, without_password,
 };
 pub use context_report::{ContextReport, context_report, last_compaction};
 pub use decide::{Action, Ending, Limits, Policy, decide};
 pub use error::{Error, Result};
 pub use events::event_of;
+pub use following::{Followed, Follower, follow};
+pub use forking::{Forked, fork_session};
 pub use idle::IdleStatus;
 pub use lineup::{Patience, facts_of, redactor};
 pub use load::load;
@@ -119,6 +127,7 @@ pub use longhaul_keeper as keeper;
 pub use questions::{answer_question, unanswered};
 pub use redaction::{Holding, Redactor};
 pub use repeats::Repeats;
+pub use retention::{Mode, Pruned, Pruning, Reason, prune};
 pub use runtime::{Parts, Runtime};
 pub use session::{Accepted, Session, compaction_by, input_at};
 pub use state::{Again, Attempt, CallState, Counting, Created, Cut, Epoch, Reported, State, Turn, Waiting};

@@ -8,11 +8,21 @@ use crate::{Error, Result};
 
 /// What a session is, by its records; an empty state if it has none.
 pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<State> {
+    load_through(journal, key, id, Seq::MAX).await
+}
+
+/// What a session was after this record. Where that is in an earlier epoch, it costs what the whole past costs.
+pub(crate) async fn load_through(
+    journal: &dyn Journal,
+    key: &str,
+    id: SessionId,
+    last: Seq,
+) -> Result<State> {
     let stream = StreamName::session(id);
     let mut state = State::default();
     let from = match journal.newest_epoch(&stream).await? {
-        Some(epoch) => begin(journal, &stream, epoch).await?,
-        None => 1,
+        Some(epoch) if epoch <= last => begin(journal, &stream, epoch).await?,
+        _ => 1,
     };
     // The first record says where the session works.
     if from > 1 {
@@ -21,14 +31,17 @@ pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<Sta
     let mut next = from;
     loop {
         let page = journal.read(&stream, next, Page::default()).await?;
-        let Some(last) = page.last() else { return Ok(state) };
-        next = last.seq + 1;
-        apply(&mut state, key, &page)?;
+        let within = page.iter().take_while(|record| record.seq <= last).count();
+        apply(&mut state, key, &page[..within])?;
+        match page.last() {
+            Some(read) if read.seq < last => next = read.seq + 1,
+            _ => return Ok(state),
+        }
     }
 }
 
 /// Where to begin reading: with the epoch, or with the one whose context it goes on with.
-async fn begin(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
+pub(crate) async fn begin(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
     // Where the record of an epoch is gone, so is what it carried: only the whole past can tell.
     let Some(newest) = epoch_at(journal, stream, epoch).await? else { return Ok(1) };
     match newest.folds_from {
@@ -41,7 +54,11 @@ async fn begin(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result
 }
 
 /// The epoch that began with this record, if it can still be read.
-async fn epoch_at(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Option<EpochStarted>> {
+pub(crate) async fn epoch_at(
+    journal: &dyn Journal,
+    stream: &StreamName,
+    seq: Seq,
+) -> Result<Option<EpochStarted>> {
     let record = one(journal, stream, seq).await?.pop();
     Ok(record.and_then(|record| record.decode().ok()))
 }

@@ -75,8 +75,9 @@ impl Worker {
         }
         self.state.apply(record).map_err(unreadable)?;
         self.runtime.activity.recorded(self.id, record.at, &fact, &self.state);
-        if let Some(event) = &event {
-            self.shared.show(event);
+        match &event {
+            Some(event) => self.shared.show(event),
+            None => self.shared.hub.recorded(record.seq),
         }
         match &fact {
             SessionRecord::AttemptStarted(started) => {

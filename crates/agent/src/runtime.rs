@@ -19,10 +19,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::clock::now;
 use crate::equipment::Toolboxes;
 use crate::failures::Failures;
+use crate::following::tell_callers;
 use crate::idle::{Activity, Idle, IdleStatus};
 use crate::lineup::Lineup;
 use crate::memory::Memory;
 use crate::redaction::Redactor;
+use crate::retention::{self, Mode, Pruning};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::spending::Ledger;
@@ -84,7 +86,7 @@ pub(crate) struct Inner {
     suspend: watch::Sender<bool>,
     /// Held by whoever ends the runtime, so that it is ended once.
     ending: tokio::sync::Mutex<()>,
-    listening: Mutex<Option<JoinHandle<()>>>,
+    listening: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// Those that somebody holds, or that a worker is at. The others cost nothing.
@@ -213,6 +215,11 @@ impl Runtime {
         tidying::tidy(&self.0).await;
     }
 
+    /// Puts away what is beyond the limits of the config, and removes what goes for good; never a session that is open here.
+    pub async fn prune(&self, mode: Mode) -> Result<Pruning> {
+        retention::prune_closed(&self.0, mode).await
+    }
+
     /// Asks another model from the next request on, in all sessions.
     pub fn use_model(&self, name: &str) -> Result<()> {
         let lineup = Lineup::named(&self.0.models, &self.0.config, name)?;
@@ -245,7 +252,11 @@ impl Runtime {
 
     /// The session with this key. Looking at it stores nothing; it begins with its first input.
     pub async fn session(&self, key: &str) -> Result<Session> {
-        let known = self.0.journal.session(key).await?.map(|entry| entry.id);
+        let mut known = self.0.journal.session(key).await?.map(|entry| entry.id);
+        // One that was named meanwhile is no other one.
+        if self.0.in_memory_as(key).is_some_and(|id| Some(id) != known) {
+            known = self.0.journal.session(key).await?.map(|entry| entry.id);
+        }
         Ok(Session { runtime: self.0.clone(), shared: self.0.shared(key, known) })
     }
 
@@ -277,7 +288,7 @@ impl Runtime {
         if tokio::time::timeout(ENDS_WITHIN, ended).await.is_err() {
             lock(&self.0.workers).abort_all();
         }
-        if let Some(listening) = lock(&self.0.listening).take() {
+        for listening in lock(&self.0.listening).drain(..) {
             listening.abort();
         }
         for shared in self.0.all_sessions() {
@@ -320,7 +331,7 @@ fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
 }
 
 impl Inner {
-    /// Passes rings on to the sessions that they are for.
+    /// Passes rings on to the sessions that they are for, and tells whoever calls what happens in theirs.
     async fn listen(self: &Arc<Self>) -> Result<()> {
         let mut rings = self.journal.rings().await?;
         let inner = Arc::downgrade(self);
@@ -335,7 +346,8 @@ impl Inner {
                 }
             }
         });
-        *lock(&self.listening) = Some(listening);
+        let telling = tokio::spawn(tell_callers(self.journal.callers().await?, Arc::downgrade(self)));
+        *lock(&self.listening) = [listening, telling].into();
         Ok(())
     }
 
@@ -358,7 +370,7 @@ impl Inner {
         lock(&self.sessions).by_key.values().filter_map(Weak::upgrade).collect()
     }
 
-    fn session_in_memory(&self, id: SessionId) -> Option<Arc<Shared>> {
+    pub(crate) fn session_in_memory(&self, id: SessionId) -> Option<Arc<Shared>> {
         lock(&self.sessions).by_id.get(&id).and_then(Weak::upgrade)
     }
 
@@ -366,7 +378,11 @@ impl Inner {
     pub(crate) fn shared(self: &Arc<Self>, key: &str, id: Option<SessionId>) -> Arc<Shared> {
         let mut sessions = lock(&self.sessions);
         sessions.clear_out();
-        let shared = match sessions.by_key.get(key).and_then(Weak::upgrade) {
+        // A key may lead elsewhere by now, and a session may have another one; while a worker is at it, it keeps the one that it had.
+        let is_meant = |shared: &Arc<Shared>| shared.id.get().is_none_or(|known| Some(*known) == id);
+        let by_id = id.and_then(|id| sessions.by_id.get(&id)).and_then(Weak::upgrade);
+        let by_key = sessions.by_key.get(key).and_then(Weak::upgrade).filter(is_meant);
+        let shared = match by_key.or(by_id.filter(|shared| shared.has_worker())) {
             Some(shared) => shared,
             None => {
                 let made = Arc::new(Shared::new(key, id, self.everybody.clone()));
@@ -378,6 +394,12 @@ impl Inner {
             sessions.by_id.insert(id, Arc::downgrade(&shared));
         }
         shared
+    }
+
+    /// The session that this key led to when it was last opened here.
+    fn in_memory_as(&self, key: &str) -> Option<SessionId> {
+        let shared = lock(&self.sessions).by_key.get(key).and_then(Weak::upgrade)?;
+        shared.id.get().copied()
     }
 
     pub(crate) fn remember(&self, id: SessionId, shared: &Arc<Shared>) {

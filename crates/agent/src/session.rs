@@ -50,6 +50,12 @@ impl Session {
         }
     }
 
+    /// Gives the session back as soon as nothing is under way in it, and returns when it is nobody's here: whoever deletes it needs
+    /// it so. Something that is said takes it again.
+    pub async fn part(&self) {
+        self.shared.part().await;
+    }
+
     /// Sees what happens from now on.
     pub fn watch(&self) -> Watcher {
         self.shared.hub.watch(self.shared.clone())
@@ -60,6 +66,7 @@ impl Session {
         let input =
             Input { id: InputId::generate(), text: text.into(), images: vec![], mode: JoinMode::Join };
         check_size(&InboxRecord::Input(input.clone()).encode())?;
+        self.is_there().await?;
         // Whoever waits for the outcome must be the one who runs the turn.
         self.shared.awake(&self.runtime).await?;
         let outcome = self.shared.wait_for(Awaited::Input(input.id));
@@ -81,6 +88,7 @@ impl Session {
             record = record.with_key(key);
         }
         let id = self.shared.named(&self.runtime).await?;
+        self.is_there().await?;
         let journal = &*self.runtime.journal;
         let accepted = {
             // Nobody takes it before it was shown as accepted.
@@ -96,6 +104,16 @@ impl Session {
         self.runtime.activity.noted(id);
         self.ring(id).await;
         Ok(accepted)
+    }
+
+    /// A session that somebody has deleted since it was opened takes nothing any more: nobody would ever find it.
+    async fn is_there(&self) -> Result<()> {
+        match self.shared.id.get() {
+            Some(id) if self.runtime.journal.session_with_id(*id).await?.is_none() => {
+                Err(longhaul_journal::Error::NoSuchSession { key: self.shared.key.clone() }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends a wait before a retry; or, where no turn is open and the last one failed, runs that again without new input. Returns

@@ -38,6 +38,8 @@ struct Slot {
     /// Tasks that are said to be over, and that seem to wait for input, with their last line.
     over: Vec<TaskId>,
     waiting: Vec<(TaskNews, String)>,
+    /// Those who want the session to be nobody's as soon as it rests.
+    parting: Vec<oneshot::Sender<()>>,
     /// Those who have found that the session is idle, and wait for what is done then.
     idle: Vec<oneshot::Sender<Result<bool>>>,
 }
@@ -165,7 +167,32 @@ impl Shared {
     pub(crate) fn may_leave(&self) -> bool {
         let mut slot = self.slot();
         slot.worker = if slot.news { Presence::Coming } else { Presence::Absent };
+        if !slot.news {
+            slot.parting.clear();
+        }
         !slot.news
+    }
+
+    /// Has the worker leave as soon as it rests, and waits until it has: then the session is nobody's.
+    pub(crate) async fn part(&self) {
+        let (tell, told) = oneshot::channel();
+        {
+            let mut slot = self.slot();
+            if slot.worker == Presence::Absent {
+                return;
+            }
+            slot.parting.push(tell);
+        }
+        self.came.notify_one();
+        // It is dropped, not told.
+        let _ = told.await;
+    }
+
+    /// Whether somebody waits for the worker to leave.
+    pub(crate) fn is_to_part(&self) -> bool {
+        let mut slot = self.slot();
+        slot.parting.retain(|tell| !tell.is_closed());
+        !slot.parting.is_empty()
     }
 
     /// The worker has left; whoever waits is told why.
@@ -173,6 +200,7 @@ impl Shared {
         let (sleepers, waiters, idle) = {
             let mut slot = self.slot();
             slot.worker = Presence::Absent;
+            slot.parting.clear();
             let (sleepers, waiters) =
                 (std::mem::take(&mut slot.awaiting_worker), std::mem::take(&mut slot.waiters));
             (sleepers, waiters, std::mem::take(&mut slot.idle))

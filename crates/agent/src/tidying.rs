@@ -36,7 +36,7 @@ pub(crate) async fn tidy(runtime: &Arc<Inner>) {
     let home = runtime.config.home.clone();
     let tasks = runtime.tasks.clone();
     let looking = spawn_blocking(move || {
-        let turn = turn(&home.join(MARK))?;
+        let turn = turn(&home.join(MARK), EVERY)?;
         Some((turn, owners(&tasks, &home.join(TASKS))))
     });
     let Ok(Some((turn, owners))) = looking.await else { return };
@@ -53,15 +53,15 @@ pub(crate) async fn tidy(runtime: &Arc<Inner>) {
     let _ = removing.await;
 }
 
-/// The right to tidy, for as long as this is held; none if it is not time, or somebody is at it. Once it was given, it is not time any
-/// more.
-fn turn(mark: &Path) -> Option<File> {
+/// The right to do what all processes of a home do only so often, for as long as this is held; none if it is not time, or somebody is
+/// at it. Once it was given, it is not time any more.
+pub(crate) fn turn(mark: &Path, every: Duration) -> Option<File> {
     let _ = mark.parent().map(|folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder));
     let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(mark).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let metadata = file.metadata().ok()?;
     // One that is empty was just made. A time that has not come yet was noted by a clock that was wrong.
-    let is_due = metadata.len() == 0 || metadata.modified().map_or(true, |at| is_past(at, EVERY));
+    let is_due = metadata.len() == 0 || metadata.modified().map_or(true, |at| is_past(at, every));
     if !is_due {
         return None;
     }

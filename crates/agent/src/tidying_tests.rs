@@ -110,13 +110,13 @@ fn one_at_a_time_tidies_and_only_once_an_hour() {
         File::options().write(true).open(&mark).unwrap().set_times(times).unwrap();
     };
 
-    let first = turn(&mark);
+    let first = turn(&mark, EVERY);
     an_hour_passes();
-    let meanwhile = turn(&mark);
+    let meanwhile = turn(&mark, EVERY);
     drop(first.unwrap());
-    let second = turn(&mark);
+    let second = turn(&mark, EVERY);
     drop(second.unwrap());
-    let too_soon = turn(&mark);
+    let too_soon = turn(&mark, EVERY);
 
     assert!(meanwhile.is_none() && too_soon.is_none());
 }

@@ -35,18 +35,46 @@ pub struct Watcher {
     _watched: Arc<dyn Send + Sync>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     waiting: Mutex<Waiting>,
     came: Notify,
+    sees: Sees,
+}
+
+/// What a watcher is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sees {
+    Events,
+    /// And of how far the records go, for somebody who reads them.
+    EventsAndHeads,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    events: VecDeque<Event>,
+    queue: VecDeque<Queued>,
     missed: u64,
     missed_from: Option<Seq>,
+    /// The newest record among what was missed.
+    missed_head: Option<Seq>,
     closed: bool,
+}
+
+#[derive(Debug)]
+enum Queued {
+    Event(Event),
+    /// A record that makes no event.
+    Head(Seq),
+}
+
+/// What there is for a watcher.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Next {
+    Ready(Watched),
+    /// Everything up to this record is on disk, and all that was shown before it has been seen.
+    Head(Seq),
+    Nothing,
+    Over,
 }
 
 impl Watcher {
@@ -56,25 +84,39 @@ impl Watcher {
             match self.take() {
                 Next::Ready(watched) => return Some(watched),
                 Next::Over => return None,
-                Next::Nothing => self.queue.came.notified().await,
+                Next::Head(_) => {}
+                Next::Nothing => self.came().await,
             }
         }
     }
 
     /// What is there already.
     pub fn try_next(&mut self) -> Option<Watched> {
-        match self.take() {
-            Next::Ready(watched) => Some(watched),
-            Next::Nothing | Next::Over => None,
+        loop {
+            match self.take() {
+                Next::Ready(watched) => return Some(watched),
+                Next::Head(_) => {}
+                Next::Nothing | Next::Over => return None,
+            }
         }
     }
 
-    fn take(&self) -> Next {
+    /// Waits until there may be something.
+    pub(crate) async fn came(&self) {
+        self.queue.came.notified().await;
+    }
+
+    /// The first of what is there.
+    pub(crate) fn take(&self) -> Next {
         let mut waiting = lock(&self.queue.waiting);
-        if let Some(event) = waiting.events.pop_front() {
-            return Next::Ready(Watched::Event(event));
+        match waiting.queue.pop_front() {
+            Some(Queued::Event(event)) => return Next::Ready(Watched::Event(event)),
+            Some(Queued::Head(head)) => return Next::Head(head),
+            None => {}
         }
         let (events, from) = (std::mem::take(&mut waiting.missed), waiting.missed_from.take());
+        let head = waiting.missed_head.take().map(Queued::Head);
+        waiting.queue.extend(head);
         match (events, waiting.closed) {
             (0, true) => Next::Over,
             (0, false) => Next::Nothing,
@@ -83,21 +125,37 @@ impl Watcher {
     }
 }
 
-enum Next {
-    Ready(Watched),
-    Nothing,
-    Over,
-}
-
 impl Queue {
+    fn new(sees: Sees) -> Self {
+        Self { waiting: Mutex::default(), came: Notify::new(), sees }
+    }
+
     /// What doesn't fit is counted, and so is all that follows until the watcher has caught up: no event overtakes another.
     fn push(&self, event: &Event) {
         let mut waiting = lock(&self.waiting);
-        if waiting.missed == 0 && waiting.events.len() < WAITING {
-            waiting.events.push_back(event.clone());
+        if waiting.missed == 0 && waiting.queue.len() < WAITING {
+            waiting.queue.push_back(Queued::Event(event.clone()));
         } else {
             waiting.missed += 1;
             waiting.missed_from = waiting.missed_from.or(event.seq);
+            waiting.missed_head =
+                event.seq.or(waiting.missed_head).filter(|_| self.sees == Sees::EventsAndHeads);
+        }
+        drop(waiting);
+        self.came.notify_one();
+    }
+
+    /// One head stands for all before it, so there is always room for it.
+    fn push_head(&self, head: Seq) {
+        if self.sees == Sees::Events {
+            return;
+        }
+        let mut waiting = lock(&self.waiting);
+        let has_missed = waiting.missed > 0;
+        match waiting.queue.back_mut() {
+            _ if has_missed => waiting.missed_head = Some(head),
+            Some(Queued::Head(last)) => *last = head,
+            _ => waiting.queue.push_back(Queued::Head(head)),
         }
         drop(waiting);
         self.came.notify_one();
@@ -115,13 +173,24 @@ struct Inner {
     watchers: Vec<Weak<Queue>>,
     /// The text so far of the answer that is coming, as an event for whoever joins now.
     partial: Option<Event>,
+    /// The newest record; nothing is known of it before a worker came.
+    head: Seq,
     closed: bool,
 }
 
 impl Hub {
     /// A new watcher, which keeps what it watches.
     pub(crate) fn watch(&self, watched: Arc<dyn Send + Sync>) -> Watcher {
-        let queue = Arc::new(Queue::default());
+        self.join(watched, Sees::Events).0
+    }
+
+    /// A new watcher that is told also how far the records go, and the newest record before all that it will see.
+    pub(crate) fn watch_with_heads(&self, watched: Arc<dyn Send + Sync>) -> (Watcher, Seq) {
+        self.join(watched, Sees::EventsAndHeads)
+    }
+
+    fn join(&self, watched: Arc<dyn Send + Sync>, sees: Sees) -> (Watcher, Seq) {
+        let queue = Arc::new(Queue::new(sees));
         let mut inner = lock(&self.inner);
         if let Some(partial) = &inner.partial {
             queue.push(partial);
@@ -129,12 +198,20 @@ impl Hub {
         lock(&queue.waiting).closed = inner.closed;
         inner.watchers.retain(|watcher| watcher.strong_count() > 0);
         inner.watchers.push(Arc::downgrade(&queue));
-        Watcher { queue, _watched: watched }
+        (Watcher { queue, _watched: watched }, inner.head)
+    }
+
+    /// The records go so far, and the last of them makes no event.
+    pub(crate) fn recorded(&self, head: Seq) {
+        let mut inner = lock(&self.inner);
+        inner.head = head;
+        inner.watchers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.push_head(head));
     }
 
     /// Shows an event to everybody.
     pub(crate) fn show(&self, event: &Event) {
         let mut inner = lock(&self.inner);
+        inner.head = event.seq.unwrap_or(inner.head);
         if let (EventKind::TextDelta { text }, Some(partial)) = (&event.kind, &mut inner.partial)
             && let EventKind::Partial { text: so_far, .. } = &mut partial.kind
         {

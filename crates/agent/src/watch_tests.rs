@@ -39,3 +39,30 @@ async fn a_watcher_of_a_runtime_that_has_ended_sees_what_was_left_and_then_the_e
     assert_eq!(early.next().await, None);
     assert_eq!(hub.watch(hub.clone()).next().await, None);
 }
+
+/// Whoever reads the records learns where among them the words stand.
+#[test]
+fn heads_stand_in_their_place_among_events_and_one_is_enough_for_many_records() {
+    let hub = Arc::new(Hub::default());
+    hub.show(&event(Some(1)));
+    let (watcher, head) = hub.watch_with_heads(hub.clone());
+    let mut plain = hub.watch(hub.clone());
+
+    hub.recorded(2);
+    hub.recorded(3);
+    hub.show(&event(None));
+    hub.recorded(4);
+    let seen: Vec<Next> = (0..4).map(|_| watcher.take()).collect();
+    for seq in 5..=WAITING as u64 + 6 {
+        hub.show(&event(Some(seq)));
+    }
+    hub.recorded(5_000);
+    let last: Vec<Next> = (0..WAITING + 3).map(|_| watcher.take()).skip(WAITING).collect();
+
+    assert_eq!(head, 1);
+    let shown = Next::Ready(Watched::Event(event(None)));
+    assert_eq!(seen, [Next::Head(3), shown, Next::Head(4), Next::Nothing]);
+    let missed = Watched::Missed { events: 2, from: Some(WAITING as u64 + 5) };
+    assert_eq!(last, [Next::Ready(missed), Next::Head(5_000), Next::Nothing]);
+    assert_eq!(plain.try_next(), Some(Watched::Event(event(None))), "others see only events");
+}

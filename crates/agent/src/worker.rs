@@ -129,6 +129,7 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<Strin
     let working = whole(&shared.key, async {
         let mut worker = Worker::new(runtime, shared, id, lease.clone()).await.map_err(Stopped::Failed)?;
         worker.policy.must_end = must_end.filter(|_| worker.state.turn.is_some());
+        shared.hub.recorded(worker.state.head);
         shared.arrived();
         if let Some(turn) = &worker.state.turn {
             let text = format!("turn {} was open, and goes on: {}", turn.number, worker.state.under_way());
@@ -266,6 +267,9 @@ impl Worker {
     }
 
     async fn rest(&mut self) -> Step<bool> {
+        if self.is_to_part() {
+            return Ok(false);
+        }
         let leaves_at = self.rests_since + self.runtime.config.rest_time;
         // Not before what has come has begun its turn.
         let leaves_at = self.gathers_until.map_or(leaves_at, |until| leaves_at.max(until));
@@ -277,6 +281,11 @@ impl Worker {
             Attended::Done(()) => Ok(self.gathers_until.is_some()
                 || Instant::now() < self.rests_since + self.runtime.config.rest_time),
         }
+    }
+
+    /// Whether somebody waits for this to leave, and nothing that came speaks against it.
+    pub(crate) fn is_to_part(&self) -> bool {
+        self.gathers_until.is_none() && self.shared.is_to_part()
     }
 
     /// Waits for a person, for as long as the turn may.

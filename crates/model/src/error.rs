@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use crate::discovery::USUAL_PORTS;
+
 /// What can go wrong before a model can be asked, by what the caller can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -29,11 +31,9 @@ pub enum Error {
     },
     /// No model was named, and none was found.
     #[error(
-        "no model: none is named by --model, LONGHAUL_MODEL or model.name in the config; none of these variables is set: \
-         {variables}; and no server answers on the usual ports of Ollama (11434), llama.cpp (8080), LM Studio (1234) and \
-         vLLM (8000).\nThe quickest ways to one:\n  export ANTHROPIC_API_KEY=…            a key of any provider; `longhaul models` lists them\n  \
-         ollama run qwen3                      a model on this machine\n  longhaul run --model scripted/FILE.json …    a script, to try things out\n\
-         `longhaul demo` shows what it does without any model."
+        "no model: none is named (--model, LONGHAUL_MODEL, or model.name in the config), no key is set ({variables}), and no \
+         server answers on the usual ports of this machine ({})",
+        usual_ports()
     )]
     NoModel {
         /// The variables that were looked for.
@@ -57,6 +57,12 @@ pub enum Error {
         /// What is wrong there.
         reason: String,
     },
+}
+
+/// Where servers on this machine were looked for, in words.
+fn usual_ports() -> String {
+    let ports = USUAL_PORTS.map(|(provider, port)| format!("{provider} {port}"));
+    ports.join(", ")
 }
 
 /// What opening a model comes to.

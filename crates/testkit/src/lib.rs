@@ -8,7 +8,7 @@
 //! | `place` | a home and a work folder that clean up after themselves |
 //! | `journal` | a real journal with a fault in front of it |
 //! | `model` | models that wait at a gate, and that remember what they were asked |
-//! | `terminal` | a program in a terminal of its own |
+//! | `terminal`, `emulated`, `picture` | a program in a terminal of its own; what somebody sees there, and as a picture |
 //! | `chance` | random numbers with a seed that is printed |
 //! | `watching` | a watcher that collects events |
 //! | `invariants` | what must hold for the records of any session |
@@ -17,15 +17,18 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that can't go on should stop")]
 
 mod chance;
+mod emulated;
 mod invariants;
 mod journal;
 mod model;
+mod picture;
 mod place;
 mod terminal;
 mod watching;
 pub mod wire;
 
 pub use chance::Chance;
+pub use emulated::Emulated;
 pub use invariants::{broken_rules, of_newest_epoch, records_of};
 pub use journal::{Crash, FaultyJournal, When};
 pub use model::{Gate, Gated, Recording};

@@ -28,7 +28,7 @@ use longhaul_keeper::Launcher;
 pub use project::{Beyond, ProjectFile};
 pub use schema::config_schema;
 pub use settings::*;
-pub use show::ShownKey;
+pub use show::{ShownKey, without_password};
 use sources::Origin;
 pub use sources::{Origins, Sources};
 pub use trust::{Standing, TrustList, TrustedFile};

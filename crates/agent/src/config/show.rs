@@ -92,7 +92,8 @@ pub(crate) fn shown_value(key: &str, value: Value) -> Value {
     }
 }
 
-fn without_password(address: &str) -> String {
+/// An address as it may be shown: without the password that it may have.
+pub fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);

@@ -15,6 +15,7 @@ use super::Job;
 use super::activity::Moment;
 use super::delays::{Delays, News};
 use super::looking::{Ends, Looked, Standing, look, look_after_turn, standing};
+use crate::retention;
 use crate::runtime::{Inner, lock};
 
 /// So many sessions are looked at side by side: each may wait for a model, and none of that is urgent.
@@ -33,6 +34,7 @@ pub(super) async fn run(runtime: Arc<Inner>, jobs: Arc<[Job]>, mut stopped: watc
         queues: Queues::default(),
         looked_at: HashMap::new(),
         looks: JoinSet::new(),
+        retention_at: Instant::now(),
     };
     tokio::select! {
         biased;
@@ -55,6 +57,8 @@ struct Rounds {
     queues: Queues,
     looked_at: HashMap<TaskId, Found>,
     looks: JoinSet<Looked>,
+    /// When it is next looked whether sessions have to be put away.
+    retention_at: Instant,
 }
 
 /// A session that seems idle.
@@ -117,6 +121,7 @@ impl Rounds {
                 }
             }
             self.check().await;
+            self.keep_in_bounds();
             self.begin_looks();
         }
     }
@@ -133,6 +138,17 @@ impl Rounds {
         };
         if let Some(reason) = trouble.filter(|reason| known.as_ref() != Some(reason)) {
             self.runtime.warn("", "sessions_unlisted", &format!("the sessions can't be listed: {reason}"));
+        }
+    }
+
+    /// S5: now and then sessions are put away, in a task of its own.
+    fn keep_in_bounds(&mut self) {
+        let now = Instant::now();
+        let is_listed = lock(&self.runtime.idle.seen).trouble.is_none();
+        if is_listed && now >= self.retention_at {
+            self.retention_at = now + retention::LOOKS_EVERY;
+            let runtime = self.runtime.clone();
+            self.runtime.spawn(async move { retention::daily(&runtime).await });
         }
     }
 

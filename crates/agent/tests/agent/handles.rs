@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_agent::{Config, Error, Parts, Runtime};
-use longhaul_journal::Journal;
+use longhaul_journal::{Journal, rename_session};
 use longhaul_protocol::{EventKind, Input, InputId, JoinMode, Outcome, StreamName};
 use longhaul_testkit::{FaultyJournal, Gated, Place, Recording, collect_until, ended_turn};
 use serde_json::json;
@@ -186,5 +186,43 @@ async fn a_session_that_was_taken_over_is_let_go_of() {
 
     assert!(matches!(told, Err(Error::TakenOver { .. })), "{told:?}");
     assert_eq!(session.watch().try_next(), None, "no text of an answer that is not ours");
+    runtime.shutdown().await.unwrap();
+}
+
+/// S3: a key that was given away leads nowhere, and then elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_was_renamed_away_begins_another_session() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&answers(3)))).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("one").await.unwrap();
+    session.part().await;
+
+    rename_session(&*runtime.journal(), "a", "b").await.unwrap();
+    let new = runtime.session("a").await.unwrap();
+    new.send("two").await.unwrap();
+    let renamed = runtime.session("b").await.unwrap();
+    renamed.send("three").await.unwrap();
+
+    assert_eq!((new.state().await.unwrap().turns, renamed.state().await.unwrap().turns), (1, 2));
+    assert_ne!(new.id(), renamed.id());
+    runtime.shutdown().await.unwrap();
+}
+
+/// S3: whoever deletes a session needs it to be nobody's, at once and not when it has rested long enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_parted_with_is_nobodys() {
+    let place = Place::new();
+    let config = Config { rest_time: Duration::from_secs(3_600), ..place.config() };
+    let runtime = Runtime::with_model(config, Arc::new(Recording::new(script(&answers(2))))).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    session.send("one").await.unwrap();
+    let stream = StreamName::session(session.id().unwrap());
+    assert!(runtime.journal().holder(&stream).await.unwrap().is_some());
+
+    session.part().await;
+
+    assert_eq!(runtime.journal().holder(&stream).await.unwrap(), None);
+    session.send("two").await.unwrap();
     runtime.shutdown().await.unwrap();
 }

@@ -21,6 +21,8 @@ mod cut_streams;
 mod endings;
 mod erased_epochs;
 mod failures;
+mod following;
+mod forking;
 mod growth;
 mod handles;
 mod history;
@@ -32,6 +34,7 @@ mod mishaps;
 mod rare_cases;
 mod remembering;
 mod remembering_costs;
+mod retention;
 mod saving;
 
 mod secrets;

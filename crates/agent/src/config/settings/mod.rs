@@ -52,7 +52,7 @@ pub struct Settings {
 }
 
 /// Sections and keys that are settled, and that this version does not use yet. They are checked like all others.
-const NOT_USED_YET: &[&str] = &["sessions", "journal", "server.listen"];
+const NOT_USED_YET: &[&str] = &["journal", "server.listen"];
 
 /// Whether this version does anything with `section.key`.
 pub(crate) fn is_used(key: &str) -> bool {

@@ -1,0 +1,220 @@
+//! A session that another runtime has is followed: its records once each and in their order, its words as they come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_agent::{Followed, Follower, Watched, event_of, follow};
+use longhaul_journal::{Journal, SqliteJournal};
+use longhaul_protocol::{Event, EventKind, SessionRecord};
+use longhaul_testkit::{Gated, Place, Recording};
+use serde_json::json;
+
+use crate::{eventually, of_record, open, script, sends, sound_records};
+
+/// How long a test waits before it gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A journal of another process, as it were, to follow with.
+async fn visitor(place: &Place) -> Arc<SqliteJournal> {
+    place.journal().await
+}
+
+/// Everything up to and with the first event that this is true of.
+async fn until(follower: &mut Follower, last: impl Fn(&EventKind) -> bool) -> Vec<Event> {
+    let mut events = Vec::new();
+    loop {
+        let next = tokio::time::timeout(PATIENCE, follower.next()).await;
+        let next = next.unwrap_or_else(|_| panic!("it did not come; until then there were {events:#?}"));
+        let Some(Watched::Event(event)) = next else { panic!("{next:?}") };
+        let is_last = last(&event.kind);
+        events.push(event);
+        if is_last {
+            return events;
+        }
+    }
+}
+
+fn ended(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::TurnEnded { .. })
+}
+
+/// The words of answers as they came.
+fn words(events: &[Event]) -> String {
+    let words = events.iter().map(|event| match &event.kind {
+        EventKind::TextDelta { text } | EventKind::Partial { text, .. } => text.as_str(),
+        _ => "",
+    });
+    words.collect()
+}
+
+/// What followers should have seen of these records.
+fn expected(records: &[longhaul_protocol::Record]) -> Vec<Event> {
+    let mut state = longhaul_agent::State::default();
+    let event = |record| {
+        let event = event_of(&state, "a", record);
+        state.apply(record).unwrap();
+        event
+    };
+    records.iter().filter_map(event).collect()
+}
+
+/// T14: the words come before the answer is over, and nothing is polled for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_a_turn_in_another_runtime_come_while_they_are_said() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&json!(["Once upon a time.", "The end."])));
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+    let first = sends(&session, "tell");
+    gate.reached().await;
+    let journal = visitor(&place).await;
+    let mut follower = follow(journal.clone(), "a", session.id().unwrap(), 0).await.unwrap();
+
+    // Somebody who joins during an answer.
+    let begun = until(&mut follower, |kind| matches!(kind, EventKind::Partial { .. })).await;
+    gate.open();
+    let rest = until(&mut follower, ended).await;
+    first.await.unwrap().unwrap();
+    // Somebody who was there before it began.
+    let second = sends(&session, "more");
+    gate.reached().await;
+    let is_whole = |kind: &EventKind| matches!(kind, EventKind::TextDelta { text } if text.ends_with("end."));
+    let whole = until(&mut follower, is_whole).await;
+    gate.open();
+    let last = until(&mut follower, ended).await;
+    second.await.unwrap().unwrap();
+
+    assert_eq!(words(&begun), "Once upon a time.");
+    assert_eq!(words(&rest), "", "no word comes twice");
+    assert_eq!(words(&whole), "The end.");
+    let seen = [begun, rest, whole, last].concat();
+    drop(follower);
+    journal.close().await;
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let seen: Vec<&EventKind> = of_record(&seen);
+    let expected = expected(&records);
+    assert_eq!(seen, expected.iter().map(|event| &event.kind).collect::<Vec<_>>());
+}
+
+/// T14, T12: one runtime stops in the middle of an answer, another goes on with it; whoever follows sees both.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_followed_from_one_runtime_to_the_next() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&json!(["Once upon a time."])));
+    let one = open(&place, model).await;
+    let session = one.session("a").await.unwrap();
+    let journal = visitor(&place).await;
+    let sending = sends(&session, "tell");
+    gate.reached().await;
+    let mut follower = follow(journal.clone(), "a", session.id().unwrap(), 0).await.unwrap();
+    let mut seen = until(&mut follower, |kind| matches!(kind, EventKind::Partial { .. })).await;
+
+    one.shutdown().await.unwrap();
+    sending.await.unwrap().unwrap_err();
+    let other = open(&place, Recording::new(script(&json!(["Once upon a time."])))).await;
+    let resumed = other.session("a").await.unwrap();
+    resumed.resume().await.unwrap();
+    seen.extend(until(&mut follower, ended).await);
+
+    journal.close().await;
+    assert!(follower.next().await.is_none(), "the journal is closed");
+    other.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let seqs: Vec<u64> = seen.iter().filter_map(|event| event.seq).collect();
+    let expected: Vec<u64> = expected(&records).iter().filter_map(|event| event.seq).collect();
+    assert_eq!(seqs, expected);
+}
+
+/// T14: whoever doesn't read holds up nobody, and is missing nothing when it does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_follower_holds_up_nobody_and_misses_no_record_and_no_word() {
+    let place = Place::new();
+    let text = "word ".repeat(30_000);
+    let runtime = open(&place, Recording::new(script(&json!([text, "Second."])))).await;
+    let session = runtime.session("a").await.unwrap();
+    session.put(crate::said("tell"), None).await.unwrap();
+    let journal = visitor(&place).await;
+    let mut follower = follow(journal.clone(), "a", session.id().unwrap(), 0).await.unwrap();
+    // It has begun to be told, and stops to listen.
+    until(&mut follower, |kind| matches!(kind, EventKind::StepStarted)).await;
+
+    eventually("the first answer", || async { session.state().await.unwrap().last_outcome.is_some() }).await;
+    session.send("more").await.unwrap();
+    let first = until(&mut follower, ended).await;
+    let second = until(&mut follower, ended).await;
+
+    let heard = words(&first);
+    assert!(heard.is_empty() || heard == text, "{} of {} bytes", heard.len(), text.len());
+    assert!(matches!(&second.last().unwrap().kind, EventKind::TurnEnded { text, .. } if text == "Second."));
+    runtime.shutdown().await.unwrap();
+}
+
+/// For whoever waits for something that makes no event.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_record_comes_also_one_that_makes_no_event() {
+    let place = Place::new();
+    let runtime = open(&place, Recording::new(script(&json!(["Hello.", "Again."])))).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("hello").await.unwrap();
+    let before = session.state().await.unwrap().head;
+    let journal = visitor(&place).await;
+    let mut follower = follow(journal.clone(), "a", session.id().unwrap(), before).await.unwrap();
+
+    session.send("again").await.unwrap();
+    let mut kinds = Vec::new();
+    loop {
+        let step = tokio::time::timeout(PATIENCE, follower.step()).await.unwrap().unwrap().unwrap();
+        let Followed::Record(record, _) = step else { continue };
+        assert_eq!(record.seq, before + 1 + kinds.len() as u64);
+        let is_last = matches!(SessionRecord::decode(&record), Ok(SessionRecord::TurnEnded(_)));
+        kinds.push(record.kind.clone());
+        if is_last {
+            break;
+        }
+    }
+
+    assert!(kinds.contains(&"attempt_started".to_owned()), "{kinds:?}");
+    assert!(follower.holder().is_some());
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let all: Vec<String> = records.into_iter().skip(before as usize).map(|record| record.kind).collect();
+    assert_eq!(kinds, all);
+}
+
+/// Who looks after sessions that nobody is at tells of the turns that begin there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_rests_is_followed_into_the_turn_that_somebody_begins() {
+    let place = Place::new();
+    let (model, gate) = Gated::new(script(&json!(["Hello.", "Here I am."])));
+    let config = longhaul_agent::Config { rest_time: Duration::ZERO, ..place.config() };
+    let runtime = longhaul_agent::Runtime::with_model(config, model).await.unwrap();
+    runtime.start().await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    gate.open();
+    session.send("hello").await.unwrap();
+    let (journal, id) = (visitor(&place).await, session.id().unwrap());
+    drop(session);
+    let is_free = || async {
+        let stream = longhaul_protocol::StreamName::session(id);
+        journal.holder(&stream).await.unwrap().is_none()
+    };
+    eventually("nobody is at it", is_free).await;
+    let head = journal.head(&longhaul_protocol::StreamName::session(id)).await.unwrap().seq;
+    let mut follower = follow(journal.clone(), "a", id, head).await.unwrap();
+
+    let input = longhaul_protocol::InboxRecord::Input(crate::said("are you there?"));
+    longhaul_journal::put(&*journal, id, input.encode()).await.unwrap();
+    gate.reached().await;
+    gate.reached().await;
+    let is_whole = |kind: &EventKind| match kind {
+        EventKind::TextDelta { text } | EventKind::Partial { text, .. } => text.ends_with("am."),
+        _ => false,
+    };
+    let said = until(&mut follower, is_whole).await;
+    gate.open();
+    until(&mut follower, ended).await;
+
+    assert_eq!(words(&said), "Here I am.");
+    runtime.shutdown().await.unwrap();
+}

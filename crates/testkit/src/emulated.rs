@@ -1,0 +1,75 @@
+use std::num::NonZero;
+
+/// How many rows above the screen are kept.
+const KEPT: usize = 5_000;
+
+/// A terminal that can be read: what somebody who looks at it sees.
+pub struct Emulated(vt100::Parser);
+
+impl Emulated {
+    /// With so many columns and rows.
+    pub fn new((width, height): (u16, u16)) -> Self {
+        Self(vt100::Parser::new(some(height), some(width), KEPT))
+    }
+
+    /// Shows what a program prints.
+    pub fn show(&mut self, bytes: &[u8]) {
+        self.0.process(bytes);
+    }
+
+    /// Has another size from here on. What stood there is cut, not broken.
+    pub fn resize(&mut self, (width, height): (u16, u16)) {
+        self.0.screen_mut().set_size(some(height), some(width));
+    }
+
+    /// Columns and rows.
+    pub fn size(&self) -> (u16, u16) {
+        let (height, width) = self.0.screen().size();
+        (width.get(), height.get())
+    }
+
+    /// The rows of the screen, without the spaces at their ends and the empty ones below.
+    pub fn rows(&self) -> Vec<String> {
+        let screen = self.0.screen();
+        let (_, width) = screen.size();
+        let mut rows: Vec<String> =
+            screen.rows(0, width.get()).map(|row| row.trim_end().to_owned()).collect();
+        while rows.last().is_some_and(String::is_empty) {
+            rows.pop();
+        }
+        rows
+    }
+
+    /// Everything that can be read: the rows that scrolled away, and those of the screen.
+    pub fn all(&mut self) -> Vec<String> {
+        let screen = self.0.screen_mut();
+        let (height, width) = screen.size();
+        screen.set_scrollback(usize::MAX);
+        let mut above = screen.scrollback();
+        let mut rows = Vec::new();
+        while above > 0 {
+            screen.set_scrollback(above);
+            let taken = above.min(usize::from(height.get()));
+            rows.extend(screen.rows(0, width.get()).take(taken).map(|row| row.trim_end().to_owned()));
+            above -= taken;
+        }
+        screen.set_scrollback(0);
+        rows.append(&mut self.rows());
+        rows
+    }
+
+    /// Where the cursor stands: column, row.
+    pub fn cursor(&self) -> (u16, u16) {
+        let (row, column) = self.0.screen().cursor_position();
+        (column, row)
+    }
+
+    /// A place of the screen, with its colours.
+    pub fn cell(&self, column: u16, row: u16) -> Option<&vt100::Cell> {
+        self.0.screen().cell(row, column)
+    }
+}
+
+fn some(number: u16) -> NonZero<u16> {
+    NonZero::new(number).expect("a terminal has columns and rows")
+}
