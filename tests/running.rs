@@ -280,7 +280,7 @@ fn a_long_delay_ends_with_an_exit_code_of_its_own_and_the_way_on() {
     let (code, out, errors) = told(&command.env("NO_PROXY", "127.0.0.1").output().unwrap());
 
     assert_eq!((code, out.as_str()), (3, ""), "{errors}");
-    assert!(errors.contains("longhaul retry -s a"), "{errors}");
+    assert!(errors.contains("longhaul --model custom/busy retry -s a"), "{errors}");
     assert_eq!(desk.outcomes("a"), [json!("failed")]);
 }
 

@@ -19,7 +19,7 @@ fn while_a_turn_runs_it_is_put_off_to_the_next_step() {
     let command = "while [ ! -e go.txt ]; do sleep 0.02; done";
     let call = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
     let desk = Desk::new(&json!([long(), call, summary(), "Both."]));
-    let mut terminal = Terminal::start(desk.command(&[]));
+    let mut terminal = Terminal::start(desk.command(&["--plain"]));
     terminal.wait_for(PROMPT);
     terminal.keys("speak\r");
     terminal.wait_for("count-\r\n");
@@ -46,7 +46,7 @@ fn while_a_turn_runs_it_is_put_off_to_the_next_step() {
 #[test]
 fn an_interrupt_ends_it_and_the_conversation_goes_on_as_it_was() {
     let desk = Desk::new(&json!([long(), slow(), "Still here."]));
-    let mut terminal = Terminal::start(desk.command(&[]));
+    let mut terminal = Terminal::start(desk.command(&["--plain"]));
     terminal.wait_for(PROMPT);
     terminal.keys("speak\r");
     terminal.wait_for("count-\r\n");

@@ -29,7 +29,7 @@ fn a_window_in_which_system_prompt_and_tools_do_not_fit_is_refused_with_the_arit
             ["system prompt (", "and tools (", " take "].map(|words| number_after(&errors, words));
         assert_eq!(system + tools, both, "{errors}");
         assert_eq!(number_after(&errors, ", and "), tokens - tokens / 4, "{errors}");
-        assert_eq!(desk.json(&["sessions", "list", "--json"]), json!([]), "nothing was begun");
+        assert_eq!(desk.json(&["sessions", "list", "--all", "--json"]), json!([]), "nothing was begun");
     }
 }
 

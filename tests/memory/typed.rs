@@ -78,7 +78,7 @@ fn while_a_turn_runs_memory_can_be_seen_and_gone_through() {
     let command = "while [ ! -e go.txt ]; do sleep 0.02; done";
     let call = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
     let desk = Desk::new(&json!(["Hello.", call, "Both.", extracted("The user likes tea.", SAID)]));
-    let mut terminal = Terminal::start(desk.command(&[]));
+    let mut terminal = Terminal::start(desk.command(&["--plain"]));
     terminal.wait_for(PROMPT);
     terminal.keys("I like tea\r");
     terminal.wait_for("Hello.");
@@ -110,7 +110,7 @@ fn a_line_at_the_prompt_says_that_memory_changed() {
         core("# Core\n- The user likes tea.\n")
     ]));
     desk.configure("[memory]\ncheck_interval_s = 1\nconsolidate_at_items = 1\n");
-    let mut terminal = Terminal::start(desk.command(&[]));
+    let mut terminal = Terminal::start(desk.command(&["--plain"]));
     terminal.wait_for(PROMPT);
     terminal.keys("I like tea\r");
     terminal.wait_for("Hello.");

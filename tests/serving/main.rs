@@ -4,6 +4,7 @@
 
 mod clients;
 mod compactions;
+mod following;
 mod kills;
 mod signals;
 
@@ -124,6 +125,11 @@ impl Serving {
         // Whoever prints to a pipe that nobody reads is ended by it.
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
         self
+    }
+
+    /// The next event, and when it came.
+    fn next(&self) -> (Instant, Value) {
+        self.events.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("no event: {error}"))
     }
 
     /// The next event of this type, and when it came.

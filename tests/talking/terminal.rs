@@ -8,34 +8,37 @@ use serde_json::{Value, json};
 
 use crate::Desk;
 
-const PROMPT: &str = "> ";
+/// Waits until something can be typed, and nothing goes on.
+pub(crate) fn wait_for_prompt(terminal: &mut Terminal) -> String {
+    let waits =
+        |seen: &str| seen.contains("longhaul: session ") && seen.ends_with("/help") && seen.contains("\n>\n");
+    terminal.wait_until("a prompt that waits", waits)
+}
 
 fn slow_words() -> Value {
     json!({"text": "word ".repeat(2_000), "piece_ms": 20})
 }
 
 #[test]
-fn a_question_is_answered_at_the_prompt_and_exit_leaves_the_terminal_as_it_was() {
-    let desk = Desk::new(&json!(["Hello there."]));
+fn a_question_is_answered_on_the_screen_and_exit_leaves_the_terminal_as_it_was() {
+    let desk = Desk::new(&json!(["Hello *there*."]));
     let mut terminal = Terminal::start(desk.command(&[]));
     let before = terminal.modes();
-    terminal.wait_for(PROMPT);
+    wait_for_prompt(&mut terminal);
 
     terminal.keys("/help\r");
-    terminal.wait_for("/status");
-    terminal.wait_for(PROMPT);
+    terminal.wait_to_see("/status");
     terminal.keys("/hlep\r");
-    terminal.wait_for("did you mean /help?");
-    terminal.wait_for(PROMPT);
-    let while_editing = terminal.modes();
+    terminal.wait_to_see("did you mean /help?");
+    let while_typing = terminal.modes();
     terminal.keys("hi\r");
-    terminal.wait_for("Hello there.");
-    terminal.wait_for(PROMPT);
+    terminal.wait_to_see("\nHello there.\n");
+    wait_for_prompt(&mut terminal);
     terminal.keys("/exit\r");
     let status = terminal.wait();
 
     assert_eq!(status.code(), Some(0));
-    assert_ne!(while_editing, before, "the line was edited");
+    assert_ne!(while_typing, before, "keys came one by one");
     assert_eq!(terminal.modes(), before);
     assert_eq!(desk.recorded("input_taken", "text"), [json!("hi")]);
     let history = std::fs::read_to_string(desk.path("home/history")).unwrap();
@@ -46,23 +49,45 @@ fn a_question_is_answered_at_the_prompt_and_exit_leaves_the_terminal_as_it_was()
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// S1, S2
+#[test]
+fn what_is_printed_at_the_end_leads_back_to_the_session() {
+    let desk = Desk::new(&json!(["Hello.", "Again."]));
+    let mut terminal = Terminal::start(desk.command(&["--new"]));
+    wait_for_prompt(&mut terminal);
+    terminal.keys("hi\r");
+    terminal.wait_to_see("Hello.");
+    wait_for_prompt(&mut terminal);
+    terminal.keys("\x04");
+    let told = terminal.wait_to_see("to go on: longhaul -s cli:work-");
+    assert_eq!(terminal.wait().code(), Some(0));
+    let key = told.split("to go on: longhaul -s ").nth(1).unwrap().split_whitespace().next().unwrap();
+
+    let mut again = Terminal::start(desk.command(&["-s", key]));
+    again.wait_to_see("(1 turn so far)");
+    again.keys("once more\r");
+    again.wait_to_see("Again.");
+}
+
 /// S1, T10
 #[test]
 fn an_interrupt_ends_the_turn_and_at_the_prompt_it_leaves() {
-    let desk = Desk::new(&json!([slow_words()]));
-    let mut terminal = Terminal::start(desk.command(&[]));
-    terminal.wait_for(PROMPT);
+    for key in ["\x03", "\x1b"] {
+        let desk = Desk::new(&json!([slow_words()]));
+        let mut terminal = Terminal::start(desk.command(&[]));
+        wait_for_prompt(&mut terminal);
 
-    terminal.keys("go\r");
-    terminal.wait_for("word word");
-    terminal.keys("\x03");
-    terminal.wait_for("the turn is cancelled");
-    terminal.wait_for(PROMPT);
-    terminal.keys("\x03");
-    let status = terminal.wait();
+        terminal.keys("go\r");
+        terminal.wait_to_see("word word");
+        terminal.keys(key);
+        terminal.wait_to_see("the turn is cancelled");
+        wait_for_prompt(&mut terminal);
+        terminal.keys("\x03");
+        let status = terminal.wait();
 
-    assert_eq!(status.code(), Some(0));
-    assert_eq!(desk.recorded("turn_ended", "outcome"), [json!("cancelled")]);
+        assert_eq!(status.code(), Some(0));
+        assert_eq!(desk.recorded("turn_ended", "outcome"), [json!("cancelled")]);
+    }
 }
 
 /// T3, S6
@@ -73,19 +98,19 @@ fn what_is_typed_while_a_turn_runs_joins_it_and_commands_are_carried_out() {
     for arguments in [&[][..], &["--plain", "--new"]] {
         let _ = std::fs::remove_file(desk.path("work/go.txt"));
         let mut terminal = Terminal::start(desk.command(arguments));
-        terminal.wait_for(PROMPT);
+        terminal.wait_to_see(">");
 
-        terminal.keys("go\n");
-        terminal.wait_for("· exec");
-        terminal.keys("/continue\n");
-        terminal.wait_for("/continue is for between turns");
-        terminal.keys("/status\n");
-        terminal.wait_for("turn 1 is open");
-        terminal.keys("and this\n/nonsense\n");
-        terminal.wait_for("there is no command /nonsense");
+        terminal.keys("go\r");
+        terminal.wait_to_see("exec ");
+        terminal.keys("/continue\r");
+        terminal.wait_to_see("/continue is for between turns");
+        terminal.keys("/status\r");
+        terminal.wait_to_see("turn 1 is open");
+        terminal.keys("and this\r");
+        terminal.keys("/nonsense\r");
+        terminal.wait_to_see("there is no command /nonsense");
         std::fs::write(desk.path("work/go.txt"), "").unwrap();
-        terminal.wait_for("Both.");
-        terminal.wait_for(PROMPT);
+        terminal.wait_to_see("Both.");
         terminal.keys("\x04");
         let status = terminal.wait();
 
@@ -98,20 +123,21 @@ fn what_is_typed_while_a_turn_runs_joins_it_and_commands_are_carried_out() {
 /// T12
 #[test]
 fn a_turn_that_was_open_goes_on_or_ends_as_whoever_is_there_says() {
-    for (answer, outcome) in [("y\n", "completed"), ("\n", "completed"), ("n\n", "cancelled")] {
+    for (answer, outcome) in [("y\r", "completed"), ("\r", "completed"), ("n\r", "cancelled")] {
         let desk = Desk::new(&json!([slow_words()]));
         let mut first = Terminal::start(desk.command(&[]));
-        first.wait_for(PROMPT);
+        wait_for_prompt(&mut first);
         first.keys("go\r");
-        first.wait_for("word word");
+        first.wait_to_see("word word");
         first.signal(Signal::KILL);
         first.wait();
         std::fs::write(desk.path("script.json"), json!(["Done."]).to_string()).unwrap();
 
         let mut second = Terminal::start(desk.command(&[]));
-        let told = second.wait_for("Go on with it? [Y/n]");
+        let told = second.wait_to_see("Go on with it? [Y/n]");
         second.keys(answer);
-        second.wait_for(PROMPT);
+        second.wait_to_see(if outcome == "completed" { "Done." } else { "the turn is cancelled" });
+        wait_for_prompt(&mut second);
         second.keys("/q\r");
         second.wait();
 
@@ -129,21 +155,43 @@ fn a_signal_suspends_wherever_it_comes_and_restores_the_terminal() {
         let desk = Desk::new(&json!(["Hello.", slow_words()]));
         let mut terminal = Terminal::start(desk.command(&[]));
         let before = terminal.modes();
-        terminal.wait_for(PROMPT);
+        wait_for_prompt(&mut terminal);
         terminal.keys("hi\r");
-        terminal.wait_for("Hello.");
-        terminal.wait_for(PROMPT);
+        terminal.wait_to_see("Hello.");
+        wait_for_prompt(&mut terminal);
         if is_running {
             terminal.keys("go\r");
-            terminal.wait_for("word word");
+            terminal.wait_to_see("word word");
         }
 
         terminal.signal(signal);
-        terminal.wait_for(if is_running { "to go on: longhaul resume cli:work-" } else { " is saved; " });
+        let resume = if is_running {
+            "to go on: longhaul resume cli:work-"
+        } else {
+            "to go on: longhaul -s cli:work-"
+        };
+        terminal.wait_to_see(resume);
         let status = terminal.wait();
 
         assert_eq!((status.code(), terminal.modes()), (Some(code), before));
         assert_eq!(desk.recorded("turn_ended", "outcome").len(), 1, "nothing is ended by a suspension");
+    }
+}
+
+/// A terminal that lies about its size, or changes it while words come.
+#[test]
+fn any_size_will_do() {
+    for size in [(1, 1), (3, 2), (10, 4), (400, 3)] {
+        let desk = Desk::new(&json!(["Hello there, how are you?"]));
+        let mut terminal = Terminal::of_size(desk.command(&[]), size);
+        terminal.wait_until("anything", |seen| !seen.is_empty());
+
+        terminal.keys("hi\r");
+        desk.wait_for(1, "turn_ended");
+        terminal.resize((60, 10));
+        terminal.keys("/exit\r");
+
+        assert_eq!(terminal.wait().code(), Some(0), "{size:?}");
     }
 }
 
@@ -170,24 +218,24 @@ fn a_long_wait_is_counted_down_and_has_three_ways_out() {
     let mut command = desk.command(&["--model", "custom/busy"]);
     command.env("NO_PROXY", "127.0.0.1");
     let mut terminal = Terminal::start(command);
-    let ways = "/retry, /model NAME or Ctrl-C end the wait";
+    let ways = "; /retry, /model NAME or Esc end the wait";
 
-    terminal.wait_for(PROMPT);
+    wait_for_prompt(&mut terminal);
     terminal.keys("go\r");
-    terminal.wait_for("throttled: waiting 60 min 0 s, retry 1");
-    terminal.wait_for(ways);
-    terminal.keys("/retry\n");
-    terminal.wait_for("throttled: waiting 60 min 0 s, retry 2");
-    terminal.wait_for(ways);
-    terminal.keys("\x03");
-    terminal.wait_for("the turn is cancelled");
-    terminal.wait_for(PROMPT);
+    terminal.wait_to_see("throttled: waiting 60 min 0 s, retry 1");
+    terminal.wait_to_see(ways);
+    terminal.keys("/retry\r");
+    terminal.wait_to_see("throttled: waiting 60 min 0 s, retry 2");
+    terminal.wait_to_see(ways);
+    terminal.keys("\x1b");
+    terminal.wait_to_see("the turn is cancelled");
+    wait_for_prompt(&mut terminal);
     terminal.keys("go\r");
-    terminal.wait_for(ways);
-    terminal.keys(&format!("/model scripted/{}\n", desk.path("script.json").display()));
-    terminal.wait_for("answers from the next request on");
-    terminal.wait_for("The other answers.");
-    terminal.wait_for(PROMPT);
+    terminal.wait_to_see(ways);
+    terminal.keys(&format!("/model scripted/{}\r", desk.path("script.json").display()));
+    terminal.wait_to_see("answers from the next request on");
+    terminal.wait_to_see("The other answers.");
+    wait_for_prompt(&mut terminal);
     terminal.keys("/exit\r");
 
     assert_eq!(terminal.wait().code(), Some(0));
@@ -215,11 +263,11 @@ fn an_answer_that_breaks_off_is_said_to_be_asked_again() {
 fn lines_that_come_all_at_once_are_all_heard() {
     let desk = Desk::new(&json!(["Answer one.", "Answer two.", "Answer three."]));
     let mut terminal = Terminal::start(desk.command(&[]));
-    terminal.wait_for(PROMPT);
+    wait_for_prompt(&mut terminal);
 
     terminal.keys("one\rtwo\rthree\r");
 
-    for answer in ["Answer one.", "Answer two.", "Answer three."] {
-        terminal.wait_for(answer);
-    }
+    desk.wait_for(3, "input_taken");
+    terminal.wait_to_see("Answer one.");
+    assert_eq!(desk.recorded("input_taken", "text"), [json!("one"), json!("two"), json!("three")]);
 }

@@ -93,7 +93,7 @@ fn tasks_are_ended_with_nobody_running_their_sessions() {
     assert_eq!([&listed[0]["status"], &listed[1]["status"]], [&json!("killed"), &json!("killed")]);
 }
 
-/// P6: what was printed passes through the redactor, wherever the part begins and ends that is shown.
+/// J8: what was printed passes through the redactor, wherever the part begins and ends that is shown.
 #[test]
 fn output_is_shown_in_parts_and_without_secrets() {
     let desk = Desk::new(&json!([]));
@@ -215,7 +215,7 @@ fn the_doctor_says_what_there_is_and_what_to_do() {
     assert!(out.contains("1 command kept now") && out.contains("with 1 session"), "{out}");
     let checks: Vec<&str> =
         findings.as_array().unwrap().iter().map(|finding| finding["check"].as_str().unwrap()).collect();
-    assert_eq!(checks, ["config", "model", "journal", "keepers", "sandbox", "disk"]);
+    assert_eq!(checks, ["config", "model", "home", "journal", "keepers", "sandbox", "disk"]);
     assert_eq!((wrong.0, wrong.1.contains("✗ config") && wrong.1.contains("nmae")), (1, true), "{}", wrong.1);
 }
 

@@ -149,7 +149,7 @@ fn a_question_is_shown_on_resuming_and_answered_at_the_prompt() {
     let desk = Desk::new(&json!(["first", "Done."]));
     let key = desk.key();
     desk.asked(&key, "echo ran > ran.txt");
-    let mut terminal = Terminal::start(desk.command(&[]));
+    let mut terminal = Terminal::start(desk.command(&["--plain"]));
 
     terminal.wait_for("question: May exec run?");
     terminal.wait_for("yes or no answers it");

@@ -1,13 +1,19 @@
 //! `longhaul resume`, `retry` and `continue`: turns that go on without a new input.
 
+use std::io::IsTerminal;
+
 use longhaul_agent::load;
-use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal, resolve};
+use longhaul_journal::{Journal, SessionEntry, SqliteJournal};
 use serde_json::json;
 
 use crate::arguments::{Choice, Place, ResumeOptions, SessionOptions};
 use crate::exit;
 use crate::one_shot::{OneShot, Stay};
 use crate::output::{self, line, note, shortened};
+use crate::screen::{self, Pick, pick};
+use crate::sessions::finding::open_session;
+use crate::signals::Ends;
+use crate::talk::Terminal;
 use crate::teller::Form;
 use crate::underway::Wish;
 
@@ -21,6 +27,11 @@ pub(crate) async fn resume(place: &Place, choice: &Choice, options: ResumeOption
                 return Ok(exit::DONE);
             }
             [(key, _)] => key.clone(),
+            several if !json && can_choose() => match choose(several).await? {
+                Pick::Chosen(place) => several[place].0.clone(),
+                Pick::Left => return Ok(exit::DONE),
+                Pick::Signal(number) => return Ok(exit::SIGNAL + number),
+            },
             several => {
                 note("several sessions have something unfinished; name one: longhaul resume KEY");
                 if json {
@@ -38,6 +49,24 @@ pub(crate) async fn resume(place: &Place, choice: &Choice, options: ResumeOption
     again(place, choice, key, json, Wish::Resume).await
 }
 
+/// Whether somebody is there who sees a list and has keys.
+fn can_choose() -> bool {
+    let is_dumb = std::env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
+    !is_dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+async fn choose(several: &[(String, String)]) -> anyhow::Result<Pick> {
+    // However it ends, the terminal is as it was.
+    let _terminal = Terminal::remember();
+    let mut ends = Ends::new()?;
+    let choice = |(key, what): &(String, String)| screen::Choice {
+        key: key.clone(),
+        line: shortened(key, 200),
+        detail: what.clone(),
+    };
+    Ok(pick("Go on with which session?", several.iter().map(choice).collect(), &mut ends).await?)
+}
+
 pub(crate) async fn retry(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
     again(place, choice, options.session, options.json, Wish::Retry).await
 }
@@ -47,10 +76,7 @@ pub(crate) async fn go_on(place: &Place, choice: &Choice, options: SessionOption
 }
 
 async fn again(place: &Place, choice: &Choice, key: String, as_json: bool, wish: Wish) -> anyhow::Result<u8> {
-    match place.journal().await? {
-        Some(journal) => drop(resolve(&journal, &key).await?),
-        None => return Err(Error::NoSuchSession { key }.into()),
-    }
+    let key = open_session(place, &key).await?.1.key;
     let form = Form::of_answer(as_json);
     OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(wish).await
 }

@@ -1,7 +1,7 @@
 //! `longhaul answer`: settles a question, whoever runs the session.
 
 use longhaul_agent::{answer_question, load, redactor};
-use longhaul_journal::{Error, Journal, resolve};
+use longhaul_journal::{Error, Journal};
 use longhaul_protocol::QuestionId;
 use serde_json::json;
 
@@ -10,7 +10,9 @@ use crate::inbox::{refuse_trashed, somebody_runs_it};
 use crate::naming::{Named, find};
 use crate::output::{json, line, note, safe, shortened};
 use crate::questions::{OpenQuestion, unanswered, yes_or_no};
-use crate::{BadUsage, config, exit};
+use crate::resuming::quoted;
+use crate::sessions::finding::find_session;
+use crate::{BadUsage, config, exit, resuming};
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions) -> anyhow::Result<u8> {
     let key = &options.session;
@@ -18,14 +20,15 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions)
     let Some(journal) = place.journal().await? else {
         return Err(Error::NoSuchSession { key: key.clone() }.into());
     };
-    let session = resolve(&journal, key).await?.id;
+    let entry = find_session(&journal, key).await?;
+    let (session, key) = (entry.id, &entry.key);
     refuse_trashed(&journal, key).await?;
     let state = load(&journal, key, session).await?;
     let open = unanswered(&journal, session, &state).await?;
     let (question, words) = match &options.words[..] {
         [name, words] => (named(&open, name)?, words),
         [words] if words.parse::<QuestionId>().is_ok() => {
-            let hint = format!("what is the answer? longhaul answer -s {key} {words} yes|no|TEXT");
+            let hint = format!("what is the answer? longhaul answer -s {} {words} yes|no|TEXT", quoted(key));
             return Err(BadUsage(hint).into());
         }
         [words] => (only(&open, key)?, words),
@@ -42,8 +45,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions)
         line(format!("answered {question}: {}", shortened(&words, 80)))?;
     }
     if !somebody_runs_it(&journal, session).await? {
-        let key = shortened(key, 80);
-        note(format!("the answer is saved, and nobody runs the session; to go on: longhaul resume {key}"));
+        let resume = resuming::resume(place, choice, key);
+        note(format!("the answer is saved, and nobody runs the session; to go on: {resume}"));
     }
     journal.close().await;
     Ok(exit::DONE)

@@ -2,9 +2,11 @@
 
 mod conversing;
 mod memory;
+mod sessions;
+mod showing;
 mod tasks;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::builder::NonEmptyStringValueParser;
@@ -16,6 +18,8 @@ pub(crate) use self::conversing::{
     CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions,
 };
 pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, RememberOptions, WhoseMemory};
+pub(crate) use self::sessions::{ForkOptions, ForkPoint, ListOptions, SessionsCommand};
+pub(crate) use self::showing::ShowOptions;
 pub(crate) use self::tasks::{
     AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,
     TasksCommand,
@@ -66,6 +70,13 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// What was named on the command line and holds for whoever goes on, with its flags.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+        let config = self.config.as_ref().map(|file| ("--config", absolute(file)));
+        let model = self.model.clone().map(|model| ("--model", model));
+        config.into_iter().chain(model).collect()
+    }
+
     /// What the config is made from besides the home.
     pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
         Ok(Sources {
@@ -91,7 +102,17 @@ impl Choice {
     }
 }
 
+/// A path that means the same from everywhere.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
 impl Place {
+    /// The folder, if it was named on the command line, with its flag.
+    pub(crate) fn given(&self) -> Option<(&'static str, String)> {
+        self.folder.as_ref().map(|folder| ("--home", absolute(folder)))
+    }
+
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let default = || variable("HOME").map(|user| user.join(".longhaul"));
@@ -143,6 +164,10 @@ pub(crate) enum Command {
     Context(SessionOptions),
     /// Make the context of a session smaller now, by a summary. What stood in it stays in the session and can be found.
     Compact(CompactOptions),
+    /// Say whether a session is safe: all of it on disk, and as it was written. Sessions save themselves.
+    Save(SessionOptions),
+    /// Begin another session with the past of one, up to a record.
+    Fork(ForkOptions),
     /// Remember something for later sessions, word for word; without a text, go through what is new in a session now.
     Remember(RememberOptions),
     /// List who serves models, and which model would answer now. With a provider, what is known about its models.
@@ -167,7 +192,7 @@ pub(crate) enum Command {
     },
     /// See, search, correct and undo what is remembered across sessions. Alone, it lists the pages.
     Memory(MemoryOptions),
-    /// List, show, export and import sessions. Alone, it lists them.
+    /// List, show, fork, rename, pin, delete, export and import sessions. Alone, it lists them.
     #[command(args_conflicts_with_subcommands = true)]
     Sessions {
         #[command(subcommand)]
@@ -197,6 +222,8 @@ pub(crate) enum Command {
     },
     /// Let the longhaul.toml of this folder's project set everything, as it is now. After a change of it, say so again.
     Trust(TrustOptions),
+    /// Print a script that lets your shell complete commands and flags.
+    Completions(CompletionsOptions),
 }
 
 #[derive(Subcommand)]
@@ -215,6 +242,12 @@ pub(crate) enum ConfigCommand {
     },
     /// Print the JSON Schema of the config.
     Schema,
+}
+
+#[derive(Args)]
+pub(crate) struct CompletionsOptions {
+    /// The shell. For bash: eval "$(longhaul completions bash)" in ~/.bashrc.
+    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Args)]
@@ -281,60 +314,6 @@ pub(crate) struct DemoOptions {
     /// Leave the demo's home behind, to look around in it.
     #[arg(long)]
     pub(crate) keep: bool,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// List the sessions.
-    List {
-        /// Print one JSON array.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show a session's records.
-    Show(ShowOptions),
-    /// Write a session to one file of JSON lines that can be verified and imported.
-    Export {
-        /// The session.
-        key: String,
-        /// Where to; a file there is replaced whole. Without it, or with -, standard output.
-        file: Option<PathBuf>,
-        /// Print what was exported as JSON. Needs FILE.
-        #[arg(long, requires = "file")]
-        json: bool,
-    },
-    /// Bring a session back from an export, after verifying all of it.
-    Import {
-        /// The export.
-        file: PathBuf,
-        /// The key to give it, if its own is taken.
-        #[arg(long = "as", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-        key: Option<String>,
-        /// Print what was imported as JSON.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Args)]
-pub(crate) struct ShowOptions {
-    /// The session.
-    pub(crate) key: String,
-    /// The first record to show; without it, the newest epoch is shown.
-    #[arg(long, value_name = "SEQ")]
-    pub(crate) from: Option<u64>,
-    /// Show the records of this epoch.
-    #[arg(long, value_name = "N", conflicts_with_all = ["from", "stream"])]
-    pub(crate) epoch: Option<u64>,
-    /// How many records to show at most.
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub(crate) limit: u64,
-    /// Which of the session's streams.
-    #[arg(long, value_enum, default_value_t = Family::Session)]
-    pub(crate) stream: Family,
-    /// Print the session with its records as one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// The streams that a session has.

@@ -4,7 +4,6 @@ use longhaul_agent::{Watched, Watcher};
 use longhaul_protocol::{EventKind, Outcome};
 
 use crate::exit;
-use crate::output::prompt;
 use crate::questions::{OpenQuestion, is_settled, somebody_is_there, yes_or_no};
 use crate::signals::{Ends, INTERRUPT};
 use crate::talk::{Cooked, Typed};
@@ -79,7 +78,7 @@ impl<'a> Attendant<'a> {
             }
             let asks = can_ask && !course.asked.is_empty();
             if asks {
-                self.ask(&mut course).await;
+                self.ask(&mut course);
             }
             tokio::select! {
                 biased;
@@ -110,7 +109,7 @@ impl<'a> Attendant<'a> {
                 },
                 typed = self.typed.line(), if asks => match typed {
                     Typed::Line(line) => self.answer(&line, &underway, &mut course).await,
-                    Typed::End | Typed::Interrupt => return Ok((Left::Asked(course.asked), None)),
+                    Typed::End | Typed::Interrupt | Typed::Escape => return Ok((Left::Asked(course.asked), None)),
                     Typed::Lost => return Ok((Left::Suspended(1), None)),
                 },
             }
@@ -118,12 +117,11 @@ impl<'a> Attendant<'a> {
     }
 
     /// Asks the first question that is open, once.
-    async fn ask(&mut self, course: &mut Course) {
+    fn ask(&mut self, course: &mut Course) {
         let first = course.asked.first();
         if first != course.prompted.as_ref() {
             course.prompted = first.cloned();
-            self.teller.written().await;
-            prompt(ASK);
+            self.teller.raw_aside(ASK);
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use longhaul_journal::{Damage, Error, Home, Journal, Report, Salvaged, erase_record, resolve};
+use longhaul_journal::{Damage, Error, Home, Journal, Report, Salvaged, erase_record};
 use longhaul_protocol::{Seq, StreamName};
 use serde::Serialize;
 
 use crate::arguments::{BackupOptions, EraseOptions, Family, Place, RestoreOptions, VerifyOptions};
 use crate::output::{count, grouped, is_closed_pipe, json, line};
+use crate::sessions::finding::find_exactly;
 use crate::{BadUsage, exit};
 
 /// How many findings people are shown; programs get them all.
@@ -172,7 +173,7 @@ struct ErasedForm {
 pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Result<u8> {
     let EraseOptions { key, seq, reason, stream, json: as_json } = options;
     let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let session = resolve(&journal, &key).await?.id;
+    let session = find_exactly(&journal, &key).await?.id;
     let erased = match stream {
         Family::Session => erase_record(&journal, session, seq, &reason).await,
         other => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_agent::{State, redactor};
-use longhaul_journal::{Error, Journal, resolve};
+use longhaul_journal::{Error, Journal};
 use longhaul_protocol::{CompactDone, CompactedBy, OrderKind};
 
 use crate::again::open_in;
@@ -12,16 +12,18 @@ use crate::elsewhere::Elsewhere;
 use crate::inbox::refuse_trashed;
 use crate::one_shot::{OneShot, Stay};
 use crate::output::{grouped, note, safe, shortened};
+use crate::sessions::finding::find_session;
 use crate::status::holder;
 use crate::teller::Form;
 use crate::underway::Wish;
-use crate::{config, exit};
+use crate::{config, exit, resuming};
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: CompactOptions) -> anyhow::Result<u8> {
     let CompactOptions { session: key, focus, json } = options;
     let focus = focus_of(&focus.join(" "));
     let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let entry = resolve(&journal, &key).await?;
+    let entry = find_session(&journal, &key).await?;
+    let key = entry.key.clone();
     refuse_trashed(&journal, &key).await?;
     // C12: nothing is begun or gone on with because a context is made smaller.
     if holder(&journal, entry.id).await?.is_none()
@@ -31,10 +33,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: CompactOptions)
         let session = Elsewhere { journal: Arc::new(journal), key: key.clone(), id: entry.id, redactor };
         session.order(OrderKind::Compact { focus }).await?;
         session.journal.close().await;
-        let (open, key) = (shortened(&open, 200), shortened(&key, 200));
-        note(format!(
-            "{open}, and nobody runs it; the context is made smaller when it goes on: longhaul resume {key}"
-        ));
+        let (open, resume) = (shortened(&open, 200), resuming::resume(place, choice, &key));
+        note(format!("{open}, and nobody runs it; the context is made smaller when it goes on: {resume}"));
         return Ok(exit::DONE);
     }
     journal.close().await;

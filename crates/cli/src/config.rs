@@ -1,12 +1,14 @@
 //! `longhaul config`, and the one way by which every command comes to its config.
 
+use std::path::PathBuf;
+
 use longhaul_agent::{Config, Patience, config_schema};
 use longhaul_model::Models;
 use serde_json::json;
 
 use crate::arguments::{Choice, ConfigCommand, Place};
 use crate::output::{json, line, note};
-use crate::{BadUsage, exit};
+use crate::{BadUsage, exit, first_run};
 
 /// A server is named, and none of its models.
 pub(crate) const NO_NAME: &str =
@@ -33,11 +35,24 @@ pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patienc
         if model.base_url.is_some() {
             return Err(BadUsage(NO_NAME.to_owned()).into());
         }
-        let found = Models::at(&config.home)?.find().await?;
+        let found = match Models::at(&config.home)?.find().await {
+            Err(longhaul_model::Error::NoModel { variables }) => {
+                return Err(BadUsage(first_run::guidance(&variables, &own_file(place, choice)?)).into());
+            }
+            found => found?,
+        };
         note(format!("using {}, because {}", found.name, found.reason));
         model.name = found.name;
     }
     Ok(config)
+}
+
+/// The file that is a person's own, whether it is there or not.
+fn own_file(place: &Place, choice: &Choice) -> anyhow::Result<PathBuf> {
+    let home = place.folder()?;
+    let files = Config::files(&home, &choice.sources()?)?;
+    let own = files.into_iter().find(|file| !file.of_project).map(|file| file.path);
+    Ok(own.unwrap_or_else(|| home.join("config.toml")))
 }
 
 pub(crate) fn run(

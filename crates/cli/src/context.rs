@@ -1,13 +1,14 @@
 //! `longhaul context` and `/context`: how full a context is, and of what.
 
 use longhaul_agent::{ContextReport, State, context_report, last_compaction, load};
-use longhaul_journal::{Error, Journal, resolve};
+use longhaul_journal::{Error, Journal};
 use longhaul_protocol::CompactDone;
 use serde_json::{Value, json};
 
 use crate::arguments::{Choice, Place, SessionOptions};
 use crate::inbox::refuse_trashed;
 use crate::output::{count, grouped, json, line, shortened};
+use crate::sessions::finding::find_session;
 use crate::{config, exit, words};
 
 /// How many columns a bar has that stands for all of the window.
@@ -24,7 +25,8 @@ pub(crate) struct Context {
 pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
     let SessionOptions { session: key, json: as_json } = options;
     let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let entry = resolve(&journal, &key).await?;
+    let entry = find_session(&journal, &key).await?;
+    let key = entry.key.clone();
     refuse_trashed(&journal, &key).await?;
     let state = load(&journal, &key, entry.id).await?;
     let last = last_compaction(&journal, entry.id, &state).await?;
@@ -45,7 +47,7 @@ pub(crate) fn epoch(state: &State, last: Option<&CompactDone>) -> String {
     format!("{number}, after {}", compactions(state.compaction.count, last))
 }
 
-fn compactions(number: u64, last: Option<&CompactDone>) -> String {
+pub(crate) fn compactions(number: u64, last: Option<&CompactDone>) -> String {
     let last = last.map(|last| format!(", the last {}", words::made_by(last.by)));
     format!("{}{}", count(number, "compaction"), last.unwrap_or_default())
 }

@@ -1,13 +1,12 @@
 //! `longhaul doctor`: is everything as it should be, and if not, what is there to do?
 
+mod journal;
 mod model;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use longhaul_agent::keeper::{Found, Launcher, Network, Tasks, what_can_be_enforced};
+use longhaul_agent::keeper::{Enforcement, Found, Launcher, Network, Tasks, what_can_be_enforced};
 use longhaul_agent::{Config, SandboxMode, WithoutSandbox};
-use longhaul_journal::{Home, SqliteJournal};
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
 use serde_json::json;
@@ -21,7 +20,7 @@ use crate::output::{count, json, line, safe};
 const LITTLE_ROOM: u64 = 1 << 30;
 
 /// What one check has found.
-struct Finding {
+pub(crate) struct Finding {
     check: &'static str,
     found: String,
     /// What to do about it; nothing, if it is as it should be.
@@ -37,24 +36,30 @@ impl Finding {
         Self { check, found: found.to_string(), to_do: Some(to_do.into()) }
     }
 
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let mark = if self.to_do.is_some() { "✗" } else { "✓" };
-        let to_do = self.to_do.as_ref().map(|to_do| format!("; {to_do}")).unwrap_or_default();
+        let to_do = self.to_do.as_ref().map(|to_do| format!("\n{:11}→ {to_do}", "")).unwrap_or_default();
         safe(&format!("{mark} {:<8} {}{to_do}", self.check, self.found))
     }
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions) -> anyhow::Result<u8> {
+/// Everything that was looked at.
+pub(crate) async fn findings(place: &Place, choice: &Choice) -> anyhow::Result<Vec<Finding>> {
     let (config, mut findings) = look_at_config(place, choice)?;
     if let Some(config) = &config {
         findings.extend(model::look(config).await);
     }
     let folder = place.folder()?;
-    findings.extend(look_at_journal(place, &folder).await);
+    findings.extend(journal::look(place, &folder).await);
     let tasks = folder.join("tasks");
     findings.extend(tokio::task::spawn_blocking(move || look_at_keepers(&tasks)).await?);
     findings.extend(config.as_ref().map(look_at_sandbox).unwrap_or_default());
     findings.push(look_at_disk(&folder));
+    Ok(findings)
+}
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions) -> anyhow::Result<u8> {
+    let findings = findings(place, choice).await?;
     let code = if findings.iter().all(|finding| finding.to_do.is_none()) { exit::DONE } else { exit::FAILED };
     if options.json {
         let form = |finding: &Finding| {
@@ -86,51 +91,14 @@ fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Conf
     };
     let from = if used.is_empty() { "no file, all defaults".to_owned() } else { used.join(", ") };
     let mut findings = vec![Finding::fine("config", from)];
-    let warnings = config.warnings.iter();
-    findings.extend(warnings.map(|warning| Finding::wrong("config", warning, "see docs/config.md")));
+    let to_do = "look at the file, then `longhaul trust` lets it, or take the key out";
+    findings.extend(config.warnings.iter().map(|warning| Finding::wrong("config", warning, to_do)));
+    findings.extend(config.keys().iter().filter(|shown| !shown.used && shown.source != "default").map(
+        |shown| {
+            Finding::fine("config", format!("{} ({}) does nothing in this version", shown.key, shown.source))
+        },
+    ));
     Ok((Some(config), findings))
-}
-
-/// Whether the home is there and its journal opens. Reading all of it is for `verify`.
-async fn look_at_journal(place: &Place, folder: &Path) -> Vec<Finding> {
-    let shown = folder.display();
-    let home = match place.existing() {
-        Ok(Some(home)) => home,
-        Ok(None) => {
-            return vec![Finding::fine(
-                "journal",
-                format!("{shown} has none yet; the first session makes it"),
-            )];
-        }
-        Err(error) => {
-            let to_do = "name another folder with --home, or make this one yours";
-            return vec![Finding::wrong("journal", format!("{error:#}"), to_do)];
-        }
-    };
-    vec![match sessions(&home).await {
-        Ok(sessions) => {
-            let file = home.journal_file();
-            Finding::fine("journal", format!("{} opens, with {}", file.display(), count(sessions, "session")))
-        }
-        Err(error) => {
-            let to_do =
-                "longhaul verify says what is damaged, and with --salvage FILE gets out what can be read";
-            Finding::wrong("journal", format!("{error:#}"), to_do)
-        }
-    }]
-}
-
-async fn sessions(home: &Home) -> anyhow::Result<u64> {
-    let journal: Arc<dyn longhaul_journal::Journal> = Arc::new(SqliteJournal::open(home).await?);
-    let (mut count, mut after) = (0, None::<String>);
-    loop {
-        let page = journal.sessions(after.as_deref(), 1_000).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.key.clone());
-        count += page.len() as u64;
-    }
-    journal.close().await;
-    Ok(count)
 }
 
 /// How many commands run, and whether their keepers can be reached.
@@ -179,13 +147,19 @@ fn look_at_sandbox(config: &Config) -> Vec<Finding> {
         Ok(enforcement) => enforcement,
         Err(error) => return vec![Finding::wrong("sandbox", error, "run `longhaul doctor` again")],
     };
+    held(&enforcement, network, config.settings.sandbox.unavailable)
+}
+
+/// What can be enforced, and what becomes of commands if too little can.
+fn held(enforcement: &Enforcement, network: Network, without: WithoutSandbox) -> Vec<Finding> {
     if let Some(missing) = enforcement.missing(network) {
-        let policy = match config.settings.sandbox.unavailable {
+        let policy = match without {
             WithoutSandbox::Refuse => "commands are refused",
             WithoutSandbox::Ask => "each command is asked about",
             WithoutSandbox::Allow => "commands run without bounds",
         };
-        let to_do = format!("until then {policy} (sandbox.unavailable)");
+        let to_do =
+            format!("do that, or say with sandbox.unavailable what becomes of commands; now {policy}");
         return vec![Finding::wrong(
             "sandbox",
             format!("commands can't be held to the scope. {missing}"),
@@ -214,17 +188,19 @@ fn look_at_disk(folder: &Path) -> Finding {
             );
             Finding::wrong("disk", found, "make it writable for you, or name another folder with --home")
         }
-        (Ok(disk), _) => {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            let found = format!("{} free where {} is", size(free), folder.display());
-            match free < LITTLE_ROOM {
-                true => Finding::wrong("disk", found, "make room, or move the home with --home"),
-                false => Finding::fine("disk", found),
-            }
-        }
+        (Ok(disk), _) => room(disk.f_bavail.saturating_mul(disk.f_frsize), folder),
         (Err(error), _) => {
             Finding::wrong("disk", format!("{}: {error}", there.display()), "look whether it is mounted")
         }
+    }
+}
+
+/// Whether so much free room is enough.
+fn room(free: u64, folder: &Path) -> Finding {
+    let found = format!("{} free where {} is", size(free), folder.display());
+    match free < LITTLE_ROOM {
+        true => Finding::wrong("disk", found, "make room, or move the home with --home"),
+        false => Finding::fine("disk", found),
     }
 }
 
@@ -235,3 +211,7 @@ fn size(bytes: u64) -> String {
         _ => format!("{} GiB", bytes >> 30),
     }
 }
+
+#[cfg(test)]
+#[path = "doctor/doctor_tests.rs"]
+mod tests;

@@ -1,22 +1,21 @@
-//! Sessions that another process runs: what is wanted goes into the inbox, and what comes of it is read from the records.
+//! Sessions that another process runs: what is wanted goes into the inbox, and what comes of it is followed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Error, Redactor, Result, State, Watched, event_of, load};
-use longhaul_journal::{Holder, Journal, Page, put};
+use longhaul_agent::{Error, Followed, Follower, Redactor, Result, State, Watched, load};
+use longhaul_journal::{Error as JournalError, Holder, Journal, put};
 use longhaul_protocol::{
-    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, SessionId, SessionRecord, StreamName,
+    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Record, SessionId, SessionRecord,
+    StreamName,
 };
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::inbox::somebody_runs_it;
 use crate::status::holder;
 use crate::underway::{Became, Wish};
 
-/// How often the records are looked at. Whoever holds no lease is not rung.
-const LOOK: Duration = Duration::from_millis(50);
 /// How often it is looked whether anybody runs the session.
 const LOOK_FOR_HOLDER: Duration = Duration::from_secs(1);
 /// Whoever runs a session begins a turn a few hundred milliseconds after the end of a task, or not at all; one whose machine is
@@ -58,8 +57,9 @@ impl Elsewhere {
 
     /// Puts what is wanted into the inbox, and tells what happens until that has come to its end.
     pub(crate) async fn see_through(&self, wish: &Wish, tell: &UnboundedSender<Watched>) -> Result<Became> {
-        let mut state = load(&*self.journal, &self.key, self.id).await?;
-        let mut is_taken = false;
+        let state = load(&*self.journal, &self.key, self.id).await?;
+        // Before anything is wanted, so that what comes of it is seen from its first word on.
+        let follower = Follower::of(self.journal.clone(), &self.key, self.id, state.clone());
         let awaited = match wish {
             Wish::Say(text) => self.say(text).await?,
             Wish::Resume => Awaited::Order(self.order(OrderKind::Unknown).await?),
@@ -70,25 +70,51 @@ impl Elsewhere {
                 Awaited::Compaction(self.order(OrderKind::Compact { focus: focus.clone() }).await?)
             }
         };
-        let (mut looked_for_holder, mut quiet_since) = (Instant::now(), Instant::now());
+        let course = Course { state, awaited, is_taken: false, quiet_since: Instant::now() };
+        self.follow(follower, course, tell).await
+    }
+
+    /// Tells what happens until what is awaited has come to its end, or until nobody is there who would bring it there.
+    async fn follow(
+        &self,
+        mut follower: Follower,
+        mut course: Course,
+        tell: &UnboundedSender<Watched>,
+    ) -> Result<Became> {
+        let mut looks = tokio::time::interval(LOOK_FOR_HOLDER);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        looks.reset();
+        // Where the session ends that nobody runs: what is awaited may have come to its end before that.
+        let mut abandoned_at = None;
         loop {
-            let seen = state.head;
-            if let Some(became) = self.look(&mut state, awaited, &mut is_taken, tell).await? {
-                return Ok(became);
-            }
-            if state.head > seen {
-                quiet_since = Instant::now();
-            }
-            if awaited == Awaited::Rest && rests(&state, quiet_since.elapsed()) {
+            if course.rests() {
                 return Ok(Became::Nothing);
             }
-            if looked_for_holder.elapsed() >= LOOK_FOR_HOLDER {
-                looked_for_holder = Instant::now();
-                if !somebody_runs_it(&*self.journal, self.id).await? {
-                    return Ok(Became::Abandoned);
-                }
+            if abandoned_at.is_some_and(|end| course.state.head >= end) {
+                return Ok(Became::Abandoned);
             }
-            tokio::time::sleep(LOOK).await;
+            let step = tokio::select! {
+                step = follower.step() => step?.ok_or(JournalError::Closed)?,
+                _ = looks.tick() => {
+                    abandoned_at = match somebody_runs_it(&*self.journal, self.id).await? {
+                        true => None,
+                        false => Some(self.journal.head(&StreamName::session(self.id)).await?.seq),
+                    };
+                    continue;
+                }
+            };
+            let (record, event) = match step {
+                Followed::Record(record, event) => (Some(record), event),
+                Followed::Live(event) => (None, Some(event)),
+            };
+            if let Some(event) = event {
+                let _ = tell.send(Watched::Event(*event));
+            }
+            if let Some(record) = record
+                && let Some(became) = self.fold(&mut course, &record)?
+            {
+                return Ok(became);
+            }
         }
     }
 
@@ -108,59 +134,58 @@ impl Elsewhere {
         Ok(id)
     }
 
-    /// Reads on and tells what happened; says what became of what is awaited, once something has.
-    async fn look(
-        &self,
-        state: &mut State,
-        awaited: Awaited,
-        is_taken: &mut bool,
-        tell: &UnboundedSender<Watched>,
-    ) -> Result<Option<Became>> {
-        let stream = StreamName::session(self.id);
-        for record in self.journal.read(&stream, state.head + 1, Page::default()).await? {
-            let event = event_of(state, &self.key, &record);
-            let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
-            state.apply(&record).map_err(unreadable)?;
-            if let Some(event) = event {
-                let _ = tell.send(Watched::Event(event));
+    /// What became of what is awaited, if this record says so.
+    fn fold(&self, course: &mut Course, record: &Record) -> Result<Option<Became>> {
+        let Course { state, awaited, is_taken, quiet_since } = course;
+        *quiet_since = Instant::now();
+        let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
+        state.apply(record).map_err(unreadable)?;
+        Ok(match SessionRecord::decode(record) {
+            Ok(SessionRecord::InputTaken(input)) => {
+                *is_taken |= *awaited == Awaited::Input(input.id);
+                None
             }
-            match SessionRecord::decode(&record) {
-                Ok(SessionRecord::InputTaken(input)) => *is_taken |= awaited == Awaited::Input(input.id),
-                Ok(SessionRecord::OrderTaken(taken)) if awaited == Awaited::Order(taken.order.id) => {
-                    *is_taken = true;
-                    if state.turn.is_none() && state.waiting.is_empty() && state.again.is_none() {
-                        return Ok(Some(Became::Nothing));
-                    }
-                }
-                Ok(SessionRecord::OrderTaken(taken)) if awaited == Awaited::Compaction(taken.order.id) => {
-                    *is_taken = true;
-                    if state.compaction.asked.is_none() {
-                        return Ok(Some(Became::Nothing));
-                    }
-                }
-                Ok(SessionRecord::CompactDone(done)) if *is_taken && awaited.is_compaction() => {
-                    return Ok(Some(Became::Compacted(done)));
-                }
-                Ok(SessionRecord::CompactFailed(failed)) if *is_taken && awaited.is_compaction() => {
-                    return Ok(Some(Became::NotCompacted(failed.reason)));
-                }
-                Ok(SessionRecord::TurnEnded(ended)) => {
-                    let later = state.waiting.iter().any(|input| awaited == Awaited::Input(input.id));
-                    if *is_taken && !later && !awaited.is_compaction() {
-                        return Ok(Some(Became::Ended(ended)));
-                    }
-                }
-                _ => {}
+            Ok(SessionRecord::OrderTaken(taken)) if *awaited == Awaited::Order(taken.order.id) => {
+                *is_taken = true;
+                let is_nothing = state.turn.is_none() && state.waiting.is_empty() && state.again.is_none();
+                is_nothing.then_some(Became::Nothing)
             }
-        }
-        Ok(None)
+            Ok(SessionRecord::OrderTaken(taken)) if *awaited == Awaited::Compaction(taken.order.id) => {
+                *is_taken = true;
+                state.compaction.asked.is_none().then_some(Became::Nothing)
+            }
+            Ok(SessionRecord::CompactDone(done)) if *is_taken && awaited.is_compaction() => {
+                Some(Became::Compacted(done))
+            }
+            Ok(SessionRecord::CompactFailed(failed)) if *is_taken && awaited.is_compaction() => {
+                Some(Became::NotCompacted(failed.reason))
+            }
+            Ok(SessionRecord::TurnEnded(ended)) => {
+                let later = state.waiting.iter().any(|input| *awaited == Awaited::Input(input.id));
+                (*is_taken && !later && !awaited.is_compaction()).then_some(Became::Ended(ended))
+            }
+            _ => None,
+        })
     }
 }
 
-/// Whether nothing more happens in a session by itself; or not before somebody has answered a question. Which ends begin a turn
-/// only its holder knows, who may have another config: what has begun none for so long will begin none.
-fn rests(state: &State, quiet: Duration) -> bool {
-    let is_busy = state.turn.is_some() || state.tasks.running().next().is_some();
-    let may_begin = state.tasks.untold().next().is_some() && quiet < BEGINS_WITHIN;
-    !(is_busy || may_begin) || !state.questions.is_empty()
+/// How far what is awaited has come.
+struct Course {
+    state: State,
+    awaited: Awaited,
+    is_taken: bool,
+    /// When the last record came.
+    quiet_since: Instant,
+}
+
+impl Course {
+    /// Whether it was awaited that nothing more happens in the session by itself, and nothing does; or not before somebody has
+    /// answered a question. Which ends begin a turn only its holder knows, who may have another config: what has begun none for
+    /// so long will begin none.
+    fn rests(&self) -> bool {
+        let Self { state, quiet_since, .. } = self;
+        let is_busy = state.turn.is_some() || state.tasks.running().next().is_some();
+        let may_begin = state.tasks.untold().next().is_some() && quiet_since.elapsed() < BEGINS_WITHIN;
+        self.awaited == Awaited::Rest && (!(is_busy || may_begin) || !state.questions.is_empty())
+    }
 }

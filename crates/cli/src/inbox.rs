@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use longhaul_agent::{Cancelled, cancel_turn, input_at, redactor};
-use longhaul_journal::{Append, Error, Journal, SqliteJournal, check_size, name_session, put, resolve};
+use longhaul_journal::{Append, Error, Journal, SqliteJournal, check_size, name_session, put};
 use longhaul_protocol::{
     InboxRecord, Input, InputId, JoinMode, Outcome, SessionCreated, SessionId, SessionRecord, StreamName,
 };
@@ -13,6 +13,8 @@ use serde_json::json;
 
 use crate::arguments::{CancelOptions, Choice, Mode, Place, SendOptions};
 use crate::output::{in_words, json, line, note, shortened};
+use crate::resuming::{self, quoted};
+use crate::sessions::finding::find_session;
 use crate::{BadUsage, config, exit};
 
 /// The longest input that is accepted.
@@ -49,8 +51,8 @@ pub(crate) async fn send(place: &Place, choice: &Choice, options: SendOptions) -
     }
     if !somebody_runs_it(&journal, session).await? {
         note(format!(
-            "no runtime is running; `longhaul resume {}` runs it, and so does the next `longhaul serve --no-http`",
-            shortened(&options.session, 80)
+            "no runtime is running; `{}` runs it, and so does the next `longhaul serve --no-http`",
+            resuming::resume(place, choice, &options.session)
         ));
     }
     journal.close().await;
@@ -131,7 +133,9 @@ pub(crate) async fn somebody_runs_it(journal: &dyn Journal, session: SessionId) 
 pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::Result<()> {
     match journal.session(key).await? {
         Some(entry) if entry.trashed => {
-            Err(BadUsage(format!("the session {key:?} was put into the trash")).into())
+            let restore = format!("longhaul sessions restore {}", quoted(key));
+            Err(BadUsage(format!("the session {key:?} was put into the trash; to bring it back: {restore}"))
+                .into())
         }
         _ => Ok(()),
     }
@@ -142,7 +146,8 @@ pub(crate) async fn cancel(place: &Place, options: &CancelOptions) -> anyhow::Re
     let Some(journal) = place.journal().await? else {
         return Err(Error::NoSuchSession { key: key.clone() }.into());
     };
-    let session = resolve(&journal, key).await?.id;
+    let entry = find_session(&journal, key).await?;
+    let (session, key) = (entry.id, &entry.key);
     refuse_trashed(&journal, key).await?;
     let served = somebody_runs_it(&journal, session).await?;
     let shown = shortened(key, 80);

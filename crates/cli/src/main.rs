@@ -7,22 +7,28 @@ mod attending;
 mod care;
 mod commands;
 mod compact;
+mod completions;
 mod config;
 mod context;
 mod demo;
 mod doctor;
 mod elsewhere;
 mod epochs;
+mod first_run;
 mod inbox;
 mod memory;
 mod models;
 mod naming;
 mod one_shot;
 mod output;
+mod panics;
 mod printer;
 mod questions;
 mod remember;
+mod report;
+mod resuming;
 mod run;
+mod screen;
 mod serve;
 mod sessions;
 mod signals;
@@ -32,8 +38,10 @@ mod tasks;
 mod teller;
 mod trust;
 mod underway;
+mod usage;
 mod words;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
@@ -72,8 +80,15 @@ impl std::error::Error for BadUsage {}
 fn main() -> ExitCode {
     // A process that was started to be a keeper becomes one here.
     longhaul_agent::keeper::main_if_asked();
-    let arguments = Arguments::parse();
-    match start(arguments) {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refused(error),
+    };
+    // What there is of a home is told where it is asked for.
+    panics::expect(arguments.place.folder().ok());
+    let ended = start(arguments);
+    panics::tell();
+    match ended {
         Ok(code) => ExitCode::from(code),
         // Whoever read the output has seen enough of it.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::from(exit::DONE),
@@ -82,6 +97,16 @@ fn main() -> ExitCode {
             ExitCode::from(code_of(&error))
         }
     }
+}
+
+/// Shows the help that was asked for, or what is wrong with the command line.
+fn refused(error: clap::Error) -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let error = usage::with_tip(error, &words);
+    // Whoever does not read it any more has seen enough.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { exit::BAD_USAGE } else { exit::DONE })
 }
 
 fn start(arguments: Arguments) -> anyhow::Result<u8> {
@@ -105,14 +130,14 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = builder.enable_all().build()?;
-    let code = runtime.block_on(async {
+    let work = async {
         let Some(command) = command else { return talk::run(&place, &choice, &talk).await };
         match command {
             Command::Verify(options) => care::verify(&place, &options),
             Command::Backup(options) => care::backup(&place, options).await,
             Command::Restore(options) => care::restore(&place, &options),
             Command::Erase(options) => care::erase(&place, options).await,
-            Command::Sessions { command, json } => sessions::run(&place, command, json).await,
+            Command::Sessions { command, json } => sessions::run(&place, &choice, command, json).await,
             Command::Demo(options) => demo::run(&options).await,
             Command::Run(options) => run::run(&place, &choice, options).await,
             Command::Resume(options) => again::resume(&place, &choice, options).await,
@@ -120,6 +145,8 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Continue(options) => again::go_on(&place, &choice, options).await,
             Command::Status(options) => status::run(&place, &choice, options).await,
             Command::Context(options) => context::run(&place, &choice, options).await,
+            Command::Save(options) => sessions::saving::run(&place, options).await,
+            Command::Fork(options) => sessions::changing::fork(&place, &choice, options).await,
             Command::Compact(options) => compact::run(&place, &choice, options).await,
             Command::Remember(options) => remember::run(&place, &choice, options).await,
             Command::Memory(options) => memory::run(&place, &choice, options).await,
@@ -131,9 +158,13 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Tasks { command, list } => tasks::run(&place, &choice, command, list).await,
             Command::Doctor(options) => doctor::run(&place, &choice, &options).await,
             Command::Config { command, json } => config::run(&place, &choice, command, json),
+            Command::Completions(options) => completions::run(&options),
             Command::Trust(options) => trust::run(&place, &choice, &options),
         }
-    });
+    };
+    // Whatever unwinds gives back the terminal on its way.
+    let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
+    let code = ended.unwrap_or_else(|_| Ok(runtime.block_on(panics::way_out())));
     // A thread that still reads a file must not hold up the end.
     runtime.shutdown_background();
     code
@@ -148,7 +179,8 @@ fn code_of(error: &anyhow::Error) -> u8 {
         longhaul_agent::Error::Config { .. }
         | longhaul_agent::Error::Model(_)
         | longhaul_agent::Error::NoSuchQuestion { .. }
-        | longhaul_agent::Error::NoSuchTask { .. },
+        | longhaul_agent::Error::NoSuchTask { .. }
+        | longhaul_agent::Error::NoSuchPoint { .. },
     ) = error.downcast_ref()
     {
         return exit::BAD_USAGE;

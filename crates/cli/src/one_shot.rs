@@ -21,7 +21,7 @@ use crate::signals::{Ends, INTERRUPT};
 use crate::tasks::board::{self, Board, Listed};
 use crate::teller::{Form, Teller};
 use crate::underway::{Became, Underway, Wish};
-use crate::{config, exit, words};
+use crate::{config, exit, panics, resuming, words};
 
 /// How long tidying up may keep anybody waiting; what is not done by then is done the next time.
 const TIDYING: Duration = Duration::from_millis(300);
@@ -107,10 +107,8 @@ impl OneShot<'_> {
         match teller.finish(&mut ends, *code.as_ref().unwrap_or(&exit::FAILED)).await {
             Ok(None) => code,
             Ok(Some(error)) => {
-                let key = &self.key;
-                note(format!(
-                    "the answer could not be written ({error}); longhaul sessions show {key} has it"
-                ));
+                let show = resuming::command(self.place, self.choice, &["sessions", "show", &self.key]);
+                note(format!("the answer could not be written ({error}); {show} has it"));
                 Ok(code?.max(exit::FAILED))
             }
             Err(number) => Ok(number),
@@ -148,6 +146,7 @@ impl OneShot<'_> {
             opened = Runtime::open(config) => opened?,
             number = attendant.ends.next() => return Ok(exit::SIGNAL + number),
         };
+        panics::suspend(&runtime, resuming::resume(self.place, self.choice, &self.key));
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
         self.name_session(&wish, attendant.teller);
@@ -162,9 +161,9 @@ impl OneShot<'_> {
         tokio::select! {
             ended = runtime.shutdown() => ended?,
             // Whoever asks twice means it. What is on disk is on disk.
-            number = attendant.ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
+            number = attendant.ends.again() => std::process::exit(i32::from(exit::SIGNAL + number)),
         }
-        let resume = format!("longhaul resume {}", self.key);
+        let resume = resuming::resume(self.place, self.choice, &self.key);
         match sat? {
             Sat::Suspended(number) if compacts => {
                 attendant.teller.note("stopped; the session is as it was");
@@ -298,12 +297,17 @@ impl OneShot<'_> {
         let Some(what) = words::end_of_turn(ended.outcome, ended.error.as_deref()) else { return Ok(()) };
         teller.note(what);
         if ended.outcome != Outcome::Cancelled {
-            teller.note(format!("to run it again: longhaul retry -s {}", self.key));
+            teller.note(format!("to run it again: {}", self.command("retry")));
         }
         if seat.state().await?.interrupted.is_some() {
-            teller.note(format!("to go on from what there was: longhaul continue -s {}", self.key));
+            teller.note(format!("to go on from what there was: {}", self.command("continue")));
         }
         Ok(())
+    }
+
+    /// A command for this session.
+    fn command(&self, name: &str) -> String {
+        resuming::command(self.place, self.choice, &[name, "-s", &self.key])
     }
 
     /// How whoever reads this can answer what was asked.

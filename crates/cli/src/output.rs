@@ -17,12 +17,6 @@ pub(crate) fn note(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "longhaul: {}", safe(&text.to_string()));
 }
 
-/// Prints what asks for a line, on which the answer follows.
-pub(crate) fn prompt(text: &str) {
-    let mut errors = std::io::stderr().lock();
-    let _ = errors.write_all(text.as_bytes()).and_then(|()| errors.flush());
-}
-
 /// Prints a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string(value)?)

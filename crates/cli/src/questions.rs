@@ -7,6 +7,7 @@ use longhaul_journal::Journal;
 use longhaul_protocol::{Question, QuestionId, SessionId};
 
 use crate::output::safe;
+use crate::resuming::quoted;
 
 /// A question that nobody has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl OpenQuestion {
 
     /// How it is answered from anywhere.
     pub(crate) fn command(&self, key: &str) -> String {
-        format!("longhaul answer -s {} {} yes", safe(key), self.id)
+        format!("longhaul answer -s {} {} yes", quoted(&safe(key)), self.id)
     }
 }
 

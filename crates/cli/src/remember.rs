@@ -12,6 +12,7 @@ use crate::arguments::{Choice, Place, RememberOptions};
 use crate::inbox::{given, refuse_trashed};
 use crate::memory::{Opened, scope_of_session, with_real_home};
 use crate::output::{count, json, line, note, shortened};
+use crate::sessions::finding::find_session;
 use crate::signals::Ends;
 use crate::{BadUsage, config, exit};
 
@@ -21,7 +22,7 @@ pub(crate) const OFF: &str = "memory.extract_at_tokens is 0, so sessions are not
 pub(crate) async fn run(place: &Place, choice: &Choice, options: RememberOptions) -> anyhow::Result<u8> {
     let RememberOptions { session: key, text, json: as_json } = options;
     let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    resolve(&journal, &key).await?;
+    let key = find_session(&journal, &key).await?.key;
     refuse_trashed(&journal, &key).await?;
     let config = config::load(place, choice)?;
     if !text.is_empty() {
@@ -81,7 +82,7 @@ async fn go_through(place: &Place, choice: &Choice, key: &str, as_json: bool) ->
     tokio::select! {
         ended = runtime.shutdown() => ended?,
         // Whoever asks twice means it. What is on disk is on disk.
-        number = ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
+        number = ends.again() => std::process::exit(i32::from(exit::SIGNAL + number)),
     }
     let extracted = match extracted {
         Ok(extracted) => extracted?,

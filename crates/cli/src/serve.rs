@@ -12,7 +12,7 @@ use crate::naming::short;
 use crate::output::{in_words, note, shortened};
 use crate::questions::OpenQuestion;
 use crate::signals::Ends;
-use crate::{BadUsage, config, exit, words};
+use crate::{BadUsage, config, exit, panics, resuming, words};
 
 /// How long what is still to be shown may take when everything else has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -32,7 +32,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
         opened = Runtime::open(config) => opened?,
         number = ends.next() => return Ok(exit::SIGNAL + number),
     };
-    let watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
+    panics::suspend(&runtime, resuming::command(place, choice, &["resume"]));
+    let mut watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
     let other = runtime.other_host().await?;
     runtime.start().await?;
     note(format!("serving {home} with {model}; Ctrl-C suspends"));
@@ -42,20 +43,31 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     if let Some(other) = other {
         note(format!("{other} serves this home already; this one stands by, and goes on when that one ends"));
     }
-    let number = ends.next().await;
+    let code = tokio::select! {
+        number = ends.next() => exit::SIGNAL + number,
+        // It watches until everything has ended, unless it was wrong itself.
+        _ = &mut watching => exit::FAILED,
+    };
     note("suspending");
     tokio::select! {
         ended = runtime.shutdown() => ended?,
         // Whoever asks twice means it. What is on disk is on disk.
-        _ = ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
+        _ = ends.again() => std::process::exit(i32::from(code)),
+    }
+    if code == exit::FAILED {
+        return Ok(code);
     }
     // A reader that has gone or is slow is no reason to stay.
     if let Ok(Ok(Ok(open))) = tokio::time::timeout(LAST_WORDS, watching).await {
         for (session, what) in open.0 {
-            note(format!("{} goes on with the next `longhaul serve`{what}", shortened(&session, 60)));
+            let resume = resuming::resume(place, choice, &session);
+            note(format!(
+                "{} is suspended{what}; the next `longhaul serve` goes on with it; or, to go on: {resume}",
+                shortened(&session, 60)
+            ));
         }
     }
-    Ok(exit::SIGNAL + number)
+    Ok(code)
 }
 
 /// The sessions of which a turn is open, and what of it goes on by itself.
@@ -87,6 +99,7 @@ async fn show(
     let mut open = Open::default();
     let mut is_read = true;
     while let Some(watched) = watcher.next().await {
+        panics::rehearse(&watched);
         let text = match watched {
             Watched::Event(event) => {
                 open.see(&event);

@@ -5,11 +5,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The number of the signal that Ctrl-C sends.
 pub(crate) const INTERRUPT: u8 = 2;
 
+/// The number of the signal that comes when a terminal is gone.
+const HANG_UP: u8 = 1;
+
 /// The signals that end or suspend.
 pub(crate) struct Ends {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
+    quit: Signal,
 }
 
 impl Ends {
@@ -19,6 +23,7 @@ impl Ends {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
         })
     }
 
@@ -27,7 +32,19 @@ impl Ends {
         tokio::select! {
             _ = self.terminate.recv() => 15,
             _ = self.interrupt.recv() => INTERRUPT,
-            _ = self.hang_up.recv() => 1,
+            _ = self.hang_up.recv() => HANG_UP,
+            _ = self.quit.recv() => 3,
+        }
+    }
+
+    /// The number of the next one that means it, for whoever is on the way out already. When a terminal goes, its signal comes
+    /// from the system, from the shell, and beside another one: nobody asks twice by that.
+    pub(crate) async fn again(&mut self) -> u8 {
+        loop {
+            let number = self.next().await;
+            if number != HANG_UP {
+                return number;
+            }
         }
     }
 }

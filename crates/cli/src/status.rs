@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_agent::{Config, ContextReport, State, context_report, last_compaction, load};
-use longhaul_journal::{Error, Holder, Journal, resolve};
+use longhaul_journal::{Error, Holder, Journal};
 use longhaul_memory::extracted_through;
 use longhaul_model::Window;
 use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId, StreamName};
@@ -15,6 +15,7 @@ use crate::memory::scope_of_session;
 use crate::naming::short;
 use crate::output::{count, grouped, in_words, json, line, safe, shortened};
 use crate::questions::{OpenQuestion, unanswered};
+use crate::sessions::finding::find_session;
 use crate::tasks::board::{Board, Listed};
 use crate::{config, context, exit, words};
 
@@ -45,11 +46,11 @@ pub(crate) struct Status {
 /// What a session has to do with memory.
 pub(crate) struct Remembered {
     /// Whose memory it has.
-    scope: String,
+    pub(crate) scope: String,
     /// How far it has been gone through.
-    through: Seq,
+    pub(crate) through: Seq,
     /// Whether sessions are gone through at all.
-    is_on: bool,
+    pub(crate) is_on: bool,
 }
 
 impl Remembered {
@@ -71,7 +72,8 @@ impl Remembered {
 pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
     let SessionOptions { session: key, json: as_json } = options;
     let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let entry = resolve(&journal, &key).await?;
+    let entry = find_session(&journal, &key).await?;
+    let key = entry.key.clone();
     refuse_trashed(&journal, &key).await?;
     let state = load(&journal, &key, entry.id).await?;
     let holder = holder(&journal, entry.id).await?;
@@ -203,11 +205,11 @@ impl Status {
     }
 
     /// What that model has room for. What another one has is not what was asked about.
-    fn window(&self) -> Option<Window> {
+    pub(crate) fn window(&self) -> Option<Window> {
         self.report.window.filter(|_| self.report.model == self.model)
     }
 
-    fn context(&self) -> String {
+    pub(crate) fn context(&self) -> String {
         let (tokens, reported) = self.tokens();
         let source = match reported {
             Some(reported) => format!("{} as the provider counted, the rest estimated", grouped(reported)),

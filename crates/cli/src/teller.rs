@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::exit;
 use crate::output::safe;
-use crate::printer::{Above, Printer};
+use crate::printer::Printer;
+use crate::screen::{Activity, Facts, Tell, Telling};
 use crate::signals::Ends;
 use crate::words;
 
@@ -65,6 +66,8 @@ pub(crate) struct Teller {
     broke_off: bool,
     /// Somebody wants to know everything.
     in_detail: bool,
+    /// Where there is a screen, it shows everything.
+    screen: Option<Telling>,
 }
 
 impl Teller {
@@ -80,7 +83,13 @@ impl Teller {
             line_is_open: false,
             broke_off: false,
             in_detail: false,
+            screen: None,
         }
+    }
+
+    /// One that has everything shown on a screen.
+    pub(crate) fn on(screen: Telling) -> Self {
+        Self { screen: Some(screen), ..Self::new(Form::Stream) }
     }
 
     /// The same, which says more, if somebody asked for that as often.
@@ -91,6 +100,7 @@ impl Teller {
     /// Shows what a watcher saw.
     pub(crate) fn watched(&mut self, watched: &Watched) {
         match watched {
+            watched if self.screen.is_some() => self.tell(Tell::Watched(watched.clone())),
             Watched::Event(event) if self.form == Form::Json => self.json(event),
             Watched::Event(event) => self.event(&event.kind),
             Watched::Missed { events, from } if self.form == Form::Json => {
@@ -98,6 +108,23 @@ impl Teller {
             }
             Watched::Missed { events, .. } => self.note(format!("{events} events were not shown")),
         }
+    }
+
+    /// Tells the screen, if there is one.
+    pub(crate) fn tell(&self, tell: Tell) {
+        if let Some(screen) = &self.screen {
+            screen.tell(tell);
+        }
+    }
+
+    /// Whether a turn runs.
+    pub(crate) fn activity(&self, activity: Activity) {
+        self.tell(Tell::Activity(activity));
+    }
+
+    /// What stands in the last row of a screen.
+    pub(crate) fn facts(&self, facts: Facts) {
+        self.tell(Tell::Facts(facts));
     }
 
     fn json(&self, value: &impl serde::Serialize) {
@@ -184,15 +211,16 @@ impl Teller {
 
     /// Ends a line that was begun.
     pub(crate) fn close_line(&mut self) {
+        if self.screen.is_some() {
+            let rest = std::mem::take(&mut self.text);
+            if !rest.is_empty() {
+                self.tell(Tell::Printed(rest));
+            }
+            return;
+        }
         if std::mem::take(&mut self.line_is_open) {
             self.printer.out("\n");
         }
-    }
-
-    /// From here on somebody types, in an editor above which lines are shown.
-    pub(crate) fn edited_prompt(&mut self) {
-        self.whole_answers();
-        self.printer.prompt();
     }
 
     /// From here on somebody types on the line that was begun last.
@@ -209,15 +237,9 @@ impl Teller {
     /// Nobody types any more.
     pub(crate) fn prompt_is_over(&mut self) {
         self.prompt_stands = false;
-        self.printer.no_prompt();
         if self.form == Form::AtPrompt {
             self.form = Form::Stream;
         }
-    }
-
-    /// Lines go through this while somebody types in an editor.
-    pub(crate) fn show_above(&self, above: Above) {
-        self.printer.show_above(above);
     }
 
     fn whole_answers(&mut self) {
@@ -236,6 +258,16 @@ impl Teller {
 
     /// What a command has printed, exactly this.
     pub(crate) fn printed(&mut self, text: &str) {
+        if self.screen.is_some() {
+            // The screen has whole lines.
+            self.text.push_str(text);
+            if let Some(end) = self.text.rfind('\n') {
+                let rest = self.text.split_off(end + 1);
+                let whole = std::mem::replace(&mut self.text, rest);
+                self.tell(Tell::Printed(whole));
+            }
+            return;
+        }
         self.line_is_open = !text.ends_with('\n');
         self.printer.out(text);
     }
@@ -243,13 +275,25 @@ impl Teller {
     /// What came of something that is no turn. Among events it stands beside them.
     pub(crate) fn outcome(&mut self, text: &str) {
         match self.form {
+            _ if self.screen.is_some() => self.tell(Tell::Printed(text.to_owned())),
             Form::Json => self.note(text),
             _ => self.line_out(&safe(text)),
         }
     }
 
+    /// What somebody asked to see; it may have several lines.
+    pub(crate) fn page(&mut self, text: &str) {
+        match self.screen {
+            Some(_) => self.tell(Tell::Printed(text.to_owned())),
+            None => self.aside(text),
+        }
+    }
+
     /// A line beside the answer.
     pub(crate) fn aside(&mut self, text: &str) {
+        if self.screen.is_some() {
+            return self.tell(Tell::Aside(text.to_owned()));
+        }
         self.leave_prompt();
         self.close_line();
         self.printer.aside(format!("{text}\n"));
@@ -257,6 +301,9 @@ impl Teller {
 
     /// A line from the program itself.
     pub(crate) fn note(&mut self, text: impl std::fmt::Display) {
+        if self.screen.is_some() {
+            return self.tell(Tell::Note(text.to_string()));
+        }
         self.aside(&safe(&format!("longhaul: {text}")));
     }
 
@@ -266,26 +313,34 @@ impl Teller {
         self.printer.aside(text);
     }
 
-    /// Waits until everything so far is written.
-    pub(crate) async fn written(&self) {
-        self.printer.written().await;
+    /// Has a screen give the terminal back.
+    pub(crate) async fn give_back(&self) {
+        if let Some(screen) = &self.screen {
+            screen.end().await;
+        }
     }
 
     /// Waits until everything is written; says why the answer could not be. A reader that has stopped reading is waited for
     /// until the next signal, and after one for a moment only.
     pub(crate) async fn finish(mut self, ends: &mut Ends, code: u8) -> Result<Option<std::io::Error>, u8> {
         self.close_line();
-        let printer = self.printer;
-        let writing = tokio::task::spawn_blocking(move || printer.finish());
+        let (printer, screen) = (self.printer, self.screen);
+        let writing = tokio::spawn(async move {
+            if let Some(screen) = screen {
+                screen.end().await;
+            }
+            tokio::task::spawn_blocking(move || printer.finish()).await.ok().flatten()
+        });
         let patience = async {
             match code > exit::SIGNAL {
                 true => tokio::time::sleep(LAST_WORDS).await,
                 false => std::future::pending().await,
             }
         };
+        let ended = async { if code > exit::SIGNAL { ends.again().await } else { ends.next().await } };
         tokio::select! {
             written = writing => Ok(written.ok().flatten()),
-            number = ends.next() => Err(exit::SIGNAL + number),
+            number = ended => Err(exit::SIGNAL + number),
             () = patience => Ok(None),
         }
     }

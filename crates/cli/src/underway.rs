@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use crate::elsewhere::Elsewhere;
+use crate::panics;
 
 /// How soon a cancellation is tried again that came before what it should cancel.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -127,7 +128,9 @@ impl Underway {
 
     /// What happens next in it; nothing, when it is over. Giving up on this loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Watched> {
-        self.watched.recv().await
+        let watched = self.watched.recv().await?;
+        panics::rehearse(&watched);
+        Some(watched)
     }
 
     /// What became of it, once nothing more happens; and the watcher, if it had one.

@@ -63,15 +63,19 @@ pub(crate) struct ModelsOptions {
 }
 
 /// How the conversation begins, where no command is named.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct TalkOptions {
+    /// Talk in this session, in place of the folder's own.
+    // An id of its own: that of a command's session would be taken for it.
+    #[arg(id = "opened_session", short = 's', long = "session", value_name = "KEY", conflicts_with = "new", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: Option<String>,
     /// Begin another session for this folder.
     #[arg(long)]
     pub(crate) new: bool,
     /// Go on with a turn that was interrupted, without asking.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Read plain lines, without editing them.
+    /// Read and print plain lines, without a screen: for screen readers, and for terminals that can do no more.
     #[arg(long)]
     pub(crate) plain: bool,
 }
@@ -79,7 +83,12 @@ pub(crate) struct TalkOptions {
 impl TalkOptions {
     /// A flag that was given, if one was.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let flags = [(self.new, "--new"), (self.resume, "--resume"), (self.plain, "--plain")];
+        let flags = [
+            (self.session.is_some(), "-s"),
+            (self.new, "--new"),
+            (self.resume, "--resume"),
+            (self.plain, "--plain"),
+        ];
         flags.into_iter().find_map(|(given, flag)| given.then_some(flag))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_agent::Config;
+use longhaul_agent::{Config, without_password};
 use longhaul_model::transport::is_loopback;
 use longhaul_model::{Error, Models, SetBy, Wanted};
 use tokio::net::TcpStream;
@@ -59,18 +59,20 @@ async fn one(models: &Models, config: &Config, name: &str, reason: &str) -> Find
         Some(variable) => format!("its key is in {variable}"),
         None => "it is asked without a key".to_owned(),
     };
+    // What doctor says is copied into questions to others.
+    let shown = without_password(address);
     if !is_loopback(address) {
-        return Finding::fine("model", format!("{chosen}; {key}; {address} was not asked"));
+        return Finding::fine("model", format!("{chosen}; {key}; {shown} was not asked"));
     }
     if answers(address).await {
-        return Finding::fine("model", format!("{chosen}; {key}; its server answers at {address}"));
+        return Finding::fine("model", format!("{chosen}; {key}; its server answers at {shown}"));
     }
     let start = provider.and_then(|provider| provider.start.as_ref());
     let to_do = match start {
         Some(start) => format!("start it ({start}), {OTHERS}"),
         None => format!("start its server, mend model.base_url, {OTHERS}"),
     };
-    Finding::wrong("model", format!("{chosen}; nobody answers at {address}"), to_do)
+    Finding::wrong("model", format!("{chosen}; nobody answers at {shown}"), to_do)
 }
 
 /// What the config says about a model. What it says about a server is about another one, if a flag or a variable names a model of

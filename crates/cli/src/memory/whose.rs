@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use longhaul_agent::Config;
-use longhaul_journal::{Journal, Page, resolve};
+use longhaul_journal::{Journal, Page};
 use longhaul_protocol::{ExtractRecord, SessionCreated, SessionId, SessionRecord, StreamName};
 
 use crate::BadUsage;
 use crate::arguments::WhoseMemory;
 use crate::output::shortened;
+use crate::sessions::finding::find_session;
 use crate::talk::key_of;
 
 /// So many memories are named to somebody who has named none of them.
@@ -28,8 +29,8 @@ impl WhoseMemory {
                 Err(BadUsage("-s and --scope both say whose memory is meant: use one".to_owned()).into())
             }
             (Some(key), None) => {
-                let entry = resolve(journal, key).await?;
-                scope_of_session(config, journal, key, Some(entry.id)).await
+                let entry = find_session(journal, key).await?;
+                scope_of_session(config, journal, &entry.key, Some(entry.id)).await
             }
             (None, None) => Ok(scope_of_folder(config)),
             (None, Some(name)) if *name == scope_of_folder(config) => Ok(name.clone()),

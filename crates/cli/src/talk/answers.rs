@@ -7,23 +7,31 @@ use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
 use crate::commands::{Action, help};
 use crate::compact::focus_of;
 use crate::context::Context;
+use crate::doctor;
 use crate::output::{grouped, shortened};
 use crate::questions::unanswered;
 use crate::status::{Remembered, Status, holder, running};
 
 use super::Talk;
 
-impl Talk {
-    pub(super) async fn answer(&mut self, action: Action, arguments: &str) -> anyhow::Result<()> {
+impl Talk<'_> {
+    /// What goes wrong with one of them is said, and is no reason to end the conversation.
+    pub(super) async fn answer(&mut self, action: Action, arguments: &str) {
+        if let Err(error) = self.show_or_do(action, arguments).await {
+            self.teller.note(format!("{error:#}"));
+        }
+    }
+
+    async fn show_or_do(&mut self, action: Action, arguments: &str) -> anyhow::Result<()> {
         match action {
-            Action::Help => self.teller.aside(&help()),
+            Action::Help => self.teller.page(&help()),
             Action::Status => {
                 let status = self.status().await?;
-                status.lines().iter().for_each(|line| self.teller.aside(line));
+                self.teller.page(&status.lines().join("\n"));
             }
             Action::Context => {
                 let context = self.context().await?;
-                context.lines().iter().for_each(|line| self.teller.aside(line));
+                self.teller.page(&context.lines().join("\n"));
             }
             Action::Compact => self.compact_later(arguments).await?,
             Action::Model if arguments.is_empty() => {
@@ -47,7 +55,12 @@ impl Talk {
             | Action::Memory
             | Action::Remember
             | Action::Answer
+            | Action::Session
+            | Action::Fork
+            | Action::Clear
             | Action::Exit => {}
+            Action::Save => self.save_command().await?,
+            Action::Doctor => self.doctor().await?,
         }
         Ok(())
     }
@@ -62,6 +75,14 @@ impl Talk {
         Ok(())
     }
 
+    /// The same as `longhaul doctor`.
+    async fn doctor(&mut self) -> anyhow::Result<()> {
+        let findings = doctor::findings(self.place, self.choice).await?;
+        let lines: Vec<String> = findings.iter().map(doctor::Finding::line).collect();
+        self.teller.page(&lines.join("\n"));
+        Ok(())
+    }
+
     async fn context(&self) -> anyhow::Result<Context> {
         let state = self.session.state().await?;
         let last = match self.session.id() {
@@ -72,7 +93,7 @@ impl Talk {
         Ok(Context { key: self.session.key().to_owned(), report, last })
     }
 
-    async fn status(&self) -> anyhow::Result<Status> {
+    pub(super) async fn status(&self) -> anyhow::Result<Status> {
         let (key, journal) = (self.session.key().to_owned(), self.runtime.journal());
         let state = self.session.state().await?;
         let entry = journal.session(&key).await?;

@@ -3,15 +3,17 @@
 use longhaul_agent::Watched;
 use longhaul_protocol::{EventKind, QuestionId};
 
+use super::lines::Lines;
 use super::{Next, Talk};
 use crate::exit;
 use crate::naming::{Named, find};
 use crate::output::shortened;
 use crate::questions::{OpenQuestion, is_settled, unanswered, yes_or_no};
+use crate::screen::Tell;
 
 const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
 
-impl Talk {
+impl Talk<'_> {
     /// Looks which questions are open, and shows them.
     pub(super) async fn look_for_questions(&mut self) -> anyhow::Result<()> {
         if let Some(id) = self.session.id() {
@@ -27,17 +29,33 @@ impl Talk {
             return;
         }
         self.questions.iter().for_each(|open| self.teller.aside(&open.shown()));
-        self.teller.note(HOW);
+        self.say_how();
+    }
+
+    /// How a question is answered. A screen says it for as long as one is open.
+    fn say_how(&mut self) {
+        match self.lines {
+            Lines::Shown(_) => self.teller.tell(Tell::Questions(self.questions.clone())),
+            Lines::Plain(_) | Lines::Piped(_) => self.teller.note(HOW),
+        }
     }
 
     /// Shows what a watcher saw, and keeps in mind what is asked.
     pub(super) fn see(&mut self, watched: &Watched) {
+        let Watched::Event(event) = watched else { return self.teller.watched(watched) };
+        // Whoever else tells of the session may have told it already.
+        if event.seq.is_some_and(|seq| seq <= self.seen) {
+            return;
+        }
+        self.seen = event.seq.unwrap_or(self.seen);
         self.teller.watched(watched);
-        let Watched::Event(event) = watched else { return };
         match &event.kind {
             EventKind::Question { id, text } => {
                 self.questions.push(OpenQuestion { id: *id, text: text.clone() });
-                self.teller.note(HOW);
+                self.say_how();
+            }
+            EventKind::Warning { code, .. } if code == "abandoned" => {
+                self.teller.note("/continue goes on with it, and so does what you say");
             }
             EventKind::Answered { id } => self.questions.retain(|open| open.id != *id),
             EventKind::TurnEnded { .. } => self.questions.clear(),
@@ -89,7 +107,7 @@ impl Talk {
         for open in &self.questions {
             self.teller.note(format!("to answer: {}  (or no, or why not)", open.command(&key)));
         }
-        self.teller.note(format!("then, to go on: longhaul resume {key}"));
+        self.teller.note(format!("then, to go on: {}", self.resume()));
         self.code = exit::ASKED;
         Next::Leave
     }

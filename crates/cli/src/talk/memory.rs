@@ -29,10 +29,10 @@ pub(super) async fn gone_through(work: &mut Option<GoingThrough>) -> GoneThrough
     done
 }
 
-impl Talk {
+impl Talk<'_> {
     pub(super) async fn memory_command(&mut self, arguments: &str) {
         match self.memory_lines(arguments).await {
-            Ok(lines) => lines.iter().for_each(|line| self.teller.aside(&safe(line))),
+            Ok(lines) => self.teller.page(&safe(&lines.join("\n"))),
             // What is wrong with a name is no reason to end the conversation.
             Err(error) => self.teller.note(format!("{error:#}")),
         }

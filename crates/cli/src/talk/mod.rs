@@ -1,18 +1,25 @@
-//! `longhaul` without a command: a conversation in the terminal, line by line.
+//! `longhaul` without a command: a conversation, on a screen or line by line.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `lines` | where lines come from: an editor, a plain terminal, a pipe |
+//! | `lines` | where lines come from: the screen, a plain terminal, a pipe |
 //! | `turn` | a turn of the conversation, and what may be typed while it runs |
-//! | `answers`, `tasks`, `memory` | what slash commands show and do |
+//! | `answers`, `sessions`, `tasks`, `memory` | what slash commands show and do |
+//! | `looking` | what the last rows of a screen tell of the session and its tasks |
+//! | `attached` | what other processes do in the session meanwhile |
+//! | `switching` | going on with another session |
 //! | `asked` | questions, and what is typed in answer to them |
 //! | `place`, `terminal` | the session of a folder; the terminal as it was before |
 
 mod answers;
 mod asked;
+mod attached;
 mod lines;
+mod looking;
 mod memory;
 mod place;
+mod sessions;
+mod switching;
 mod tasks;
 mod terminal;
 mod turn;
@@ -20,34 +27,46 @@ mod turn;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use attached::elsewhere;
 use lines::Lines;
 pub(crate) use lines::{Cooked, Typed};
-use longhaul_agent::{Config, Patience, Runtime, Session, Watcher};
+use longhaul_agent::{Config, Follower, Patience, Runtime, Session, Watcher};
 use longhaul_journal::put;
-use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
+use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind, Seq, StreamName};
+use looking::Looking;
 use memory::{GoingThrough, gone_through};
-pub(crate) use place::key_of;
+use place::folder_key;
+pub(crate) use place::{free_key, key_of};
 use tasks::Moment;
-use terminal::Terminal;
+pub(crate) use terminal::Terminal;
 
 use crate::arguments::{Choice, Place, TalkOptions};
-use crate::commands::{Action, Entry, read};
+use crate::commands::{Action, COMMANDS, Entry, read};
 use crate::compact::focus_of;
 use crate::inbox::refuse_trashed;
 use crate::memory::with_real_home;
-use crate::output::count;
+use crate::output::{count, note};
 use crate::questions::OpenQuestion;
+use crate::screen::{Activity, History, Sources, Tell, Transcript, Typing, View};
+use crate::sessions::finding::key_or_new;
 use crate::signals::{Ends, INTERRUPT};
 use crate::tasks::board::Board;
 use crate::teller::{Form, Teller};
 use crate::underway::Wish;
-use crate::{config, exit, status};
+use crate::{config, exit, panics, resuming, status};
 
-/// What is printed is written in a moment; if not, that is no reason not to ask for the next line.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
+const PROMPT: &str = "> ";
+/// What can be answered to whether a turn should go on.
+const WAYS: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
+/// How long a screen has to give the terminal back when nobody waits for anything else any more.
+const GIVEN_BACK_WITHIN: Duration = Duration::from_millis(150);
+/// How long the last word may take once a signal has come.
+const SAID_WITHIN: Duration = Duration::from_millis(500);
 
 /// A conversation.
-struct Talk {
+struct Talk<'a> {
+    place: &'a Place,
+    choice: &'a Choice,
     runtime: Runtime,
     session: Session,
     /// Sees what happens for as long as the conversation lasts; lent to the turn that runs.
@@ -60,6 +79,12 @@ struct Talk {
     config: Config,
     /// The session is gone through for memory, because somebody asked for it during a turn.
     remembering: Option<GoingThrough>,
+    /// Sees what other processes do in the session while a line is waited for.
+    follower: Option<Follower>,
+    /// The last record that was shown.
+    seen: Seq,
+    /// Tells the screen of tasks.
+    looking: Option<Looking>,
     /// Questions that nobody has answered.
     questions: Vec<OpenQuestion>,
     /// A signal that suspends, and that came while something else than a line was waited for.
@@ -90,19 +115,37 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
         opened = Runtime::open(config.clone()) => opened?,
         number = ends.next() => return Ok(exit::SIGNAL + number),
     };
-    let key = if options.new { place::free_key(&*runtime.journal(), base).await? } else { base };
+    let key = match &options.session {
+        Some(name) => key_or_new(&*runtime.journal(), name).await?,
+        None if options.new => free_key(&*runtime.journal(), base).await?,
+        None => folder_key(&*runtime.journal(), base).await?,
+    };
     refuse_trashed(&*runtime.journal(), &key).await?;
     let session = runtime.session(&key).await?;
-    let mut lines = Lines::new(&home, options, runtime.redactor());
-    let teller = Teller::new(Form::of_conversation()).in_detail(choice.verbose);
-    if let Some(above) = lines.above() {
-        teller.show_above(above);
-    }
+    // What can still fail comes before the terminal is taken.
+    let board = Board::new(runtime.journal(), &home)?;
+    let config = with_real_home(place, config)?;
+    panics::suspend(&runtime, resuming::resume(place, choice, &key));
+    let lines = Lines::new(options, |size| {
+        let history = History::load(&home.join("history"), runtime.redactor().clone());
+        let sources = Sources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
+        let transcript = Transcript::new(size.0, choice.verbose > 0);
+        View::new(size, transcript, Typing::new(history, sources))
+    });
+    let teller = match &lines {
+        Lines::Shown(screen) => Teller::on(screen.telling()),
+        Lines::Plain(_) | Lines::Piped(_) => Teller::new(Form::of_conversation()).in_detail(choice.verbose),
+    };
     let mut talk = Talk {
-        config: with_real_home(place, config)?,
+        place,
+        choice,
+        looking: None,
+        follower: None,
+        seen: 0,
+        config,
         remembering: None,
         watcher: Some(session.watch()),
-        board: Board::new(runtime.journal(), &home)?,
+        board,
         questions: Vec::new(),
         suspended: None,
         lines,
@@ -117,11 +160,11 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     talk.leave(next).await
 }
 
-impl Talk {
+impl Talk<'_> {
     async fn converse(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
         let mut next = self.begin(options).await?;
         while next == Next::Line {
-            next = match self.typed().await {
+            next = match self.typed().await? {
                 Ok(line) => self.entered(&line).await?,
                 Err(next) => next,
             };
@@ -130,66 +173,93 @@ impl Talk {
     }
 
     /// The next line; or why there is none. What happens meanwhile, because a task has ended, is shown.
-    async fn typed(&mut self) -> Result<String, Next> {
+    async fn typed(&mut self) -> anyhow::Result<Result<String, Next>> {
+        self.teller.activity(Activity::Idle);
         let typed = loop {
             if let Some(number) = self.suspended.take() {
                 break Err(Next::Suspend(number));
             }
-            self.show_prompt().await;
-            let Self { lines, ends, watcher, session, remembering, .. } = self;
+            self.show_prompt();
+            self.follow().await?;
+            let Self { lines, ends, watcher, session, remembering, follower, .. } = self;
             let watcher = watcher.get_or_insert_with(|| session.watch());
             let watched = tokio::select! {
                 biased;
-                number = ends.next() => break Err(by_signal(number)),
-                typed = lines.next() => break line_of(typed),
+                number = ends.next() => break Err(self.by_signal(number)),
+                typed = lines.next() => match typed {
+                    // A turn may run that nobody here has begun.
+                    Typed::Escape => {
+                        self.end_turn().await?;
+                        continue;
+                    }
+                    typed => break line_of(typed),
+                },
                 Some(watched) = watcher.next() => watched,
+                Some(watched) = elsewhere(follower) => watched,
                 done = gone_through(remembering) => {
                     self.say_gone_through(done);
                     continue;
                 }
             };
-            self.see(&watched);
+            self.see_others(&watched).await?;
         };
         self.teller.prompt_is_over();
-        typed
+        Ok(typed)
     }
 
-    /// Shows that a line can be typed, after everything that was printed.
-    async fn show_prompt(&mut self) {
+    /// Shows that a line can be typed, after everything that was printed. Nobody waits for it: a terminal may be held.
+    fn show_prompt(&mut self) {
+        if matches!(self.lines, Lines::Plain(_)) && !self.teller.prompt_stands() {
+            self.teller.raw_aside(PROMPT);
+            self.teller.plain_prompt();
+        }
+    }
+
+    /// Asks a question; its answer is nothing that anybody wants to find again in the history.
+    fn ask(&mut self, question: String) {
         match &self.lines {
-            Lines::Edited(..) => {
-                let _ = tokio::time::timeout(WRITTEN_WITHIN, self.teller.written()).await;
-                self.teller.edited_prompt();
-            }
-            Lines::Plain(_) if !self.teller.prompt_stands() => {
-                self.teller.close_line();
-                self.teller.written().await;
-                self.lines.show_prompt();
-                self.teller.plain_prompt();
-            }
-            Lines::Plain(_) | Lines::Piped(_) => {}
+            Lines::Shown(_) => self.teller.tell(Tell::Ask(Some(question))),
+            Lines::Plain(_) | Lines::Piped(_) => self.teller.raw_aside(&question),
         }
     }
 
-    /// Says which session this is, and what of it is open.
+    /// Says what can be done here, and opens the session.
     async fn begin(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
-        let state = self.session.state().await?;
-        let so_far = if state.turns == 0 {
-            "new".to_owned()
-        } else {
-            format!("{} so far", count(state.turns, "turn"))
-        };
-        let (model, _) = self.runtime.model().await;
-        self.teller.note(format!("session {} ({so_far}), with {model}", self.session.key()));
-        if self.lines.are_typed() {
-            self.teller.note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
+        match &self.lines {
+            Lines::Shown(_) => {
+                self.teller.aside("Enter sends · Alt-Enter new line · @ file · / command · Esc ends a turn");
+            }
+            Lines::Plain(_) => {
+                self.teller.note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
+            }
+            Lines::Piped(_) => {}
         }
+        self.say_which().await?;
         let runtime = self.runtime.clone();
         tokio::spawn(async move { runtime.tidy().await });
         if let Some(why) = self.runtime.not_enforced().await {
             self.teller.note(crate::words::not_enforced(&why));
         }
         self.runtime.start_idle().await?;
+        self.open(options).await
+    }
+
+    /// Says which session this is.
+    async fn say_which(&mut self) -> anyhow::Result<()> {
+        let state = self.session.state().await?;
+        let so_far = match state.turns {
+            0 => "new".to_owned(),
+            turns => format!("{} so far", count(turns, "turn")),
+        };
+        let (model, _) = self.runtime.model().await;
+        self.teller.note(format!("session {} ({so_far}), with {model}", self.session.key()));
+        Ok(())
+    }
+
+    /// Looks what of the session is open, and goes on with that if somebody wants it.
+    async fn open(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+        let state = self.session.state().await?;
+        self.look().await?;
         self.look_for_questions().await?;
         if !self.session.is_unfinished().await? {
             self.look_after_tasks(&state.tasks).await;
@@ -206,6 +276,7 @@ impl Talk {
             && let Some(holder) = status::holder(&*self.runtime.journal(), id).await?
         {
             self.teller.note(format!("a turn is run by {holder} just now; what you say joins it"));
+            self.attach().await?;
             return Ok(Next::Line);
         }
         match (self.lines.are_typed(), self.questions.is_empty()) {
@@ -219,30 +290,31 @@ impl Talk {
     /// T12: whoever is at the terminal decides.
     async fn ask_about(&mut self, open: &str) -> anyhow::Result<Next> {
         loop {
-            let question = format!("{open}. Go on with it? [Y/n] ");
-            let Self { teller, lines, ends, .. } = self;
-            let typed = async {
-                teller.written().await;
-                lines.ask(&question).await
-            };
+            self.ask(format!("{open}. Go on with it? [Y/n] "));
+            let Self { lines, ends, .. } = self;
             let answer = tokio::select! {
                 biased;
-                number = ends.next() => Err(by_signal(number)),
-                typed = typed => line_of(typed),
+                number = ends.next() => Err(number),
+                typed = lines.next() => match typed {
+                    Typed::Escape => {
+                        self.teller.note(WAYS);
+                        continue;
+                    }
+                    typed => Ok(line_of(typed)),
+                },
             };
-            let answer = match answer {
+            let answer = match answer.unwrap_or_else(|number| Err(self.by_signal(number))) {
                 Ok(answer) => answer,
                 Err(next) => {
                     self.teller.aside("");
-                    self.teller
-                        .note(format!("it stays open; to go on: longhaul resume {}", self.session.key()));
+                    self.teller.note(format!("it stays open; to go on: {}", self.resume()));
                     return Ok(next);
                 }
             };
             match answer.trim().to_lowercase().as_str() {
                 "" | "y" | "yes" => return self.turn(Wish::Resume).await,
                 "n" | "no" => return self.discard().await,
-                _ => self.teller.note("y goes on with it, n ends it as cancelled, Ctrl-C leaves it open"),
+                _ => self.teller.note(WAYS),
             }
         }
     }
@@ -260,15 +332,14 @@ impl Talk {
 
     /// Where nobody can be asked, what is entered joins what is open.
     async fn join_or_leave(&mut self, open: &str) -> anyhow::Result<Next> {
-        let key = self.session.key().to_owned();
-        match self.typed().await {
+        match self.typed().await? {
             Ok(line) => {
                 self.teller.note(format!("{open}; what is entered joins it"));
                 self.entered(&line).await
             }
             Err(Next::Leave) if !self.questions.is_empty() => Ok(self.leave_asked()),
             Err(Next::Leave) => {
-                self.teller.note(format!("{open}; to go on: longhaul resume {key}"));
+                self.teller.note(format!("{open}; to go on: {}", self.resume()));
                 self.code = exit::BAD_USAGE;
                 Ok(Next::Leave)
             }
@@ -299,12 +370,9 @@ impl Talk {
                 Action::Continue => self.turn(Wish::Continue).await,
                 Action::Exit => Ok(Next::Leave),
                 Action::Cancel => {
-                    let ended = self.session.cancel().await?;
-                    self.teller.note(if ended.is_some() {
-                        "the turn is cancelled"
-                    } else {
-                        "no turn is running"
-                    });
+                    if !self.end_turn().await? {
+                        self.teller.note("no turn is running");
+                    }
                     Ok(Next::Line)
                 }
                 Action::Answer => {
@@ -328,12 +396,44 @@ impl Talk {
                 Action::Compact if !self.session.is_unfinished().await? => {
                     self.turn(Wish::Compact(focus_of(&arguments))).await
                 }
-                Action::Help | Action::Status | Action::Context | Action::Compact | Action::Model => {
-                    self.answer(row.action, &arguments).await?;
+                Action::Clear => {
+                    let next = self.clear().await;
+                    self.or_said(next)
+                }
+                Action::Fork => {
+                    let next = self.fork(&arguments).await;
+                    self.or_said(next)
+                }
+                Action::Session => self.session_command(&arguments, Moment::BetweenTurns).await,
+                Action::Help
+                | Action::Status
+                | Action::Context
+                | Action::Compact
+                | Action::Model
+                | Action::Save
+                | Action::Doctor => {
+                    self.answer(row.action, &arguments).await;
                     Ok(Next::Line)
                 }
             },
         }
+    }
+
+    /// What is wrong with a command is said, and is no reason to end the conversation.
+    fn or_said(&mut self, next: anyhow::Result<Next>) -> anyhow::Result<Next> {
+        next.or_else(|error| {
+            self.teller.note(format!("{error:#}"));
+            Ok(Next::Line)
+        })
+    }
+
+    /// Ends a turn that nobody here has begun, if one runs.
+    async fn end_turn(&mut self) -> anyhow::Result<bool> {
+        let has_ended = self.session.cancel().await?.is_some();
+        if has_ended {
+            self.teller.note("the turn is cancelled");
+        }
+        Ok(has_ended)
     }
 
     /// Where so many questions were open before somebody answered, what was waited for goes on.
@@ -341,47 +441,131 @@ impl Talk {
         if self.questions.len() < open { self.turn(Wish::Resume).await } else { Ok(Next::Line) }
     }
 
+    /// The command that goes on with what is unfinished here.
+    fn resume(&self) -> String {
+        resuming::resume(self.place, self.choice, self.session.key())
+    }
+
+    /// The command that opens this conversation again.
+    fn come_back(&self) -> String {
+        self.come_back_to(self.session.key())
+    }
+
+    /// The command that opens a conversation.
+    fn come_back_to(&self, key: &str) -> String {
+        resuming::come_back(self.place, self.choice, key)
+    }
+
+    /// Ctrl-C at the prompt leaves, and where there is none it leaves a script that it ends; the other signals suspend.
+    fn by_signal(&mut self, number: u8) -> Next {
+        if number != INTERRUPT {
+            return Next::Suspend(number);
+        }
+        if !self.lines.are_typed() {
+            self.code = exit::SIGNAL + INTERRUPT;
+        }
+        Next::Leave
+    }
+
     /// The one end of every conversation.
     async fn leave(mut self, next: anyhow::Result<Next>) -> anyhow::Result<u8> {
-        self.terminal.restore();
+        // A screen shows what is said until the end, and gives the terminal back itself.
+        if !matches!(self.lines, Lines::Shown(_)) {
+            self.terminal.restore();
+        }
+        // A turn that nobody here has begun, and that runs here, ends like one that somebody has.
+        if matches!(next, Ok(Next::Leave)) && self.code != exit::ASKED && self.runs_a_turn().await {
+            let Self { ends, session, .. } = &mut self;
+            tokio::select! {
+                _ = session.cancel() => {}
+                number = ends.again() => self.leave_at_once(number).await,
+            }
+        }
         let is_unfinished = self.session.is_unfinished().await.unwrap_or(true);
         self.say_what_goes_on().await;
-        tokio::select! {
-            ended = self.runtime.shutdown() => ended?,
-            // Whoever asks twice means it. What is on disk is on disk.
-            number = self.ends.next() => std::process::exit(i32::from(exit::SIGNAL + number)),
-        }
-        let code = match next? {
-            Next::Line | Next::Leave => {
-                if self.session.id().is_some() {
-                    let key = self.session.key();
-                    self.teller.note(format!("saved; to go on: longhaul run -s {key} …"));
-                }
-                self.code
-            }
-            Next::Suspend(number) => {
-                self.teller.aside("");
-                let key = self.session.key();
-                self.teller.note(match is_unfinished {
-                    true => format!("suspended; to go on: longhaul resume {key}"),
-                    false => format!("{key} is saved; longhaul in this folder goes on with it"),
-                });
-                exit::SIGNAL + number
+        let Self { ends, lines, runtime, .. } = &mut self;
+        let again = async {
+            tokio::select! {
+                number = ends.again() => number,
+                () = lines.interrupted() => INTERRUPT,
             }
         };
-        Ok(self.teller.finish(&mut self.ends, code).await.map_or_else(|number| number, |_| code))
+        let at_once = tokio::select! {
+            ended = runtime.shutdown() => {
+                ended?;
+                None
+            }
+            number = again => Some(number),
+        };
+        if let Some(number) = at_once {
+            self.leave_at_once(number).await;
+        }
+        let is_stored = self.session.id().is_some();
+        let (code, last, failed) = match next {
+            Ok(Next::Line | Next::Leave) => {
+                (self.code, format!("saved; to go on: {}", self.come_back()), None)
+            }
+            Ok(Next::Suspend(number)) => {
+                let last = match is_unfinished {
+                    true => format!("suspended; to go on: {}", self.resume()),
+                    false => format!("saved; to go on: {}", self.come_back()),
+                };
+                (exit::SIGNAL + number, last, None)
+            }
+            Err(error) => (exit::FAILED, String::new(), Some(error)),
+        };
+        let finished = self.teller.finish(&mut self.ends, code).await;
+        self.terminal.restore();
+        // After the screen, and so in one piece: a command that is broken into rows can't be copied.
+        if is_stored && !last.is_empty() {
+            let by_signal = code > exit::SIGNAL || finished.is_err();
+            let patience = async {
+                match by_signal {
+                    true => tokio::time::sleep(SAID_WITHIN).await,
+                    false => drop(self.ends.next().await),
+                }
+            };
+            tokio::select! {
+                () = say_last(last) => {}
+                () = patience => {}
+            }
+        }
+        match (finished, failed) {
+            (Err(number), _) => Ok(number),
+            (Ok(_), Some(error)) => Err(error),
+            (Ok(_), None) => Ok(code),
+        }
+    }
+
+    /// Whether somebody who types leaves a turn that runs in this process.
+    async fn runs_a_turn(&self) -> bool {
+        let Some(id) = self.session.id().filter(|_| self.lines.are_typed()) else { return false };
+        let holder = self.runtime.journal().holder(&StreamName::session(id)).await;
+        let is_here = holder.is_ok_and(|holder| holder.is_some_and(|holder| !holder.is_another()));
+        is_here && self.session.state().await.is_ok_and(|state| state.turn.is_some())
+    }
+
+    /// Whoever asks twice means it. What is on disk is on disk.
+    async fn leave_at_once(&mut self, number: u8) -> ! {
+        let _ = tokio::time::timeout(GIVEN_BACK_WITHIN, self.teller.give_back()).await;
+        self.terminal.restore();
+        if self.session.id().is_some() {
+            let last = format!("what was under way is left as it is; to see it through: {}", self.resume());
+            let _ = tokio::time::timeout(GIVEN_BACK_WITHIN, say_last(last)).await;
+        }
+        std::process::exit(i32::from(exit::SIGNAL + number));
     }
 }
 
-/// At the prompt Ctrl-C leaves; the other signals suspend.
-fn by_signal(number: u8) -> Next {
-    if number == INTERRUPT { Next::Leave } else { Next::Suspend(number) }
+/// Says something to a terminal that may be held, and then never takes it.
+async fn say_last(text: String) {
+    let _ = tokio::task::spawn_blocking(move || note(text)).await;
 }
 
 fn line_of(typed: Typed) -> Result<String, Next> {
     match typed {
         Typed::Line(line) => Ok(line),
-        Typed::End | Typed::Interrupt => Err(Next::Leave),
+        Typed::End | Typed::Interrupt | Typed::Escape => Err(Next::Leave),
         // As if the signal had come that comes with it.
         Typed::Lost => Err(Next::Suspend(1)),
     }

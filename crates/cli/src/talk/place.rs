@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use longhaul_journal::Journal;
+use longhaul_journal::{Journal, Page};
+use longhaul_protocol::{NamesRecord, StreamName};
 
 /// The key of a folder's session. Two folders of one name never share one.
 pub(crate) fn key_of(folder: &Path) -> String {
@@ -23,6 +24,34 @@ pub(crate) async fn free_key(journal: &dyn Journal, base: String) -> anyhow::Res
         key = format!("{base}-{number}");
     }
     Ok(key)
+}
+
+/// The key of the session that a folder opens: its own; the one that it was given instead; where it was put away, a new one.
+pub(crate) async fn folder_key(journal: &dyn Journal, base: String) -> anyhow::Result<String> {
+    match journal.session(&base).await? {
+        Some(entry) if entry.trashed => free_key(journal, base).await,
+        Some(_) => Ok(base),
+        None => Ok(renamed_to(journal, &base).await?.unwrap_or(base)),
+    }
+}
+
+/// The key that the session now has which was last renamed from this one, if it is still there.
+async fn renamed_to(journal: &dyn Journal, key: &str) -> anyhow::Result<Option<String>> {
+    let names = StreamName::names();
+    let (mut next, mut renamed) = (1, None);
+    loop {
+        let page = journal.read(&names, next, Page::default()).await?;
+        let Some(last) = page.last() else { break };
+        next = last.seq + 1;
+        for record in &page {
+            match NamesRecord::decode(record) {
+                Ok(NamesRecord::Renamed(change)) if change.from == key => renamed = Some(change.id),
+                _ => {}
+            }
+        }
+    }
+    let Some(id) = renamed else { return Ok(None) };
+    Ok(journal.session_with_id(id).await?.filter(|entry| !entry.trashed).map(|entry| entry.key))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) enum Moment {
     BetweenTurns,
 }
 
-impl Talk {
+impl Talk<'_> {
     pub(super) async fn tasks_command(&mut self, arguments: &str, moment: Moment) -> anyhow::Result<()> {
         let words: Vec<&str> = arguments.split_whitespace().collect();
         let done = match (&words[..], moment) {
@@ -61,7 +61,7 @@ impl Talk {
         };
         match listed.is_empty() {
             true => self.teller.note("this session has no tasks"),
-            false => table(&listed).iter().for_each(|line| self.teller.aside(line)),
+            false => self.teller.page(&table(&listed).join("\n")),
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The terminal as it was before.
 
-use std::io::{IsTerminal, Write};
-
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use crate::screen;
 
 const USUAL_WIDTH: usize = 80;
 
@@ -22,12 +22,10 @@ impl Terminal {
 
     /// Makes it what it was.
     pub(crate) fn restore(&self) {
-        let Some(before) = &self.0 else { return };
-        let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, before);
-        let mut out = std::io::stdout().lock();
-        if out.is_terminal() {
-            // The editor asks for pasted text to be marked; whoever comes next has not.
-            let _ = out.write_all(b"\x1b[?2004l").and_then(|()| out.flush());
+        screen::let_go();
+        if let Some(before) = &self.0 {
+            // Not when everything is written: a terminal that is held may never take it.
+            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);
         }
     }
 }

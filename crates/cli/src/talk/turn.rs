@@ -10,15 +10,17 @@ use longhaul_protocol::{
 };
 use tokio::time::Instant;
 
-use super::lines::Typed;
+use super::lines::{Lines, Typed};
 use super::memory::gone_through;
 use super::tasks::Moment;
 use super::terminal::Terminal;
 use super::{Next, Talk};
 use crate::commands::{Action, Entry, Row, When, read};
 use crate::compact::nothing_to_compact;
+use crate::inbox::refuse_trashed;
 use crate::one_shot::{code_of, nothing_to};
 use crate::output::shortened;
+use crate::screen::Activity;
 use crate::signals::INTERRUPT;
 use crate::underway::{Became, Underway, Wish};
 use crate::{exit, words};
@@ -41,6 +43,9 @@ struct Meanwhile {
     is_accepted: bool,
 }
 
+/// What is said to whoever types after having asked to leave.
+const LEAVING: &str = "this was not taken: the conversation ends when the turn has ended; Esc ends it now";
+
 /// An input that another process runs is accepted without a word; after this it surely is.
 const ACCEPTED_WITHIN: Duration = Duration::from_millis(500);
 
@@ -51,9 +56,14 @@ struct Countdown {
     next: Instant,
 }
 
-impl Talk {
+impl Talk<'_> {
     /// Sees a turn through, and what was said while it ran.
     pub(super) async fn turn(&mut self, wish: Wish) -> anyhow::Result<Next> {
+        if let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await {
+            self.teller.note(format!("{error:#}"));
+            self.code = exit::BAD_USAGE;
+            return Ok(Next::Line);
+        }
         let mut wish = wish;
         let mut is_first = true;
         loop {
@@ -91,9 +101,12 @@ impl Talk {
         wish: &Wish,
         meanwhile: &mut Meanwhile,
     ) -> anyhow::Result<Result<Became, Next>> {
+        // Whoever runs the turn tells of it.
+        self.follower = None;
         let watcher = self.watcher.take().unwrap_or_else(|| self.session.watch());
         let mut underway = Underway::here(&self.runtime, &self.session, wish.clone(), watcher);
         meanwhile.is_accepted = !matches!(wish, Wish::Say(_));
+        self.teller.activity(Activity::Turn);
         let accepted_by = Instant::now() + ACCEPTED_WITHIN;
         if let Wish::Say(_) = wish {
             self.show_questions();
@@ -103,22 +116,15 @@ impl Talk {
             if is_asked && meanwhile.is_accepted && meanwhile.leaves && !meanwhile.is_cancelled {
                 return Ok(Err(self.leave_asked()));
             }
+            // Whoever waits to leave may still end the turn; where Ctrl-C is a key, nothing else would tell of it.
+            let heeds_keys = !meanwhile.leaves || matches!(self.lines, Lines::Shown(_));
             let Self { lines, ends, remembering, .. } = self;
-            let typing =
-                async { if is_asked { lines.while_asked().await } else { lines.during_turn().await } };
+            let typing = async { if is_asked { lines.next().await } else { lines.during_turn().await } };
             let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
             tokio::select! {
                 biased;
                 number = ends.next() => match number {
-                    INTERRUPT if meanwhile.interrupts > 0 => {
-                        self.terminal.restore();
-                        std::process::exit(i32::from(exit::SIGNAL + INTERRUPT));
-                    }
-                    INTERRUPT => {
-                        meanwhile.interrupts += 1;
-                        meanwhile.is_cancelled = true;
-                        underway.cancel();
-                    }
+                    INTERRUPT => self.interrupted(&mut underway, meanwhile).await,
                     number => return Ok(Err(Next::Suspend(number))),
                 },
                 watched = underway.next() => match watched {
@@ -129,11 +135,18 @@ impl Talk {
                 () = tokio::time::sleep_until(accepted_by), if !meanwhile.is_accepted => {
                     meanwhile.is_accepted = true;
                 }
-                typed = typing, if meanwhile.is_accepted && !meanwhile.leaves => match typed {
+                typed = typing, if meanwhile.is_accepted && heeds_keys => match typed {
+                    Typed::Line(_) if meanwhile.leaves => self.teller.note(LEAVING),
                     Typed::Line(line) => self.heed(&line, &mut underway, meanwhile).await?,
                     // It leaves when the turn has ended by itself.
-                    Typed::End => meanwhile.leaves = true,
-                    Typed::Interrupt => {
+                    Typed::End => {
+                        meanwhile.leaves = true;
+                        if let Lines::Shown(_) = self.lines {
+                            self.teller.note("this leaves when the turn has ended; Ctrl-C ends it now");
+                        }
+                    }
+                    Typed::Interrupt => self.interrupted(&mut underway, meanwhile).await,
+                    Typed::Escape => {
                         meanwhile.is_cancelled = true;
                         underway.cancel();
                     }
@@ -143,6 +156,7 @@ impl Talk {
             }
         }
         self.end_countdown(meanwhile);
+        self.teller.activity(Activity::Idle);
         let (watcher, became) = underway.over().await?;
         self.watcher = watcher;
         Ok(Ok(match became {
@@ -155,6 +169,21 @@ impl Talk {
         }))
     }
 
+    /// Ctrl-C ends the turn; once more, the process.
+    async fn interrupted(&mut self, underway: &mut Underway, meanwhile: &mut Meanwhile) {
+        if meanwhile.interrupts > 0 {
+            self.leave_at_once(INTERRUPT).await;
+        }
+        meanwhile.interrupts += 1;
+        meanwhile.is_cancelled = true;
+        // Whoever ends a script does not want its next line.
+        if !self.lines.are_typed() {
+            meanwhile.leaves = true;
+            self.code = exit::SIGNAL + INTERRUPT;
+        }
+        underway.cancel();
+    }
+
     fn show(&mut self, watched: &Watched, meanwhile: &mut Meanwhile) {
         self.end_countdown(meanwhile);
         self.see(watched);
@@ -163,7 +192,7 @@ impl Talk {
             matches!(event.kind, EventKind::InputAccepted { .. } | EventKind::InputTaken { .. });
         if let EventKind::RetryWait { class, delay_ms, .. } = &event.kind
             && *delay_ms > LONG_WAIT_MS
-            && self.lines.are_typed()
+            && matches!(self.lines, Lines::Plain(_))
             && std::io::stderr().is_terminal()
         {
             let now = Instant::now();
@@ -232,7 +261,8 @@ impl Talk {
                 Action::Memory => self.memory_command(&arguments).await,
                 Action::Remember => self.remember_command(&arguments, Moment::DuringTurn).await,
                 Action::Retry => self.hurry().await?,
-                action => self.answer(action, &arguments).await?,
+                Action::Session => drop(self.session_command(&arguments, Moment::DuringTurn).await?),
+                action => self.answer(action, &arguments).await,
             },
         }
         Ok(())
@@ -248,7 +278,13 @@ impl Talk {
     }
 
     async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
-        let Some(what) = words::end_of_turn(ended.outcome, ended.error.as_deref()) else { return Ok(()) };
+        let Some(what) = words::end_of_turn(ended.outcome, ended.error.as_deref()) else {
+            // Whoever types has seen what went wrong before; a script ends with it.
+            if self.lines.are_typed() {
+                self.code = exit::DONE;
+            }
+            return Ok(());
+        };
         let mut ways = Vec::new();
         if ended.outcome != Outcome::Cancelled {
             self.code = code_of(ended.outcome, ended.code.as_deref());

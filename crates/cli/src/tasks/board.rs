@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use anyhow::Context;
 use longhaul_agent::keeper::{Found, Launcher, Status, Tasks};
 use longhaul_agent::{TaskState, load};
-use longhaul_journal::{Journal, resolve};
+use longhaul_journal::Journal;
 use longhaul_protocol::{At, SessionId, TaskEnded, TaskId, TaskStarted, TaskStatus};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
@@ -15,6 +15,7 @@ use tokio::task::spawn_blocking;
 use crate::BadUsage;
 use crate::naming::{self, Named, short};
 use crate::output::shortened;
+use crate::sessions::finding::find_session;
 
 /// So many tasks are named to somebody who has named none of them.
 const NAMED: usize = 10;
@@ -97,7 +98,7 @@ impl Board {
     pub(crate) async fn meant(&self, session: Option<&str>) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
         match session {
             Some(key) => {
-                let entry = resolve(&*self.journal, key).await?;
+                let entry = find_session(&*self.journal, key).await?;
                 Ok((self.of(&entry.key, entry.id).await?, vec![]))
             }
             None => self.all().await,

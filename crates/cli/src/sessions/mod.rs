@@ -1,20 +1,38 @@
-//! Sessions: list, show, export, import.
+//! Sessions: find, show, change, export, import.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `finding` | which session a name means, for every command that takes one |
+//! | `listing` | those that there are |
+//! | `changing` | forks, keys, pins, the trash, retention |
+//! | `saving`, `about` | whether a session is safe; what there is to know about it |
+
+pub(crate) mod about;
+pub(crate) mod changing;
+pub(crate) mod finding;
+pub(crate) mod listing;
+pub(crate) mod saving;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use longhaul_agent::Mode;
 
 use longhaul_journal::{
-    Error, Exported, Journal, Page, ReplacingFile, SessionEntry, export_session, import_session, resolve,
+    Error, Exported, Journal, Page, ReplacingFile, SessionEntry, export_session, import_session,
     verify_export,
 };
 use longhaul_protocol::{Record, Seq, SessionId, StreamName};
 use serde::Serialize;
 
-use crate::arguments::{Family, Place, SessionsCommand, ShowOptions};
+use crate::arguments::{Choice, Family, ListOptions, Place, SessionsCommand, ShowOptions};
 use crate::output::{count, grouped, json, line, note, record, shortened};
-use crate::{BadUsage, epochs, exit};
+use crate::{BadUsage, epochs, exit, report};
+use finding::find_session;
+
+/// So many records are listed, unless somebody says how many.
+const RECORDS_SHOWN: u64 = 200;
 
 impl Family {
     pub(crate) fn stream(self, session: SessionId) -> StreamName {
@@ -26,12 +44,30 @@ impl Family {
     }
 }
 
-pub(crate) async fn run(place: &Place, command: Option<SessionsCommand>, json: bool) -> anyhow::Result<u8> {
-    match command.unwrap_or(SessionsCommand::List { json }) {
-        SessionsCommand::List { json } => list(place, json).await,
+/// The least that is read.
+pub(crate) const ONE: Page = Page { records: 1, bytes: 0 };
+
+pub(crate) async fn run(
+    place: &Place,
+    choice: &Choice,
+    command: Option<SessionsCommand>,
+    json: bool,
+) -> anyhow::Result<u8> {
+    let alone = || SessionsCommand::List(ListOptions { json, ..ListOptions::default() });
+    match command.unwrap_or_else(alone) {
+        SessionsCommand::List(options) => listing::run(place, options).await,
         SessionsCommand::Show(options) => show(place, options).await,
+        SessionsCommand::Fork(options) => changing::fork_named(place, choice, &options.key, options.at).await,
+        SessionsCommand::Rename { key, new, json } => changing::rename(place, &key, &new, json).await,
+        SessionsCommand::Pin { key, off, json } => changing::pin(place, &key, off, json).await,
+        SessionsCommand::Delete { key, now, json } => changing::delete(place, choice, &key, now, json).await,
+        SessionsCommand::Restore { key, json } => changing::restore(place, &key, json).await,
         SessionsCommand::Export { key, file, json } => export(place, &key, file.as_deref(), json).await,
         SessionsCommand::Import { file, key, json } => import(place, &file, key.as_deref(), json).await,
+        SessionsCommand::Prune { dry_run, json } => {
+            let mode = if dry_run { Mode::DryRun } else { Mode::ForReal };
+            changing::prune_now(place, choice, mode, json).await
+        }
     }
 }
 
@@ -46,46 +82,15 @@ struct SessionForm {
     epoch_from: Option<Seq>,
     last_at: Option<String>,
     trashed: bool,
+    pinned: bool,
 }
 
 impl From<SessionEntry> for SessionForm {
     fn from(entry: SessionEntry) -> Self {
-        let SessionEntry { key, id, trashed, head, last_at, epoch_from, inbox_head, .. } = entry;
+        let SessionEntry { key, id, trashed, pinned, head, last_at, epoch_from, inbox_head } = entry;
         let last_at = last_at.map(|at| at.to_string());
-        Self { key, id, records: head.seq, inbox: inbox_head, epoch_from, last_at, trashed }
+        Self { key, id, records: head.seq, inbox: inbox_head, epoch_from, last_at, trashed, pinned }
     }
-}
-
-async fn list(place: &Place, as_json: bool) -> anyhow::Result<u8> {
-    let mut sessions = Vec::new();
-    if let Some(journal) = place.journal().await? {
-        loop {
-            let after = sessions.last().map(|entry: &SessionEntry| entry.key.as_str());
-            let page = journal.sessions(after, 1_000).await?;
-            if page.is_empty() {
-                break;
-            }
-            sessions.extend(page);
-        }
-        journal.close().await;
-    }
-    if as_json {
-        json(&sessions.into_iter().map(SessionForm::from).collect::<Vec<_>>())?;
-        return Ok(exit::DONE);
-    }
-    if sessions.is_empty() {
-        line(format!("No sessions in {} yet.", place.folder()?.display()))?;
-        return Ok(exit::DONE);
-    }
-    let width = sessions.iter().map(|entry| entry.key.chars().count()).max().unwrap_or(0).clamp(3, 60);
-    line(format!("{:<width$}  {:>9}  {:<24}  ID", "KEY", "RECORDS", "LAST RECORD"))?;
-    for entry in sessions {
-        let last = entry.last_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
-        let (key, put_away) =
-            (shortened(&entry.key, width), if entry.trashed { "  (in the trash)" } else { "" });
-        line(format!("{key:<width$}  {:>9}  {last:<24}  {}{put_away}", grouped(entry.head.seq), entry.id))?;
-    }
-    Ok(exit::DONE)
 }
 
 #[derive(Serialize)]
@@ -108,9 +113,13 @@ enum Shown {
 }
 
 async fn show(place: &Place, options: ShowOptions) -> anyhow::Result<u8> {
-    let ShowOptions { key, from, epoch, limit, stream: family, json: as_json } = options;
+    if options.is_page() {
+        return report::show(place, &options).await;
+    }
+    let ShowOptions { key, from, epoch, limit, stream, json: as_json, .. } = options;
+    let (limit, family) = (limit.unwrap_or(RECORDS_SHOWN), stream.unwrap_or(Family::Session));
     let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let session = resolve(&journal, &key).await?;
+    let session = find_session(&journal, &key).await?;
     let stream = family.stream(session.id);
     let head = journal.head(&stream).await?.seq;
     let newest_epoch = if family == Family::Session { session.epoch_from } else { None };
@@ -176,7 +185,7 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
         return Err(Error::NoSuchSession { key: key.to_owned() }.into());
     };
     // A key that leads nowhere must not leave a file behind.
-    resolve(&journal, key).await?;
+    let key = &find_session(&journal, key).await?.key;
     let file = file.filter(|file| *file != Path::new("-"));
     let exported = match file {
         Some(path) => export_to(&journal, key, &destination(&place.folder()?, path)?).await?,
@@ -220,7 +229,7 @@ pub(crate) fn destination(home: &Path, file: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// A file is replaced whole; a pipe or a device is written to.
-async fn export_to(journal: &dyn Journal, key: &str, path: &Path) -> anyhow::Result<Exported> {
+pub(crate) async fn export_to(journal: &dyn Journal, key: &str, path: &Path) -> anyhow::Result<Exported> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
             Err(BadUsage(format!("{} is a folder; name a file", path.display())).into())
@@ -276,7 +285,7 @@ async fn import(place: &Place, file: &Path, key: Option<&str>, as_json: bool) ->
     Ok(exit::DONE)
 }
 
-fn brought(exported: &Exported) -> String {
+pub(crate) fn brought(exported: &Exported) -> String {
     let Exported { key, id, records, blobs } = exported;
     format!("{} ({id}): {}, {}", shortened(key, 100), count(*records, "record"), count(*blobs, "blob"))
 }

@@ -1,0 +1,132 @@
+//! What the commands about sessions are told.
+
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
+
+use super::ShowOptions;
+
+/// A session can be named by its key, by the beginning of that, or by its id or an end of it, as long as only one fits.
+#[derive(Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List the sessions, the newest first; with words, those in which they were said or whose keys have them.
+    List(ListOptions),
+    /// Show a session: the conversation as a page, or its records.
+    Show(ShowOptions),
+    /// Begin another session with the past of one, up to a record. Running tasks stay where they are.
+    Fork(ForkedOptions),
+    /// Give a session another key.
+    Rename {
+        /// The session.
+        key: String,
+        /// The key that it gets.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
+        new: String,
+        /// Print the session as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Keep a session whatever retention says, and list it first.
+    Pin {
+        /// The session.
+        key: String,
+        /// Not any more.
+        #[arg(long)]
+        off: bool,
+        /// Print the session as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a session into the trash, from where it can be brought back for two weeks.
+    Delete {
+        /// The session; with --now its whole key or id.
+        key: String,
+        /// For good, at once.
+        #[arg(long)]
+        now: bool,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Bring a session back from the trash.
+    Restore {
+        /// The session.
+        key: String,
+        /// Print the session as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a session to one file of JSON lines that can be verified and imported.
+    Export {
+        /// The session.
+        key: String,
+        /// Where to; a file there is replaced whole. Without it, or with -, standard output.
+        file: Option<PathBuf>,
+        /// Print what was exported as JSON. Needs FILE.
+        #[arg(long, requires = "file")]
+        json: bool,
+    },
+    /// Bring a session back from an export, after verifying all of it.
+    Import {
+        /// The export.
+        file: PathBuf,
+        /// The key to give it, if its own is taken.
+        #[arg(long = "as", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+        key: Option<String>,
+        /// Print what was imported as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put away what [sessions] of the config says, and remove what has been in the trash for two weeks.
+    Prune {
+        /// Only say what would be done.
+        #[arg(long)]
+        dry_run: bool,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args, Default)]
+pub(crate) struct ListOptions {
+    /// What to look for, in keys and in what was said.
+    pub(crate) words: Vec<String>,
+    /// Also those in the trash, and those in which nothing is yet.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print one JSON array.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ForkedOptions {
+    /// The session.
+    pub(crate) key: String,
+    #[command(flatten)]
+    pub(crate) at: ForkPoint,
+}
+
+#[derive(Args)]
+pub(crate) struct ForkOptions {
+    /// The session.
+    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) at: ForkPoint,
+}
+
+/// Where a session is forked, and what comes of it.
+#[derive(Args)]
+pub(crate) struct ForkPoint {
+    /// The last record to take along, as `sessions show` numbers them; without it, the end of the last turn.
+    pub(crate) seq: Option<u64>,
+    /// The key of the new session; without it, the old one with -fork.
+    #[arg(long = "as", value_name = "NEW", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) new: Option<String>,
+    /// Print what was made as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,33 @@
+use std::path::Path;
+
+use longhaul_agent::WithoutSandbox;
+use longhaul_agent::keeper::{Enforcement, Network};
+
+use super::{LITTLE_ROOM, held, room};
+
+/// S8, P3
+#[test]
+fn a_sandbox_that_is_not_there_is_found_with_what_to_do_and_what_becomes_of_commands() {
+    let nothing =
+        Enforcement { no_landlock: Some("the kernel says no".to_owned()), ..Enforcement::default() };
+    let everything = Enforcement { landlock: Some(7), ..Enforcement::default() };
+
+    let without = held(&nothing, Network::Open, WithoutSandbox::Refuse).remove(0);
+    let with = held(&everything, Network::Closed, WithoutSandbox::Refuse);
+
+    assert!(without.found.contains("lsm="), "{}", without.found);
+    assert!(without.to_do.unwrap().contains("now commands are refused"));
+    assert!(with.len() == 1 && with[0].to_do.is_none(), "{}", with[0].line());
+}
+
+/// S8
+#[test]
+fn a_disk_with_little_room_is_found() {
+    let (little, enough) = (room(LITTLE_ROOM - 1, Path::new("/h")), room(LITTLE_ROOM, Path::new("/h")));
+
+    assert_eq!(
+        little.line(),
+        "✗ disk     1023 MiB free where /h is\n           → make room, or move the home with --home"
+    );
+    assert_eq!(enough.line(), "✓ disk     1 GiB free where /h is");
+}

@@ -1,0 +1,74 @@
+//! What whoever begins without a model is told: what was looked for, and the ways to one. Nothing is stored for it.
+
+use std::path::Path;
+
+use longhaul_model::USUAL_PORTS;
+
+/// The narrowest terminal that people still use.
+const COLUMNS: usize = 80;
+/// Where the second column begins.
+const INDENT: usize = 12;
+
+/// What to do where no model is named, no key is set and no server answers.
+pub(crate) fn guidance(variables: &str, config: &Path) -> String {
+    let names: Vec<&str> = variables.split(", ").collect();
+    let key = names.first().copied().unwrap_or("ANTHROPIC_API_KEY");
+    let ports: Vec<String> = USUAL_PORTS.iter().map(|(name, port)| format!("{name} ({port})")).collect();
+    let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+    let looked_for = [
+        listed("a name", &["--model", "LONGHAUL_MODEL", "model.name in the config"]),
+        listed("a key", &names),
+        listed("a server", &ports),
+    ];
+    format!(
+        "there is no model to talk to yet
+
+Looked for:
+{}
+
+Three ways to go on:
+  1. Set the key of a provider; `longhaul models` lists them:
+       export {key}=…
+  2. Start a server, or name one that runs, in{}:
+       [model]
+       name = \"qwen3\"
+       base_url = \"http://127.0.0.1:8080/v1\"
+  3. See how it works without any model, key or network:
+       longhaul demo
+
+`longhaul doctor` checks what you have set up.",
+        looked_for.join("\n"),
+        place(config),
+    )
+}
+
+/// A path where it stands in a line, or on one of its own if it is long.
+fn place(config: &Path) -> String {
+    let path = config.display().to_string();
+    if path.chars().count() > 30 { format!("\n     {path}") } else { format!(" {path}") }
+}
+
+/// Things after a name, in as many lines as they need.
+fn listed(name: &str, things: &[&str]) -> String {
+    let mut text = format!("  {name:<width$}", width = INDENT - 2);
+    let mut column = INDENT;
+    for (place, thing) in things.iter().enumerate() {
+        let is_last = place + 1 == things.len();
+        let needed = thing.len() + usize::from(!is_last);
+        if column + needed > COLUMNS && column > INDENT {
+            text.truncate(text.trim_end().len());
+            text.push_str(&format!("\n{:INDENT$}", ""));
+            column = INDENT;
+        }
+        text.push_str(thing);
+        if !is_last {
+            text.push_str(", ");
+        }
+        column += needed + 1;
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "first_run_tests.rs"]
+mod tests;

@@ -1,0 +1,54 @@
+use longhaul_protocol::{At, Event};
+
+use super::*;
+
+fn words(text: &str) -> Tell {
+    let kind = EventKind::TextDelta { text: text.to_owned() };
+    Tell::Watched(Watched::Event(Event {
+        seq: None,
+        at: At(0),
+        session: "s".to_owned(),
+        turn: Some(1),
+        kind,
+    }))
+}
+
+/// What came, as text.
+fn taken(incoming: &Receiver<Incoming>) -> Vec<String> {
+    let text = |incoming| match incoming {
+        Incoming::Words(growing) => match locked(&growing).take() {
+            Some(Watched::Event(Event { kind: EventKind::TextDelta { text }, .. })) => text,
+            _ => panic!("no words"),
+        },
+        Incoming::Tell(Tell::Note(text)) => format!("note: {text}"),
+        _ => panic!("something else"),
+    };
+    incoming.try_iter().map(text).collect()
+}
+
+#[test]
+fn words_that_wait_are_one_piece_and_stay_in_order() {
+    let (send, incoming) = channel();
+    let telling = Telling::new(send);
+
+    for tell in [words("one "), words("two "), Tell::Note("between".to_owned()), words("three ")] {
+        telling.tell(tell);
+    }
+
+    assert_eq!(taken(&incoming), ["one two ", "note: between", "three "]);
+}
+
+#[test]
+fn words_after_those_that_were_taken_in_are_a_piece_of_their_own() {
+    let (send, incoming) = channel();
+    let telling = Telling::new(send);
+    telling.tell(words("one "));
+    let before = taken(&incoming);
+
+    telling.tell(words("two "));
+    telling.tell(words(&"x".repeat(WORDS)));
+    telling.tell(words("three "));
+
+    assert_eq!(before, ["one "]);
+    assert_eq!(taken(&incoming), [format!("two {}", "x".repeat(WORDS)), "three ".to_owned()]);
+}

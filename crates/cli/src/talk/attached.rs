@@ -1,0 +1,83 @@
+//! A session that another process runs, seen from here: what happens there is shown as if it happened here.
+
+use longhaul_agent::{Follower, Watched, follow};
+use longhaul_journal::{Holder, Page};
+use longhaul_protocol::{Event, EventKind, SessionRecord, StreamName};
+
+use super::Talk;
+use super::lines::Lines;
+use crate::screen::Tell;
+
+/// So many records of a turn that others run are shown to whoever comes in its middle.
+const SHOWN_AGAIN: u64 = 1_000;
+
+/// What another process does in the session; where nobody follows it, never anything.
+pub(super) async fn elsewhere(follower: &mut Option<Follower>) -> Option<Watched> {
+    let Some(following) = follower else { return std::future::pending().await };
+    loop {
+        let Some(watched) = following.next().await else {
+            // What can't be followed any more is still there when something is said.
+            *follower = None;
+            return std::future::pending().await;
+        };
+        // What happens here is seen here, and what is of record is never shown twice.
+        let is_of_record = matches!(&watched, Watched::Event(Event { seq: Some(_), .. }));
+        if is_of_record || following.holder().as_ref().is_some_and(Holder::is_another) {
+            return Some(watched);
+        }
+    }
+}
+
+impl Talk<'_> {
+    /// Follows the session, where somebody is there to see it.
+    pub(super) async fn follow(&mut self) -> anyhow::Result<()> {
+        let Some(id) = self.session.id() else { return Ok(()) };
+        if self.follower.is_none() && self.lines.are_typed() {
+            let state = self.session.state().await?;
+            let journal = self.runtime.journal();
+            self.follower = Some(Follower::of(journal, self.session.key(), id, state));
+        }
+        Ok(())
+    }
+
+    /// Sees what another process runs from the beginning of the turn on, unless that is long ago.
+    pub(super) async fn attach(&mut self) -> anyhow::Result<()> {
+        let Some(id) = self.session.id().filter(|_| self.lines.are_typed()) else { return Ok(()) };
+        let (journal, stream) = (self.runtime.journal(), StreamName::session(id));
+        let head = journal.head(&stream).await?.seq;
+        let from = head.saturating_sub(SHOWN_AGAIN);
+        let mut after = head;
+        let mut next = from + 1;
+        while next <= head {
+            let page = journal.read(&stream, next, Page::default()).await?;
+            let Some(last) = page.last() else { break };
+            next = last.seq + 1;
+            let ended = page.iter().rfind(|record| record.kind == "turn_ended");
+            after = ended.map_or(after, |record| record.seq);
+        }
+        if after == head && from == 0 {
+            after = 0;
+        }
+        self.seen = after;
+        self.follower = Some(follow(journal, self.session.key(), id, after).await?);
+        Ok(())
+    }
+
+    /// Shows what happens while nobody here has said anything; what somebody said elsewhere, too.
+    pub(super) async fn see_others(&mut self, watched: &Watched) -> anyhow::Result<()> {
+        if let (Lines::Shown(_), Watched::Event(event)) = (&self.lines, watched)
+            && let EventKind::InputTaken { .. } = event.kind
+            && let Some(seq) = event.seq.filter(|seq| *seq > self.seen)
+            && let Some(id) = self.session.id()
+        {
+            let stream = StreamName::session(id);
+            let page = Page { records: 1, ..Page::default() };
+            let read = self.runtime.journal().read(&stream, seq, page).await?;
+            if let Some(Ok(SessionRecord::InputTaken(input))) = read.first().map(SessionRecord::decode) {
+                self.teller.tell(Tell::Entered(input.text));
+            }
+        }
+        self.see(watched);
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! Going on with another session, without leaving the conversation.
+
+use longhaul_agent::Session;
+
+use super::{Next, Talk, place};
+use crate::arguments::TalkOptions;
+use crate::inbox::refuse_trashed;
+use crate::panics;
+use crate::screen::Tell;
+
+impl Talk<'_> {
+    /// `/clear`: a new session for the folder.
+    pub(super) async fn clear(&mut self) -> anyhow::Result<Next> {
+        if self.session.id().is_none() {
+            self.teller.note("this session is new already");
+            return Ok(Next::Line);
+        }
+        let before = self.session.key().to_owned();
+        let key = place::free_key(&*self.runtime.journal(), place::key_of(&self.config.work_dir)).await?;
+        self.teller.note(format!("{before} is saved; /session resume {before} goes back to it"));
+        self.switch_to(&key).await
+    }
+
+    /// The conversation goes on in the session with this key.
+    pub(super) async fn switch_to(&mut self, key: &str) -> anyhow::Result<Next> {
+        refuse_trashed(&*self.runtime.journal(), key).await?;
+        let session: Session = self.runtime.session(key).await?;
+        self.watcher = Some(session.watch());
+        self.session = session;
+        panics::suspend(&self.runtime, self.resume());
+        (self.follower, self.seen) = (None, 0);
+        self.questions.clear();
+        self.teller.tell(Tell::TurnOver);
+        self.say_which().await?;
+        // What is open there may lead back to here.
+        Box::pin(self.open(&TalkOptions::default())).await
+    }
+}

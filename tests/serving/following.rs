@@ -1,0 +1,119 @@
+//! Clients of a session that a server has see its words as they come, and go on by themselves when it is killed.
+
+use std::process::Command;
+
+use longhaul_model::Protocol;
+use longhaul_testkit::wire::{Latch, ModelServer, Piece, Reply, Said, Script};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{Desk, Serving, eventually};
+
+const CHAT: Protocol = Protocol::OpenaiChat;
+
+/// An answer that stops in the middle until the test says so.
+fn gated(text: &str, latch: &Latch) -> Reply {
+    let mut frames = Said::text(text).frames(CHAT);
+    let rest = frames.split_off(frames.len() / 2);
+    rest.into_iter().fold(Reply::frames(frames).then(Piece::Gate(latch.clone())), |reply, frame| {
+        reply.then(Piece::Bytes(frame))
+    })
+}
+
+/// A model server whose first answer is this one; the others are what was said.
+fn server(first: Reply, then: &'static str) -> ModelServer {
+    let first = std::sync::Mutex::new(Some(first));
+    ModelServer::start(Script::by(move |seen| match seen.protocol() {
+        Some(CHAT) => match first.lock().unwrap().take() {
+            Some(first) => first,
+            None => Reply::stream(Said::text(then).bytes(CHAT)),
+        },
+        _ => Reply::error(404, "{}"),
+    }))
+}
+
+fn desk_with(server: &ModelServer) -> Desk {
+    let desk = Desk::new(&json!([]));
+    std::fs::create_dir(desk.home()).unwrap();
+    let config = format!(
+        "[model]\nname = 'custom/m'\nprotocol = 'openai-chat'\nbase_url = '{}/v1'\ncontext_window = 100000\n",
+        server.url()
+    );
+    std::fs::write(desk.home().join("config.toml"), config).unwrap();
+    desk
+}
+
+fn command(desk: &Desk, arguments: &[&str]) -> Command {
+    let mut command = desk.command(arguments);
+    command.env_remove("LONGHAUL_MODEL").env("no_proxy", "127.0.0.1");
+    command
+}
+
+/// A server in the middle of an answer, which has said this much.
+fn serve_until_words(desk: &Desk) -> Serving {
+    let serving = Serving::start(command(desk, &["serve", "--no-http", "--json"])).ready();
+    desk.send("go");
+    serving.wait_for("text_delta");
+    serving
+}
+
+/// What a client saw up to the end of the turn: words as they came, whole messages, and that end.
+fn words(client: &Serving) -> (String, Vec<String>, Value) {
+    let (mut words, mut messages) = (String::new(), vec![]);
+    loop {
+        let (_, event) = client.next();
+        match event["type"].as_str().unwrap() {
+            "text_delta" | "partial" => words += event["text"].as_str().unwrap(),
+            "message" => messages.push(event["content"].as_str().unwrap().to_owned()),
+            "turn_ended" => return (words, messages, event),
+            _ => {}
+        }
+    }
+}
+
+/// T14: what is said in the process that has the session is seen in another one while it is said.
+#[test]
+fn a_client_sees_the_words_of_a_turn_that_a_server_runs() {
+    let latch = Latch::new();
+    let text = "Once upon a time, and it was long ago, there was a turn.";
+    let server = server(gated(text, &latch), "Never.");
+    let desk = desk_with(&server);
+    let serving = serve_until_words(&desk);
+
+    let client = Serving::start(command(&desk, &["resume", "a", "--json"]));
+    let (_, begun) = client.wait_for("partial");
+    latch.open();
+    let (rest, messages, ended) = words(&client);
+
+    assert_eq!(begun["text"].as_str().unwrap().to_owned() + &rest, text);
+    assert_eq!(messages, [text]);
+    assert_eq!((&ended["text"], &ended["outcome"]), (&json!(text), &json!("completed")));
+    assert_eq!(client.wait().code(), Some(0));
+    serving.end(Signal::TERM);
+    desk.sound_records();
+}
+
+/// T12, J7: nobody has to do anything when the process is killed that ran the turn: whoever waits for it goes on with it.
+#[test]
+fn a_client_goes_on_by_itself_when_the_server_is_killed_in_the_middle_of_an_answer() {
+    let latch = Latch::new();
+    let server = server(gated("Once upon a time there was a turn.", &latch), "It ended well.");
+    let desk = desk_with(&server);
+    let serving = serve_until_words(&desk);
+    let client = Serving::start(command(&desk, &["run", "-s", "a", "--json", "and then?"]));
+    client.wait_for("partial");
+    eventually("what was said is accepted", || {
+        let taken = desk.records().into_iter().filter(|record| record.kind == "input_taken");
+        taken.count() == 2
+    });
+
+    serving.end(Signal::KILL);
+    let (words, messages, ended) = words(&client);
+
+    assert_eq!(ended["text"], json!("It ended well."));
+    assert!(!messages.is_empty() && words == messages.concat(), "{words:?} and {messages:?}");
+    assert_eq!(client.wait().code(), Some(0));
+    let records = desk.sound_records();
+    let count = |kind: &str| records.iter().filter(|record| record.kind == kind).count();
+    assert_eq!((count("input_taken"), count("turn_started"), count("turn_ended")), (2, 1, 1));
+}
