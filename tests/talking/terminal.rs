@@ -134,6 +134,7 @@ fn a_turn_that_was_open_goes_on_or_ends_as_whoever_is_there_says() {
         std::fs::write(desk.path("script.json"), json!(["Done."]).to_string()).unwrap();
 
         let mut second = Terminal::start(desk.command(&[]));
+        second.wait_to_see("\n> go\n");
         let told = second.wait_to_see("Go on with it? [Y/n]");
         second.keys(answer);
         second.wait_to_see(if outcome == "completed" { "Done." } else { "the turn is cancelled" });

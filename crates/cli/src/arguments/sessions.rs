@@ -78,7 +78,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Put away what [sessions] of the config says, and remove what has been in the trash for two weeks.
+    /// Put away what `[sessions]` of the config says, and remove what has been in the trash for two weeks.
     Prune {
         /// Only say what would be done.
         #[arg(long)]

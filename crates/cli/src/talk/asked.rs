@@ -50,7 +50,7 @@ impl Talk<'_> {
         self.seen = event.seq.unwrap_or(self.seen);
         self.teller.watched(watched);
         match &event.kind {
-            EventKind::Question { id, text } => {
+            EventKind::Question { id, text } if self.questions.iter().all(|open| open.id != *id) => {
                 self.questions.push(OpenQuestion { id: *id, text: text.clone() });
                 self.say_how();
             }

@@ -1,6 +1,8 @@
 //! A session that another process runs, seen from here: what happens there is shown as if it happened here.
 
-use longhaul_agent::{Follower, Watched, follow};
+use std::time::Duration;
+
+use longhaul_agent::{Followed, Follower, Watched, follow};
 use longhaul_journal::{Holder, Page};
 use longhaul_protocol::{Event, EventKind, SessionRecord, StreamName};
 
@@ -10,6 +12,9 @@ use crate::screen::Tell;
 
 /// So many records of a turn that others run are shown to whoever comes in its middle.
 const SHOWN_AGAIN: u64 = 1_000;
+
+/// How long a record may take to come. Nothing of what is only shown again is worth waiting for.
+const READ_WITHIN: Duration = Duration::from_secs(2);
 
 /// What another process does in the session; where nobody follows it, never anything.
 pub(super) async fn elsewhere(follower: &mut Option<Follower>) -> Option<Watched> {
@@ -49,7 +54,8 @@ impl Talk<'_> {
         let mut after = head;
         let mut next = from + 1;
         while next <= head {
-            let page = journal.read(&stream, next, Page::default()).await?;
+            // What can't be read is said when it is needed.
+            let Ok(page) = journal.read(&stream, next, Page::default()).await else { return Ok(()) };
             let Some(last) = page.last() else { break };
             next = last.seq + 1;
             let ended = page.iter().rfind(|record| record.kind == "turn_ended");
@@ -58,8 +64,30 @@ impl Talk<'_> {
         if after == head && from == 0 {
             after = 0;
         }
-        self.seen = after;
-        self.follower = Some(follow(journal, self.session.key(), id, after).await?);
+        if let Ok(follower) = follow(journal, self.session.key(), id, after).await {
+            (self.seen, self.follower) = (after, Some(follower));
+        }
+        Ok(())
+    }
+
+    /// Shows what there is of the turn that is open, as it would stand here if nothing had come between.
+    pub(super) async fn show_open_turn(&mut self) -> anyhow::Result<()> {
+        let (Lines::Shown(_), Some(id)) = (&self.lines, self.session.id()) else { return Ok(()) };
+        self.attach().await?;
+        let head = self.runtime.journal().head(&StreamName::session(id)).await?.seq;
+        let mut shown = self.seen;
+        while shown < head
+            && let Some(follower) = &mut self.follower
+            && let Ok(Ok(Some(followed))) = tokio::time::timeout(READ_WITHIN, follower.step()).await
+        {
+            if let Followed::Record(record, event) = followed {
+                shown = record.seq;
+                if let Some(event) = event {
+                    self.see_others(&Watched::Event(*event)).await?;
+                }
+            }
+        }
+        self.follower = None;
         Ok(())
     }
 

@@ -265,6 +265,13 @@ impl Talk<'_> {
             self.look_after_tasks(&state.tasks).await;
             return Ok(Next::Line);
         }
+        let holder = match self.session.id() {
+            Some(id) => status::holder(&*self.runtime.journal(), id).await?,
+            None => None,
+        };
+        if let (Some(_), None) = (&state.turn, &holder) {
+            self.show_open_turn().await?;
+        }
         if options.resume {
             return self.turn(Wish::Resume).await;
         }
@@ -272,9 +279,7 @@ impl Talk<'_> {
             Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.under_way()),
             None => "An input waits for its answer".to_owned(),
         };
-        if let Some(id) = self.session.id()
-            && let Some(holder) = status::holder(&*self.runtime.journal(), id).await?
-        {
+        if let Some(holder) = holder {
             self.teller.note(format!("a turn is run by {holder} just now; what you say joins it"));
             self.attach().await?;
             return Ok(Next::Line);
