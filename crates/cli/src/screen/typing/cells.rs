@@ -60,6 +60,9 @@ fn shortened(text: &str, columns: usize) -> String {
     kept.chain(["…"]).collect()
 }
 
+/// Up to so many columns a list has names only.
+const NARROW: usize = 24;
+
 /// The part of a list around the chosen row, with what belongs to each row in a second column. The chosen one has a sign
 /// before it, so that it is seen without colours too.
 pub(in crate::screen) fn list<'a>(
@@ -72,7 +75,9 @@ pub(in crate::screen) fn list<'a>(
     let seen: Vec<(&str, &str)> = rows.skip(first).take(height).collect();
     let room = width.saturating_sub(CHOSEN.len());
     let widest = seen.iter().map(|(name, _)| cut(name, room).width()).max().unwrap_or_default();
-    let column = if widest + GAP + 8 > room { room } else { widest.min(room * 2 / 3) };
+    // Where there is room for both, one long name leaves the others what is said of them.
+    let has_details = seen.iter().any(|(_, detail)| !detail.is_empty());
+    let column = if has_details && room > NARROW { widest.min(room / 2) } else { room };
     let row = |(at, (name, detail)): (usize, &(&str, &str))| {
         let is_chosen = first + at == chosen;
         let (sign, style) = match is_chosen {
