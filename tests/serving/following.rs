@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use longhaul_model::Protocol;
+use longhaul_testkit::Terminal;
 use longhaul_testkit::wire::{Latch, ModelServer, Piece, Reply, Said, Script};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -116,4 +117,51 @@ fn a_client_goes_on_by_itself_when_the_server_is_killed_in_the_middle_of_an_answ
     let records = desk.sound_records();
     let count = |kind: &str| records.iter().filter(|record| record.kind == kind).count();
     assert_eq!((count("input_taken"), count("turn_started"), count("turn_ended")), (2, 1, 1));
+}
+
+/// T14, S1: a terminal attaches to what a server runs: it sees the turn from its beginning, joins it, and leaves it running.
+#[test]
+fn a_terminal_attaches_to_a_turn_that_a_server_runs() {
+    let latch = Latch::new();
+    let text = "Once upon a time, and it was long ago, there was a turn.";
+    let server = server(gated(text, &latch), "And that was all.");
+    let desk = desk_with(&server);
+    let serving = serve_until_words(&desk);
+
+    let mut terminal = Terminal::start(command(&desk, &["-s", "a"]));
+    terminal.wait_to_see("what you say joins it");
+    terminal.wait_to_see("\n> go\n");
+    terminal.wait_to_see("Once upon a");
+    terminal.keys("and then?\r");
+    terminal.wait_to_see("+ and then?");
+    latch.open();
+    terminal.wait_to_see("there was a turn.");
+    terminal.wait_to_see("And that was all.");
+    terminal.keys("\x04");
+
+    assert_eq!(terminal.wait().code(), Some(0));
+    let seen = terminal.seen();
+    assert_eq!(seen.matches("Once upon").count(), 1, "{seen}");
+    assert_eq!(serving.end(Signal::TERM).code(), Some(143));
+    desk.sound_records();
+}
+
+/// T14: whoever only watches is told when nobody runs the turn any more, and can go on with it.
+#[test]
+fn a_terminal_that_watches_is_told_that_the_server_is_gone() {
+    let text = "Once upon a time, and it was long ago, there was a turn.";
+    let server = server(gated(text, &Latch::new()), "It went on.");
+    let desk = desk_with(&server);
+    let serving = serve_until_words(&desk);
+    let mut terminal = Terminal::start(command(&desk, &["-s", "a"]));
+    terminal.wait_to_see("Once upon a");
+
+    serving.end(Signal::KILL);
+    terminal.wait_to_see("nobody runs it any more");
+    terminal.keys("/continue\r");
+    terminal.wait_to_see("It went on.");
+    terminal.keys("\x04");
+
+    assert_eq!(terminal.wait().code(), Some(0));
+    desk.sound_records();
 }

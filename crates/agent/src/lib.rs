@@ -121,7 +121,7 @@ pub use following::{Followed, Follower, follow};
 pub use forking::{Forked, fork_session};
 pub use idle::IdleStatus;
 pub use lineup::{Patience, facts_of, redactor};
-pub use load::load;
+pub use load::{load, load_through};
 pub use longhaul_context::{Breakdown, Checks, Room};
 pub use longhaul_keeper as keeper;
 pub use questions::{answer_question, unanswered};

@@ -12,12 +12,7 @@ pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<Sta
 }
 
 /// What a session was after this record. Where that is in an earlier epoch, it costs what the whole past costs.
-pub(crate) async fn load_through(
-    journal: &dyn Journal,
-    key: &str,
-    id: SessionId,
-    last: Seq,
-) -> Result<State> {
+pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last: Seq) -> Result<State> {
     let stream = StreamName::session(id);
     let mut state = State::default();
     let from = match journal.newest_epoch(&stream).await? {

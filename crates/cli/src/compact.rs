@@ -30,7 +30,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: CompactOptions)
         && let Some(open) = open_in(&journal, &entry).await?
     {
         let redactor = redactor(&config::load(place, choice)?)?;
-        let session = Elsewhere { journal: Arc::new(journal), key: key.clone(), id: entry.id, redactor };
+        let session =
+            Elsewhere { journal: Arc::new(journal), key: key.clone(), id: entry.id, seen: None, redactor };
         session.order(OrderKind::Compact { focus }).await?;
         session.journal.close().await;
         let (open, resume) = (shortened(&open, 200), resuming::resume(place, choice, &key));

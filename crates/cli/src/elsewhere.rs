@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Error, Followed, Follower, Redactor, Result, State, Watched, load};
+use longhaul_agent::{Error, Followed, Follower, Redactor, Result, State, Watched, load, load_through};
 use longhaul_journal::{Error as JournalError, Holder, Journal, put};
 use longhaul_protocol::{
-    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Record, SessionId, SessionRecord,
+    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId, SessionRecord,
     StreamName,
 };
 use tokio::sync::mpsc::UnboundedSender;
@@ -28,6 +28,8 @@ pub(crate) struct Elsewhere {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) key: String,
     pub(crate) id: SessionId,
+    /// The last record that was shown, if what came after it is wanted, too.
+    pub(crate) seen: Option<Seq>,
     /// What is put into its inbox passes through this, as it would here.
     pub(crate) redactor: Redactor,
 }
@@ -57,7 +59,10 @@ impl Elsewhere {
 
     /// Puts what is wanted into the inbox, and tells what happens until that has come to its end.
     pub(crate) async fn see_through(&self, wish: &Wish, tell: &UnboundedSender<Watched>) -> Result<Became> {
-        let state = load(&*self.journal, &self.key, self.id).await?;
+        let state = match self.seen {
+            Some(seen) => load_through(&*self.journal, &self.key, self.id, seen).await?,
+            None => load(&*self.journal, &self.key, self.id).await?,
+        };
         // Before anything is wanted, so that what comes of it is seen from its first word on.
         let follower = Follower::of(self.journal.clone(), &self.key, self.id, state.clone());
         let awaited = match wish {

@@ -67,7 +67,7 @@ impl Seat {
         match self {
             Self::Here(runtime, session) => {
                 let watcher = watcher.unwrap_or_else(|| session.watch());
-                Underway::here(runtime, session, wish, watcher)
+                Underway::here(runtime, session, wish, watcher, None)
             }
             Self::There(elsewhere) => Underway::elsewhere(elsewhere.clone(), wish),
         }
@@ -244,8 +244,13 @@ impl OneShot<'_> {
         let Some(entry) = journal.session(&self.key).await? else { return Ok(None) };
         refuse_trashed(&journal, &self.key).await?;
         let redactor = redactor(&config::load(self.place, self.choice)?)?;
-        let elsewhere =
-            Elsewhere { journal: Arc::new(journal), key: self.key.clone(), id: entry.id, redactor };
+        let elsewhere = Elsewhere {
+            journal: Arc::new(journal),
+            key: self.key.clone(),
+            id: entry.id,
+            seen: None,
+            redactor,
+        };
         let is_held = elsewhere.holder().await?.is_some();
         Ok(is_held.then_some(elsewhere))
     }

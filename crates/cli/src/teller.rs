@@ -139,7 +139,12 @@ impl Teller {
             return;
         }
         match kind {
-            EventKind::TextDelta { text } | EventKind::Partial { text, .. } => self.words_came(text),
+            EventKind::TextDelta { text } => self.words_came(text),
+            // All of what came so far, of which some may be here already.
+            EventKind::Partial { text, .. } => {
+                let new = text.strip_prefix(&self.text).unwrap_or(text).to_owned();
+                self.words_came(&new);
+            }
             EventKind::Message { content, .. } => self.message(content),
             EventKind::AttemptDiscarded { kept_blocks: 0, .. } => {
                 self.text.clear();

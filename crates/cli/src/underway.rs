@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_agent::{Cancelled, Error, Runtime, Session, Watched, Watcher, answer_question, cancel_turn};
-use longhaul_protocol::{CompactDone, QuestionId, TurnEnded};
+use longhaul_protocol::{CompactDone, QuestionId, Seq, TurnEnded};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -107,12 +107,18 @@ enum Where {
 impl Underway {
     /// In this process; if another one has the session, there. The watcher is of the session, and is given back: what it sees
     /// between two turns is shown with the next.
-    pub(crate) fn here(runtime: &Runtime, session: &Session, wish: Wish, mut watcher: Watcher) -> Self {
+    pub(crate) fn here(
+        runtime: &Runtime,
+        session: &Session,
+        wish: Wish,
+        mut watcher: Watcher,
+        seen: Option<Seq>,
+    ) -> Self {
         let (tell, watched) = unbounded_channel();
         let (at, runtime) = (session.clone(), runtime.clone());
         let orders = Orders::about(&wish);
         let work = tokio::spawn(async move {
-            let became = see_through(&at, &runtime, wish, &tell, &mut watcher).await;
+            let became = see_through(&at, &runtime, wish, &tell, &mut watcher, seen).await;
             (Some(watcher), became)
         });
         Self { watched, work, cancelling: None, orders, place: Where::Here(session.clone()) }
@@ -142,7 +148,7 @@ impl Underway {
     pub(crate) async fn answer(&self, question: QuestionId, words: &str) -> Result<(), Error> {
         match &self.place {
             Where::Here(session) => session.answer(question, words).await,
-            Where::Elsewhere(Elsewhere { journal, key, id, redactor }) => {
+            Where::Elsewhere(Elsewhere { journal, key, id, redactor, .. }) => {
                 answer_question(&**journal, key, *id, question, &redactor.redact(words)).await
             }
         }
@@ -187,6 +193,7 @@ async fn see_through(
     mut wish: Wish,
     tell: &UnboundedSender<Watched>,
     watcher: &mut Watcher,
+    seen: Option<Seq>,
 ) -> Result<Became, Error> {
     loop {
         match try_here(session, &wish, tell, watcher).await {
@@ -198,7 +205,7 @@ async fn see_through(
         // Whoever has it has named it.
         let Some(id) = session.id() else { return Ok(Became::Nothing) };
         let (journal, redactor) = (runtime.journal(), runtime.redactor().clone());
-        let elsewhere = Elsewhere { journal, key: session.key().to_owned(), id, redactor };
+        let elsewhere = Elsewhere { journal, key: session.key().to_owned(), id, seen, redactor };
         match elsewhere.see_through(&wish, tell).await? {
             Became::Abandoned => wish = wish.abandoned(),
             became => return Ok(became),

@@ -168,7 +168,12 @@ impl Transcript {
             self.turn_since.get_or_insert(now);
         }
         match kind {
-            EventKind::TextDelta { text } | EventKind::Partial { text, .. } => self.words(text, now),
+            EventKind::TextDelta { text } => self.words(text, now),
+            // All of what came so far, of which some may be here already.
+            EventKind::Partial { text, .. } => {
+                let new = text.strip_prefix(&self.heard).unwrap_or(text).to_owned();
+                self.words(&new, now);
+            }
             EventKind::ReasoningDelta { text } => {
                 self.thinks_since.get_or_insert(now);
                 self.thought.push_str(text);
@@ -227,6 +232,9 @@ impl Transcript {
     }
 
     fn words(&mut self, text: &str, now: Instant) {
+        if text.is_empty() {
+            return;
+        }
         self.conclude_thought(now);
         self.tell_break();
         self.heard.push_str(text);

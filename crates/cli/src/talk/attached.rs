@@ -27,7 +27,7 @@ pub(super) async fn elsewhere(follower: &mut Option<Follower>) -> Option<Watched
         };
         // What happens here is seen here, and what is of record is never shown twice.
         let is_of_record = matches!(&watched, Watched::Event(Event { seq: Some(_), .. }));
-        if is_of_record || following.holder().as_ref().is_some_and(Holder::is_another) {
+        if is_of_record || following.holder().as_ref().is_none_or(Holder::is_another) {
             return Some(watched);
         }
     }

@@ -104,7 +104,9 @@ impl Talk<'_> {
         // Whoever runs the turn tells of it.
         self.follower = None;
         let watcher = self.watcher.take().unwrap_or_else(|| self.session.watch());
-        let mut underway = Underway::here(&self.runtime, &self.session, wish.clone(), watcher);
+        // Where another process goes on with it, nothing between what was shown last and that is left out.
+        let seen = Some(self.seen).filter(|seen| *seen > 0);
+        let mut underway = Underway::here(&self.runtime, &self.session, wish.clone(), watcher, seen);
         meanwhile.is_accepted = !matches!(wish, Wish::Say(_));
         self.teller.activity(Activity::Turn);
         let accepted_by = Instant::now() + ACCEPTED_WITHIN;
