@@ -60,6 +60,22 @@ fn no_name_leads_to_two_commands() {
     assert_eq!(names.len(), all);
 }
 
+/// S7
+#[test]
+fn every_command_but_four_has_a_one_shot_form_that_programs_can_read() {
+    let program = Arguments::command();
+    let without: Vec<&str> =
+        COMMANDS.iter().filter(|row| row.one_shot.is_empty()).map(|row| row.name).collect();
+
+    assert_eq!(without, ["/help", "/model", "/clear", "/exit"]);
+    for row in COMMANDS.iter().filter(|row| !row.one_shot.is_empty()) {
+        let name = row.one_shot.split_whitespace().nth(1).unwrap();
+        let command = program.find_subcommand(name).unwrap_or_else(|| panic!("no longhaul {name}"));
+        let has_json = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+        assert!(has_json, "longhaul {name} has no --json");
+    }
+}
+
 /// The page that people read, made from the table and from the command line. `UPDATE_DOCS=1` writes it.
 #[test]
 fn docs_commands_md_is_as_the_tables_say() {
@@ -82,7 +98,7 @@ fn page() -> String {
          `longhaul` without a command talks to the agent: a line is something to say, and one that begins with a slash is a\n\
          command, matched exactly. An unknown one is answered with the nearest names and never sent to the model; `//TEXT` sends\n\
          `/TEXT`. While a turn runs, a line joins it at its next step.\n\n\
-         | command | also | while a turn runs | what it does |\n| --- | --- | --- | --- |\n",
+         | command | also | while a turn runs | what it does | on the command line |\n| --- | --- | --- | --- | --- |\n",
     );
     for row in &COMMANDS {
         let usage = if row.arguments.is_empty() {
@@ -95,7 +111,11 @@ fn page() -> String {
             When::Always => "yes",
             When::BetweenTurns => "no",
         };
-        let _ = writeln!(page, "| {usage} | {} | {when} | {} |", aliases.join(" "), row.help);
+        let one_shot = match row.one_shot {
+            "" => String::new(),
+            form => format!("`{}`", form.replace('|', "\\|")),
+        };
+        let _ = writeln!(page, "| {usage} | {} | {when} | {} | {one_shot} |", aliases.join(" "), row.help);
     }
     page.push_str(
         "\n## On the command line\n\n\
