@@ -25,14 +25,15 @@ use longhaul_journal::{
     Error as JournalError, Home, Journal, SessionEntry, Times, delete_session, finish_deletions,
     session_times, trash_session,
 };
-use longhaul_protocol::{At, SessionId, StreamName};
+use longhaul_keeper::{Launcher, Tasks};
+use longhaul_protocol::{At, SessionId, StreamName, TaskId};
 use tokio::task::spawn_blocking;
 
 use crate::clock::now;
 use crate::load::load;
 use crate::runtime::Inner;
 use crate::tidying::turn;
-use crate::{Result, SessionSettings};
+use crate::{Result, SessionSettings, TaskState};
 
 pub use choosing::Reason;
 use choosing::{Candidate, Choice, gone_from_trash, is_left_empty, order};
@@ -108,7 +109,7 @@ async fn prune_besides(
     let mut entries = sessions(journal).await?;
     entries.retain(|entry| !open.contains(&entry.id));
     let times = session_times(journal).await?;
-    let round = Round { journal, times, now, mode };
+    let round = Round { journal, home, times, now, mode };
     pruning.sessions = round.delete_for_good(&entries).await?;
     pruning.sessions.extend(round.put_away(entries, settings).await?);
     pruning.files = stale_files(home, mode).await;
@@ -133,6 +134,7 @@ async fn sessions(journal: &dyn Journal) -> Result<Vec<SessionEntry>> {
 /// One look at all sessions.
 struct Round<'a> {
     journal: &'a dyn Journal,
+    home: &'a Path,
     times: BTreeMap<SessionId, Times>,
     now: At,
     mode: Mode,
@@ -147,7 +149,7 @@ impl Round<'_> {
             let Some(times) = self.times.get(&entry.id) else { continue };
             let reason = gone_from_trash(entry, times, now).or_else(|| is_left_empty(entry, times, now));
             let Some(reason) = reason else { continue };
-            if is_held(journal, entry.id).await? {
+            if is_held(journal, entry.id).await? || self.has_a_command(entry).await {
                 continue;
             }
             let bytes = bytes_of(journal, entry.id).await?;
@@ -161,6 +163,25 @@ impl Round<'_> {
             }
         }
         Ok(gone)
+    }
+
+    /// Whether a command of the session still runs, by those who keep them: that its end is not on record is no proof.
+    async fn has_a_command(&self, entry: &SessionEntry) -> bool {
+        let Ok(state) = load(self.journal, &entry.key, entry.id).await else { return false };
+        let running: Vec<TaskId> = state.tasks.running().map(TaskState::id).collect();
+        if running.is_empty() {
+            return false;
+        }
+        let folder = self.home.join("tasks");
+        let looking = spawn_blocking(move || {
+            let launcher = Launcher::this_program().ok()?;
+            let tasks = Tasks::existing(&folder, launcher).ok()?;
+            let is_kept =
+                |id: &TaskId| tasks.as_ref().is_some_and(|tasks| tasks.is_kept(*id).unwrap_or(true));
+            Some(running.iter().any(is_kept))
+        });
+        // What can't be looked at is left alone.
+        !matches!(looking.await, Ok(Some(false)))
     }
 
     /// What is beyond the limits.

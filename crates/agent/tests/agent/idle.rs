@@ -148,7 +148,11 @@ async fn that_the_sessions_can_not_be_listed_is_told_once_and_shown_in_the_statu
     let reason = disk_full().to_string();
     let told = ("sessions_unlisted".to_owned(), format!("the sessions can't be listed: {reason}"));
     assert_eq!(runtime.idle_status().trouble, Some(reason));
-    assert_eq!(warnings(&mut watcher), std::slice::from_ref(&told));
+    // The daily look at old sessions may tell of the same trouble, in its own words and its own time.
+    let of_listing = |watcher: &mut _| -> Vec<(String, String)> {
+        warnings(watcher).into_iter().filter(|(code, _)| code == "sessions_unlisted").collect()
+    };
+    assert_eq!(of_listing(&mut watcher), std::slice::from_ref(&told));
 
     journal.refuse_listings(None);
     eventually("it is over", || async { runtime.idle_status().trouble.is_none() }).await;
@@ -156,6 +160,6 @@ async fn that_the_sessions_can_not_be_listed_is_told_once_and_shown_in_the_statu
     eventually("it is back", || async { runtime.idle_status().trouble.is_some() }).await;
     checks(&runtime, 2).await;
 
-    assert_eq!(warnings(&mut watcher), [told]);
+    assert_eq!(of_listing(&mut watcher), [told]);
     runtime.shutdown().await.unwrap();
 }

@@ -129,6 +129,9 @@ async fn an_open_turn_and_a_running_task_keep_their_session() {
     let done = pruned(&place, &journal, &keep(1), 0, Mode::ForReal).await;
 
     assert_eq!(gone(&done), []);
+    trash_session(&*journal, "with-task").await.unwrap();
+    let later = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
+    assert_eq!(gone(&later), [], "a command that runs keeps its session in the trash");
     // Whatever the assertion says of them, the commands end before their folder goes.
     std::fs::write(place.work().join("go"), "").unwrap();
     let launcher = Launcher::new("nothing", ["is launched"]);
@@ -137,6 +140,8 @@ async fn an_open_turn_and_a_running_task_keep_their_session() {
         tasks.all().unwrap().into_iter().all(|id| !tasks.is_kept(id).unwrap())
     })
     .await;
+    let later = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
+    assert_eq!(gone(&later), [("with-task", Reason::InTrash, true)]);
 }
 
 /// S2, S5: what nobody can have any use for goes always.

@@ -175,12 +175,12 @@ impl Screen {
         crossterm::terminal::enable_raw_mode()?;
         IS_OURS.store(true, Ordering::SeqCst);
         let (tell, incoming) = channel();
-        let (type_, typed) = mpsc::unbounded_channel();
+        let (tell_typed, typed) = mpsc::unbounded_channel();
         read_keys(tell.clone());
         watch_for_loss(tell.clone());
         let viewport = Viewport::new(io::stdout(), size, Colours::wanted());
         let _: JoinHandle<()> =
-            std::thread::spawn(move || Showing { viewport, other: None, view, type_ }.run(&incoming));
+            std::thread::spawn(move || Showing { viewport, other: None, view, tell_typed }.run(&incoming));
         Ok(Self { telling: Telling::new(tell), typed })
     }
 
@@ -259,7 +259,7 @@ struct Showing<W> {
     /// The other page of the terminal, while details are looked at.
     other: Option<Viewport<io::Stdout>>,
     view: View,
-    type_: mpsc::UnboundedSender<Typed>,
+    tell_typed: mpsc::UnboundedSender<Typed>,
 }
 
 impl<W: Write> Showing<W> {
@@ -310,7 +310,7 @@ impl<W: Write> Showing<W> {
 
     /// Nobody can see anything any more.
     fn lost(&self) {
-        let _ = self.type_.send(Typed::Lost);
+        let _ = self.tell_typed.send(Typed::Lost);
     }
 
     fn take(&mut self, incoming: Incoming) -> io::Result<Option<Soon>> {
@@ -324,7 +324,7 @@ impl<W: Write> Showing<W> {
             Incoming::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 match self.view.press(key) {
                     Wanted::Nothing => {}
-                    Wanted::Typed(typed) => drop(self.type_.send(typed)),
+                    Wanted::Typed(typed) => drop(self.tell_typed.send(typed)),
                     Wanted::Stop => self.stop()?,
                     Wanted::Redraw => self.viewport.forget(),
                 }
