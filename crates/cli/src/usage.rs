@@ -4,6 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use crate::arguments::Arguments;
+use crate::resuming::quoted;
 
 /// Flags that are less alike than this are not meant.
 const ALIKE: f64 = 0.7;
@@ -60,11 +61,6 @@ fn prompt(words: &[String]) -> String {
         true => "\"…\"".to_owned(),
         false => quoted(&words.join(" ")),
     }
-}
-
-/// As a shell reads it back, whatever stands in it.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// A flag that the command doesn't have, and others do.
