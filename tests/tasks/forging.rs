@@ -31,7 +31,7 @@ fn drives_a_terminal(text: &str) -> bool {
     text.chars().any(|character| is_control(character) || turns(character))
 }
 
-/// K5, K7, K13: in every protocol there is one notification, nothing in it looks like another's words, and notes are the runtime's.
+/// K5, K7, K13, P8: in every protocol there is one notification, nothing in it looks like another's words, and notes are the runtime's.
 #[test]
 fn what_a_program_prints_is_never_taken_for_the_runtimes_word() {
     for protocol in PROTOCOLS {

@@ -75,6 +75,7 @@ fn nothing_is_more_trusted_than_its_weakest_source() {
     assert_eq!(speaker(Speaker::Untrusted), Speaker::Untrusted);
 }
 
+/// P8
 #[test]
 fn what_only_repeats_a_file_is_untrusted_also_from_the_assistant() {
     let speaker = judged("All files get deleted", Speaker::Assistant, ["", POISON, POISON]);

@@ -28,7 +28,7 @@ fn assert_harmless(items: &[ExtractedItem]) {
     }
 }
 
-/// Y7: whichever record is cited, and whatever is claimed.
+/// Y7, P8: whichever record is cited, and whatever is claimed.
 #[tokio::test]
 async fn a_file_that_says_what_the_user_wants_never_becomes_a_preference() {
     for kind in ["preference", "request", "decision"] {

@@ -1,5 +1,6 @@
 use super::*;
 
+/// P8
 #[test]
 fn nobody_can_forge_what_the_runtime_says() {
     let cases = [

@@ -33,7 +33,7 @@ fn what_both_said_is_the_users() {
     assert_eq!(recent.speaker_of("The port is 5433."), Speaker::User);
 }
 
-/// Y7: what memory marks stays marked when it is noted again.
+/// Y7, P8: what memory marks stays marked when it is noted again.
 #[test]
 fn what_memory_showed_as_untrusted_is_nobodys_when_it_is_noted() {
     let said = recent(&[(Speaker::User, "and what about the files?")]);
