@@ -25,6 +25,7 @@
 //! | `shell` | what a command line would run, as far as that can be told before it runs |
 //! | `approval` | what is done only after asking, by tool and command |
 //! | `bounds` | what the system lets a command reach, because of the scope |
+//! | `protected` | keys, credentials, sockets and startup files: one list for the scope and the bounds |
 //! | `cap`, `plain` | what of a long output the model gets to read; text without colours and control codes |
 //! | `arguments`, `schema` | reading what the model wrote; the schema that it should fit |
 //! | `background` | work that blocks, on a thread of its own, as long as somebody wants it |
@@ -74,6 +75,7 @@ mod exec;
 mod files;
 mod plain;
 mod printed;
+mod protected;
 mod reference;
 mod report;
 mod schema;

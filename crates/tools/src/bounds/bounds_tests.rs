@@ -133,6 +133,22 @@ fn naming_one_thing_among_keys_or_sockets_leaves_the_others_hidden() {
     assert!(sockets.kept.contains(&PathBuf::from("/run/longhaul/one")));
 }
 
+/// P3: the user's shell and login run them later, outside of any sandbox.
+#[test]
+fn startup_files_are_read_only_where_the_scope_has_the_home_folder_and_does_not_name_them() {
+    let world = World::new(&["user/.config/autostart", "user/.local/bin"]);
+    fs::write(world.root.join("user/.bashrc"), "").unwrap();
+
+    let around = world.bounds(&allowing(&["./", "../user"]));
+    let named = world.bounds(&allowing(&["./", "../user", "../user/.bashrc"]));
+    let elsewhere = world.bounds(&allowing(&["./"]));
+
+    let folders = ["user/.config/autostart", "user/.local/bin"];
+    assert_eq!(world.within(&around.read_only), ["user/.bashrc", folders[0], folders[1]]);
+    assert_eq!(world.within(&named.read_only), folders);
+    assert!(elsewhere.read_only.is_empty());
+}
+
 /// P3: or one command could keep all later ones from running.
 #[test]
 fn a_link_in_place_of_a_key_does_not_hide_what_commands_need() {

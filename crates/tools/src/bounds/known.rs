@@ -89,37 +89,9 @@ pub(super) const SETTINGS: &[&str] = &[
 /// The same for settings with a version in their name, such as `java-21-openjdk`: how their names begin.
 pub(super) const SETTINGS_OF_VERSIONS: &[&str] = &["java", "python", "ruby"];
 
-/// What of the system holds keys, and is hidden where it lies in something that may be read.
-pub(super) const KEYS_OF_THE_SYSTEM: &[&str] = &[
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/pki/tls/private",
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/ssh",
-    "/etc/ssl/private",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-];
-
-/// Where the system's services have their sockets.
-pub(super) const SOCKETS: &[&str] = &[
-    "/run",
-    "/var/run",
-    "/var/lib/containerd",
-    "/var/lib/docker",
-    "/var/lib/incus",
-    "/var/lib/lxd",
-    "/var/lib/mysql",
-    "/var/snap/lxd",
-];
-
 /// Links among the sockets on which some systems have all their programs.
 pub(super) const LINKS_AMONG_SOCKETS: &[&str] =
     &["/run/current-system", "/run/booted-system", "/run/opengl-driver"];
-
-/// Variables that name a socket of somebody who acts for the user.
-pub(super) const NAMES_OF_SOCKETS: &[&str] = &["SSH_AUTH_SOCK", "DOCKER_HOST", "CONTAINER_HOST"];
 
 /// Folders for temporary files, and the name under which a session's own are kept. Without one they are kept in memory.
 pub(super) const TEMPORARY: &[(&str, Option<&str>)] =
@@ -289,101 +261,3 @@ pub(super) const BESIDE_PROGRAMS: &[&str] = &["lib", "lib64", "libexec", "share"
 /// What is in the name of a variable that holds a key, and how such a name ends.
 pub(super) const IN_NAMES_OF_KEYS: &[&str] = &["_SECRET", "PASSWORD", "_ACCESS_KEY", "_CREDENTIALS"];
 pub(super) const ENDS_OF_NAMES_OF_KEYS: &[&str] = &["_TOKEN"];
-
-/// In the user's own folder: what holds keys, or the sockets of those who do, or what was typed once.
-pub(super) const KEYS: &[&str] = &[
-    ".age",
-    ".aws",
-    ".azure",
-    ".bash_history",
-    ".boto",
-    ".cache/huggingface/stored_tokens",
-    ".cache/huggingface/token",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".composer/auth.json",
-    ".conan2/credentials.json",
-    ".config/age",
-    ".config/chromium",
-    ".config/composer/auth.json",
-    ".config/containers/auth.json",
-    ".config/dart/pub-credentials.json",
-    ".config/doctl",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/git/credentials",
-    ".config/github-copilot",
-    ".config/glab-cli",
-    ".config/google-chrome",
-    ".config/hcloud",
-    ".config/hub",
-    ".config/lxd",
-    ".config/ngrok",
-    ".config/op",
-    ".config/pypoetry/auth.toml",
-    ".config/rclone",
-    ".config/sops",
-    ".databrickscfg",
-    ".docker",
-    ".fly",
-    ".gem/credentials",
-    ".git-credentials",
-    ".gnupg",
-    ".hex/hex.config",
-    ".history",
-    ".huggingface",
-    ".ivy2/.credentials",
-    ".julia/servers",
-    ".kaggle",
-    ".kube",
-    ".local/share/fish/fish_history",
-    ".local/share/gem/credentials",
-    ".local/share/keyrings",
-    ".local/share/uv/credentials",
-    ".m2/settings-security.xml",
-    ".m2/settings.xml",
-    ".mozilla",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".mysql_history",
-    ".netrc",
-    ".node_repl_history",
-    ".oci",
-    ".password-store",
-    ".pgpass",
-    ".psql_history",
-    ".pub-cache/credentials.json",
-    ".pulumi/credentials.json",
-    ".pypirc",
-    ".python_history",
-    ".s3cfg",
-    ".sbt/.credentials",
-    ".snowflake",
-    ".snowsql",
-    ".sqlite_history",
-    ".ssh",
-    ".stack/upload",
-    ".terraform.d",
-    ".thunderbird",
-    ".vault-token",
-    ".zsh_history",
-];
-
-/// The same in cargo's folder, wherever that is.
-pub(super) const KEYS_OF_CARGO: &[&str] = &["credentials", "credentials.toml"];
-
-/// Files with keys at which programs fail if they may not open them: they read them as empty.
-pub(super) const EMPTIED: &[&str] = &[
-    ".bundle/config",
-    ".config/pip/pip.conf",
-    ".config/pnpm/rc",
-    ".gradle/gradle.properties",
-    ".npmrc",
-    ".pip/pip.conf",
-    ".yarnrc.yml",
-];
-
-/// Variables that name such a file.
-pub(super) const NAMES_OF_EMPTIED: &[&str] = &["NPM_CONFIG_USERCONFIG", "npm_config_userconfig"];

@@ -7,6 +7,7 @@ use longhaul_keeper::Private;
 
 use super::user::User;
 use super::{SandboxMode, denied, known};
+use crate::protected::ProtectedPlaces;
 use crate::scope::{Way, is_in, unbent};
 use crate::{Permission, Scope};
 
@@ -17,8 +18,10 @@ pub(super) struct Places<'a> {
     environment: &'a BTreeMap<String, String>,
     /// Whose programs these are, for what is opened: their own folder is found through no link that a command may have put there.
     user: User<'a>,
-    /// The same, for what stays closed: their own folder is wherever links lead, or one that is not followed would leave all keys in sight.
-    guarded: User<'a>,
+    /// The user's home folder, wherever links lead.
+    user_home: Option<PathBuf>,
+    /// What stays closed. It is looked for through every link: one that is not followed would leave all keys in sight.
+    protected: ProtectedPlaces,
     /// Longhaul's own folder.
     home: PathBuf,
     pub(super) read: Vec<PathBuf>,
@@ -37,9 +40,10 @@ impl<'a> Places<'a> {
         }
         let own = environment.get("HOME").map(Path::new);
         let user = User { own: own.and_then(|own| found(own, &write)), environment };
-        let guarded = User { own: own.and_then(resolved), environment };
+        let user_home = own.and_then(resolved);
+        let protected = ProtectedPlaces::new(user_home.as_deref(), environment);
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        Self { scope, environment, user, guarded, home, read, write }
+        Self { scope, environment, user, user_home, protected, home, read, write }
     }
 
     pub(super) fn add_system(&mut self) {
@@ -79,7 +83,7 @@ impl<'a> Places<'a> {
         let path = self.environment.get("PATH").map(String::as_str).unwrap_or_default();
         for folder in path.split(':').filter(|folder| folder.starts_with('/')) {
             let is_own = resolved(Path::new(folder))
-                .is_some_and(|folder| self.guarded.own.as_ref().is_some_and(|own| folder.starts_with(own)));
+                .is_some_and(|folder| self.user_home.as_ref().is_some_and(|own| folder.starts_with(own)));
             if mode == SandboxMode::On || !is_own {
                 self.add_of_user(Path::new(folder), Permission::Read);
             }
@@ -99,8 +103,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// What can't be written: what the scope says, and folders in which commands are looked for, wherever they are, unless the scope
-    /// has them: what lies there the user runs outside of every sandbox.
+    /// What can't be written: what the scope says; folders in which commands are looked for, wherever they are, unless the scope
+    /// has them; and startup files, unless the scope names them. The user runs what lies there outside of every sandbox.
     pub(super) fn read_only(&self) -> Vec<PathBuf> {
         let mut read_only = denied(self.scope, Permission::Write);
         let path = self.environment.get("PATH").map(String::as_str).unwrap_or_default();
@@ -111,6 +115,8 @@ impl<'a> Places<'a> {
             writable.any(|(allowed, _)| folder.starts_with(allowed))
         };
         read_only.extend(folders.filter(|folder| self.is_writable(folder) && !in_scope(folder)));
+        let startup = self.protected.startup.iter().filter_map(|path| self.concealed(path));
+        read_only.extend(startup.filter(|path| self.is_writable(path) && !self.is_meant(path)));
         read_only
     }
 
@@ -118,11 +124,8 @@ impl<'a> Places<'a> {
     pub(super) fn hidden(&self) -> Vec<PathBuf> {
         let mut hidden = denied(self.scope, Permission::Read);
         hidden.push(self.home.clone());
-        let sockets = known::SOCKETS.iter().map(PathBuf::from).chain(self.guarded.named_sockets());
-        let keys =
-            self.guarded.in_own(known::KEYS).into_iter().chain(self.guarded.of_cargo(known::KEYS_OF_CARGO));
-        let keys_of_system = known::KEYS_OF_THE_SYSTEM.iter().map(PathBuf::from);
-        let concealed = sockets.chain(keys).chain(keys_of_system).filter_map(|path| self.concealed(&path));
+        let keys_and_sockets = self.protected.keys.iter().chain(&self.protected.sockets);
+        let concealed = keys_and_sockets.filter_map(|path| self.concealed(path));
         // A file that is out of reach needs nothing that covers it; in a folder there may be sockets.
         let is_in_reach = |path: &Path| is_in(path, &self.read) || self.is_writable(path);
         let unless_allowed = concealed.filter(|path| !self.is_meant(path));
@@ -134,9 +137,7 @@ impl<'a> Places<'a> {
 
     /// Files that are read as empty.
     pub(super) fn emptied(&self) -> Vec<PathBuf> {
-        let named = self.guarded.named(known::NAMES_OF_EMPTIED);
-        let all = self.guarded.in_own(known::EMPTIED).into_iter().chain(named);
-        let all = all.filter_map(|path| self.concealed(&path));
+        let all = self.protected.emptied.iter().filter_map(|path| self.concealed(path));
         all.filter(|path| path.is_file() && !self.is_meant(path)).collect()
     }
 
@@ -170,7 +171,7 @@ impl<'a> Places<'a> {
     /// Whether a place is not more than anybody can have meant: all that they have, or our own.
     fn is_meant_by_user(&self, place: &Path) -> bool {
         let is_all =
-            place.parent().is_none() || self.guarded.own.as_ref().is_some_and(|own| own.starts_with(place));
+            place.parent().is_none() || self.user_home.as_ref().is_some_and(|own| own.starts_with(place));
         !is_all && !place.starts_with(&self.home)
     }
 

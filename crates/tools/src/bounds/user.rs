@@ -38,13 +38,6 @@ impl User<'_> {
         let values = names.iter().filter_map(|name| self.environment.get(*name));
         values.map(PathBuf::from).filter(|path| path.is_absolute()).collect()
     }
-
-    pub(super) fn named_sockets(&self) -> impl Iterator<Item = PathBuf> {
-        let values = known::NAMES_OF_SOCKETS.iter().filter_map(|name| self.environment.get(*name));
-        values
-            .map(|value| PathBuf::from(value.strip_prefix("unix://").unwrap_or(value)))
-            .filter(|path| path.is_absolute())
-    }
 }
 
 /// Every path at which whoever runs this process may have a cache, and so every place in which a command may have put links.

@@ -1,0 +1,61 @@
+//! Places that the agent does not get at by having a scope around them: keys, credentials, sockets of services, and what the user's
+//! system runs by itself.
+//!
+//! There is one list of them. The sandbox hides these places from commands (`bounds`), and the scope keeps the file tools and the runtime
+//! itself away from them (`scope`). A place that `[[scope.allow]]` names itself is not protected; naming a folder around it does not
+//! count, and naming something in it allows that part alone.
+
+mod lists;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The protected places of one user, as paths that need not exist and may go through links.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ProtectedPlaces {
+    /// Keys and credentials: neither read nor written.
+    pub(crate) keys: Vec<PathBuf>,
+    /// Folders and files with sockets of services: neither read nor written.
+    pub(crate) sockets: Vec<PathBuf>,
+    /// Files with keys that read as empty for commands. The file tools refuse them.
+    pub(crate) emptied: Vec<PathBuf>,
+    /// What the user's shell, desktop or login runs later: read, but not written by commands.
+    pub(crate) startup: Vec<PathBuf>,
+}
+
+impl ProtectedPlaces {
+    /// The places of the user with this home folder and these variables.
+    pub(crate) fn new(user_home: Option<&Path>, environment: &BTreeMap<String, String>) -> Self {
+        let in_home = |names: &[&str]| -> Vec<PathBuf> {
+            user_home.iter().flat_map(|home| names.iter().map(|name| home.join(name))).collect()
+        };
+        let absolute = |value: &str| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+        let named = |names: &[&str]| -> Vec<PathBuf> {
+            names.iter().filter_map(|name| absolute(environment.get(*name)?)).collect()
+        };
+        let everywhere = |paths: &[&str]| -> Vec<PathBuf> { paths.iter().map(PathBuf::from).collect() };
+
+        let mut keys = [in_home(lists::KEYS), everywhere(lists::SYSTEM_KEYS)].concat();
+        let mut startup = [in_home(lists::STARTUP), everywhere(lists::SYSTEM_STARTUP)].concat();
+        let cargo_homes = [in_home(&[".cargo"]), named(&["CARGO_HOME"])].concat();
+        keys.extend(cargo_homes.iter().flat_map(|home| lists::CARGO_KEYS.iter().map(|name| home.join(name))));
+        for config in named(&["XDG_CONFIG_HOME"]) {
+            let moved = |names: &'static [&str]| {
+                names.iter().filter_map(|name| name.strip_prefix(lists::CONFIG_FOLDER))
+            };
+            keys.extend(moved(lists::KEYS).map(|name| config.join(name)));
+            startup.extend(moved(lists::STARTUP).map(|name| config.join(name)));
+        }
+        let socket = |name: &&str| {
+            let value = environment.get(*name)?;
+            absolute(value.strip_prefix("unix://").unwrap_or(value))
+        };
+        let named_sockets = lists::SOCKET_VARIABLES.iter().filter_map(socket);
+        Self {
+            keys,
+            sockets: everywhere(lists::SOCKETS).into_iter().chain(named_sockets).collect(),
+            emptied: [in_home(lists::EMPTIED), named(lists::EMPTIED_VARIABLES)].concat(),
+            startup,
+        }
+    }
+}
