@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, OrderKind,
-    OrderTaken, Outcome, Place, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished,
-    TurnStarted, Usage,
+    OrderTaken, Outcome, Place, Question, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted,
+    ToolFinished, TurnStarted, Usage,
 };
 
 use crate::compaction::Asked;
@@ -226,8 +226,9 @@ impl State {
 
     fn fold_answered(&mut self, answered: Answered) {
         let settled = self.questions.extract_if(.., |question| question.id == answered.id).next();
-        let call = settled.and_then(|question| question.call);
-        if let Some(call) = call.and_then(|call| self.call_mut(call)) {
+        let Some(Question { call: Some(call), text, .. }) = settled else { return };
+        if let Some(call) = self.call_mut(call) {
+            call.question = Some(text);
             call.answer = Some(answered.answer);
         }
     }
@@ -452,6 +453,7 @@ fn call_of(block: &Item) -> Option<CallState> {
             id: *call,
             name: name.clone(),
             arguments: arguments.clone(),
+            question: None,
             answer: None,
             started: None,
             result: None,

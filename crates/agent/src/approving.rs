@@ -22,14 +22,21 @@ pub(crate) enum Permission {
 }
 
 impl Worker {
-    /// Whether a call may run that was checked and has not begun.
-    pub(crate) async fn permission(&self, call: &CallState) -> Permission {
+    /// Whether a call may run that was checked and has not begun. `caution` is why a person has to agree whatever the rules say.
+    pub(crate) async fn permission(&self, call: &CallState, caution: Option<&str>) -> Permission {
         // It began before a crash, so somebody had said yes.
         if call.started.is_some() {
             return Permission::Given;
         }
         if let Some(answer) = &call.answer {
-            return by_answer(answer);
+            // A link may have been put on the path since the question: the yes was about another file then.
+            let was_told = |caution: &str| call.question.as_ref().is_some_and(|text| text.contains(caution));
+            return match caution {
+                Some(caution) if !was_told(caution) => Permission::Refused(format!(
+                    "not run: {caution}, and the user was not asked about that; call it again to ask"
+                )),
+                _ => by_answer(answer),
+            };
         }
         let Verdict { action, reason } = self.runtime.approvals.judge(&call.name, &call.arguments);
         let mut reasons = match action {
@@ -39,6 +46,7 @@ impl Worker {
                 return Permission::Refused(format!("not run: {reason}; do it another way, or ask the user"));
             }
         };
+        reasons.extend(caution.map(str::to_owned));
         if let Some(why) = self.without_bounds(call).await {
             match self.runtime.config.settings.sandbox.unavailable {
                 WithoutSandbox::Allow => {}

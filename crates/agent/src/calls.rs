@@ -226,7 +226,7 @@ impl Worker {
         let preparing = async move { tool.prepare(&asked).await };
         match self.aside(preparing, Heed::Cancel).await? {
             Aside::Done(Ok(prepared)) => {
-                let next = match self.permission(call).await {
+                let next = match self.permission(call, prepared.caution.as_deref()).await {
                     Permission::Given => {
                         Ready::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to }
                     }

@@ -232,7 +232,9 @@ pub struct CallState {
     pub name: String,
     /// The arguments, as the model wrote them.
     pub arguments: String,
-    /// What a person said to whether it may run.
+    /// What a person was asked about whether it may run.
+    pub question: Option<String>,
+    /// What the person said to that.
     pub answer: Option<String>,
     /// The record with which it started.
     pub started: Option<ToolStarted>,

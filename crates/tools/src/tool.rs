@@ -125,6 +125,8 @@ pub struct Prepared {
     pub kept_in: Option<String>,
     /// How long it may take, where that is not as long as any other.
     pub takes_up_to: Option<Duration>,
+    /// Why a person has to agree first, whatever the approval rules say.
+    pub caution: Option<String>,
     /// Does it.
     pub run: Run,
 }
@@ -139,7 +141,13 @@ impl Prepared {
     where
         F: Future<Output = Finished> + Send + 'static,
     {
-        Self { write: None, kept_in: None, takes_up_to: None, run: Box::new(|stop| Box::pin(run(stop))) }
+        Self {
+            write: None,
+            kept_in: None,
+            takes_up_to: None,
+            caution: None,
+            run: Box::new(|stop| Box::pin(run(stop))),
+        }
     }
 
     /// The same, with the file that it writes.
@@ -152,6 +160,12 @@ impl Prepared {
     #[must_use]
     pub fn taking_up_to(self, time: Duration) -> Self {
         Self { takes_up_to: Some(time), ..self }
+    }
+
+    /// The same, with why a person has to agree first, if there is a reason.
+    #[must_use]
+    pub fn with_caution(self, caution: Option<String>) -> Self {
+        Self { caution, ..self }
     }
 
     /// The same, with the folder of tasks that its command is kept in.

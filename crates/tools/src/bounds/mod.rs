@@ -17,7 +17,7 @@ use longhaul_protocol::SessionId;
 
 use crate::{Permission, Scope};
 use places::{Places, resolved};
-pub(crate) use user::caches_of_this_user;
+pub(crate) use user::{caches_of_this_user, environment_of_this_process};
 
 /// How closely commands are held to the scope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

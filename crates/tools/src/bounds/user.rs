@@ -42,8 +42,12 @@ impl User<'_> {
 
 /// Every path at which whoever runs this process may have a cache, and so every place in which a command may have put links.
 pub(crate) fn caches_of_this_user() -> Vec<PathBuf> {
+    User { own: std::env::home_dir(), environment: &environment_of_this_process() }.caches()
+}
+
+/// The variables of this process that are text.
+pub(crate) fn environment_of_this_process() -> BTreeMap<String, String> {
     let texts = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let environment = texts.collect();
-    User { own: std::env::home_dir(), environment: &environment }.caches()
+    texts.collect()
 }

@@ -27,6 +27,7 @@ pub(super) struct Found {
     pub(super) place: Place,
     key: String,
     pub(super) before: Option<Hash>,
+    caution: Option<String>,
 }
 
 impl Found {
@@ -45,14 +46,19 @@ impl Found {
                 let what = "changed since it was read; read it again".to_owned();
                 Err(FileError::Changed { path: shown, what })
             }
-            _ => Ok(Self { place, key, before }),
+            _ => {
+                let caution = scope.is_startup_file(place.path()).then(|| {
+                    format!("{shown} is a startup file: the user's shell, login or tools run it later, outside of the sandbox")
+                });
+                Ok(Self { place, key, before, caution })
+            }
         }
     }
 
     /// Decides what it should hold.
     pub(super) fn plan(self, call: CallId, content: Vec<u8>) -> Plan {
         let write = FileWrite { path: self.key, before: self.before, after: Hash::of(&content) };
-        Plan { path: self.place.path().to_owned(), call, content, write }
+        Plan { path: self.place.path().to_owned(), call, content, write, caution: self.caution }
     }
 }
 
@@ -62,6 +68,8 @@ pub(super) struct Plan {
     call: CallId,
     content: Vec<u8>,
     pub(super) write: FileWrite,
+    /// Why a person has to agree first.
+    pub(super) caution: Option<String>,
 }
 
 impl Plan {

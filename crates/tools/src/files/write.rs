@@ -74,12 +74,12 @@ impl Tool for WriteFile {
             Ok(Found::look(&scope, &looking, &path, LARGEST)?.plan(looking.id, content.into_bytes()))
         })
         .await?;
-        let (scope, write) = (Arc::clone(&self.scope), plan.write.clone());
+        let (scope, write, caution) = (Arc::clone(&self.scope), plan.write.clone(), plan.caution.clone());
         let run = move |_| async move {
             let carry_out = move || Ok(plan.carry_out(&scope, |shown, write| words(shown, write, bytes)));
             to_the_end(carry_out).await.unwrap_or_else(|problem| problem)
         };
-        Ok(Prepared::new(run).writing(write))
+        Ok(Prepared::new(run).writing(write).with_caution(caution))
     }
 
     async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {

@@ -14,6 +14,12 @@ pub enum FileError {
     /// A denied target covers it.
     #[error("{path} is denied. Allowed, apart from what is denied: {allowed}")]
     Denied { path: String, allowed: String },
+    /// It holds keys, and no allowed target names it.
+    #[error(
+        "{path} is protected: keys and credentials are neither read nor written. If the task needs it, ask the user to name it in \
+         [[scope.allow]]"
+    )]
+    Protected { path: String },
     /// It may be read and not written.
     #[error("{path} may be read but not written. Allowed: {allowed}")]
     ReadOnly { path: String, allowed: String },

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::borders::{Borders, LOOK};
+use super::borders::{Barred, Borders, LOOK};
 
 /// An open folder. Everything in it is opened through its handle and never through a link.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ pub(crate) struct Names {
 /// Why something in a folder can't be used.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// It is denied.
-    Denied,
+    /// It is denied or protected.
+    Barred(Barred),
     /// It is something else than what was wanted.
     Is(Kind),
     /// The system says no.
@@ -81,27 +81,30 @@ impl Folder {
     pub(super) fn root(borders: Arc<Borders>) -> Result<Self, Refused> {
         let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(CWD, "/", flags, Mode::empty())?;
-        Self { handle, path: PathBuf::from("/"), borders }.unless_denied()
+        Self { handle, path: PathBuf::from("/"), borders }.unless_barred()
     }
 
     /// The folder of this name, which is no link.
     pub(crate) fn enter(&self, name: &OsStr) -> Result<Self, Refused> {
         let flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = self.path.join(name);
-        if self.borders.deny_path(&path) {
-            return Err(Refused::Denied);
+        // A protected folder is passed on the way to what the scope names in it; what else is in it stays closed.
+        match self.borders.bar_path(&path) {
+            Some(Barred::Protected) if self.borders.leads_to_exception(&path) => {}
+            Some(barred) => return Err(Refused::Barred(barred)),
+            None => {}
         }
         let handle = match rustix::fs::openat(&self.handle, name, flags, Mode::empty()) {
             Err(Errno::NOTDIR | Errno::LOOP) => return Err(Refused::Is(self.status(name)?.kind)),
             other => other?,
         };
-        Self { handle, path, borders: Arc::clone(&self.borders) }.unless_denied()
+        Self { handle, path, borders: Arc::clone(&self.borders) }.unless_barred()
     }
 
     /// Makes a folder of this name, and says whether it did: someone else may have made it at the same time.
     pub(super) fn make(&self, name: &OsStr) -> Result<bool, Refused> {
-        if self.borders.deny_path(&self.path.join(name)) {
-            return Err(Refused::Denied);
+        if let Some(barred) = self.borders.bar_path(&self.path.join(name)) {
+            return Err(Refused::Barred(barred));
         }
         match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => {
@@ -118,10 +121,11 @@ impl Folder {
         let _ = rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR);
     }
 
-    fn unless_denied(self) -> Result<Self, Refused> {
-        match self.borders.deny_identity(&rustix::fs::fstat(&self.handle)?) {
-            true => Err(Refused::Denied),
-            false => Ok(self),
+    fn unless_barred(self) -> Result<Self, Refused> {
+        match self.borders.bar_identity(&rustix::fs::fstat(&self.handle)?) {
+            Some(Barred::Protected) if self.borders.leads_to_exception(&self.path) => Ok(self),
+            Some(barred) => Err(Refused::Barred(barred)),
+            None => Ok(self),
         }
     }
 
@@ -138,9 +142,11 @@ impl Folder {
     /// What an entry is, without following it.
     pub(crate) fn status(&self, name: &OsStr) -> Result<Status, Refused> {
         let status = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        match self.borders.deny_identity(&status) || self.borders.deny_path(&self.path.join(name)) {
-            true => Err(Refused::Denied),
-            false => Ok(Status::from(&status)),
+        let barred =
+            self.borders.bar_identity(&status).or_else(|| self.borders.bar_path(&self.path.join(name)));
+        match barred {
+            Some(barred) => Err(Refused::Barred(barred)),
+            None => Ok(Status::from(&status)),
         }
     }
 
@@ -154,8 +160,8 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&handle)?;
-        if self.borders.deny_identity(&status) {
-            return Err(Refused::Denied);
+        if let Some(barred) = self.borders.bar_identity(&status) {
+            return Err(Refused::Barred(barred));
         }
         match Status::from(&status).kind {
             Kind::File => Ok((File::from(handle), status)),

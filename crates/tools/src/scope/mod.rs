@@ -6,6 +6,7 @@
 //! 2. **May it?** That path must lie under an allowed target and under no denied one. Denied paths are compared without
 //!    regard to case, and denied things by identity (device and inode) too, so that another name of the same folder, a bind
 //!    mount of it or a file system that ignores case is no way around. A denied thing stays denied when it is moved.
+//!    Keys, credentials and what else is protected (`protected`) are treated like denied things, unless an allowed target names them.
 //! 3. **Go there on foot.** From `/` down, each folder is opened through the handle of the one before it and never
 //!    through a link, and its identity is compared with what is denied. What was checked is what is used: whoever swaps a
 //!    folder for a link after the check gets an error. (`openat2` would resolve the path in one call, but would not show
@@ -31,18 +32,20 @@ mod way;
 #[path = "scope_tests.rs"]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use borders::Identity;
-use borders::{Borders, Denial};
+use borders::{Barred, Borders, Denial, folded, located};
 pub use config::{Allowed, Denied, Permission, ScopeConfig};
 pub use error::FileError;
 pub(crate) use folder::{Folder, Kind, Status};
 pub(crate) use place::{OpenFile, Place};
 pub(crate) use way::{Way, is_in, unbent};
 
-use crate::bounds::caches_of_this_user;
+use crate::bounds::{caches_of_this_user, environment_of_this_process};
+use crate::protected::ProtectedPlaces;
 use crate::shown::{shown_name, shown_path};
 
 /// What the tools of a session may read and write.
@@ -51,6 +54,10 @@ pub struct Scope {
     work_dir: PathBuf,
     allow: Vec<Ground>,
     deny: Vec<Denial>,
+    /// Keys, credentials and sockets: denied unless an allowed target names them.
+    protected: Vec<Denial>,
+    /// What the user's shell or login runs later: not written without asking.
+    startup: Vec<PathBuf>,
 }
 
 /// An allowed target, resolved once. A link that is put in its place later does not move it.
@@ -67,6 +74,21 @@ impl Scope {
     /// A scope around a work folder. Without any `allow`, the work folder may be written. `home` is Longhaul's own folder,
     /// which is denied whatever the config says.
     pub fn new(work_dir: &Path, config: &ScopeConfig, home: &Path) -> Self {
+        Self::for_user(work_dir, config, home, &environment_of_this_process())
+    }
+
+    /// The same for a user with these variables: `HOME` and a few others say where keys are.
+    pub fn for_user(
+        work_dir: &Path,
+        config: &ScopeConfig,
+        home: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Self {
+        let user_home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let user_home = user_home.or_else(std::env::home_dir).map(|home| located(&home).0);
+        let ProtectedPlaces { keys, sockets, emptied, startup } =
+            ProtectedPlaces::new(user_home.as_deref(), environment);
+        let unreadable = keys.into_iter().chain(sockets).chain(emptied);
         let work_dir =
             resolve::canonical(&resolve::absolute(work_dir)).unwrap_or_else(|| work_dir.to_owned());
         let whole_work_dir = [Allowed { target: "./".to_owned(), permission: Permission::Write }];
@@ -77,6 +99,8 @@ impl Scope {
         Self {
             allow: grounds(&work_dir, allow),
             deny: config.deny.iter().map(denial).chain([home]).collect(),
+            protected: unreadable.map(|path| Denial::new(path, Permission::Read)).collect(),
+            startup,
             work_dir,
         }
     }
@@ -135,9 +159,10 @@ impl Scope {
     }
 
     fn place(&self, canonical: &Path, written: String, permission: Permission) -> Result<Place, FileError> {
-        let borders = Borders::now(&self.deny, permission);
+        let borders = self.borders(permission);
         let allowed = self.allowed_in_words();
-        if borders.deny_path(canonical) {
+        let barred = borders.bar_path(canonical);
+        if barred == Some(Barred::Denied) {
             return Err(FileError::Denied { path: written, allowed });
         }
         if !self.covers(canonical, permission) {
@@ -146,10 +171,13 @@ impl Scope {
                 false => FileError::Outside { path: written, allowed },
             });
         }
-        let folder_is_open = canonical.parent().is_some_and(|folder| {
-            let denied = Borders::now(&self.deny, Permission::Write);
-            self.covers(folder, Permission::Write) && !denied.deny_path(folder)
-        });
+        if barred == Some(Barred::Protected) {
+            return Err(FileError::Protected { path: written });
+        }
+        let folder_is_open = permission == Permission::Write
+            && canonical.parent().is_some_and(|folder| {
+                self.covers(folder, Permission::Write) && borders.bar_path(folder).is_none()
+            });
         Ok(Place {
             path: canonical.to_owned(),
             shown: self.show(canonical),
@@ -159,6 +187,22 @@ impl Scope {
             borders: Arc::new(borders),
             allowed,
         })
+    }
+
+    fn borders(&self, permission: Permission) -> Borders {
+        let allowed = self.allow.iter().map(|ground| ground.path.as_path());
+        Borders::now(&self.deny, &self.protected, allowed, permission)
+    }
+
+    /// Whether a canonical path is a startup file or lies in a folder of them, and no allowed target names it.
+    pub(crate) fn is_startup_file(&self, canonical: &Path) -> bool {
+        let is_named = |startup: &Path| {
+            let mut named = self.allow.iter().filter(|ground| ground.path.starts_with(startup));
+            named.any(|ground| canonical.starts_with(&ground.path))
+        };
+        let path = folded(canonical);
+        let mut places = self.startup.iter().map(|startup| located(startup).0);
+        places.any(|startup| path.starts_with(folded(&startup)) && !is_named(&startup))
     }
 
     fn covers(&self, path: &Path, permission: Permission) -> bool {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
-use super::borders::{Borders, Identity};
+use super::borders::{Barred, Borders, Identity};
 use super::folder::Refused;
 use super::{FileError, Folder, Kind};
 
@@ -140,9 +140,10 @@ impl Place {
     pub(crate) fn refused(&self, doing: &'static str, why: impl Into<Refused>) -> FileError {
         let path = self.shown.clone();
         match why.into() {
-            Refused::Denied => {
+            Refused::Barred(Barred::Denied) => {
                 FileError::Denied { path: self.written.clone(), allowed: self.allowed.clone() }
             }
+            Refused::Barred(Barred::Protected) => FileError::Protected { path: self.written.clone() },
             Refused::Is(Kind::Folder) => FileError::IsFolder { path },
             Refused::Is(Kind::File) => FileError::NotFolder { path },
             Refused::Is(Kind::Special(kind)) => FileError::Special { path, kind },

@@ -8,6 +8,7 @@ mod chance;
 mod crashes;
 mod editing;
 mod mounts;
+mod protected;
 mod races;
 mod reading;
 mod searching;

@@ -1,6 +1,6 @@
 //! A work folder with something outside of it, and the tools to reach it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,7 +40,28 @@ impl Workplace {
         Self::with(&ScopeConfig { allow: targets.iter().map(allowed).collect(), ..ScopeConfig::default() })
     }
 
+    /// A user's home folder `user`, of which these targets are allowed, from it on. `variables` name places from the root on.
+    pub(crate) fn of_user(targets: &[&str], variables: &[(&str, &str)]) -> Self {
+        let allowed = |target: &&str| Allowed {
+            target: Path::new("../user").join(target).to_str().unwrap().to_owned(),
+            permission: Permission::Write,
+        };
+        let config = ScopeConfig { allow: targets.iter().map(allowed).collect(), ..ScopeConfig::default() };
+        let place = Self::within(&config, &|root| {
+            let in_root =
+                |name: &str, path: &str| (name.to_owned(), root.join(path).to_str().unwrap().to_owned());
+            let named = variables.iter().map(|(name, path)| in_root(name, path));
+            [in_root("HOME", "user")].into_iter().chain(named).collect()
+        });
+        fs::create_dir_all(place.root.join("user/project")).unwrap();
+        place
+    }
+
     fn with(config: &ScopeConfig) -> Self {
+        Self::within(config, &|_| std::env::vars().collect())
+    }
+
+    fn within(config: &ScopeConfig, environment: &dyn Fn(&Path) -> BTreeMap<String, String>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for name in ["work", "outside", "home"] {
@@ -48,7 +69,9 @@ impl Workplace {
         }
         fs::write(root.join("outside/secret.txt"), SECRET).unwrap();
         fs::write(root.join("home/journal.db"), SECRET).unwrap();
-        let scope = Arc::new(Scope::new(&root.join("work"), config, &root.join("home")));
+        let environment = environment(&root);
+        let scope = Scope::for_user(&root.join("work"), config, &root.join("home"), &environment);
+        let scope = Arc::new(scope);
         Self { tools: file_tools(scope), root, _folder: folder }
     }
 
