@@ -22,7 +22,10 @@ const CANCELLED: &str =
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
 /// Warnings that are given once.
-pub(crate) const GIVEN_ONCE: [&str; 4] = ["no_tools", "window_assumed", "cost_unknown", "summary_model"];
+pub(crate) const GIVEN_ONCE: [&str; 5] =
+    ["no_tools", "window_assumed", "cost_unknown", "summary_model", ROLE_ORDER];
+/// The server refused the order of roles, and gets another one from then on.
+pub(crate) const ROLE_ORDER: &str = "role_order";
 /// So many files that were changed are remembered.
 const MOST_CHANGED: usize = 1_000;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use longhaul_context::{estimate, estimate_bytes, normalise};
 use longhaul_journal::Error as JournalError;
-use longhaul_model::{Facts, Model, Purpose, Request, Tries};
+use longhaul_model::{Facts, MAX_REORDERED, Model, Purpose, Request, Tries};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
 use crate::Error;
@@ -40,6 +40,8 @@ pub(crate) struct Asking {
     pub(crate) has_no_room: bool,
     /// How large the context may be, as far as the model said.
     pub(crate) window: Option<u64>,
+    /// Requests of this step that were sent again in another order of roles.
+    reordered: u32,
 }
 
 impl Asking {
@@ -65,6 +67,7 @@ impl Asking {
             has_no_tools,
             has_no_room,
             window,
+            reordered: 0,
         }
     }
 
@@ -74,7 +77,13 @@ impl Asking {
     }
 
     fn begin_step(&mut self) {
-        (self.tries, self.empty, self.only_thoughts) = (None, 0, 0);
+        (self.tries, self.empty, self.only_thoughts, self.reordered) = (None, 0, 0, 0);
+    }
+
+    /// Whether a request whose order of roles was refused may be sent once more.
+    pub(crate) fn may_reorder(&mut self) -> bool {
+        self.reordered += 1;
+        self.reordered <= MAX_REORDERED
     }
 
     pub(crate) fn model(&self) -> Arc<dyn Model> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use longhaul_model::{
-    Clocks, Hosts, Model, Next, Protocol, Quirks, Remote, Request, RetryPolicy, SetBy, Target, Tries,
+    Clocks, Hosts, Learned, Model, Next, Protocol, Quirks, Remote, Request, RetryPolicy, SetBy, Target, Tries,
 };
 use longhaul_protocol::{AttemptId, Item, Role};
 use longhaul_testkit::wire::{End, Memory, Reply, Said, Script, Seen};
@@ -39,7 +39,7 @@ fn remote(protocol: Protocol, wire: Arc<Memory>) -> Remote {
         entry: None,
         set_by: SetBy::default(),
     };
-    Remote::new(target, wire, Arc::new(Hosts::default()))
+    Remote::new(target, wire, Arc::new(Hosts::default()), Arc::new(Learned::default()))
 }
 
 /// What one attempt came to: the blocks that are complete, and whether it came to its end.

@@ -11,7 +11,7 @@ use longhaul_protocol::{
     At, AttemptEnded, AttemptId, EventKind, Item, Limit, ModelChanged, Note, SessionRecord, Usage, Warning,
 };
 
-use crate::apply::GIVEN_ONCE;
+use crate::apply::{GIVEN_ONCE, ROLE_ORDER};
 use crate::asking::Call;
 use crate::attempt::{Ended, Heard};
 use crate::attending::{Attended, Heed};
@@ -87,7 +87,7 @@ impl Worker {
 
     /// Things about the model that a person should know once.
     fn warnings(&self, call: &Call) -> Vec<SessionRecord> {
-        let [no_tools, window_assumed, cost_unknown, _] = GIVEN_ONCE;
+        let [no_tools, window_assumed, cost_unknown, ..] = GIVEN_ONCE;
         let mut warnings = Vec::new();
         let name = call.model.name();
         if !call.facts.tools
@@ -235,6 +235,13 @@ impl Worker {
                 ended.too_long = too_long;
             }
             after.splice(..0, [ended]);
+            return self.commit(after, vec![]).await;
+        }
+        if failure.class == Class::RoleOrder && self.asking.may_reorder() {
+            if !self.state.warned.contains(ROLE_ORDER) {
+                after.push(warning(ROLE_ORDER, failure.message.clone()));
+            }
+            after.splice(..0, [ended_with(call.attempt, 0, None, Some(failure.message))]);
             return self.commit(after, vec![]).await;
         }
         if lacks_tools || lacks_room {

@@ -46,6 +46,33 @@ const NO_TOOLS_WORDS: &[&str] = &[
     "tools is not supported",
     "function calling is not",
 ];
+/// What servers and chat templates say about an order of roles. A template that raises an error comes with any status.
+const ROLE_ORDER_WORDS: &[&str] = &[
+    "system message must be",
+    "system messages must be",
+    "system role not supported",
+    "system role is not supported",
+    "must alternate",
+    "should alternate",
+    "unexpected role",
+    "expected last role",
+    "roles are supported",
+    "after the optional system message",
+    "consecutive messages",
+    "same role",
+    "role order",
+    "order of roles",
+    "last message must",
+    "last message should",
+    "first message must",
+    "first message should",
+    "must start with a user",
+    "jinja",
+    "chat template",
+    "chat_template",
+    "raise_exception",
+    "templateerror",
+];
 const NO_MODEL_CODES: &[&str] = &["model_not_found", "model_not_available", "unknown_model"];
 const REFUSED_CODES: &[&str] = &["content_filter", "content_policy", "safety", "prohibited_content"];
 const KEY_CODES: &[&str] =
@@ -82,6 +109,11 @@ pub(crate) fn class_of(said: &Said) -> Class {
             return Class::Refused;
         }
     }
+    let is_about_roles = words(ROLE_ORDER_WORDS)
+        || (matches!(said.status, Some(400 | 422)) && has_word(&message, &["role", "roles"]));
+    if matches!(said.status, None | Some(400 | 422 | 500)) && is_about_roles {
+        return Class::RoleOrder;
+    }
     match said.status {
         Some(429) => Class::Throttled,
         Some(529 | 503) => Class::Overloaded,
@@ -110,6 +142,10 @@ pub(crate) fn class_of(said: &Said) -> Class {
             }
         }
     }
+}
+
+fn has_word(text: &str, words: &[&str]) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|found| words.contains(&found))
 }
 
 /// How long the server wants us to wait, by the head of its answer.

@@ -29,6 +29,8 @@ pub enum Class {
     NotFound,
     /// The request is not accepted.
     Invalid,
+    /// The server refused the order of roles, and is sent another one with the next request.
+    RoleOrder,
     /// The context is longer than the model takes.
     TooLong,
     /// The model can't call tools.
@@ -102,6 +104,7 @@ impl Class {
             Self::Key => "bad_key",
             Self::NotFound => "not_found",
             Self::Invalid => "invalid_request",
+            Self::RoleOrder => "role_order",
             Self::TooLong => "context_too_long",
             Self::NoTools => "no_tools",
             Self::Refused => "refused",
@@ -128,6 +131,7 @@ impl Class {
             | Self::Key
             | Self::NotFound
             | Self::Invalid
+            | Self::RoleOrder
             | Self::TooLong
             | Self::NoTools
             | Self::Refused

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use longhaul_protocol::{AttemptId, Item, Usage};
 
+use crate::role_check::MAX_REORDERED;
 use crate::{Blocks, Class, Facts, Failure, Model, Progress, Request, StopKind, Tokens};
 
 /// What came back for a request.
@@ -24,11 +25,19 @@ pub struct Whole {
     pub stop: StopKind,
 }
 
-/// Asks once, and listens until the answer is over.
+/// Asks once, and listens until the answer is over. Where the server refuses the order of roles, the request is sent in another.
 pub async fn hear(model: &dyn Model, request: Request, facts: &Facts) -> Heard {
     let purpose = request.purpose.name();
     let mut blocks = Blocks::default();
-    let answer = listen(model, request, &mut blocks).await;
+    let mut answer = listen(model, request.clone(), &mut blocks).await;
+    for _ in 0..MAX_REORDERED {
+        match &answer {
+            Err(failure) if failure.class == Class::RoleOrder => {
+                answer = listen(model, request.clone(), &mut blocks).await;
+            }
+            _ => break,
+        }
+    }
     let mut usage = Usage::of(AttemptId::generate());
     usage.purpose = Some(purpose.to_owned());
     if let Some(tokens) = blocks.tokens {

@@ -24,6 +24,7 @@
 //! | `retry` | whether and when to try again. Pure |
 //! | `open` | from a name to a model |
 //! | `facts`, `hosts` | what is known about a model; which hosts have answered before |
+//! | `learned`, `role_check` | what servers were seen to accept; finding the order of roles that a server accepts |
 //! | `provider` | who serves models: protocol, address, key, quirks |
 //! | `catalogue` | what is known about models where their servers don't say it |
 //! | `discovery` | what a server says about its models, and which servers run on this machine |
@@ -60,12 +61,14 @@ mod facts;
 mod failure;
 mod hearing;
 mod hosts;
+mod learned;
 mod listening;
 mod open;
 mod provider;
 mod remote;
 mod request;
 mod retry;
+mod role_check;
 mod rows;
 mod scripted;
 mod target;
@@ -74,17 +77,19 @@ pub mod transport;
 pub use answer::{Answer, Model, Part, RateLimits, Stop, StopKind, Tokens};
 pub use blocks::{Blocks, Progress};
 pub use catalogue::{Catalogue, Entry};
-pub use codec::{Protocol, Quirks};
+pub use codec::{Protocol, Quirks, RoleOrder};
 pub use discovery::{Discovered, LocalServer, Server, USUAL_PORTS, discover, find_local};
 pub use error::{Error, Result};
 pub use facts::{Facts, Prices, Window, WindowSource};
 pub use failure::{Class, Failure};
 pub use hearing::{Heard, Whole, hear};
 pub use hosts::Hosts;
+pub use learned::Learned;
 pub use open::{Found, Models, Wanted};
 pub use provider::{Provider, Providers};
 pub use remote::Remote;
 pub use request::{Purpose, Request};
 pub use retry::{Limit, LongDelays, Next, Offline, RetryPolicy, Spent, Tries, Wait};
+pub use role_check::MAX_REORDERED;
 pub use scripted::Scripted;
 pub use target::{Clocks, Key, SetBy, Target};

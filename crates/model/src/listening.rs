@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::classify::rate_limits;
 use crate::codec::{Decoder, Frames, Framing};
+use crate::role_check::RoleCheck;
 use crate::target::{Target, first_line};
 use crate::transport::{Bytes, Incoming};
 use crate::{Answer, Class, Failure, Part};
@@ -36,6 +37,7 @@ pub(crate) struct Listening {
     is_blank: bool,
     /// The server said that this model can't call tools.
     has_no_tools: Arc<AtomicBool>,
+    roles: RoleCheck,
     /// When the next byte has to be there.
     due: Instant,
 }
@@ -46,6 +48,7 @@ impl Listening {
         incoming: Incoming,
         first_byte_by: Instant,
         has_no_tools: Arc<AtomicBool>,
+        roles: RoleCheck,
     ) -> Self {
         let media = incoming.header("content-type").unwrap_or_default().to_ascii_lowercase();
         let framing = if media.contains("ndjson") || media.contains("jsonl") {
@@ -65,6 +68,7 @@ impl Listening {
             is_new: true,
             is_blank: true,
             has_no_tools,
+            roles,
             due: first_byte_by,
             target,
         }
@@ -155,6 +159,9 @@ impl Answer for Listening {
     async fn next(&mut self) -> Result<Part, Failure> {
         loop {
             if let Some(part) = self.parts.pop_front() {
+                if !matches!(part, Part::Limits(_) | Part::Usage(_)) {
+                    self.roles.accepted();
+                }
                 if matches!(part, Part::End(_)) {
                     self.read_out();
                 }
@@ -164,7 +171,7 @@ impl Answer for Listening {
                 if failure.class == Class::NoTools {
                     self.has_no_tools.store(true, Ordering::SeqCst);
                 }
-                return Err(failure);
+                return Err(self.roles.refused(failure));
             }
             let decoded = match self.frames.next() {
                 // What came before a fault in the same frame still came.

@@ -7,11 +7,12 @@ use std::time::Duration;
 use crate::catalogue::Catalogue;
 use crate::discovery::{USUAL_PORTS, find_local};
 use crate::hosts::Hosts;
+use crate::learned::Learned;
 use crate::provider::{Provider, Providers};
 use crate::remote::Remote;
 use crate::target::{Clocks, Key, SetBy, Target};
 use crate::transport::{Http, Transport, is_loopback};
-use crate::{Error, Facts, Model, Protocol, Quirks, Result, Scripted, Window, WindowSource};
+use crate::{Error, Facts, Model, Protocol, Quirks, Result, RoleOrder, Scripted, Window, WindowSource};
 
 /// A model as somebody asks for it.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +54,7 @@ pub struct Models {
     catalogue: Catalogue,
     transport: Arc<dyn Transport>,
     hosts: Arc<Hosts>,
+    learned: Arc<Learned>,
 }
 
 impl Models {
@@ -64,6 +66,7 @@ impl Models {
             catalogue: Catalogue::built_in().with_file(&file)?,
             transport: Arc::new(Http::default()),
             hosts: Arc::new(Hosts::at(&home.join("cache").join("hosts"))),
+            learned: Arc::new(Learned::at(&home.join("cache").join("servers"))),
         })
     }
 
@@ -95,7 +98,7 @@ impl Models {
             return Ok(Arc::new(Scripted::from_file(Path::new(file))?.with_facts(facts)));
         }
         let target = self.target(wanted)?;
-        Ok(Arc::new(Remote::new(target, self.transport.clone(), self.hosts.clone())))
+        Ok(Arc::new(Remote::new(target, self.transport.clone(), self.hosts.clone(), self.learned.clone())))
     }
 
     fn target(&self, wanted: &Wanted) -> Result<Target> {
@@ -133,7 +136,11 @@ impl Models {
             name: format!("{provider_name}/{model}"),
             model: model.to_owned(),
             protocol,
-            quirks: same_protocol.map_or_else(Quirks::default, |provider| provider.quirks.clone()),
+            quirks: Quirks {
+                // Of a server that stands elsewhere it is not known what it accepts.
+                roles: usual.map_or_else(RoleOrder::default, |provider| provider.quirks.roles),
+                ..same_protocol.or(usual).map_or_else(Quirks::default, |provider| provider.quirks.clone())
+            },
             key: self.key(wanted, provider)?,
             provider: provider_name.to_owned(),
             is_local,

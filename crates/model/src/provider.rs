@@ -94,6 +94,9 @@ impl Providers {
             }
             let known = self.tables.iter().position(|(known, _)| *known == name);
             let mut merged = known.map(|index| self.tables[index].1.clone()).unwrap_or_default();
+            if table.contains_key("base_url") {
+                forget_roles(&mut merged);
+            }
             merge(&mut merged, table);
             let provider = read(&Row { path, place: name.clone(), table: &merged })?;
             match known {
@@ -128,6 +131,13 @@ impl Providers {
         }
         let names = self.iter().map(|provider| provider.name.as_str()).chain(WITHOUT_A_ROW);
         rows::nearest(name, names)
+    }
+}
+
+/// What the provider's own server accepts says nothing about one at another address.
+fn forget_roles(table: &mut Table) {
+    if let Some(Value::Table(quirks)) = table.get_mut("quirks") {
+        quirks.remove("roles");
     }
 }
 

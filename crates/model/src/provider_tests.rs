@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::Error;
+use crate::{Error, RoleOrder};
 
 fn with_text(text: &str) -> Result<Providers> {
     let folder = tempfile::tempdir().unwrap();
@@ -33,7 +33,6 @@ fn at_least_thirty_providers_are_known_each_by_its_own_name_with_its_key_and_its
         let address = if provider.local { "http://127.0.0.1:" } else { "https://" };
         assert!(provider.base_url.starts_with(address), "{provider:?}");
         assert_eq!(provider.local, provider.start.is_some(), "{provider:?}");
-        assert!(!provider.local || provider.quirks.system_only_first, "{provider:?}");
     }
 }
 
@@ -54,7 +53,8 @@ fn a_provider_has_its_protocol_and_its_quirks() {
     let deepseek = providers.get("deepseek").unwrap();
 
     assert_eq!(openai.protocol, Protocol::OpenaiResponses);
-    assert_eq!(openai.quirks, Quirks { max_completion_tokens: true, ..Quirks::default() });
+    let quirks = Quirks { max_completion_tokens: true, roles: RoleOrder::System, ..Quirks::default() };
+    assert_eq!(openai.quirks, quirks);
     assert_eq!(deepseek.quirks, Quirks { wants_reasoning_back: true, ..Quirks::default() });
     assert_eq!((providers.get("custom"), providers.get("scripted")), (None, None));
 }

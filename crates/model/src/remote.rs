@@ -9,10 +9,11 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use crate::classify::{rate_limits, server_delay};
-use crate::codec::Asked;
 use crate::discovery::{Server, ask_about};
 use crate::hosts::Hosts;
+use crate::learned::Learned;
 use crate::listening::Listening;
+use crate::role_check::{RoleCheck, RoleOrders};
 use crate::target::Target;
 use crate::transport::{Incoming, Outgoing, Transport, Trouble};
 use crate::{Answer, Class, Facts, Failure, Model, Request, Window, WindowSource};
@@ -43,13 +44,20 @@ pub struct Remote {
     facts: Mutex<Option<Found>>,
     /// The server said that this model can't call tools.
     has_no_tools: Arc<AtomicBool>,
+    roles: Arc<RoleOrders>,
 }
 
 impl Remote {
     /// The model at this target, reached by this transport.
-    pub fn new(target: Target, transport: Arc<dyn Transport>, hosts: Arc<Hosts>) -> Self {
+    pub fn new(
+        target: Target,
+        transport: Arc<dyn Transport>,
+        hosts: Arc<Hosts>,
+        learned: Arc<Learned>,
+    ) -> Self {
         let (facts, has_no_tools) = (Mutex::default(), Arc::default());
-        Self { target: Arc::new(target), transport, hosts, facts, has_no_tools }
+        let roles = Arc::new(RoleOrders::new(&target, learned));
+        Self { target: Arc::new(target), transport, hosts, facts, has_no_tools, roles }
     }
 
     /// What is known, and whether that is all that can be.
@@ -93,19 +101,12 @@ impl Remote {
         (facts, is_all)
     }
 
-    fn outgoing(&self, request: &Request) -> Outgoing {
+    fn outgoing(&self, body: Vec<u8>) -> Outgoing {
         let target = &self.target;
-        let asked = Asked {
-            request,
-            model: &target.model,
-            author: &target.name,
-            quirks: &target.quirks,
-            reasons: target.entry.as_ref().is_some_and(|entry| entry.reasons),
-        };
         Outgoing {
             url: format!("{}{}", target.base_url.trim_end_matches('/'), target.protocol.path(&target.model)),
             headers: target.protocol.headers(target.key.as_ref().map(|key| key.value.as_str())),
-            body: Some(target.protocol.encode(&asked)),
+            body: Some(body),
             connect_within: target.clocks.connect,
         }
     }
@@ -153,7 +154,8 @@ impl Model for Remote {
     async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
         let target = &self.target;
         let first_byte_by = Instant::now() + target.clocks.first_byte;
-        let sent = timeout_at(first_byte_by, self.transport.send(self.outgoing(&request))).await;
+        let mut roles = RoleCheck::new(self.roles.clone(), target.clone(), request);
+        let sent = timeout_at(first_byte_by, self.transport.send(self.outgoing(roles.body()))).await;
         let incoming = match sent {
             Ok(Ok(incoming)) => incoming,
             Ok(Err(trouble)) => return Err(self.unsent(&trouble)),
@@ -163,7 +165,7 @@ impl Model for Remote {
         };
         self.hosts.answered(&target.host());
         if !(200..300).contains(&incoming.status) {
-            return Err(self.refusal(incoming).await);
+            return Err(roles.refused(self.refusal(incoming).await));
         }
         if let Some(encoding) = incoming.header("content-encoding").filter(|encoding| *encoding != "identity")
         {
@@ -171,7 +173,7 @@ impl Model for Remote {
             return Err(target.no_model_server(&target.quoted(&what)));
         }
         let has_no_tools = self.has_no_tools.clone();
-        Ok(Box::new(Listening::new(target.clone(), incoming, first_byte_by, has_no_tools)))
+        Ok(Box::new(Listening::new(target.clone(), incoming, first_byte_by, has_no_tools, roles)))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::catalogue::Entry;
 use crate::classify::class_of;
 use crate::codec::{Fault, Said};
+use crate::learned::ServedModel;
 use crate::transport::Trouble;
 use crate::{Class, Failure, Protocol, Quirks};
 
@@ -108,6 +109,14 @@ impl Target {
         authority.rsplit('@').next().unwrap_or(authority).to_owned()
     }
 
+    /// The model and its server, as what is learned about them is filed.
+    pub(crate) fn served_model(&self) -> ServedModel {
+        let (scheme, rest) = self.base_url.split_once("://").unwrap_or(("", &self.base_url));
+        let path = rest.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/'));
+        let server = format!("{scheme}://{}/{path}", self.host());
+        ServedModel { server, model: self.model.clone() }
+    }
+
     /// Words of the provider, without the key that it may have quoted.
     pub(crate) fn quoted(&self, words: &str) -> String {
         let clean = match &self.key {
@@ -175,6 +184,7 @@ impl Target {
             Class::Key => format!("{host} wants a key, and none was sent"),
             Class::NotFound => format!("{host} knows no model {:?}, or no such address", self.model),
             Class::TooLong => format!("the context is longer than {name} takes"),
+            Class::RoleOrder => format!("{host} refused the order of the messages' roles"),
             Class::NoTools => format!("{name} can't call tools"),
             Class::Refused => format!("{name} did not want to answer this"),
             _ => format!("{host} refused the request"),
@@ -203,6 +213,25 @@ impl Target {
             Class::Invalid => format!("; the model is set by {name}, the address by {base_url}"),
             _ => String::new(),
         }
+    }
+
+    /// A refusal after which the same request is sent in another order of roles.
+    pub(crate) fn another_order(&self, failure: Failure) -> Failure {
+        let message = format!("{}; it is sent in an order that more servers accept", failure.message);
+        Failure { class: Class::RoleOrder, message, ..failure }
+    }
+
+    /// A refusal that no other order of roles can help with.
+    pub(crate) fn no_other_order(&self, failure: Failure) -> Failure {
+        if failure.class != Class::RoleOrder {
+            return failure;
+        }
+        let SetBy { name, base_url, .. } = &self.set_by;
+        let message = format!(
+            "{}; every order of roles was refused, so choose another model (set by {name}) or server (set by {base_url})",
+            failure.message
+        );
+        Failure { class: Class::Invalid, message, ..failure }
     }
 
     /// What answered is no model server.

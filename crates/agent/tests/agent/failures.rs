@@ -279,7 +279,7 @@ async fn the_text_of_an_answer_that_failed_is_kept_and_goes_on_only_when_somebod
     let body = wire.requests()[1].json();
     let messages = body["messages"].as_array().unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
-    assert_eq!(roles, ["system", "user", "assistant", "system"]);
+    assert_eq!(roles, ["system", "user", "assistant", "user"]);
     assert_eq!(messages[2]["content"], interrupted.as_str());
     runtime.shutdown().await.unwrap();
 }

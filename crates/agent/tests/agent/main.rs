@@ -35,6 +35,7 @@ mod rare_cases;
 mod remembering;
 mod remembering_costs;
 mod retention;
+mod role_orders;
 mod saving;
 
 mod secrets;

@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::Asked;
+use super::{Asked, RoleOrder};
 use crate::Request;
 
 /// What a note of the runtime begins with. No one else's text may hold it.
@@ -31,6 +31,10 @@ const MARKS: [(&str, &str); 3] = [
     ("[Compacted context summary]", "[Compacted context summary?]"),
     ("[Session todo snapshot]", "[Session todo snapshot?]"),
 ];
+
+/// What the memory of earlier sessions begins with, and what stands in its place where a user's message begins with it. Elsewhere
+/// the words may stand: files have sections of that name.
+const MEMORY_MARK: (&str, &str) = ("[Memory]", "[Memory?]");
 
 /// What is sent where there is nothing, since no provider takes a text without words.
 const EMPTY: &str = "(empty)";
@@ -54,7 +58,8 @@ pub(super) enum Message<'a> {
     User(Cow<'a, str>),
     /// A picture that a person sent.
     Picture(&'a Image),
-    /// What the runtime says, notes with their mark.
+    /// What the runtime says, notes with their mark, where the server accepts system messages here; else it is
+    /// [`User`](Self::User).
     System(Cow<'a, str>),
 }
 
@@ -121,7 +126,10 @@ pub(super) fn messages<'a>(asked: &Asked<'a>, ids: Ids) -> Vec<Message<'a>> {
                 }
             }
             Kind::Returned => give_back(run.iter().map(|item| &**item), request, &calls, &mut messages),
-            Kind::Other => messages.push(other(&run[0])),
+            Kind::Other => messages.push(match other(&run[0]) {
+                Message::System(text) if asked.roles > RoleOrder::System => Message::User(text),
+                message => message,
+            }),
         }
     }
     messages
@@ -230,7 +238,19 @@ fn other(item: &Item) -> Message<'_> {
         Item::Text { text, .. }
         | Item::Reasoning { text, .. }
         | Item::ToolCall { arguments: text, .. }
-        | Item::ToolResult { content: text, .. } => Message::User(said(text)),
+        | Item::ToolResult { content: text, .. } => Message::User(without_memory_mark(said(text))),
+    }
+}
+
+/// A user's text that does not begin like the memory of earlier sessions.
+fn without_memory_mark(text: Cow<'_, str>) -> Cow<'_, str> {
+    let (mark, stands_in) = MEMORY_MARK;
+    let begins = text.trim_start();
+    match begins.get(..mark.len()) {
+        Some(start) if start.eq_ignore_ascii_case(mark) => {
+            Cow::Owned(format!("{stands_in}{}", &begins[mark.len()..]))
+        }
+        _ => text,
     }
 }
 

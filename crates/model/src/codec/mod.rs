@@ -12,6 +12,9 @@ mod openai_chat;
 mod openai_responses;
 #[cfg(test)]
 mod requests_tests;
+mod roles;
+#[cfg(test)]
+mod roles_tests;
 mod said;
 #[cfg(test)]
 mod scenarios_tests;
@@ -20,6 +23,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 pub(crate) use frames::{Frames, Framing};
+pub use roles::RoleOrder;
 pub(crate) use said::duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -115,7 +119,9 @@ pub struct Quirks {
     pub ends_at_finish_reason: bool,
     /// openai-chat: what the model thought goes back to it, as `reasoning_content`.
     pub wants_reasoning_back: bool,
-    /// openai-chat: system messages are taken only at the beginning, so that notes go as marked messages of the user.
+    /// The order of roles that its server is known to accept.
+    pub roles: RoleOrder,
+    /// The default since [`roles`](Self::roles) exists; files that set it stay readable.
     pub system_only_first: bool,
     /// openai-chat: `stream_options` is refused.
     pub no_stream_options: bool,
@@ -133,6 +139,8 @@ pub(crate) struct Asked<'a> {
     /// bytes; only one's own may go back, and of another model's thoughts nothing does.
     pub(crate) author: &'a str,
     pub(crate) quirks: &'a Quirks,
+    /// In which order roles may stand.
+    pub(crate) roles: RoleOrder,
     /// Whether the model thinks, so that its thoughts can be asked for.
     pub(crate) reasons: bool,
 }

@@ -15,7 +15,11 @@ const PICTURE: &[u8] = b"not really a picture";
 const MARK: &str = "[runtime note]";
 
 fn body(protocol: Protocol, request: &Request, quirks: &Quirks) -> String {
-    let asked = Asked { request, model: "model", author: AUTHOR, quirks, reasons: true };
+    body_in(RoleOrder::System, protocol, request, quirks)
+}
+
+pub(super) fn body_in(roles: RoleOrder, protocol: Protocol, request: &Request, quirks: &Quirks) -> String {
+    let asked = Asked { request, model: "model", author: AUTHOR, quirks, roles, reasons: true };
     String::from_utf8(protocol.encode(&asked)).unwrap()
 }
 
@@ -25,7 +29,7 @@ fn messages(protocol: Protocol, request: &Request) -> Value {
     body[field(protocol)].take()
 }
 
-fn field(protocol: Protocol) -> &'static str {
+pub(super) fn field(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::OpenaiChat | Protocol::Anthropic => "messages",
         Protocol::OpenaiResponses => "input",
@@ -72,7 +76,7 @@ fn thought(protocol: Protocol, author: &str) -> Item {
     Item::Reasoning { text: "Hm.".to_owned(), signature: Some(format!("{author} {proof}")) }
 }
 
-fn tools() -> Arc<[ToolSchema]> {
+pub(super) fn tools() -> Arc<[ToolSchema]> {
     let tool = |name: &str| ToolSchema {
         name: name.to_owned(),
         description: format!("What {name} does."),
@@ -81,7 +85,7 @@ fn tools() -> Arc<[ToolSchema]> {
     Arc::new([tool("read_file"), tool("exec")])
 }
 
-fn request(items: impl IntoIterator<Item = Item>) -> Request {
+pub(super) fn request(items: impl IntoIterator<Item = Item>) -> Request {
     Request {
         system: "You are helpful.".into(),
         tools: tools(),
@@ -156,14 +160,14 @@ fn quirks_change_what_they_say_and_nothing_else() {
 
     let limit = with(&Quirks { max_completion_tokens: true, ..Quirks::default() });
     let options = with(&Quirks { no_stream_options: true, ..Quirks::default() });
-    let system = with(&Quirks { system_only_first: true, ..Quirks::default() });
+    let as_user = body_in(RoleOrder::User, Protocol::OpenaiChat, &request, &Quirks::default());
 
     assert_eq!(limit, plain.replace("\"max_tokens\"", "\"max_completion_tokens\""));
     assert_eq!(options, plain.replace("\"stream_options\":{\"include_usage\":true},", ""));
-    let as_user = plain
+    let system_as_user = plain
         .replace("\"system\",\"content\":\"[Comp", "\"user\",\"content\":\"[Comp")
         .replace("\"system\",\"content\":\"[runtime", "\"user\",\"content\":\"[runtime");
-    assert_eq!(system, as_user);
+    assert_eq!(as_user, system_as_user);
     assert!(!plain.contains("reasoning_content"), "thoughts go back only where they are wanted");
 }
 
@@ -172,7 +176,14 @@ fn what_is_not_there_is_not_written() {
     for protocol in PROTOCOLS {
         let request = Request { items: vec![Arc::new(said(Role::User, "Hi."))], ..Request::default() };
         let quirks = Quirks { no_stream_options: true, ..Quirks::default() };
-        let asked = Asked { request: &request, model: "m", author: AUTHOR, quirks: &quirks, reasons: false };
+        let asked = Asked {
+            request: &request,
+            model: "m",
+            author: AUTHOR,
+            quirks: &quirks,
+            roles: RoleOrder::System,
+            reasons: false,
+        };
 
         let body = String::from_utf8(protocol.encode(&asked)).unwrap();
 
@@ -333,7 +344,7 @@ fn collect_ids(value: &Value, calls: &mut Vec<String>, results: &mut Vec<String>
 }
 
 /// What providers refuse: nothing where something has to stand.
-fn check_nothing_is_empty(value: &Value) {
+pub(super) fn check_nothing_is_empty(value: &Value) {
     match value {
         Value::Array(values) => values.iter().for_each(check_nothing_is_empty),
         Value::Object(fields) => {
@@ -351,14 +362,14 @@ fn check_nothing_is_empty(value: &Value) {
 }
 
 /// Up to here a body has to stay as it is: everything but the cache marks and the closing brackets.
-fn lasting(body: &str) -> String {
+pub(super) fn lasting(body: &str) -> String {
     let body = body.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
     body.strip_suffix("]}").unwrap().to_owned()
 }
 
 /// One step: what came before the model was asked, what it wrote, and what its calls gave back.
 #[derive(Debug, Clone)]
-struct Step {
+pub(super) struct Step {
     before: Vec<Item>,
     written: Vec<Item>,
     calls: Vec<(Item, Item)>,
@@ -429,7 +440,7 @@ fn called() -> impl Strategy<Value = (Item, Item)> {
     })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let before = prop::collection::vec(before(), 1..4);
     let written = prop::collection::vec(written(), 0..3);
     let calls = prop::collection::vec(called(), 0..3);
@@ -437,7 +448,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The items of every request of a history: one each time that the model is asked.
-fn requests(steps: &[Step]) -> Vec<Vec<Item>> {
+pub(super) fn requests(steps: &[Step]) -> Vec<Vec<Item>> {
     let (mut requests, mut items, mut after_results) = (Vec::new(), Vec::new(), false);
     for (number, step) in steps.iter().enumerate() {
         // After results the model is often asked at once.
@@ -467,7 +478,7 @@ proptest! {
         for protocol in PROTOCOLS {
             for quirks in [
                 Quirks::default(),
-                Quirks { wants_reasoning_back: true, system_only_first: true, ..Quirks::default() },
+                Quirks { wants_reasoning_back: true, ..Quirks::default() },
             ] {
                 let bodies: Vec<_> = requests.iter().map(|request| body(protocol, request, &quirks)).collect();
                 for pair in bodies.windows(2) {

@@ -7,11 +7,13 @@
 mod answers;
 mod memory;
 mod reply;
+mod rules;
 mod script;
 mod server;
 
 pub use answers::Said;
 pub use memory::Memory;
 pub use reply::{End, Latch, Piece, Reply};
+pub use rules::RoleRule;
 pub use script::{Script, Seen};
 pub use server::ModelServer;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::HIDDEN;
 use crate::codec::history::{self, Encoded, Ids, NO_PICTURE, Raw, Returned, Written};
+use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{Asked, to_bytes};
 
 /// A limit has to be said, and every model takes this one.
@@ -42,6 +43,23 @@ enum CacheMark {
 struct Message<'a> {
     role: Role,
     content: Vec<Block<'a>>,
+}
+
+impl Message<'_> {
+    fn speaker(&self) -> Speaker {
+        match self.role {
+            Role::User => Speaker::User,
+            Role::Assistant => Speaker::Assistant,
+        }
+    }
+
+    fn filler(speaker: Speaker) -> Self {
+        let (role, text) = match speaker {
+            Speaker::Assistant => (Role::Assistant, ASSISTANT_FILLER),
+            _ => (Role::User, USER_FILLER),
+        };
+        Self { role, content: vec![Block::text(text.into())] }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -130,6 +148,9 @@ pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
     }
     let messages = history::messages(asked, Ids::Plain).into_iter().map(|message| form(message, asked));
     let mut messages: Vec<_> = messages.filter(|message| !message.content.is_empty()).collect();
+    if asked.roles.alternates() {
+        messages = roles::alternate(messages, Message::speaker, Message::filler);
+    }
     mark_for_cache(&mut messages);
     let max_tokens = request.max_output.unwrap_or(DEFAULT_MAX_TOKENS);
     to_bytes(&Body { model: asked.model, stream: true, max_tokens, tools, system, messages })

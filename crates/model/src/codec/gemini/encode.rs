@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::codec::history::{self, Encoded, Ids, NO_PICTURE, Raw, Returned, Written};
+use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{Asked, to_bytes};
 
 /// The model stands in the address.
@@ -58,6 +59,23 @@ struct SystemInstruction<'a> {
 struct Content<'a> {
     role: Role,
     parts: Vec<Piece<'a>>,
+}
+
+impl Content<'_> {
+    fn speaker(&self) -> Speaker {
+        match self.role {
+            Role::User => Speaker::User,
+            Role::Model => Speaker::Assistant,
+        }
+    }
+
+    fn filler(speaker: Speaker) -> Self {
+        let (role, text) = match speaker {
+            Speaker::Assistant => (Role::Model, ASSISTANT_FILLER),
+            _ => (Role::User, USER_FILLER),
+        };
+        Self { role, parts: vec![Piece::Text { text: text.into() }] }
+    }
 }
 
 #[derive(Serialize)]
@@ -128,6 +146,9 @@ pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
     let mut contents = Vec::new();
     for message in history::messages(asked, Ids::Any) {
         add(message, asked, &mut contents);
+    }
+    if asked.roles.alternates() {
+        contents = roles::alternate(contents, Content::speaker, Content::filler);
     }
     to_bytes(&Body {
         generation_config: configured.then_some(GenerationConfig { max_output_tokens, thinking_config }),

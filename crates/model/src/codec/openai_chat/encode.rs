@@ -5,7 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Written};
-use crate::codec::{Asked, to_bytes};
+use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
+use crate::codec::{Asked, RoleOrder, to_bytes};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -63,6 +64,32 @@ enum Message<'a> {
     },
 }
 
+impl<'a> Message<'a> {
+    fn user(text: Cow<'a, str>) -> Self {
+        Self::User { content: Content::Text(text) }
+    }
+
+    fn speaker(&self) -> Speaker {
+        match self {
+            Self::System { .. } => Speaker::System,
+            Self::User { .. } => Speaker::User,
+            Self::Assistant { .. } => Speaker::Assistant,
+            Self::Tool { .. } => Speaker::Tool,
+        }
+    }
+
+    fn filler(speaker: Speaker) -> Self {
+        match speaker {
+            Speaker::Assistant => Self::Assistant {
+                reasoning_content: None,
+                content: Some(ASSISTANT_FILLER.into()),
+                tool_calls: vec![],
+            },
+            _ => Self::user(USER_FILLER.into()),
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -100,10 +127,17 @@ pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
     let (request, quirks) = (asked.request, asked.quirks);
     let mut messages = Vec::new();
     if !request.system.is_empty() {
-        messages.push(Message::System { content: Cow::Borrowed(&request.system) });
+        let content = Cow::Borrowed(&*request.system);
+        messages.push(match asked.roles {
+            RoleOrder::NoSystem => Message::user(content),
+            _ => Message::System { content },
+        });
     }
     for message in history::messages(asked, Ids::Any) {
         add(message, asked, &mut messages);
+    }
+    if asked.roles.alternates() {
+        messages = roles::alternate(messages, Message::speaker, Message::filler);
     }
     to_bytes(&Body {
         model: asked.model,
@@ -137,14 +171,11 @@ fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, messages: &mut Vec<
                 messages.push(Message::User { content: Content::Pieces(pictures) });
             }
         }
-        history::Message::User(text) => messages.push(Message::User { content: Content::Text(text) }),
+        history::Message::User(text) => messages.push(Message::user(text)),
         history::Message::Picture(image) => {
             messages.push(Message::User { content: Content::Pieces(vec![picture(image, asked)]) });
         }
-        history::Message::System(content) if !asked.quirks.system_only_first => {
-            messages.push(Message::System { content });
-        }
-        history::Message::System(text) => messages.push(Message::User { content: Content::Text(text) }),
+        history::Message::System(content) => messages.push(Message::System { content }),
     }
 }
 

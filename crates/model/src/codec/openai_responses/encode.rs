@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Proof;
 use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Written};
+use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{Asked, to_bytes};
 
 /// What has to be asked for so that thoughts can go back without being stored by the provider.
@@ -64,6 +65,30 @@ enum Item<'a> {
     },
 }
 
+impl<'a> Item<'a> {
+    fn said(role: Role, text: Cow<'a, str>) -> Self {
+        Self::Message { role, content: Content::Text(text) }
+    }
+
+    fn speaker(&self) -> Speaker {
+        match self {
+            Self::Message { role: Role::Developer, .. } => Speaker::System,
+            Self::Message { role: Role::User, .. } => Speaker::User,
+            Self::Message { role: Role::Assistant, .. }
+            | Self::Reasoning { .. }
+            | Self::FunctionCall { .. } => Speaker::Assistant,
+            Self::FunctionCallOutput { .. } => Speaker::Tool,
+        }
+    }
+
+    fn filler(speaker: Speaker) -> Self {
+        match speaker {
+            Speaker::Assistant => Self::said(Role::Assistant, ASSISTANT_FILLER.into()),
+            _ => Self::said(Role::User, USER_FILLER.into()),
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Role {
@@ -93,6 +118,9 @@ pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
     for message in history::messages(asked, Ids::Any) {
         add(message, asked, &mut input);
     }
+    if asked.roles.alternates() {
+        input = roles::alternate(input, Item::speaker, Item::filler);
+    }
     to_bytes(&Body {
         model: asked.model,
         stream: true,
@@ -112,7 +140,6 @@ fn tool(schema: &ToolSchema) -> Tool<'_> {
 }
 
 fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, input: &mut Vec<Item<'a>>) {
-    let said = |role, text| Item::Message { role, content: Content::Text(text) };
     match message {
         history::Message::Answer(written) => input.extend(written.into_iter().filter_map(written_item)),
         history::Message::Results(results) => {
@@ -127,8 +154,8 @@ fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, input: &mut Vec<Ite
                 input.push(Item::Message { role: Role::User, content: Content::Pieces(pictures) });
             }
         }
-        history::Message::User(text) => input.push(said(Role::User, text)),
-        history::Message::System(text) => input.push(said(Role::Developer, text)),
+        history::Message::User(text) => input.push(Item::said(Role::User, text)),
+        history::Message::System(text) => input.push(Item::said(Role::Developer, text)),
         history::Message::Picture(image) => {
             let content = Content::Pieces(vec![picture(image, asked)]);
             input.push(Item::Message { role: Role::User, content });
@@ -138,7 +165,7 @@ fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, input: &mut Vec<Ite
 
 fn written_item(written: Written<'_>) -> Option<Item<'_>> {
     match written {
-        Written::Text(text) => Some(Item::Message { role: Role::Assistant, content: Content::Text(text) }),
+        Written::Text(text) => Some(Item::said(Role::Assistant, text)),
         Written::Thought { signature, .. } => {
             let Proof { id, summary, encrypted_content } = serde_json::from_str(signature).ok()?;
             let summary = summary.or_else(|| serde_json::from_str("[]").ok());

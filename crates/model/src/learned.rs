@@ -1,0 +1,80 @@
+//! What servers were seen to accept. A refusal teaches it once, and the next process need not be refused again.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::RoleOrder;
+
+/// What was learned about the models of all servers. It is kept in a file with one JSON object a line, of which the newest about
+/// a model counts. The file may be deleted at any time: each lesson is then learned again by one refusal.
+#[derive(Debug, Default)]
+pub struct Learned {
+    file: Option<PathBuf>,
+    lessons: Mutex<HashMap<ServedModel, Lesson>>,
+}
+
+/// One model of one server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct ServedModel {
+    pub(crate) server: String,
+    pub(crate) model: String,
+}
+
+/// What was learned about one model of one server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Lesson {
+    /// The order of roles that it accepted after it had refused another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) roles: Option<RoleOrder>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    of: ServedModel,
+    #[serde(flatten)]
+    lesson: Lesson,
+}
+
+impl Learned {
+    /// What this file says. Lines that can't be read are skipped.
+    pub fn at(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        let lessons = lines.map(|line| (line.of, line.lesson)).collect();
+        Self { file: Some(file.to_owned()), lessons: Mutex::new(lessons) }
+    }
+
+    pub(crate) fn about(&self, model: &ServedModel) -> Lesson {
+        let lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+        lessons.get(model).copied().unwrap_or_default()
+    }
+
+    /// Remembers what `change` makes of the lesson about a model.
+    pub(crate) fn learn(&self, model: &ServedModel, change: impl FnOnce(&mut Lesson)) {
+        let mut lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+        let lesson = lessons.entry(model.clone()).or_default();
+        let before = *lesson;
+        change(lesson);
+        if let (true, Some(file)) = (*lesson != before, &self.file) {
+            // A lesson that can't be written is learned again by the next process.
+            let _ = append(file, &Line { of: model.clone(), lesson: *lesson });
+        }
+    }
+}
+
+/// Appends one short line in one write, so that several processes can do it.
+fn append(file: &Path, line: &Line) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    if let Some(folder) = file.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let line = serde_json::to_string(line)? + "\n";
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file)?;
+    file.write_all(line.as_bytes())
+}
