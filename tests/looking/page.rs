@@ -105,7 +105,8 @@ fn with_turns(turns: u64) -> Desk {
         }
         let changed =
             ModelChanged { from: "anthropic/claude-x".into(), to: "b/c".into(), reason: "quota".into() };
-        let question = Question { id: QuestionId::generate(), text: "May it push?".into(), call: None };
+        let question =
+            Question { id: QuestionId::generate(), text: "May it push?".into(), call: None, reasons: vec![] };
         facts.extend([input("one more"), SessionRecord::TurnStarted(TurnStarted { turn: turns + 1 })]);
         facts.extend([SessionRecord::ModelChanged(changed), SessionRecord::Question(question)]);
         for part in facts.chunks(100) {

@@ -6,6 +6,7 @@ mod changing;
 #[path = "../desk.rs"]
 mod desk;
 mod forking;
+mod importing;
 mod listing;
 mod pruning;
 mod saving;

@@ -116,7 +116,8 @@ impl Desk {
         let mode = JoinMode::Join;
         let ended =
             AttemptEnded { attempt, kept: 1, stop: None, error: None, goes_on: false, too_long: None };
-        let asked = Question { id: question, text: "May exec run?".to_owned(), call: Some(call) };
+        let asked =
+            Question { id: question, text: "May exec run?".to_owned(), call: Some(call), reasons: vec![] };
         let facts = vec![
             SessionRecord::InputTaken(InputTaken { id: input, inbox_through, text, images: vec![], mode }),
             SessionRecord::TurnStarted(TurnStarted { turn: 1 }),

@@ -2,17 +2,20 @@
 
 mod epoch;
 mod gone;
+mod import;
 
 use std::sync::Arc;
 
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, OrderKind,
-    OrderTaken, Outcome, Place, Question, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted,
-    ToolFinished, TurnStarted, Usage,
+    OrderTaken, Outcome, Place, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished,
+    TurnStarted, Usage,
 };
 
 use crate::compaction::Asked;
-use crate::state::{Again, Attempt, CallState, Created, Cut, Reported, State, Turn, Waiting, text_of};
+use crate::state::{
+    Again, Attempt, CallAnswer, CallState, Created, Cut, Reported, State, Turn, Waiting, text_of,
+};
 
 /// What the model reads at the end of a turn that somebody did not want any more.
 const CANCELLED: &str =
@@ -106,6 +109,7 @@ impl State {
                 self.fold_answered(answered);
                 self.await_person(record.at);
             }
+            SessionRecord::Imported(imported) => self.fold_import(imported),
             SessionRecord::ModelChanged(changed) => self.model = Some(changed.to),
             SessionRecord::Warning(warning) => {
                 if let Some(news) = warning.task {
@@ -229,10 +233,9 @@ impl State {
 
     fn fold_answered(&mut self, answered: Answered) {
         let settled = self.questions.extract_if(.., |question| question.id == answered.id).next();
-        let Some(Question { call: Some(call), text, .. }) = settled else { return };
-        if let Some(call) = self.call_mut(call) {
-            call.question = Some(text);
-            call.answer = Some(answered.answer);
+        let Some(question) = settled else { return };
+        if let Some(call) = question.call.and_then(|call| self.call_mut(call)) {
+            call.answer = Some(CallAnswer { words: answered.answer, reasons: question.reasons });
         }
     }
 
@@ -456,7 +459,6 @@ fn call_of(block: &Item) -> Option<CallState> {
             id: *call,
             name: name.clone(),
             arguments: arguments.clone(),
-            question: None,
             answer: None,
             started: None,
             result: None,

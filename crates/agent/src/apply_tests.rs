@@ -209,7 +209,8 @@ fn a_task_whose_start_was_erased_is_still_a_task() {
 fn a_question_whose_answer_was_erased_is_not_open_again() {
     use longhaul_protocol::{Answered, Question, QuestionId};
     let (id, text) = (QuestionId::from_bits(7), "May it?".to_owned());
-    let question = SessionRecord::Question(Question { id, text, call: Some(CallId::from_bits(1)) });
+    let question =
+        SessionRecord::Question(Question { id, text, call: Some(CallId::from_bits(1)), reasons: vec![] });
     let no = SessionRecord::Answered(Answered { id, answer: "no, the key is 123".to_owned() });
     let waits = [&asked()[..], &[answered(2), question]].concat();
 

@@ -24,20 +24,11 @@ pub(crate) enum Permission {
 impl Worker {
     /// Whether a call may run that was checked and has not begun. `caution` is why a person has to agree whatever the rules say.
     pub(crate) async fn permission(&self, call: &CallState, caution: Option<&str>) -> Permission {
-        // It began before a crash, so somebody had said yes.
-        if call.started.is_some() {
-            return Permission::Given;
+        if let Some(refused) = call.answer.as_ref().and_then(|answer| refused_by(&answer.words)) {
+            return refused;
         }
-        if let Some(answer) = &call.answer {
-            // A link may have been put on the path since the question: the yes was about another file then.
-            let was_told = |caution: &str| call.question.as_ref().is_some_and(|text| text.contains(caution));
-            return match caution {
-                Some(caution) if !was_told(caution) => Permission::Refused(format!(
-                    "not run: {caution}, and the user was not asked about that; call it again to ask"
-                )),
-                _ => by_answer(answer),
-            };
-        }
+        // The policy in force now decides, also about a call that a person approved under an earlier one; and a link may have been put on its
+        // path since the question.
         let Verdict { action, reason } = self.runtime.approvals.judge(&call.name, &call.arguments);
         let mut reasons = match action {
             Action::Auto => vec![],
@@ -57,10 +48,13 @@ impl Worker {
                 }
             }
         }
-        if reasons.is_empty() {
+        // One that began before a crash was allowed then, and its start is on record: it can't be asked about any more.
+        let is_covered =
+            |reason: &String| call.answer.as_ref().is_some_and(|yes| yes.reasons.contains(reason));
+        if call.started.is_some() || reasons.iter().all(is_covered) {
             Permission::Given
         } else {
-            Permission::Asked(question(call, &reasons.join("; ")))
+            Permission::Asked(question(call, reasons))
         }
     }
 
@@ -70,20 +64,21 @@ impl Worker {
     }
 }
 
-fn by_answer(answer: &str) -> Permission {
+/// The refusal in a person's answer, unless it is a yes.
+fn refused_by(answer: &str) -> Option<Permission> {
     let said = answer.trim();
     let is = |words: &[&str]| words.iter().any(|word| said.eq_ignore_ascii_case(word));
     if is(&["yes", "y"]) {
-        Permission::Given
+        None
     } else if is(&["no", "n", ""]) {
-        Permission::Refused("not run: the user said no".to_owned())
+        Some(Permission::Refused("not run: the user said no".to_owned()))
     } else {
-        Permission::Refused(format!("not run: the user did not say yes, but: {said}"))
+        Some(Permission::Refused(format!("not run: the user did not say yes, but: {said}")))
     }
 }
 
 /// What a person is asked. A command stands first and whole: nobody should say yes to what they can't see.
-fn question(call: &CallState, reason: &str) -> Question {
+fn question(call: &CallState, reasons: Vec<String>) -> Question {
     let command = command_of(call);
     let what = command.as_deref().unwrap_or(&call.arguments);
     let mut shown: String = what.chars().take(LONGEST_SHOWN).collect();
@@ -92,8 +87,8 @@ fn question(call: &CallState, reason: &str) -> Question {
         shown += &format!(" [… {hidden} more characters are not shown]");
     }
     let besides = if command.is_some() { "" } else { " with" };
-    let text = format!("May {} run{besides}: {shown}\n({reason})", call.name);
-    Question { id: QuestionId::generate(), text, call: Some(call.id) }
+    let text = format!("May {} run{besides}: {shown}\n({})", call.name, reasons.join("; "));
+    Question { id: QuestionId::generate(), text, call: Some(call.id), reasons }
 }
 
 /// The command of a call, with what else it asks for that matters.

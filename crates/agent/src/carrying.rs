@@ -89,6 +89,7 @@ impl State {
         Self {
             head: self.head,
             created: self.created.clone(),
+            foreign_through: self.foreign_through,
             epoch: Some(Epoch {
                 number: epoch.epoch,
                 began,

@@ -7,18 +7,19 @@ use std::sync::Arc;
 use longhaul_context::{Written, normalise};
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, CallId, Checkpoint, CompactFailed,
-    CompactStart, Effect, EpochReason, EpochStarted, FileSeen, FileWrite, Hash, Image, InputId, InputTaken,
-    Item, JoinMode, ModelChanged, Order, OrderId, OrderKind, OrderTaken, Outcome, Question, QuestionId,
-    Record, Role, SessionCreated, SessionId, SessionRecord, StepStarted, Stubbed, Summary, TaskEnded, TaskId,
-    TaskNews, TaskStarted, TaskStatus, Todo, TodoStatus, ToolFinished, ToolStarted, TurnEnded, TurnStarted,
-    Usage, Warning,
+    CompactStart, Effect, EpochReason, EpochStarted, FileSeen, FileWrite, Hash, Image, Imported, InputId,
+    InputTaken, Item, JoinMode, ModelChanged, Order, OrderId, OrderKind, OrderTaken, Outcome, Question,
+    QuestionId, Record, Role, SessionCreated, SessionId, SessionRecord, StepStarted, Stubbed, Summary,
+    TaskEnded, TaskId, TaskNews, TaskStarted, TaskStatus, Todo, TodoStatus, ToolFinished, ToolStarted,
+    TurnEnded, TurnStarted, Usage, Warning,
 };
 use proptest::prelude::*;
 
 use super::MOST_SEEN;
 use crate::compacting::plan_compaction;
 use crate::compaction::{Compaction, Space, Trigger};
-use crate::facts::record;
+use crate::decide::{Action, decide};
+use crate::facts::{policy, record};
 use crate::state::{State, Turn};
 use crate::tasks::TaskState;
 
@@ -58,6 +59,9 @@ enum Happens {
     LeaveCompactionOpen,
     Stub,
     Upgrade,
+    Import {
+        mine: bool,
+    },
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -94,6 +98,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => Just(Happens::LeaveCompactionOpen),
         1 => Just(Happens::Stub),
         1 => Just(Happens::Upgrade),
+        1 => any::<bool>().prop_map(|mine| Happens::Import { mine }),
     ]
 }
 
@@ -293,7 +298,12 @@ impl Scribe {
             }
             Happens::AskPerson => {
                 let id = QuestionId::from_bits(self.id());
-                self.write(&SessionRecord::Question(Question { id, text: "so?".into(), call: None }));
+                self.write(&SessionRecord::Question(Question {
+                    id,
+                    text: "so?".into(),
+                    call: None,
+                    reasons: vec![],
+                }));
             }
             Happens::AnswerPerson => {
                 let Some(id) = self.state.questions.first().map(|question| question.id) else { return };
@@ -324,6 +334,7 @@ impl Scribe {
             Happens::Upgrade => {
                 self.write(&SessionRecord::EpochStarted(self.next_epoch(EpochReason::Changed)));
             }
+            Happens::Import { mine } => self.write(&imported(&self.state, *mine)),
         }
     }
 
@@ -395,12 +406,30 @@ impl Scribe {
     /// The state that whoever loads the session has.
     fn loaded(&self) -> State {
         let from = self.state.epoch.as_ref().unwrap().folds_from;
+        let import =
+            self.records.iter().rfind(|record| record.kind == "imported").map_or(1, |import| import.seq);
         let mut state = State::default();
-        for record in self.records.iter().filter(|record| record.seq == 1 || record.seq >= from) {
+        for record in
+            self.records.iter().filter(|record| [1, import].contains(&record.seq) || record.seq >= from)
+        {
             state.apply(record).unwrap();
         }
         state
     }
+}
+
+/// What an import appends to a session in this state.
+fn imported(state: &State, mine: bool) -> SessionRecord {
+    SessionRecord::Imported(Imported {
+        file_hash: Hash::of("the file"),
+        at: At(9),
+        key: "cli:here".into(),
+        work_dir: Some("/here".into()),
+        mine,
+        inbox_through: state.inbox_through + 3,
+        foreign_through: if mine { state.foreign_through } else { state.head + 1 },
+        foreign_extracts_through: 0,
+    })
 }
 
 fn result_of(item: &Arc<Item>) -> Option<CallId> {
@@ -441,6 +470,34 @@ proptest! {
             scribe.happens(what);
 
             prop_assert_eq!(&scribe.loaded(), &scribe.state);
+        }
+    }
+
+    /// FORMATS.md, "Import": whatever was open is closed, nothing of the inbox is taken, and the folder is the importer's; at any record.
+    #[test]
+    fn an_import_closes_whatever_was_open_at_any_record(
+        history in proptest::collection::vec(happens(), 1..40),
+        mine in any::<bool>(),
+    ) {
+        let mut scribe = Scribe::new();
+        history.iter().for_each(|what| scribe.happens(what));
+        let mut state = State::default();
+
+        for before in &scribe.records {
+            state.apply(before).unwrap();
+            let fact = imported(&state, mine);
+            let mut closed = state.clone();
+            closed.apply(&record(before.seq + 1, &fact)).unwrap();
+
+            prop_assert_eq!(decide(&closed, &policy()), Action::Rest);
+            prop_assert_eq!(closed.inbox_through, state.inbox_through + 3);
+            prop_assert_eq!(&closed.created.as_ref().unwrap().work_dir, &Some("/here".to_owned()));
+            prop_assert!(closed.waiting.is_empty() && closed.questions.is_empty() && closed.again.is_none());
+            prop_assert!(closed.tasks.all().is_empty() && closed.compaction.open.is_none());
+            prop_assert_eq!(normalise(&closed.items), closed.items.clone(), "each call has one result");
+            let is_foreign = closed.foreign_through == before.seq + 1;
+            prop_assert_eq!(is_foreign, !mine);
+            prop_assert!(mine || closed.pins.is_empty());
         }
     }
 }

@@ -48,6 +48,9 @@ fn kind_of(state: &State, fact: SessionRecord) -> Option<EventKind> {
         SessionRecord::Note(note) => EventKind::Note { text: note.text },
         SessionRecord::Question(question) => EventKind::Question { id: question.id, text: question.text },
         SessionRecord::Answered(answered) => EventKind::Answered { id: answered.id },
+        SessionRecord::Imported(imported) => {
+            EventKind::Imported { work_dir: imported.work_dir, mine: imported.mine }
+        }
         SessionRecord::CompactStart(start) => EventKind::CompactStart { reason: start.reason },
         SessionRecord::SystemMessage(message) => EventKind::SystemMessage { content: message.content },
         SessionRecord::CompactDone(done) => {

@@ -1,6 +1,6 @@
 //! From records to a state. It costs what the newest epoch costs, however long the session's past is.
 
-use longhaul_journal::{Journal, Page};
+use longhaul_journal::{Journal, Page, newest_import};
 use longhaul_protocol::{EpochStarted, Record, Seq, SessionId, StreamName};
 
 use crate::state::State;
@@ -22,6 +22,9 @@ pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last:
     // The first record says where the session works.
     if from > 1 {
         apply(&mut state, key, &one(journal, &stream, 1).await?)?;
+        // So does the newest import, and it says whose words those before it are.
+        let import = newest_import(journal, id).await?.filter(|import| import.seq < from);
+        apply(&mut state, key, import.as_slice())?;
     }
     let mut next = from;
     loop {

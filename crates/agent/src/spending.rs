@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use longhaul_journal::{Error, Journal, Page, Result};
+use longhaul_journal::{Error, Journal, Page, Result, import_mark};
 use longhaul_protocol::{At, ExtractRecord, MemoryRecord, Record, Seq, SessionRecord, StreamName, Usage};
 use tokio::time::Instant;
 
@@ -165,7 +165,9 @@ async fn count_all(journal: &dyn Journal, today: &mut Today) -> Result<()> {
 async fn count(journal: &dyn Journal, today: &mut Today, stream: StreamName, head: Seq) -> Result<()> {
     let mut next = match today.streams.get(&stream) {
         Some(counted) => counted.next,
-        None => first_since(journal, &stream, head, At(today.began)).await?,
+        None => first_since(journal, &stream, head, At(today.began))
+            .await?
+            .max(first_own(journal, &stream).await?),
     };
     let mut sum = 0_u64;
     while next <= head {
@@ -184,6 +186,14 @@ async fn count(journal: &dyn Journal, today: &mut Today, stream: StreamName, hea
     counted.next = next;
     counted.nano = counted.nano.saturating_add(sum);
     Ok(())
+}
+
+/// The first record of a stream that was paid for here: what an imported session has cost was paid elsewhere.
+async fn first_own(journal: &dyn Journal, stream: &StreamName) -> Result<Seq> {
+    let Some(session) = stream.session_id() else { return Ok(1) };
+    let mark = import_mark(journal, session).await?;
+    let is_session = *stream == StreamName::session(session);
+    Ok(1 + if is_session { mark.seq } else { mark.foreign_extracts_through.min(Seq::MAX - 1) })
 }
 
 fn cost(record: &Record) -> u64 {

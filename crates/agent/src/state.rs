@@ -20,6 +20,8 @@ pub struct State {
     pub head: Seq,
     /// When the session began, and the folder that it works in.
     pub created: Option<Created>,
+    /// The last record whose user is not the one of this home: the session came from a file, and what was said in it is data. 0 if there is none.
+    pub foreign_through: Seq,
     /// The epoch that the context belongs to.
     pub epoch: Option<Epoch>,
     /// How far the inbox is taken.
@@ -232,16 +234,23 @@ pub struct CallState {
     pub name: String,
     /// The arguments, as the model wrote them.
     pub arguments: String,
-    /// What a person was asked about whether it may run.
-    pub question: Option<String>,
-    /// What the person said to that.
-    pub answer: Option<String>,
+    /// What a person said to whether it may run.
+    pub answer: Option<CallAnswer>,
     /// The record with which it started.
     pub started: Option<ToolStarted>,
     /// What came of it.
     pub result: Option<Arc<Item>>,
     /// The record that says so.
     pub finished: Seq,
+}
+
+/// What a person said to whether a call may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallAnswer {
+    /// Their words.
+    pub words: String,
+    /// Why they were asked.
+    pub reasons: Vec<String>,
 }
 
 impl State {

@@ -18,7 +18,7 @@ pub(crate) use self::conversing::{
     CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions,
 };
 pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, RememberOptions, WhoseMemory};
-pub(crate) use self::sessions::{ForkOptions, ForkPoint, ListOptions, SessionsCommand};
+pub(crate) use self::sessions::{ForkOptions, ForkPoint, ImportOptions, ListOptions, SessionsCommand};
 pub(crate) use self::showing::ShowOptions;
 pub(crate) use self::tasks::{
     AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,

@@ -48,6 +48,12 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
         EventKind::CompactFailed { reason } => {
             format!("the context could not be made smaller: {}", shortened(reason, 200))
         }
+        EventKind::Imported { work_dir, mine } => {
+            let whose = if *mine { "" } else { " from another user" };
+            let folder = work_dir.as_ref().map(|folder| format!("; it works in {}", shortened(folder, 200)));
+            let folder = folder.unwrap_or_default();
+            format!("· the session was imported{whose}{folder}; whatever was unfinished was stopped")
+        }
         _ => return None,
     })
 }

@@ -12,6 +12,8 @@ pub struct Copied {
     pub at: At,
     /// Its kind.
     pub kind: String,
+    /// The hash of its key, if it should be found by one.
+    pub key: Option<Hash>,
     /// Its body, or the stub of one that was erased.
     pub body: Body,
 }
@@ -25,7 +27,7 @@ pub async fn begin_with_copies(
 ) -> Result<Head> {
     let mut head = Head::EMPTY;
     let mut records = Vec::new();
-    for Copied { at, kind, body } in copies {
+    for Copied { at, kind, key, body } in copies {
         let (stream, seq, prev) = (lease.stream.clone(), head.seq + 1, head.hash);
         let body_hash = match &body {
             Body::Here(body) => Some(Hash::of(body.get())),
@@ -33,9 +35,9 @@ pub async fn begin_with_copies(
         };
         // Of one that was lost to damage nothing is known that a hash could prove.
         let body_hash = body_hash.unwrap_or(Hash::ZERO);
-        let hash = Link { stream: &stream, seq, at, kind: &kind, key: None, prev, body_hash }.hash();
+        let hash = Link { stream: &stream, seq, at, kind: &kind, key, prev, body_hash }.hash();
         head = Head { seq, hash };
-        records.push(Record { stream, seq, at, kind, key: None, body, prev, hash });
+        records.push(Record { stream, seq, at, kind, key, body, prev, hash });
     }
     journal.adopt(lease, records, vec![]).await?;
     Ok(head)

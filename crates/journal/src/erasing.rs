@@ -43,6 +43,9 @@ pub async fn erase_record(
 ) -> Result<Vec<(StreamName, Seq)>> {
     let stream = StreamName::session(session);
     let record = journal.read(&stream, seq.max(1), Page { records: 1, bytes: 0 }).await?.pop();
+    if record.as_ref().is_some_and(|record| record.seq == seq && record.kind == "imported") {
+        return Err(Error::MarksImport { stream, seq });
+    }
     let mut places = vec![(stream.clone(), seq)];
     if let Some(record) = &record {
         places.extend(place_in_inbox(journal, session, record).await?);

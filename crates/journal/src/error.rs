@@ -58,6 +58,16 @@ pub enum Error {
         /// How large it may be.
         limit: usize,
     },
+    /// A record that says whose words those before it are, and what of them is closed.
+    #[error(
+        "{stream} seq {seq} marks the session as imported, and can't be erased; it holds nothing that was said"
+    )]
+    MarksImport {
+        /// The stream.
+        stream: StreamName,
+        /// The record.
+        seq: Seq,
+    },
     /// There is no such record.
     #[error("{stream} has no seq {seq}; its head is {head}")]
     NoSuchRecord {

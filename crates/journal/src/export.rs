@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainCheck;
 use crate::home::io_error;
+use crate::import::{Brought, ImportMark, ImportOptions, mark_imported, note_earlier};
 use crate::{Blob, Error, Head, Journal, Lease, Page, Result, names};
 
 const FORMAT: u32 = 1;
@@ -130,11 +131,11 @@ fn write_line(writer: &mut HashingWriter<'_>, line: &impl Serialize) -> Result<(
 }
 
 /// Brings a session back from an export, under its own key or another. Everything is verified before anything is
-/// written; the session can be found only when all of it is there.
-pub async fn import_session(journal: &dyn Journal, file: &Path, key: Option<&str>) -> Result<Imported> {
+/// written; the session can be found only when all of it is there and marked as imported.
+pub async fn import_session(journal: &dyn Journal, file: &Path, options: &ImportOptions) -> Result<Imported> {
     let verified = verify(file)?;
     let header = &verified.header;
-    let key = key.unwrap_or(&header.key);
+    let key = options.key.as_deref().unwrap_or(&header.key);
     if journal.session(key).await?.is_some() {
         return Err(Error::SessionExists { key: key.to_owned() });
     }
@@ -144,7 +145,7 @@ pub async fn import_session(journal: &dyn Journal, file: &Path, key: Option<&str
         journal.release(&lease).await?;
         return Err(refused);
     }
-    if let Err(error) = bring(journal, &lease, file, header, key).await {
+    if let Err(error) = bring(journal, &lease, file, &verified, key, options).await {
         // Whoever has taken over goes on with what is there. What can't be undone now, the next import removes; what
         // stood in the way is what the caller needs to know.
         let is_ours = !matches!(error, Error::Fenced { .. });
@@ -179,7 +180,8 @@ async fn make_way(journal: &dyn Journal, header: &Header) -> Result<Lease> {
 }
 
 async fn is_empty(journal: &dyn Journal, header: &Header) -> Result<bool> {
-    for stream in header.streams.keys() {
+    // An import that was cut short may have marked a session whose own stream is not in the file.
+    for stream in header.streams.keys().chain([&StreamName::session(header.id)]) {
         if journal.head(stream).await? != Head::EMPTY {
             return Ok(false);
         }
@@ -207,8 +209,16 @@ async fn key_of(journal: &dyn Journal, id: SessionId) -> Result<Option<String>> 
     }
 }
 
-/// Adds what the file holds in parts, then the name.
-async fn bring(journal: &dyn Journal, lease: &Lease, file: &Path, header: &Header, key: &str) -> Result<()> {
+/// Adds what the file holds in parts, then the mark, then the name.
+async fn bring(
+    journal: &dyn Journal,
+    lease: &Lease,
+    file: &Path,
+    verified: &Verified,
+    key: &str,
+    options: &ImportOptions,
+) -> Result<()> {
+    let header = &verified.header;
     let mut lines = Lines::open(file)?;
     lines.next()?;
     let (mut records, mut blobs, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -228,6 +238,17 @@ async fn bring(journal: &dyn Journal, lease: &Lease, file: &Path, header: &Heade
         }
     }
     journal.adopt(lease, records, blobs).await?;
+    let head_of = |stream: StreamName| header.streams.get(&stream).map_or(0, |head| head.seq);
+    let brought = Brought {
+        id: header.id,
+        key,
+        file_hash: verified.file_hash,
+        session_head: head_of(StreamName::session(header.id)),
+        inbox_head: head_of(StreamName::inbox(header.id)),
+        extract_head: head_of(StreamName::extract(header.id)),
+        earlier: &verified.earlier,
+    };
+    mark_imported(journal, lease, &brought, options).await?;
     match names::bind(journal, key, header.id).await? {
         id if id == header.id => Ok(()),
         _ => Err(Error::SessionExists { key: key.to_owned() }),
@@ -238,6 +259,10 @@ struct Verified {
     header: Header,
     records: u64,
     blobs: u64,
+    /// The hash of all bytes of the file.
+    file_hash: Hash,
+    /// What the newest import on record in the file says.
+    earlier: ImportMark,
 }
 
 /// Verifies an export without a journal to bring it to.
@@ -262,6 +287,7 @@ fn verify(file: &Path) -> Result<Verified> {
     let mut chains: HashMap<StreamName, (ChainCheck, Hash)> =
         header.streams.keys().map(|stream| (stream.clone(), (ChainCheck::from(1), Hash::ZERO))).collect();
     let (mut records, mut blobs, mut waiting) = (0, HashSet::new(), 0);
+    let mut earlier = ImportMark::default();
     loop {
         let hash = lines.hash_so_far();
         let Some(line) = lines.next()? else { return Err(lines.wrong("the end is missing")) };
@@ -284,6 +310,9 @@ fn verify(file: &Path) -> Result<Verified> {
                     lines.wrong(format!("{} seq {}: {reason}", record.stream, record.seq))
                 })?;
                 *last = record.hash;
+                if record.stream == StreamName::session(header.id) {
+                    note_earlier(&mut earlier, &record);
+                }
                 let missing = record.text().map(blob_refs).unwrap_or_default();
                 if let Some(blob) = missing.iter().find(|blob| !blobs.contains(&blob.hash)) {
                     return Err(lines.wrong(format!("the blob {} is missing", blob.hash)));
@@ -304,7 +333,8 @@ fn verify(file: &Path) -> Result<Verified> {
             );
         }
     }
-    Ok(Verified { header, records, blobs: blobs.len() as u64 })
+    let (blobs, file_hash) = (blobs.len() as u64, lines.hash_so_far());
+    Ok(Verified { header, records, blobs, file_hash, earlier })
 }
 
 enum Line {

@@ -19,7 +19,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `append`, `lease`, `chain` | what an append is; who may make one; the hash that ties records together |
-//! | `inbox`, `names`, `lifetime`, `copying`, `export`, `erasing` | what is built on the trait alone and works for any engine |
+//! | `inbox`, `names`, `lifetime`, `copying`, `export`, `import`, `erasing` | what is built on the trait alone and works for any engine |
 //! | `calls` | connections between processes, for whoever tells another what happens while it happens |
 //! | `search`, `stems` | what of a record can be found, and how text is split into words, for any engine |
 //! | `home` | the folder that everything lives in: its lock, private files, atomic replacement |
@@ -54,6 +54,7 @@ mod erasing;
 mod error;
 mod export;
 mod home;
+mod import;
 mod inbox;
 mod journal;
 mod lease;
@@ -71,6 +72,10 @@ pub use erasing::erase_record;
 pub use error::{Error, Result};
 pub use export::{Exported, Imported, export_session, import_session, verify_export};
 pub use home::{Home, ReplacingFile};
+pub use import::{
+    Author, ImportMark, ImportOptions, SessionPlace, first_import_key, import_mark, newest_import,
+    session_place,
+};
 pub use inbox::{accept, check_size, put};
 pub use journal::{Journal, Page, Ring, Rings, SessionEntry, Size};
 pub use lease::{Holder, Lease};

@@ -172,6 +172,7 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         | SessionRecord::AttemptEnded(_)
         | SessionRecord::Usage(_)
         | SessionRecord::ToolStarted(_)
+        | SessionRecord::Imported(_)
         | SessionRecord::CompactStart(_)
         | SessionRecord::CompactDone(_)
         | SessionRecord::CompactFailed(_)

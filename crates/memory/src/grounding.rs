@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use longhaul_protocol::{ExtractedKind, Speaker};
+use longhaul_protocol::{Extracted, ExtractedKind, Seq, Speaker};
 
 /// Words that have so many letters say something.
 const SHORTEST: usize = 3;
@@ -89,6 +89,17 @@ pub(crate) fn weaker(one: Speaker, other: Speaker) -> Speaker {
         (Speaker::Assistant, _) | (_, Speaker::Assistant) => Speaker::Assistant,
         (Speaker::User, Speaker::User) => Speaker::User,
     }
+}
+
+/// An extract as it counts here. What came with an imported session was written elsewhere, and nobody here vouches for what it says of its speakers.
+pub(crate) fn own_or_foreign(seq: Seq, mut extracted: Extracted, foreign_through: Seq) -> Extracted {
+    if seq <= foreign_through {
+        for item in &mut extracted.items {
+            item.speaker = Speaker::Untrusted;
+            item.kind = kind_by(item.kind, Speaker::Untrusted);
+        }
+    }
+    extracted
 }
 
 /// What a thing can be that this speaker said: nobody but a person says what that person wants, and what a file says decides nothing.

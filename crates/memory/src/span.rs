@@ -1,6 +1,6 @@
 //! The part of a session that has yet to be gone through.
 
-use longhaul_journal::{Journal, Page};
+use longhaul_journal::{Journal, Page, import_mark};
 use longhaul_protocol::{Body, ExtractRecord, Hash, Record, Seq, SessionId, StreamName};
 
 use crate::extracting::shown_tokens;
@@ -29,7 +29,10 @@ async fn through_at(journal: &dyn Journal, session: SessionId, head: Seq) -> Res
     for seq in (1..=head).rev() {
         let Some(record) = journal.read(&stream, seq, ONE).await?.pop() else { continue };
         if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record) {
-            known = extracted.through;
+            // One that came with a file can't have gone through more than the file.
+            let mark = import_mark(journal, session).await?;
+            let is_foreign = seq <= mark.foreign_extracts_through;
+            known = if is_foreign { extracted.through.min(mark.seq) } else { extracted.through };
             break;
         }
         keys.extend(key_of_erased(&record));
@@ -77,7 +80,7 @@ pub(crate) async fn last_at_rest(journal: &dyn Journal, session: SessionId, afte
 }
 
 fn is_edge_of_turn(record: &Record) -> bool {
-    matches!(record.kind.as_str(), "turn_started" | "turn_ended")
+    matches!(record.kind.as_str(), "turn_started" | "turn_ended" | "imported")
 }
 
 /// What is new in a session since it was last gone through, counted as it comes: each look reads only what came since the one before.

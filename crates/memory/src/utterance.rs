@@ -48,6 +48,8 @@ impl Utterance {
 /// Listens to the records of a session, one after the other. What a model wrote counts only once its attempt has ended and kept it.
 #[derive(Debug, Default)]
 pub struct Listening {
+    /// The user's words up to this record are somebody else's: the session was imported.
+    foreign_through: Seq,
     has_turn: bool,
     /// What an attempt wrote that is not over: its place in the answer, and what it is.
     written: Vec<(u32, Utterance)>,
@@ -55,6 +57,11 @@ pub struct Listening {
 }
 
 impl Listening {
+    /// Listens to a session in which the user's words up to this record are somebody else's. 0: none are.
+    pub fn to_session(foreign_through: Seq) -> Self {
+        Self { foreign_through, ..Self::default() }
+    }
+
     /// What is certain to have been said with this record. Several, where an attempt ends.
     pub fn push(&mut self, record: &Record) -> Vec<Utterance> {
         self.follow(&record.kind);
@@ -65,8 +72,8 @@ impl Listening {
             return if is_end { self.keep(u32::MAX) } else { vec![] };
         };
         let said = match fact {
-            SessionRecord::InputTaken(input) => user(seq, with_pictures(input.text, &input.images)),
-            SessionRecord::Answered(answered) => user(seq, answered.answer),
+            SessionRecord::InputTaken(input) => self.user(seq, with_pictures(input.text, &input.images)),
+            SessionRecord::Answered(answered) => self.user(seq, answered.answer),
             SessionRecord::Question(question) => {
                 let text = format!("(asks the user) {}", shortened(&question.text, LONGEST_QUESTION));
                 assistant(seq, text)
@@ -87,6 +94,15 @@ impl Listening {
         if said.text.trim().is_empty() { vec![] } else { vec![said] }
     }
 
+    /// What a person said: the user, or the one that the session had before it was imported.
+    fn user(&self, seq: Seq, text: String) -> Utterance {
+        let (speaker, who) = match seq <= self.foreign_through {
+            true => (Speaker::Untrusted, "user of the imported session"),
+            false => (Speaker::User, "user"),
+        };
+        Utterance { seq, speaker, who: who.to_owned(), text, whole: None }
+    }
+
     /// Whether everything that has begun has ended: no turn is open. Only there may a span end.
     pub fn is_at_rest(&self) -> bool {
         !self.has_turn
@@ -102,6 +118,8 @@ impl Listening {
         match kind {
             "turn_started" => self.has_turn = true,
             "turn_ended" => self.has_turn = false,
+            // What was open in the other home never goes on.
+            "imported" => self.has_turn = false,
             "step_started" | "attempt_started" => {}
             _ => return,
         }
@@ -155,10 +173,6 @@ pub fn recalled(record: &Record) -> Vec<Vocabulary> {
     }
     let is_marked = |thing: &&String| MARKS.iter().any(|mark| thing.contains(mark));
     things.iter().filter(is_marked).map(|thing| Vocabulary::of([thing.as_str()])).collect()
-}
-
-fn user(seq: Seq, text: String) -> Utterance {
-    Utterance { seq, speaker: Speaker::User, who: "user".to_owned(), text, whole: None }
 }
 
 fn assistant(seq: Seq, text: String) -> Utterance {

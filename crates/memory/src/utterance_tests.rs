@@ -83,7 +83,7 @@ fn everybody_is_heard_as_who_they_are() {
     let thought = Item::Reasoning { text: "hm".to_owned(), signature: None };
     let told =
         Notification { task_id: CallId::generate().into(), text: "<task-notification>done".to_owned() };
-    let asked = Question { id: question, text: "May I?".to_owned(), call: None };
+    let asked = Question { id: question, text: "May I?".to_owned(), call: None, reasons: vec![] };
     let answered = Answered { id: question, answer: "no, never".to_owned() };
 
     let heard = heard_of(&[
@@ -229,6 +229,21 @@ fn unknown_and_malformed_records_say_nothing() {
 /// What a random record is made of.
 fn any_fact() -> impl Strategy<Value = (u8, u8, u32)> {
     (0u8..12, 0u8..2, 0u32..4)
+}
+
+/// P8: up to the mark of an import the user's words are somebody else's, and a turn that was open there is over.
+#[test]
+fn the_user_of_an_imported_session_is_not_the_user() {
+    let imported = SessionRecord::Imported(longhaul_protocol::Imported::unknown(3));
+    let turn = SessionRecord::TurnStarted(TurnStarted { turn: 1 });
+    let records = numbered(&[input("Deploy at night."), turn, imported, input("Hello.")]);
+    let mut listening = Listening::to_session(3);
+
+    let said: Vec<Utterance> = records.iter().flat_map(|record| listening.push(record)).collect();
+
+    let speakers: Vec<_> = said.iter().map(|said| (said.seq, said.speaker)).collect();
+    assert_eq!(speakers, [(1, Speaker::Untrusted), (4, Speaker::User)]);
+    assert!(listening.is_at_rest());
 }
 
 proptest! {

@@ -96,6 +96,11 @@ pub enum EventKind {
     Answered {
         id: QuestionId,
     },
+    Imported {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work_dir: Option<String>,
+        mine: bool,
+    },
     RetryWait {
         class: String,
         attempt: u32,

@@ -109,7 +109,8 @@ pub fn of_newest_epoch(records: &[Record]) -> State {
     });
     let from = newest.unwrap_or(1);
     let mut state = State::default();
-    for record in records.iter().filter(|record| record.seq == 1 || record.seq >= from) {
+    let import = records.iter().rfind(|record| record.kind == "imported").map_or(1, |import| import.seq);
+    for record in records.iter().filter(|record| [1, import].contains(&record.seq) || record.seq >= from) {
         state.apply(record).unwrap();
     }
     state

@@ -31,6 +31,7 @@ impl State {
                     too_long: None,
                 });
             }
+            ("imported", _) => self.fold_gone_import(),
             ("compact_start", _) => self.fold_compact_start(erased),
             ("tool_started", _) => self.fold_gone_start(),
             ("task_started", _) => {

@@ -107,7 +107,8 @@ impl Sizes {
 impl Ground<'_> {
     /// The epoch that begins with a summary: with what is to be kept, then with less.
     pub(super) fn by_model(&self, written: Written) -> Result<Draft, String> {
-        let said = said(&self.state.items[self.state.preface..]);
+        let own = self.own_items();
+        let said = said(&own);
         let summary = merge(self.state.summary.as_ref(), written, &said);
         let calibration = self.state.calibration(&self.space.model);
         let outline = self.state.outline(&calibration, self.space.requests());
@@ -129,6 +130,17 @@ impl Ground<'_> {
             return Ok(last);
         }
         Err(self.not_smaller(&last))
+    }
+
+    /// What stands in the context without what the user of an imported session said: only this user gives directives.
+    fn own_items(&self) -> Vec<Arc<Item>> {
+        let state = self.state;
+        let items = state.items.iter().zip(&state.places).skip(state.preface);
+        items.filter(|(_, place)| !self.is_foreign(place)).map(|(item, _)| item.clone()).collect()
+    }
+
+    fn is_foreign(&self, place: &Place) -> bool {
+        place.said.unwrap_or(place.seq) <= self.state.foreign_through
     }
 
     /// The epoch that begins with the newest exchanges, and with the summary that there was.
@@ -302,6 +314,7 @@ impl Ground<'_> {
         let state = self.state;
         let mut pins: Vec<Pin> = state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST).cloned().collect();
         let first = (state.preface..state.items.len())
+            .filter(|index| !self.is_foreign(&state.places[*index]))
             .find_map(|index| Some((index, request(&state.items[index])?)))
             .filter(|(index, _)| *index < keep.from && !keep.requests.contains(index));
         if let (true, Some((index, text))) = (pins.is_empty(), first) {

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use longhaul_journal::Copied;
+use longhaul_journal::{Copied, first_import_key};
 use longhaul_protocol::{
-    Answered, At, AttemptEnded, Body, CompactFailed, DecodeError, EpochStarted, InputId, Note, OrderKind,
-    Outcome, Record, Seq, SessionCreated, SessionRecord, TaskId, ToolFinished, TurnEnded,
+    Answered, At, AttemptEnded, Body, CompactFailed, DecodeError, EpochStarted, Imported, InputId, Note,
+    OrderKind, Outcome, Record, Seq, SessionCreated, SessionRecord, TaskId, ToolFinished, TurnEnded,
 };
 
 use super::creation;
@@ -26,6 +26,8 @@ pub(super) struct Parent<'a> {
     pub(super) first: Option<&'a Record>,
     /// The records of the epoch, up to the point.
     pub(super) records: &'a [Record],
+    /// The record of its newest import.
+    pub(super) import: Option<&'a Record>,
 }
 
 /// What a fork begins with.
@@ -37,13 +39,22 @@ pub(super) struct Copies {
 }
 
 /// Where the records of the parent stand in the fork.
-pub(super) struct Places(Vec<Seq>);
+#[derive(Default)]
+pub(super) struct Places {
+    copied: Vec<Seq>,
+    /// What the parent's import says, where the fork begins with that: right after its first record.
+    marked: Option<Imported>,
+}
 
 impl Places {
-    /// The place of a record; the first one, which names the parent, for what was not copied.
+    /// The place of a record; of one that was not copied, the first one, which names the parent, or the mark after it, if the words in it
+    /// are the user's own.
     pub(super) fn new_place(&self, old: Seq) -> Seq {
-        let before_or_at = self.0.partition_point(|copied| *copied <= old);
-        before_or_at as Seq + 1
+        let before_or_at = self.copied.partition_point(|copied| *copied <= old) as Seq;
+        match &self.marked {
+            Some(mark) if before_or_at > 0 || old > mark.foreign_through => before_or_at + 2,
+            Some(_) | None => before_or_at + 1,
+        }
     }
 }
 
@@ -61,15 +72,33 @@ pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<Cop
 
     // Once as it is, to see what is open at the end; then without what stays with the parent.
     for record in parent.records {
-        draft.copy(record, &Places(Vec::new()), &Stays::default())?;
+        draft.copy(record, &Places::default(), &Stays::default())?;
     }
     let stays = Stays::of(&draft.state, parent.records);
     let unsent = draft.state.waiting.iter().map(|input| input.text.clone()).collect();
     let copied: Vec<&Record> = parent.records.iter().filter(|record| !stays.holds(record)).collect();
-    let places = Places(copied.iter().map(|record| record.seq).collect());
+    let first_seq = copied.first().map_or(0, |first| first.seq);
+    let (before, after) = match parent.import {
+        Some(import) if import.seq < first_seq => (Some(imported_in(import)), None),
+        Some(import) if import.seq > parent.records.last().map_or(0, |last| last.seq) => {
+            (None, Some(imported_in(import)))
+        }
+        Some(_) | None => (None, None),
+    };
+    let places = Places { copied: copied.iter().map(|record| record.seq).collect(), marked: before };
     draft = beginning;
+    if let Some(mark) = &places.marked {
+        let foreign_through = mark.foreign_through.min(1);
+        draft.mark(at, Imported { foreign_through, ..mark.clone() })?;
+    }
     for record in copied {
         draft.copy(record, &places, &stays)?;
+    }
+    // Forked at a point before the import: all of it came from the file.
+    if let Some(mark) = after {
+        let foreign_through = if mark.mine { places.new_place(mark.foreign_through) } else { Seq::MAX };
+        let foreign_through = foreign_through.min(draft.records.len() as Seq + 1);
+        draft.mark(last_at, Imported { foreign_through, ..mark })?;
     }
     draft.close(last_at, &stays)?;
     Ok(Copies { records: draft.records, places, unsent })
@@ -128,7 +157,16 @@ struct Draft {
 impl Draft {
     fn write(&mut self, at: At, fact: &SessionRecord) -> Result<(), DecodeError> {
         let encoded = fact.encode();
-        self.push(Copied { at, kind: encoded.kind, body: Body::Here(encoded.body) })
+        self.push(Copied { at, kind: encoded.kind, key: None, body: Body::Here(encoded.body) })
+    }
+
+    /// What an import says, in a session whose inbox and extracts are its own. It is found by the key of a first import.
+    fn mark(&mut self, at: At, imported: Imported) -> Result<(), DecodeError> {
+        let imported = Imported { inbox_through: 0, foreign_extracts_through: 0, ..imported };
+        let encoded = SessionRecord::Imported(imported).encode();
+        self.records.iter_mut().for_each(|copied| copied.key = None);
+        let key = Some(first_import_key());
+        self.push(Copied { at, kind: encoded.kind, key, body: Body::Here(encoded.body) })
     }
 
     fn push(&mut self, copied: Copied) -> Result<(), DecodeError> {
@@ -138,7 +176,7 @@ impl Draft {
             seq: self.records.len() as Seq + 1,
             at: copied.at,
             kind: copied.kind.clone(),
-            key: None,
+            key: copied.key,
             body: copied.body.clone(),
             prev: zero,
             hash: zero,
@@ -150,6 +188,13 @@ impl Draft {
 
     /// A record, with the bytes that it has; but for those that point at other records, or into the inbox, which is the parent's.
     fn copy(&mut self, record: &Record, places: &Places, stays: &Stays) -> Result<(), DecodeError> {
+        if record.kind == "imported" {
+            let mut imported = imported_in(record);
+            if imported.foreign_through > 0 {
+                imported.foreign_through = places.new_place(imported.foreign_through);
+            }
+            return self.mark(record.at, imported);
+        }
         let changed = match SessionRecord::decode(record) {
             Ok(SessionRecord::EpochStarted(epoch)) => {
                 Some(SessionRecord::EpochStarted(moved_epoch(epoch, places, stays)))
@@ -179,7 +224,10 @@ impl Draft {
         };
         match changed {
             Some(fact) => self.write(record.at, &fact),
-            None => self.push(Copied { at: record.at, kind: record.kind.clone(), body: record.body.clone() }),
+            None => {
+                let (kind, body) = (record.kind.clone(), record.body.clone());
+                self.push(Copied { at: record.at, kind, key: None, body })
+            }
         }
     }
 
@@ -238,6 +286,11 @@ impl Draft {
             None => Ok(()),
         }
     }
+}
+
+/// What an import says. Where its body is gone, everything before it is somebody else's.
+fn imported_in(record: &Record) -> Imported {
+    record.decode().unwrap_or_else(|_| Imported::unknown(record.seq))
 }
 
 /// What the model has to know of the fork, if anything.

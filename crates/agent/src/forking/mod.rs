@@ -17,7 +17,7 @@
 mod copy;
 
 use longhaul_journal::{
-    Append, Error as JournalError, Journal, Page, begin_with_copies, name_session, resolve,
+    Append, Error as JournalError, Journal, Page, begin_with_copies, name_session, newest_import, resolve,
 };
 use longhaul_memory::extracted_through;
 use longhaul_protocol::{
@@ -74,7 +74,9 @@ pub async fn fork_session(
     };
     let first = journal.read(&stream, 1, ONE).await?.pop();
     let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
-    let copied = copies(&Parent { first: first.as_ref(), records: &records }, created).map_err(unreadable)?;
+    let import = newest_import(journal, parent.id).await?;
+    let parts = Parent { first: first.as_ref(), records: &records, import: import.as_ref() };
+    let copied = copies(&parts, created).map_err(unreadable)?;
 
     let lease = match journal.acquire(&StreamName::session(id)).await {
         Err(JournalError::Held { .. }) => {

@@ -40,6 +40,10 @@ impl Shown {
                 let (from, through) = (done.from, done.through);
                 (format!("context compacted: what records {from} to {through} hold"), String::new())
             }
+            SessionRecord::Imported(imported) => {
+                let whose = if imported.mine { "by its own user" } else { "from another user" };
+                (format!("session imported {whose}"), String::new())
+            }
             SessionRecord::Warning(warning) => ("warning to the user".to_owned(), warning.text),
             SessionRecord::ModelChanged(changed) => {
                 (format!("model changed from {} to {}", changed.from, changed.to), changed.reason)

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use longhaul_journal::{Journal, Page};
-use longhaul_protocol::{SessionId, SessionRecord, StreamName};
+use longhaul_journal::{Journal, session_place};
+use longhaul_protocol::SessionId;
 
 use crate::Result;
 use crate::runtime::lock;
@@ -35,18 +35,14 @@ impl Scopes {
         if let Some(known) = lock(&self.known).get(&session) {
             return Ok(Some(known.clone()));
         }
-        let first = Page { records: 1, bytes: 0 };
-        let records = match self.journal.read(&StreamName::session(session), 1, first).await {
-            Ok(records) => records,
+        let place = match session_place(&*self.journal, session).await {
+            Ok(Some(place)) => place,
+            Ok(None) => return Ok(None),
             // Then it has no memory: a wrong one would be worse.
             Err(longhaul_journal::Error::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let Some(Ok(SessionRecord::SessionCreated(created))) = records.first().map(SessionRecord::decode)
-        else {
-            return Ok(None);
-        };
-        let scope = (self.scope_of)(&created.key, Path::new(created.work_dir.as_deref().unwrap_or("/")));
+        let scope = (self.scope_of)(&place.key, Path::new(place.work_dir.as_deref().unwrap_or("/")));
         lock(&self.known).insert(session, scope.clone());
         Ok(Some(scope))
     }

@@ -1,5 +1,5 @@
 use longhaul_journal::{Append, Home, SqliteJournal, name_session};
-use longhaul_protocol::SessionCreated;
+use longhaul_protocol::{SessionCreated, SessionRecord, StreamName};
 
 use super::*;
 

@@ -116,6 +116,54 @@ async fn a_question_survives_a_restart_and_can_be_answered_while_nobody_is_there
     assert_eq!(facts(&records).iter().filter(|fact| matches!(fact, SessionRecord::Question(_))).count(), 1);
 }
 
+/// P4: a yes is no licence for ever. What the policy denies when the call runs is not run; what it asks about for a reason that the yes was
+/// not about is asked again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approved_call_is_judged_again_when_it_runs() {
+    for action in [Approval::Deny, Approval::Ask, Approval::Auto] {
+        let place = Place::new();
+        let answers = json!([exec("touch pushed"), "So be it."]);
+        let first = open(asking(&place, "touch *", Approval::Ask), &answers).await;
+        let session = first.session("a").await.unwrap();
+        let sending = sends(&session, "go");
+        let asked = question(&session).await;
+        first.shutdown().await.unwrap();
+        drop(sending);
+        let journal = place.journal().await;
+        let id = session.id().unwrap();
+        longhaul_agent::answer_question(&*journal, "a", id, asked.id, "yes").await.unwrap();
+        longhaul_journal::Journal::close(&*journal).await;
+
+        let mut config = asking(&place, "touch *", action);
+        if action == Approval::Ask {
+            // Commands can't be held to the scope any more.
+            config.settings.sandbox.unavailable = WithoutSandbox::Ask;
+            config.launcher = Some(longhaul_agent::keeper::Launcher::new("/bin/false", ["x"]));
+        }
+        let next = open(config, &answers).await;
+        next.start().await.unwrap();
+        let session = next.session("a").await.unwrap();
+        if action == Approval::Ask {
+            eventually("it is asked again", || async {
+                session.state().await.unwrap().questions.iter().any(|open| open.id != asked.id)
+            })
+            .await;
+            let again = question(&session).await;
+            assert!(again.text.contains("without bounds"), "{}", again.text);
+            session.answer(again.id, "no").await.unwrap();
+        }
+        eventually("the turn has ended", || async {
+            session.state().await.unwrap().last_outcome == Some(Outcome::Completed)
+        })
+        .await;
+
+        next.shutdown().await.unwrap();
+        let (_, is_error, content) = results(&sound_records(&place, &session).await).remove(0);
+        let runs = action == Approval::Auto;
+        assert_eq!((is_error, place.work().join("pushed").exists()), (!runs, runs), "{action:?}: {content}");
+    }
+}
+
 /// P4, T10: nobody has to answer what nobody wants to know any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_is_cancelled_takes_its_question_back() {

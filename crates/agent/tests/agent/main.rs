@@ -27,6 +27,7 @@ mod growth;
 mod handles;
 mod history;
 mod idle;
+mod importing;
 mod inputs;
 mod interleavings;
 mod many_sessions;

@@ -67,17 +67,9 @@ pub(crate) enum SessionsCommand {
         #[arg(long, requires = "file")]
         json: bool,
     },
-    /// Bring a session back from an export, after verifying all of it.
-    Import {
-        /// The export.
-        file: PathBuf,
-        /// The key to give it, if its own is taken.
-        #[arg(long = "as", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-        key: Option<String>,
-        /// Print what was imported as JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    /// Import a session from an export, after verifying all of it. It works in this folder (or --work-dir) and runs nothing by itself:
+    /// whatever was unfinished is stopped, and earlier approvals don't count.
+    Import(ImportOptions),
     /// Put away what `[sessions]` of the config says, and remove what has been in the trash for two weeks.
     Prune {
         /// Only say what would be done.
@@ -97,6 +89,21 @@ pub(crate) struct ListOptions {
     #[arg(long)]
     pub(crate) all: bool,
     /// Print one JSON array.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ImportOptions {
+    /// The export.
+    pub(crate) file: PathBuf,
+    /// The key to give it, if its own is taken.
+    #[arg(long = "as", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) key: Option<String>,
+    /// The session is your own: what its user said stays yours, for memory and as directives. Without this it is somebody else's.
+    #[arg(long)]
+    pub(crate) mine: bool,
+    /// Print what was imported as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use longhaul_agent::Config;
-use longhaul_journal::{Journal, Page};
-use longhaul_protocol::{ExtractRecord, SessionCreated, SessionId, SessionRecord, StreamName};
+use longhaul_journal::{Journal, Page, SessionPlace, session_place};
+use longhaul_protocol::{ExtractRecord, SessionId, StreamName};
 
 use crate::BadUsage;
 use crate::arguments::WhoseMemory;
@@ -52,24 +52,15 @@ pub(crate) async fn scope_of_session(
     key: &str,
     id: Option<SessionId>,
 ) -> anyhow::Result<String> {
-    let created = match id {
-        Some(id) => created(journal, id).await?,
+    let began = match id {
+        Some(id) => session_place(journal, id).await?,
         None => None,
     };
-    Ok(match created {
-        Some(SessionCreated { key, work_dir, .. }) => {
+    Ok(match began {
+        Some(SessionPlace { key, work_dir }) => {
             config.memory_scope(&key, Path::new(work_dir.as_deref().unwrap_or("/")))
         }
         None => config.memory_scope(key, &canonical(&config.work_dir)),
-    })
-}
-
-/// How a session began, if it has.
-async fn created(journal: &dyn Journal, id: SessionId) -> anyhow::Result<Option<SessionCreated>> {
-    let first = journal.read(&StreamName::session(id), 1, Page { records: 1, bytes: 0 }).await?;
-    Ok(match first.first().map(SessionRecord::decode) {
-        Some(Ok(SessionRecord::SessionCreated(created))) => Some(created),
-        _ => None,
     })
 }
 

@@ -131,6 +131,13 @@ impl Story {
                 vec![]
             }
             SessionRecord::TurnEnded(ended) => self.ended(at, ended),
+            SessionRecord::Imported(imported) => {
+                let mut entries = self.given_up(None);
+                self.turn = None;
+                let kind = EventKind::Imported { work_dir: imported.work_dir, mine: imported.mine };
+                entries.extend(aside(&kind).map(Entry::Aside));
+                entries
+            }
             fact => self.beside(fact),
         }
     }

@@ -20,13 +20,13 @@ use anyhow::Context;
 use longhaul_agent::Mode;
 
 use longhaul_journal::{
-    Error, Exported, Journal, Page, ReplacingFile, SessionEntry, export_session, import_session,
+    Author, Error, Exported, Journal, Page, ReplacingFile, SessionEntry, export_session, import_session,
     verify_export,
 };
 use longhaul_protocol::{Record, Seq, SessionId, StreamName};
 use serde::Serialize;
 
-use crate::arguments::{Choice, Family, ListOptions, Place, SessionsCommand, ShowOptions};
+use crate::arguments::{Choice, Family, ImportOptions, ListOptions, Place, SessionsCommand, ShowOptions};
 use crate::output::{count, grouped, json, line, note, record, shortened};
 use crate::{BadUsage, epochs, exit, report};
 use finding::find_session;
@@ -63,7 +63,7 @@ pub(crate) async fn run(
         SessionsCommand::Delete { key, now, json } => changing::delete(place, choice, &key, now, json).await,
         SessionsCommand::Restore { key, json } => changing::restore(place, &key, json).await,
         SessionsCommand::Export { key, file, json } => export(place, &key, file.as_deref(), json).await,
-        SessionsCommand::Import { file, key, json } => import(place, &file, key.as_deref(), json).await,
+        SessionsCommand::Import(options) => import(place, choice, options).await,
         SessionsCommand::Prune { dry_run, json } => {
             let mode = if dry_run { Mode::DryRun } else { Mode::ForReal };
             changing::prune_now(place, choice, mode, json).await
@@ -268,19 +268,35 @@ impl Write for NotingPipe {
     }
 }
 
-async fn import(place: &Place, file: &Path, key: Option<&str>, as_json: bool) -> anyhow::Result<u8> {
+async fn import(place: &Place, choice: &Choice, options: ImportOptions) -> anyhow::Result<u8> {
+    let ImportOptions { file, key, mine, json: as_json } = options;
+    let work_dir = match choice.work_dir()? {
+        Some(folder) => Some(folder),
+        None => std::env::current_dir().and_then(|folder| folder.canonicalize()).ok(),
+    };
+    let work_dir = work_dir.and_then(|folder| folder.to_str().map(str::to_owned));
+    let author = if mine { Author::Importer } else { Author::Stranger };
     if place.existing()?.is_none() {
         // A bad file must not leave a new home behind.
-        verify_export(file)?;
+        verify_export(&file)?;
     }
     let journal = place.journal_or_new().await?;
-    let imported = import_session(&journal, file, key).await;
+    let options = longhaul_journal::ImportOptions { at: listing::now(), key, work_dir, author };
+    let imported = import_session(&journal, &file, &options).await;
     journal.close().await;
     let imported = imported?;
     if as_json {
         json(&imported)?;
-    } else {
-        line(format!("Imported {}", brought(&imported)))?;
+        return Ok(exit::DONE);
+    }
+    line(format!("Imported {}", brought(&imported)))?;
+    if let Some(folder) = &options.work_dir {
+        line(format!("It works in {folder}. Whatever was unfinished in it was stopped."))?;
+    }
+    if !mine {
+        note(
+            "what its user said counts as somebody else's words; for a session of your own: sessions import --mine",
+        );
     }
     Ok(exit::DONE)
 }

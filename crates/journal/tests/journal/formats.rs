@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use longhaul_journal::{Append, Error, Home, Journal, SqliteJournal, export_session, import_session};
-use longhaul_protocol::{Note, SessionRecord, StreamName};
+use longhaul_journal::{
+    Append, Error, Home, ImportOptions, Journal, SqliteJournal, export_session, import_session,
+};
+use longhaul_protocol::{At, Note, SessionRecord, StreamName};
 use rusqlite::Connection;
 
 use crate::child::{self, Part};
@@ -154,10 +156,21 @@ async fn an_export_of_an_earlier_format_is_imported() {
     let home = Home::create(folder.path()).unwrap();
     let journal = SqliteJournal::open(&home).await.unwrap();
 
-    let imported = import_session(&journal, &fixture("export-1.jsonl"), None).await.unwrap();
+    let imported =
+        import_session(&journal, &fixture("export-1.jsonl"), &ImportOptions::at(At(0))).await.unwrap();
     journal.close().await;
     drop(journal);
 
     assert_eq!((imported.key.as_str(), imported.records, imported.blobs), ("cli:fixture", 8, 2));
-    exports_as_ever(&home).await;
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let records = read_all(&journal, &StreamName::session(imported.id)).await;
+    let lines = std::fs::read_to_string(fixture("export-1.jsonl")).unwrap();
+    let (mark, brought) = records.split_last().unwrap();
+    assert_eq!(mark.kind, "imported");
+    assert!(!brought.is_empty());
+    for record in brought {
+        let line = serde_json::to_string(record).unwrap();
+        assert!(lines.contains(&line), "no imported record is changed: {line}");
+    }
+    assert!(journal.verify().await.unwrap().is_sound());
 }

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use longhaul_journal::{Error, Home, Journal, SqliteJournal, import_session};
+use longhaul_journal::{Error, Home, ImportOptions, Journal, SqliteJournal, import_session};
 use longhaul_protocol::{
-    ExtractRecord, InboxRecord, MemoryRecord, NamesRecord, Record, SessionRecord, blob_refs,
+    At, ExtractRecord, InboxRecord, MemoryRecord, NamesRecord, Record, SessionRecord, blob_refs,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -95,7 +95,7 @@ proptest! {
 #[tokio::main(flavor = "current_thread")]
 async fn import(folder: &tempfile::TempDir, file: &std::path::Path) -> Result<(), Error> {
     let journal = SqliteJournal::open(&Home::create(&folder.path().join("home"))?).await?;
-    let answer = import_session(&journal, file, None).await.map(|_| ());
+    let answer = import_session(&journal, file, &ImportOptions::at(At(0))).await.map(|_| ());
     assert_eq!(journal.streams().await?, [], "nothing was changed");
     answer
 }

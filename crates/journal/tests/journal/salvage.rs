@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Damage, Error, Home, Journal, Salvaged, SqliteJournal, SqliteOptions, export_session,
-    import_session, name_session, put, restore, salvage,
+    Append, Blob, Damage, Error, Home, ImportOptions, Journal, Salvaged, SqliteJournal, SqliteOptions,
+    export_session, import_session, name_session, put, restore, salvage,
 };
 use longhaul_protocol::{
-    BlobRef, Body, Hash, InboxRecord, NamesRecord, NewRecord, Record, Seq, SessionDeleted, SessionId,
+    At, BlobRef, Body, Hash, InboxRecord, NamesRecord, NewRecord, Record, Seq, SessionDeleted, SessionId,
     StreamName,
 };
 
@@ -385,7 +385,7 @@ async fn a_lost_blob_that_comes_again_is_there_again() {
     assert_eq!(journal.blob(lost).await.unwrap(), bytes);
     let elsewhere =
         SqliteJournal::open(&Home::create(&folder.path().join("elsewhere")).unwrap()).await.unwrap();
-    import_session(&elsewhere, export.path(), None).await.unwrap();
+    import_session(&elsewhere, export.path(), &ImportOptions::at(At(0))).await.unwrap();
     assert_eq!(elsewhere.blob(lost).await.unwrap_err(), Error::NoSuchBlob { hash: lost });
     assert!(elsewhere.verify().await.unwrap().is_sound());
 }

@@ -86,6 +86,8 @@ conformance::conformance! { SqliteHome::new();
     the_newest_epoch_is_found
     an_input_put_twice_is_one_input
     an_export_comes_back_as_it_was
+    an_imported_session_says_so_and_whose_words_it_holds
+    a_session_without_records_begins_with_its_import
     an_export_with_one_changed_byte_is_refused
     an_export_with_large_blobs_comes_back
     of_two_imports_of_one_session_at_once_one_succeeds

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use longhaul_journal::Journal;
+use longhaul_journal::{Journal, import_mark};
 use longhaul_protocol::{At, ExtractRecord, ExtractedItem, ItemSource, Seq, SessionId, Source, StreamName};
 
 use crate::Result;
 use crate::book::Book;
+use crate::grounding::own_or_foreign;
 use crate::paging::read_after;
 
 /// One extract with something in it that was not read yet.
@@ -57,6 +58,7 @@ impl News {
     ) -> Result<()> {
         // Within a session the order is that of the records, even where a clock was put back.
         let mut latest = At(i64::MIN);
+        let foreign_through = import_mark(journal, session).await?.foreign_extracts_through;
         let head = read_after(journal, &StreamName::extract(session), read, |record| {
             latest = latest.max(record.at);
             // What can't be read any more is passed over: there is nothing left in it.
@@ -64,6 +66,7 @@ impl News {
                 && extracted.scope == scope
                 && !extracted.items.is_empty()
             {
+                let extracted = own_or_foreign(record.seq, extracted, foreign_through);
                 let (seq, items) = (record.seq, extracted.items);
                 self.extracts.push(Extract { session, seq, at: latest, items });
             }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use longhaul_context::estimate_text;
-use longhaul_journal::Journal;
+use longhaul_journal::{Journal, import_mark};
 use longhaul_protocol::{At, Seq, SessionId, StreamName};
 
 use super::asking::entry;
@@ -61,15 +61,17 @@ impl<'a> Parts<'a> {
     ) -> Result<Self> {
         let stream = StreamName::session(session);
         let (held, ready, before) = (Vec::new(), VecDeque::new(), VecDeque::new());
-        let listening = Listening::default();
+        let foreign_through = import_mark(journal, session).await?.foreign_through;
+        let listening = Listening::to_session(foreign_through);
         let mut parts = Self { journal, stream, next: after + 1, end, listening, held, ready, before };
-        parts.look_back(after).await?;
+        parts.look_back(after, foreign_through).await?;
         Ok(parts)
     }
 
     /// Hears what was shown before the span, as far as somebody is likely to repeat it.
-    async fn look_back(&mut self, after: Seq) -> Result<()> {
-        let (mut next, mut listening) = (after.saturating_sub(LOOKS_BACK) + 1, Listening::default());
+    async fn look_back(&mut self, after: Seq, foreign_through: Seq) -> Result<()> {
+        let mut listening = Listening::to_session(foreign_through);
+        let mut next = after.saturating_sub(LOOKS_BACK) + 1;
         while next <= after {
             let Some((page, following)) = read_from(self.journal, &self.stream, next).await? else { break };
             next = following;

@@ -1,11 +1,12 @@
-use longhaul_journal::{Error, Hit, Journal, Page};
-use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, StreamName};
+use longhaul_journal::{Error, Hit, Journal, Page, import_mark};
+use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, SessionId, StreamName};
 
 use super::query::Query;
 use super::scoring::Weighed;
 use super::words::Candidate;
 use super::{Found, Place, Places};
 use crate::Result;
+use crate::grounding::own_or_foreign;
 
 /// An extract has many items, of which few have the words.
 const EXTRACTS: usize = 4;
@@ -36,14 +37,22 @@ pub(super) async fn candidates(
             Ok(_) | Err(Error::Damaged { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
-        candidates.extend(items(&record, places, weighed));
+        let Some(session) = record.stream.session_id() else { continue };
+        let foreign_through = import_mark(journal, session).await?.foreign_extracts_through;
+        candidates.extend(items(&record, session, places, weighed, foreign_through));
     }
     Ok(candidates)
 }
 
-fn items(record: &Record, places: &Places, weighed: &Weighed) -> Vec<Candidate> {
-    let Some(session) = record.stream.session_id() else { return Vec::new() };
+fn items(
+    record: &Record,
+    session: SessionId,
+    places: &Places,
+    weighed: &Weighed,
+    foreign_through: Seq,
+) -> Vec<Candidate> {
     let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(record) else { return Vec::new() };
+    let extracted = own_or_foreign(record.seq, extracted, foreign_through);
     if !extracted.scope.is_empty() && extracted.scope != places.book.scope {
         return Vec::new();
     }

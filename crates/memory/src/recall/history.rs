@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use longhaul_journal::{Error, Hit, Journal, Page};
+use longhaul_journal::{Error, Hit, Journal, Page, import_mark};
 use longhaul_protocol::{At, Record, Seq, SessionId, Speaker, StreamName};
 
 use super::query::Query;
@@ -84,7 +84,8 @@ impl Exchange {
     async fn around(journal: &dyn Journal, session: SessionId, hit: &Hit) -> Result<Option<Self>> {
         let from = hit.seq.saturating_sub(BEFORE).max(1);
         let records = read(journal, &hit.stream, from, hit.seq + AFTER).await?;
-        let mut said = turn_of(&records, hit.seq);
+        let foreign_through = import_mark(journal, session).await?.foreign_through;
+        let mut said = turn_of(&records, hit.seq, foreign_through);
         let Some(found) = said.iter().find(|said| said.utterance.seq == hit.seq).cloned() else {
             return Ok(None);
         };
@@ -156,12 +157,12 @@ async fn read(journal: &dyn Journal, stream: &StreamName, from: Seq, to: Seq) ->
 }
 
 /// What was said in the turn that a record belongs to.
-fn turn_of(records: &[Record], seq: Seq) -> Vec<Said> {
-    let is_end = |record: &&Record| record.kind == "turn_ended";
+fn turn_of(records: &[Record], seq: Seq, foreign_through: Seq) -> Vec<Said> {
+    let is_end = |record: &&Record| matches!(record.kind.as_str(), "turn_ended" | "imported");
     let from = records.iter().filter(is_end).map(|end| end.seq).filter(|end| *end < seq).max().unwrap_or(0);
     let to = records.iter().filter(is_end).map(|end| end.seq).find(|end| *end >= seq).unwrap_or(Seq::MAX);
     let moments: HashMap<Seq, At> = records.iter().map(|record| (record.seq, record.at)).collect();
-    let mut listening = Listening::default();
+    let mut listening = Listening::to_session(foreign_through);
     let of_turn = records.iter().filter(|record| record.seq > from && record.seq <= to);
     let said = of_turn.flat_map(|record| listening.push(record)).filter_map(|utterance| {
         let at = *moments.get(&utterance.seq)?;

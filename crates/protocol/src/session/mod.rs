@@ -4,6 +4,7 @@
 mod calls;
 mod carried;
 mod compaction;
+mod import;
 mod questions;
 mod tasks;
 
@@ -22,6 +23,7 @@ pub use compaction::{
     CompactDone, CompactFailed, CompactStart, CompactedBy, Kept, Place, Stubbed, Summary, SystemMessage,
     TextContent,
 };
+pub use import::Imported;
 pub use questions::{Answered, Question};
 pub use tasks::{EndedTask, Note, Notification, TaskEnded, TaskNews, TaskStarted, TaskStatus};
 
@@ -66,6 +68,8 @@ record_kinds! {
         "question" => Question(Question),
         /// A question was settled.
         "answered" => Answered(Answered),
+        /// The session came from a file of another home.
+        "imported" => Imported(Imported),
         /// A compaction began.
         "compact_start" => CompactStart(CompactStart),
         /// A message that the runtime composed for the new epoch.

@@ -12,6 +12,9 @@ pub struct Question {
     /// The call that waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// Why a person is asked whether the call may run. A yes covers these reasons and no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
 }
 
 /// A question was settled.

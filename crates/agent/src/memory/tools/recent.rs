@@ -1,4 +1,4 @@
-use longhaul_journal::{Error, Journal, Page, Result};
+use longhaul_journal::{Error, Journal, Page, Result, import_mark};
 use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, recalled, speaker_of};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
@@ -29,7 +29,7 @@ impl Recent {
             let mut page = read(journal, &stream, begin + 1, end).await?;
             end = begin;
             for index in (0..page.len()).rev() {
-                ends += usize::from(page[index].kind == "turn_ended");
+                ends += usize::from(matches!(page[index].kind.as_str(), "turn_ended" | "imported"));
                 if ends > before {
                     end = page[index].seq;
                     page.drain(..=index);
@@ -38,7 +38,8 @@ impl Recent {
             }
             pages.push(page);
         }
-        let mut listening = Listening::default();
+        let foreign_through = import_mark(journal, session).await?.foreign_through;
+        let mut listening = Listening::to_session(foreign_through);
         let records = pages.iter().rev().flatten();
         let recalled = records.clone().flat_map(recalled).collect();
         let said = records.flat_map(|record| listening.push(record)).collect();

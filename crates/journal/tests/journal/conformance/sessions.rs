@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
 use longhaul_journal::{
-    Append, Blob, Error, Head, Journal, SessionEntry, export_session, import_session, name_session, put,
-    resolve,
+    Append, Author, Blob, Error, Head, ImportMark, ImportOptions, Journal, SessionEntry, erase_record,
+    export_session, import_mark, import_session, name_session, newest_import, put, resolve,
 };
 use longhaul_protocol::{
-    BlobRef, EpochReason, EpochStarted, Image, InboxRecord, Input, InputId, JoinMode, NamesRecord, NewRecord,
-    SessionDeleted, SessionId, SessionRecord, SessionRenamed, SessionTrashed, StreamName,
+    At, BlobRef, EpochReason, EpochStarted, Image, Imported, InboxRecord, Input, InputId, JoinMode,
+    NamesRecord, NewRecord, SessionDeleted, SessionId, SessionRecord, SessionRenamed, SessionTrashed,
+    StreamName,
 };
 
 use super::{Place, a_stream, append_notes, read_all};
@@ -167,9 +168,9 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: &impl Place) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let exported = export_session(&*journal, &key, file.as_file_mut()).await.unwrap();
 
-    let still_here = import_session(&*journal, file.path(), Some(&a_key("twin"))).await;
+    let still_here = import_session(&*journal, file.path(), &under(&a_key("twin"))).await;
     say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
-    let back = import_session(&*journal, file.path(), Some("cli:back")).await.unwrap();
+    let back = import_session(&*journal, file.path(), &under("cli:back")).await.unwrap();
 
     assert!(
         matches!(still_here, Err(Error::BadFile { .. })),
@@ -177,9 +178,74 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: &impl Place) {
     );
     assert_eq!((exported.records, exported.blobs), (5, 1));
     assert_eq!((back.key.as_str(), back.id, back.records, back.blobs), ("cli:back", id, 5, 1));
-    assert_eq!(serde_json::to_string(&read_all(&*journal, &session).await).unwrap(), before);
+    let mut brought = read_all(&*journal, &session).await;
+    assert_eq!(brought.pop().unwrap().kind, "imported");
+    assert_eq!(serde_json::to_string(&brought).unwrap(), before);
     assert_eq!(resolve(&*journal, "cli:back").await.unwrap().epoch_from, Some(4));
     assert!(journal.verify().await.unwrap().is_sound());
+}
+
+fn under(key: &str) -> ImportOptions {
+    ImportOptions { key: Some(key.to_owned()), ..ImportOptions::at(At(0)) }
+}
+
+/// FORMATS.md, "Import": the mark says what came with the file and whose words that is, and it is found by one look-up.
+pub(crate) async fn an_imported_session_says_so_and_whose_words_it_holds(place: &impl Place) {
+    let journal = place.open().await;
+    let key = a_key("cli");
+    let id = name_session(&*journal, &key).await.unwrap();
+    let (session, inbox, extract) = (StreamName::session(id), StreamName::inbox(id), StreamName::extract(id));
+    append_notes(&*journal, &session, &["one", "two"]).await;
+    append_notes(&*journal, &inbox, &["waiting", "and this"]).await;
+    append_notes(&*journal, &extract, &["an extract"]).await;
+    let never = import_mark(&*journal, id).await.unwrap();
+    let options = |author: Author| ImportOptions {
+        at: At(7),
+        key: Some(key.clone()),
+        work_dir: Some("/home/ann/here".to_owned()),
+        author,
+    };
+    let mut marks = Vec::new();
+
+    for author in [Author::Importer, Author::Stranger, Author::Importer] {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        export_session(&*journal, &key, file.as_file_mut()).await.unwrap();
+        say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+        import_session(&*journal, file.path(), &options(author)).await.unwrap();
+        marks.push(import_mark(&*journal, id).await.unwrap());
+    }
+
+    assert_eq!(never, ImportMark::default());
+    let mark = |seq, foreign_through, foreign_extracts_through| ImportMark {
+        seq,
+        key: key.clone(),
+        work_dir: Some("/home/ann/here".to_owned()),
+        foreign_through,
+        foreign_extracts_through,
+    };
+    assert_eq!(marks, [mark(3, 0, 0), mark(4, 4, 1), mark(5, 4, 1)], "once somebody else's, always so");
+    let newest = newest_import(&*journal, id).await.unwrap().unwrap();
+    let imported: Imported = newest.decode().unwrap();
+    assert_eq!((imported.at, imported.inbox_through, imported.mine), (At(7), 2, true));
+    let erased = erase_record(&*journal, id, 4, "no").await;
+    assert!(matches!(erased, Err(Error::MarksImport { .. })), "{erased:?}");
+}
+
+/// A session of which only the inbox was used begins with its import.
+pub(crate) async fn a_session_without_records_begins_with_its_import(place: &impl Place) {
+    let journal = place.open().await;
+    let key = a_key("cli");
+    let id = name_session(&*journal, &key).await.unwrap();
+    append_notes(&*journal, &StreamName::inbox(id), &["waiting"]).await;
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    export_session(&*journal, &key, file.as_file_mut()).await.unwrap();
+    say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+
+    import_session(&*journal, file.path(), &ImportOptions::at(At(0))).await.unwrap();
+
+    let kinds: Vec<String> =
+        read_all(&*journal, &StreamName::session(id)).await.into_iter().map(|record| record.kind).collect();
+    assert_eq!(kinds, ["session_created", "imported"]);
 }
 
 pub(crate) async fn an_export_with_one_changed_byte_is_refused(place: &impl Place) {
@@ -200,12 +266,12 @@ pub(crate) async fn an_export_with_one_changed_byte_is_refused(place: &impl Plac
         let mut changed = export.clone();
         changed[place_of_change] ^= 0x04;
         std::fs::write(file.path(), &changed).unwrap();
-        let refused = import_session(&*journal, file.path(), None).await;
+        let refused = import_session(&*journal, file.path(), &ImportOptions::at(At(0))).await;
         assert!(matches!(refused, Err(Error::BadFile { .. })), "byte {place_of_change}: {refused:?}");
     }
     for cut in [0, 1, header_end, header_end + 1, export.len() / 2, export.len() - 1] {
         std::fs::write(file.path(), &export[..cut]).unwrap();
-        let refused = import_session(&*journal, file.path(), None).await;
+        let refused = import_session(&*journal, file.path(), &ImportOptions::at(At(0))).await;
         assert!(matches!(refused, Err(Error::BadFile { .. })), "cut at {cut}: {refused:?}");
     }
 
@@ -232,7 +298,7 @@ pub(crate) async fn an_export_with_large_blobs_comes_back(place: &impl Place) {
     say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
     journal.remove(&stream, None).await.unwrap();
 
-    let imported = import_session(&*journal, file.path(), None).await.unwrap();
+    let imported = import_session(&*journal, file.path(), &ImportOptions::at(At(0))).await.unwrap();
 
     assert_eq!((imported.records, imported.blobs), (6, 3));
     let hash = Blob::new(vec![2; 2 << 20]).hash();
@@ -254,7 +320,7 @@ pub(crate) async fn of_two_imports_of_one_session_at_once_one_succeeds(place: &i
         say(&*journals[0], NamesRecord::Deleted(SessionDeleted { id })).await;
         let imports = journals.clone().map(|journal| {
             let path = Arc::clone(&path);
-            tokio::spawn(async move { import_session(&*journal, &path, None).await })
+            tokio::spawn(async move { import_session(&*journal, &path, &ImportOptions::at(At(0))).await })
         });
         let mut answers = Vec::new();
         for import in imports {
@@ -262,7 +328,7 @@ pub(crate) async fn of_two_imports_of_one_session_at_once_one_succeeds(place: &i
         }
         let brought = answers.iter().filter(|answer| answer.is_ok()).count();
         assert_eq!(brought, 1, "round {round}: {answers:?}");
-        assert_eq!(read_all(&*journals[1], &stream).await.len(), 3, "round {round}");
+        assert_eq!(read_all(&*journals[1], &stream).await.len(), 4, "round {round}");
     }
 }
 

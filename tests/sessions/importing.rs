@@ -1,0 +1,43 @@
+//! Sessions from a file, through the real program.
+
+use serde_json::json;
+
+use crate::desk::Desk;
+
+const ASKS: &str = "[[approval.rule]]\ntool = \"exec\"\ncommand = \"touch *\"\naction = \"ask\"\n";
+const DENIES: &str = "[[approval.rule]]\ntool = \"exec\"\ncommand = \"touch *\"\naction = \"deny\"\n";
+
+/// FORMATS.md, "Import": an approved call of an export runs neither with `resume` nor with the importer's next turn; the folder is the
+/// importer's.
+#[test]
+fn an_imported_session_runs_no_command_and_works_in_the_importers_folder() {
+    let call = json!({"calls": [{"name": "exec", "arguments": {"command": "touch planted"}}]});
+    let there = Desk::new(&json!([call, "Planted."]));
+    there.configure(ASKS);
+    let (code, out, errors) = there.run(&["run", "-s", "a", "go"]);
+    assert_eq!(code, 7, "{out}{errors}");
+    let question = there.records("a", "question").remove(0)["id"].as_str().unwrap().to_owned();
+    assert_eq!(there.run(&["answer", "-s", "a", &question, "yes"]).0, 0);
+    let file = there.path("a.jsonl").display().to_string();
+    assert_eq!(there.run(&["sessions", "export", "a", &file]).0, 0);
+    let here = Desk::new(&json!(["asked elsewhere", "Hello."]));
+    here.configure(DENIES);
+
+    let (code, out, errors) = here.run(&["sessions", "import", &file]);
+    assert_eq!(code, 0, "{out}{errors}");
+    let (_, _, resumed) = here.run(&["resume"]);
+    let (code, answer, errors) = here.run(&["run", "-s", "a", "where are we?"]);
+
+    assert!(resumed.contains("nothing is unfinished"), "{resumed}");
+    assert_eq!((code, answer.as_str()), (0, "Hello.\n"), "{errors}");
+    assert!(here.records("a", "tool_started").is_empty());
+    for desk in [&there, &here] {
+        assert!(!desk.path("work/planted").exists());
+    }
+    let mark = here.records("a", "imported").remove(0);
+    let work = here.path("work").canonicalize().unwrap();
+    assert_eq!(mark["work_dir"].as_str(), work.to_str());
+    assert_eq!(mark["mine"], serde_json::Value::Null);
+    let status = here.json(&["status", "-s", "a", "--json"]);
+    assert_eq!(status["work_dir"].as_str(), work.to_str());
+}
