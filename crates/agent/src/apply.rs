@@ -17,9 +17,8 @@ use crate::state::{
     Again, Attempt, CallAnswer, CallState, Created, Cut, Reported, State, Turn, Waiting, text_of,
 };
 
-/// What the model reads at the end of a turn that somebody did not want any more.
-const CANCELLED: &str =
-    "The turn was cancelled: what was asked for in it is not wanted any more, unless it is asked for again.";
+/// What the model reads where the user interrupted a turn.
+const CANCELLED: &str = "The user interrupted here. The next message says how to go on.";
 
 /// What the model reads when it is to go on from an answer that was interrupted.
 const GO_ON: &str =
@@ -150,12 +149,29 @@ impl State {
     fn go_on(&mut self) {
         let again = self.again.take();
         let place = Place { seq: self.head, turn: self.turns, step: 1, said: None };
+        let mut goes_on = again.is_some() && self.items.last().is_some_and(|item| is_by_model(item));
         if let (Some(Again::Continue), Some(text)) = (again, self.interrupted.take()) {
-            self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
+            if !self.ends_with_answer(&text) {
+                self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
+            }
+            goes_on = true;
         }
-        if again.is_some() && self.items.last().is_some_and(|item| is_by_model(item)) {
+        if goes_on {
             self.push(place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
         }
+    }
+
+    /// Whether the context ends with this answer, results of its calls and notes aside.
+    fn ends_with_answer(&self, text: &str) -> bool {
+        let said = |item: &Arc<Item>| match &**item {
+            Item::Text { role: Role::Assistant, text } => Some(Some(text.clone())),
+            Item::Text { .. } | Item::Image(_) => Some(None),
+            Item::Reasoning { .. } | Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Note { .. } => {
+                None
+            }
+        };
+        let last = self.items[self.preface..].iter().rev().find_map(said).flatten();
+        last.is_some_and(|last| text.ends_with(&last))
     }
 
     fn fold_turn_end(&mut self, outcome: Option<Outcome>, inbox_through: Option<Seq>) {
@@ -163,6 +179,11 @@ impl State {
         if outcome == Some(Outcome::Cancelled) {
             let step = self.turn.as_ref().map_or(0, |turn| turn.steps);
             let place = Place { seq: self.head, turn: self.turns, step, said: None };
+            // T11: also what came of an answer that failed before the user interrupted the wait for the next try.
+            let unsent = self.turn.as_ref().and_then(|turn| turn.interrupted.clone());
+            if let Some(text) = unsent.filter(|text| !self.ends_with_answer(text)) {
+                self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
+            }
             self.push(place, Arc::new(Item::Note { text: CANCELLED.to_owned() }));
         }
         // A new turn has new chances: or a session could never come out of a turn that came to nothing.
@@ -303,7 +324,8 @@ impl State {
         attempt.blocks.truncate(kept);
         turn.answered = true;
         (turn.too_long, turn.refusal) = (0, None);
-        turn.interrupted = None;
+        let said = text_of(&attempt.blocks);
+        turn.interrupted = Some(said).filter(|said| turn.cancelled && !said.trim().is_empty());
         turn.text = std::mem::take(&mut turn.carried) + &text_of(&attempt.blocks);
         turn.calls = attempt.blocks.iter().filter_map(|block| call_of(block)).collect();
         turn.goes_on = ended.goes_on;

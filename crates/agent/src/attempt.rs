@@ -235,8 +235,11 @@ impl Worker {
         let Some(attempt) = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref()) else {
             return Ok(());
         };
-        let ended = ended_with(attempt.id, kept, None, Some(INTERRUPTED.to_owned()));
-        self.commit(vec![ended], vec![]).await
+        let facts = match self.state.cancelled() && kept > 0 {
+            true => self.stopped_attempt(INTERRUPTED),
+            false => vec![ended_with(attempt.id, kept, None, Some(INTERRUPTED.to_owned()))],
+        };
+        self.commit(facts, vec![]).await
     }
 
     async fn checkpoint(&mut self, attempt: AttemptId, unsaved: &mut Unsaved) -> Step<()> {

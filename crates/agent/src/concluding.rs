@@ -52,9 +52,8 @@ impl Worker {
         after.extend(input.and_then(|counted| self.cut_prompt(call, counted)));
         match ended {
             Ended::Stopped(why) => {
-                let kept = self.open_attempt().map_or(0, state::Attempt::kept_when_cancelled);
-                let facts =
-                    [vec![ended_with(call.attempt, kept, None, Some(why.to_owned()))], after].concat();
+                let mut facts = self.stopped_attempt(why);
+                facts.extend(after);
                 self.commit(facts, vec![]).await
             }
             Ended::Failed(failure) => self.failed(call, failure, after).await,
@@ -79,6 +78,18 @@ impl Worker {
 
     fn open_attempt(&self) -> Option<&state::Attempt> {
         self.state.turn.as_ref()?.attempt.as_ref()
+    }
+
+    /// The end of the attempt that is open, in a turn that ends here. What the user interrupted stays as far as it came.
+    pub(crate) fn stopped_attempt(&self, why: &str) -> Vec<SessionRecord> {
+        let Some(attempt) = self.open_attempt() else { return vec![] };
+        let block = attempt.interrupted_block().filter(|_| self.state.cancelled());
+        let kept = match block {
+            Some(_) => attempt.kept_when_cancelled(),
+            None => attempt.kept_when_cancelled().min(attempt.blocks.len()),
+        };
+        let ended = ended_with(attempt.id, kept, None, Some(why.to_owned()));
+        block.map(SessionRecord::Block).into_iter().chain([ended]).collect()
     }
 
     fn open_items(&self) -> &[Arc<Item>] {

@@ -114,6 +114,7 @@ impl Worker {
         let waiting = turn.calls.iter().filter(|call| call.result.is_none());
         facts.extend(waiting.map(|call| {
             let content = match call.started {
+                None if turn.cancelled => "not run: the user interrupted before it began",
                 None if turn.broken.is_none() => "not run: the turn had ended before",
                 _ => "unknown: the turn ended before its result could be recorded",
             };

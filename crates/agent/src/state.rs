@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longhaul_context::{Calibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    At, AttemptId, BlobRef, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Place,
+    At, AttemptId, BlobRef, Block, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Place,
     Question, QuestionId, Role, Seq, Summary, Todo, ToolStarted,
 };
 
@@ -60,7 +60,7 @@ pub struct State {
     pub questions: Vec<Question>,
     /// How the last turn ended.
     pub last_outcome: Option<Outcome>,
-    /// What there was of the answer that the last turn did not get to its end. The model has not seen it.
+    /// What there was of the answer that the last turn did not get to its end. Only where the user interrupted it does the context have it.
     pub interrupted: Option<String>,
     /// A turn that was asked for without an input.
     pub again: Option<Again>,
@@ -354,11 +354,20 @@ impl Attempt {
         }
     }
 
-    /// How many blocks of an attempt that was cancelled count: all that are complete, unless they are thoughts alone,
+    /// T11: the unfinished text of an answer that the user interrupts, as its last block. It never gets longer.
+    pub fn interrupted_block(&self) -> Option<Block> {
+        let text = self.unfinished.clone();
+        let index = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
+        let block = Block { attempt: self.id, index, item: Item::Text { role: Role::Assistant, text } };
+        (!self.unfinished.trim().is_empty()).then_some(block)
+    }
+
+    /// How many blocks of an attempt that was cancelled count, with the one of its unfinished text: all, unless they are thoughts alone,
     /// which no provider takes back without what they led to.
     pub fn kept_when_cancelled(&self) -> usize {
+        let interrupted = usize::from(self.interrupted_block().is_some());
         let only_thoughts = self.blocks.iter().all(|block| matches!(**block, Item::Reasoning { .. }));
-        if only_thoughts { 0 } else { self.blocks.len() }
+        if only_thoughts && interrupted == 0 { 0 } else { self.blocks.len() + interrupted }
     }
 }
 

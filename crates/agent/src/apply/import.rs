@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_protocol::{Imported, Item, Outcome, Place, Role, ToolFinished};
+use longhaul_protocol::{Imported, Item, Outcome, Place, ToolFinished};
 
 use crate::compaction::Compaction;
 use crate::state::{Attempt, State};
@@ -83,11 +83,9 @@ impl State {
     /// What an answer had come to when the session was exported. Calls of it were complete, and get their results.
     fn keep_said(&mut self, mut attempt: Attempt) {
         let Some(turn) = &mut self.turn else { return };
-        let unfinished = std::mem::take(&mut attempt.unfinished);
-        if !unfinished.trim().is_empty() {
-            attempt.blocks.push(Arc::new(Item::Text { role: Role::Assistant, text: unfinished }));
-        }
-        attempt.blocks.truncate(attempt.kept_when_cancelled());
+        let kept = attempt.kept_when_cancelled();
+        attempt.blocks.extend(attempt.interrupted_block().map(|block| Arc::new(block.item)));
+        attempt.blocks.truncate(kept);
         turn.calls = attempt.blocks.iter().filter_map(|block| super::call_of(block)).collect();
         turn.settled = false;
         let place = Place { seq: self.head, turn: turn.number, step: turn.steps, said: None };

@@ -236,8 +236,12 @@ impl Draft {
         let attempt = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
         if let Some(attempt) = attempt {
             let kept = u32::try_from(attempt.kept_when_cancelled()).unwrap_or(u32::MAX);
+            let block = attempt.interrupted_block();
             let (attempt, error) = (attempt.id, Some(FORKED.to_owned()));
             let ended = AttemptEnded { attempt, kept, stop: None, error, goes_on: false, too_long: None };
+            if let Some(block) = block {
+                self.write(at, &SessionRecord::Block(block))?;
+            }
             self.write(at, &SessionRecord::AttemptEnded(ended))?;
         }
         let calls = self.state.turn.iter().flat_map(|turn| &turn.calls);

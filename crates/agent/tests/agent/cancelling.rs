@@ -104,7 +104,7 @@ async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
     let told = requests[0]
         .items
         .iter()
-        .any(|item| matches!(&**item, Item::Note { text } if text.contains("cancelled")));
+        .any(|item| matches!(&**item, Item::Note { text } if text.contains("interrupted")));
     assert!(told && heard(&requests[0].items) == ["one", "two"], "{:?}", requests[0].items);
     runtime.shutdown().await.unwrap();
 }

@@ -309,7 +309,7 @@ async fn cancel_ends_a_model_call_and_keeps_what_was_finished() {
     assert_eq!(next.await.unwrap().unwrap().text, "Next.");
     assert!(!place.work().join("a").exists(), "it was run after all");
     let request = recording.requests().pop().unwrap();
-    assert_eq!(heard(&request.items), ["write it", "not run: the turn had ended before", "go on"]);
+    assert_eq!(heard(&request.items), ["write it", "not run: the user interrupted before it began", "go on"]);
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
 }

@@ -30,6 +30,7 @@ mod idle;
 mod importing;
 mod inputs;
 mod interleavings;
+mod interrupting;
 mod many_sessions;
 mod mishaps;
 mod rare_cases;
