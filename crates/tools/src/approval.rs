@@ -5,12 +5,14 @@
 //! asked, and no border: a script file runs what it wants.
 
 mod forms;
+mod options;
 mod pattern;
 
 use serde::Deserialize;
 
 use crate::shell::{Command, Script};
 use forms::{Form, doubt_of, forms_of};
+use options::{CommandOptions, OptionPattern};
 use pattern::{Pattern, Text};
 
 const EXEC: &str = "exec";
@@ -70,6 +72,30 @@ struct Checked {
     rule: Rule,
     tool: Pattern,
     command: Option<Pattern>,
+    /// The same without regard to the order of options, if the rule asks or denies.
+    options: Option<OptionPattern>,
+}
+
+impl Checked {
+    /// Whether it is about this form of a command, for certain.
+    fn matches(&self, form: &Form) -> bool {
+        let is_strict = self.rule.action > Action::Auto;
+        let by_text = self.command.as_ref().is_some_and(|pattern| pattern.matches(&form.text));
+        (by_text && (is_strict || !form.is_guess)) || self.has_options(form, OptionPattern::matches)
+    }
+
+    /// Whether it may be about it, depending on words that are not known.
+    fn may_match(&self, form: &Form) -> bool {
+        self.command.as_ref().is_some_and(|pattern| pattern.may_match(&form.text))
+            || self.has_options(form, OptionPattern::may_match)
+    }
+
+    fn has_options(&self, form: &Form, holds: impl Fn(&OptionPattern, &CommandOptions) -> bool) -> bool {
+        self.options
+            .as_ref()
+            .zip(form.options.as_ref())
+            .is_some_and(|(pattern, options)| holds(pattern, options))
+    }
 }
 
 /// A call of `exec`, as far as it concerns anybody here.
@@ -139,14 +165,11 @@ impl Approvals {
         by_tool: &Verdict,
         rules: &[&Checked],
     ) -> Verdict {
-        let matches = |rule: &Checked, form: &Form| {
-            rule.command.as_ref().is_some_and(|pattern| pattern.matches(&form.text))
-        };
         // Nothing is let run in spite of the default that may be something else than it looks like.
         let counts = |rule: &Checked, form: &Form| {
             rule.rule.action > Action::Auto || self.default == Action::Auto || form.doubt.is_none()
         };
-        let holds = |rule: &&&Checked| forms.iter().any(|form| counts(rule, form) && matches(rule, form));
+        let holds = |rule: &&&Checked| forms.iter().any(|form| counts(rule, form) && rule.matches(form));
         let is_about_all = rules.iter().any(|rule| rule.command.is_none());
         let matching = rules.iter().filter(holds).max_by_key(|rule| rule.rule.action);
         let found = match matching.map(|rule| (rule.rule.action, shown_rule(&rule.rule))) {
@@ -156,7 +179,7 @@ impl Approvals {
             _ if is_about_all => by_tool.clone(),
             _ => {
                 let doubted = rules.iter().find_map(|rule| {
-                    let doubt = forms.iter().find(|form| matches(rule, form))?.doubt.as_ref()?;
+                    let doubt = forms.iter().find(|form| rule.matches(form))?.doubt.as_ref()?;
                     let pattern = shown_rule(&rule.rule);
                     Some(format!("`{command}` matches the rule `{pattern}`, but {doubt}"))
                 });
@@ -164,23 +187,24 @@ impl Approvals {
                 Verdict { action: self.default, reason }
             }
         };
-        let may_match = |rule: &&&Checked| {
-            rule.rule.action > found.action
-                && rule
-                    .command
-                    .as_ref()
-                    .is_some_and(|pattern| forms.iter().any(|form| pattern.may_match(&form.text)))
-        };
-        match rules.iter().find(may_match) {
-            Some(rule) if found.action < Action::Ask => {
-                let pattern = shown_rule(&rule.rule);
-                let reason = format!(
-                    "`{command}` may match the rule `{pattern}`: not all of it is known before it runs"
-                );
-                Verdict { action: Action::Ask, reason }
-            }
-            _ => found,
+        if found.action >= Action::Ask {
+            return found;
         }
+        let is_stricter = |rule: &&&Checked| rule.rule.action > found.action;
+        let may_match = |rule: &&&Checked| is_stricter(rule) && forms.iter().any(|form| rule.may_match(form));
+        if let Some(rule) = rules.iter().find(may_match) {
+            let pattern = shown_rule(&rule.rule);
+            let reason =
+                format!("`{command}` may match the rule `{pattern}`: not all of it is known before it runs");
+            return Verdict { action: Action::Ask, reason };
+        }
+        // A rule that lets an interpreter run means whatever that runs.
+        if command.has_code && matching.is_none() && rules.iter().any(|rule| is_stricter(&rule)) {
+            let reason =
+                format!("not everything that it runs can be seen: `{command}` runs code that is not read");
+            return Verdict { action: Action::Ask, reason };
+        }
+        found
     }
 }
 
@@ -225,7 +249,9 @@ fn checked(index: usize, rule: Rule) -> Result<Checked, WrongRule> {
         }
         Some(command) => Some(Pattern::of_command(command)),
     };
-    Ok(Checked { rule, tool, command })
+    let strict = rule.command.as_deref().filter(|_| rule.action > Action::Auto);
+    let options = strict.and_then(OptionPattern::of_command);
+    Ok(Checked { rule, tool, command, options })
 }
 
 #[cfg(test)]

@@ -98,6 +98,40 @@ fn a_rule_holds_for_a_command_however_it_is_written() {
 
 /// P4
 #[test]
+fn a_rule_that_lets_a_command_run_is_held_to_its_words() {
+    let table = [
+        ("git clean -n*", "git clean -n", Auto),
+        ("git clean -n*", "git clean -n -f", Auto),
+        ("git clean -n *", "git clean -f -n", Ask),
+        ("git clean -n *", "git clean -fn", Ask),
+        ("docker ps*", "docker --host h ps", Ask),
+        ("python3 *", "python3 -c 'print(1)'", Auto),
+        ("python3 -m *", "python3 -c 'print(1)'", Ask),
+    ];
+
+    for (pattern, line, expected) in table {
+        let approvals = approvals(Ask, &[(pattern, Auto), ("git push*", Deny)]);
+        assert_eq!(judge(&approvals, line).action, expected, "{pattern}: {line}");
+    }
+}
+
+/// P4
+#[test]
+fn options_that_are_not_known_may_be_those_of_a_rule() {
+    let approvals = approvals(Auto, &[("rm -rf*", Deny)]);
+
+    for line in
+        ["rm $x build", "rm -r $x", "rm -r build \"$x\"", "rm -r build -$x", "rm -{r,v} build", "rm build/ *"]
+    {
+        assert_eq!(judge(&approvals, line).action, Ask, "{line}");
+    }
+    for line in ["rm -r build \"x$y\"", "rm -r build/$x.o", "rm -r -- $x", "rm build -v"] {
+        assert_eq!(judge(&approvals, line).action, Auto, "{line}");
+    }
+}
+
+/// P4
+#[test]
 fn what_can_not_be_seen_is_asked_about_where_a_rule_could_hold() {
     let strict = approvals(Auto, &[("git push*", Deny)]);
     let lenient = approvals(Auto, &[("git push*", Auto)]);
@@ -306,7 +340,7 @@ fn a_reason_names_the_command_and_the_rule() {
         ("env A=b ls", "`env A=b ls` matches the rule `ls*`, but `A` is set for it"),
         (
             "git -c a=b log",
-            "`git -c a=b log` matches the rule `git *`, but `git -c` can make it run anything",
+            "`git -c a=b log` matches the rule `git *`, but `git -c a=b` can run other commands",
         ),
     ];
     for (line, expected) in doubted {
@@ -350,3 +384,8 @@ fn a_rule_that_could_never_hold_is_an_error_that_names_it() {
         assert_eq!(error.to_string(), expected);
     }
 }
+
+#[path = "approval/bash_tests.rs"]
+mod bash_tests;
+#[path = "approval/doc_tests.rs"]
+mod doc_tests;

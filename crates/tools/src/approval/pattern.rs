@@ -29,7 +29,8 @@ enum Piece {
 pub(super) struct Text {
     /// As far as it is known: a word that isn't is one piece.
     known: Vec<Piece>,
-    /// As it may become: an unknown word may also be none, or several, and a word with a pattern of files may become another.
+    /// As it may become: an unknown word may also be none, or several, and a word with a pattern of files may become another. What
+    /// stands before an expansion in a word stays.
     /// It is left out where it would be the same.
     possible: Option<Vec<Piece>>,
 }
@@ -57,11 +58,18 @@ impl Text {
                 known.push(Piece::Letter(' '));
             }
             match word.kind {
-                Kind::Unknown => known.push(Piece::Unknown),
+                Kind::Unknown | Kind::Words => known.push(Piece::Unknown),
                 Kind::Literal | Kind::Pattern => known.extend(word.text.chars().map(Piece::Letter)),
             }
             match word.kind {
-                Kind::Unknown | Kind::Pattern => possible.push(Piece::Unknown),
+                Kind::Unknown | Kind::Words | Kind::Pattern => {
+                    let beginning = word.certain_beginning();
+                    if !beginning.is_empty() && index > 0 {
+                        possible.push(Piece::Letter(' '));
+                    }
+                    possible.extend(beginning.chars().map(Piece::Letter));
+                    possible.push(Piece::Unknown);
+                }
                 Kind::Literal => {
                     if index > 0 {
                         possible.push(Piece::Letter(' '));

@@ -2,54 +2,112 @@
 
 use std::collections::HashSet;
 
-/// Whether an arithmetic expression depends on a variable that it does not set itself before.
-pub(super) fn has_variable(expression: &str) -> bool {
+/// What an arithmetic expression depends on.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Arithmetic<'text> {
+    /// It evaluates the content of a variable or the output of a command.
+    pub(super) evaluates: bool,
+    /// Variables that it has set itself before it reads them.
+    pub(super) relies_on: Vec<&'text str>,
+}
+
+/// Reads an expression: parts that are separated by `;` or `,`, of which one that is `name = …` sets that name for those behind it.
+pub(super) fn arithmetic(expression: &str) -> Arithmetic<'_> {
+    let mut found = Arithmetic::default();
     let mut set: HashSet<&str> = HashSet::new();
-    let mut rest = expression;
+    for part in parts(expression) {
+        let part = part.trim();
+        let behind = behind_word(part, &[]);
+        let name = &part[..part.len() - behind.len()];
+        let value = behind.trim_start().strip_prefix('=').filter(|value| !value.starts_with('='));
+        let is_set = value.is_some() && name.starts_with(|letter: char| !letter.is_ascii_digit());
+        let rest = value.filter(|_| is_set).unwrap_or(part);
+        read_part(rest, &set, &mut found);
+        if is_set {
+            set.insert(name);
+        }
+    }
+    found
+}
+
+pub(super) fn evaluates(expression: &str) -> bool {
+    arithmetic(expression).evaluates
+}
+
+/// The parts of an expression that are evaluated one after the other, whatever the one before comes to.
+fn parts(expression: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0usize;
+    expression.split(move |letter| {
+        match letter {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && matches!(letter, ';' | ',')
+    })
+}
+
+fn read_part<'text>(part: &'text str, set: &HashSet<&str>, found: &mut Arithmetic<'text>) {
+    let mut rest = part;
     while let Some(letter) = rest.chars().next() {
         let after = &rest[letter.len_utf8()..];
-        match letter {
-            '$' if after.starts_with('(') => rest = behind_closing(after, b'(', b')'), // What runs there is looked at elsewhere.
-            '`' => rest = after.split_once('`').map_or("", |(_, behind)| behind),
+        rest = match letter {
             // How many there are, how something ended, the number of a process: those are numbers.
-            '$' if after.starts_with(['#', '?', '$', '!']) => rest = &after[1..],
-            '$' if after.starts_with("{#") => rest = after.split_once('}').map_or("", |(_, behind)| behind),
-            '$' => return true,
-            '0'..='9' => rest = behind_word(rest, &['#', '@']),
+            '$' if after.starts_with(['#', '?', '$', '!']) => &after[1..],
+            '$' if after.starts_with("{#") => after.split_once('}').map_or("", |(_, behind)| behind),
+            // What is quoted here is expanded later.
+            '$' | '`' | '\'' | '\\' => {
+                found.evaluates = true;
+                return;
+            }
+            '0'..='9' => behind_word(rest, &['#', '@']),
             'a'..='z' | 'A'..='Z' | '_' => {
                 let behind = behind_word(rest, &[]);
                 let name = &rest[..rest.len() - behind.len()];
-                let sets =
-                    behind.trim_start().strip_prefix('=').is_some_and(|behind| !behind.starts_with('='));
-                if sets {
-                    set.insert(name);
-                } else if !set.contains(name) {
-                    return true;
+                if !set.contains(name) {
+                    found.evaluates = true;
+                    return;
                 }
-                rest = behind;
+                found.relies_on.push(name);
+                behind
             }
-            _ => rest = after,
-        }
+            _ => after,
+        };
     }
-    false
 }
 
-/// Whether `${…}` with this inside evaluates what is in a variable: as a prompt, or where it counts or looks for an element.
+/// Whether `${…}` with this inside evaluates what is in a variable: as a prompt, as a name, or where it counts or looks for an element.
 pub(super) fn parameter_evaluates(inner: &str) -> bool {
     if inner.ends_with("@P") {
         return true;
     }
+    let is_indirect = inner.len() > 1 && inner.starts_with('!');
     let text = inner.strip_prefix(['!', '#']).unwrap_or(inner);
     let behind = behind_word(text, &[]);
-    let mut behind = if behind.len() == text.len() { behind.get(1..).unwrap_or_default() } else { behind };
+    let mut behind = match behind.len() == text.len() {
+        true => text.get(text.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default(),
+        false => behind,
+    };
+    // `${!name*}` and `${!name[@]}` are lists of names and of keys.
+    if is_indirect && !matches!(behind, "*" | "@" | "[*]" | "[@]") {
+        return true;
+    }
     if behind.starts_with('[') {
         let after = behind_closing(behind, b'[', b']');
-        if has_variable(&behind[1..behind.len() - after.len()]) {
+        let subscript = behind[1..behind.len() - after.len()].trim_end_matches(']');
+        if evaluates(subscript) {
             return true;
         }
         behind = after;
     }
-    behind.strip_prefix(':').is_some_and(|part| !part.starts_with(['-', '=', '?', '+']) && has_variable(part))
+    behind.strip_prefix(':').is_some_and(|part| !part.starts_with(['-', '=', '?', '+']) && evaluates(part))
+}
+
+/// The name that `${name:=…}` sets, if it is one of those.
+pub(super) fn parameter_sets(inner: &str) -> Option<&str> {
+    let behind = behind_word(inner, &[]);
+    let name = &inner[..inner.len() - behind.len()];
+    (behind.starts_with(":=") || behind.starts_with('=')).then_some(name)
 }
 
 fn behind_word<'text>(text: &'text str, more: &[char]) -> &'text str {
@@ -59,7 +117,7 @@ fn behind_word<'text>(text: &'text str, more: &[char]) -> &'text str {
 }
 
 /// What follows what closes the bracket that it begins with.
-fn behind_closing(text: &str, opening: u8, closing: u8) -> &str {
+pub(super) fn behind_closing(text: &str, opening: u8, closing: u8) -> &str {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {
         if byte == opening {

@@ -1,6 +1,6 @@
 //! What stands behind `$` and in backquotes, and here documents.
 
-use super::evaluation::{has_variable, parameter_evaluates};
+use super::evaluation::{arithmetic, parameter_evaluates, parameter_sets};
 use super::grammar::{Close, Parser};
 use super::word::{Draft, Quoted};
 use super::{Kind, Unseen};
@@ -21,9 +21,10 @@ impl<'text> Parser<'text, '_> {
     /// Anything that begins with `$`.
     pub(super) fn dollar(&mut self, draft: &mut Draft, quoted: Quoted) -> Result<(), Unseen> {
         let after = &self.rest()[1..];
+        let kind = if quoted == Quoted::Yes { Kind::Unknown } else { Kind::Words };
         match (after.chars().next(), quoted) {
             (Some('('), _) => {
-                draft.becomes(Kind::Unknown);
+                draft.becomes(kind);
                 if after.starts_with("((") && self.arithmetic("$((")? {
                     return Ok(());
                 }
@@ -31,11 +32,15 @@ impl<'text> Parser<'text, '_> {
                 self.substitution(Close::Parenthesis)
             }
             (Some('{'), _) => {
-                draft.becomes(Kind::Unknown);
-                self.nested(|parser| parser.parameter(quoted))
+                let from = self.at;
+                self.nested(|parser| parser.parameter(quoted))?;
+                // A list stays one in quotes.
+                let is_list = self.text[from..self.at].contains('@');
+                draft.becomes(if is_list { Kind::Words } else { kind });
+                Ok(())
             }
             (Some('['), _) => {
-                draft.becomes(Kind::Unknown);
+                draft.becomes(kind);
                 let end = after.find(']').ok_or(Unseen::Syntax)?;
                 // The bracket that closes it may be a later one, which changes nothing for what is expanded.
                 self.expansions_in(&after[1..end]);
@@ -49,13 +54,19 @@ impl<'text> Parser<'text, '_> {
                 self.double_quoted(draft)
             }
             (Some(letter), _) if letter.is_ascii_alphabetic() || letter == '_' => {
-                draft.becomes(Kind::Unknown);
+                draft.becomes(kind);
                 let name = after.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
                 self.at += 1 + name.unwrap_or(after.len());
                 Ok(())
             }
-            (Some('0'..='9' | '*' | '@' | '#' | '?' | '$' | '!' | '-'), _) => {
+            // Numbers, whatever they are.
+            (Some('#' | '?' | '$' | '!'), _) => {
                 draft.becomes(Kind::Unknown);
+                self.at += 2;
+                Ok(())
+            }
+            (Some('0'..='9' | '*' | '@' | '-'), _) => {
+                draft.becomes(if after.starts_with('@') { Kind::Words } else { kind });
                 self.at += 2;
                 Ok(())
             }
@@ -83,6 +94,9 @@ impl<'text> Parser<'text, '_> {
                     let inner = &self.text[from..self.at];
                     if parameter_evaluates(inner) {
                         self.script.unseen.push(Unseen::Evaluated(format!("${{{inner}}}")));
+                    }
+                    if let Some(name) = parameter_sets(inner) {
+                        self.variable_set(name, None);
                     }
                     self.at += 1;
                     return Ok(());
@@ -120,16 +134,18 @@ impl<'text> Parser<'text, '_> {
         Ok(true)
     }
 
-    /// Notes an arithmetic expression that evaluates what is in a variable.
+    /// Notes an arithmetic expression that evaluates what is in a variable, or what a command prints.
     pub(super) fn evaluated(&mut self, expression: &str) {
-        if has_variable(expression) {
+        let found = arithmetic(expression);
+        if found.evaluates {
             self.script.unseen.push(Unseen::Evaluated(expression.trim().to_owned()));
         }
+        self.script.names.numbers.extend(found.relies_on.into_iter().map(str::to_owned));
     }
 
     /// Commands in backquotes.
     pub(super) fn backquoted(&mut self, draft: &mut Draft, quoted: Quoted) -> Result<(), Unseen> {
-        draft.becomes(Kind::Unknown);
+        draft.becomes(if quoted == Quoted::Yes { Kind::Unknown } else { Kind::Words });
         self.at += 1;
         let mut script = String::new();
         loop {

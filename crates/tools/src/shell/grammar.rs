@@ -3,11 +3,9 @@
 use std::mem::take;
 
 use super::expansion::HereDocument;
-use super::wrappers::{Inside, inside};
-use super::{Beside, Command, DEEPEST, Script, Unseen, Word};
+use super::word::is_name;
+use super::{Beside, DEEPEST, Script, Unseen, Word};
 
-/// A command behind more wrappers than this is behind too many.
-const MOST_WRAPPERS: usize = 16;
 /// Words of the shell that may follow a `}` or `)` without anything in between.
 const FOLLOWING: [&str; 8] = ["then", "elif", "else", "do", "fi", "done", "esac", "}"];
 /// From the longest on, so that none is taken for the beginning of another.
@@ -41,7 +39,7 @@ pub(super) enum Closed {
 }
 
 /// Where a command's standard input comes from, as the last redirection says.
-enum Input {
+pub(super) enum Input {
     HereDocument(usize),
     Text(Word),
     Other,
@@ -237,6 +235,7 @@ impl<'text, 'script> Parser<'text, 'script> {
             }
         } else {
             let name = self.word()?.text;
+            self.variable_set(&name, None);
             if is_known_to_programs(&name) {
                 self.script.beside.push(Beside::Variable(name));
             }
@@ -295,8 +294,10 @@ impl<'text, 'script> Parser<'text, 'script> {
         }
     }
 
-    /// `[[ … ]]`: its operators don't matter, only what is expanded in it.
+    /// `[[ … ]]`: of its operators only those matter that evaluate what stands beside them.
     fn test(&mut self) -> Result<(), Unseen> {
+        let mut before = "";
+        let mut is_evaluated = false;
         loop {
             self.skip_blanks();
             match self.peek() {
@@ -306,11 +307,31 @@ impl<'text, 'script> Parser<'text, 'script> {
                 Some(_) => {
                     let from = self.at;
                     self.some_word()?;
-                    if &self.text[from..self.at] == "]]" {
+                    let word = &self.text[from..self.at];
+                    if word == "]]" {
                         return Ok(());
                     }
+                    let compares = matches!(word, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+                    if compares {
+                        self.evaluated(before);
+                    }
+                    if is_evaluated {
+                        self.tested(before, word);
+                    }
+                    is_evaluated = compares || word == "-v";
+                    before = word;
                 }
             }
+        }
+    }
+
+    /// What stands behind an operator of `[[` that evaluates it: a number, or for `-v` a name.
+    fn tested(&mut self, operator: &str, operand: &str) {
+        let name = operand.split_once('[').filter(|_| operator == "-v");
+        match name {
+            Some((_, subscript)) => self.evaluated(subscript.trim_end_matches(']')),
+            None if operator == "-v" && is_name(operand) => {}
+            None => self.evaluated(operand),
         }
     }
 
@@ -361,8 +382,14 @@ impl<'text, 'script> Parser<'text, 'script> {
                     }
                     let from = self.at;
                     let word = self.word()?;
-                    if matches!(self.peek(), Some('<' | '>')) && is_descriptor(&self.text[from..self.at]) {
-                        self.redirection(&mut input)?;
+                    let written = &self.text[from..self.at];
+                    if matches!(self.peek(), Some('<' | '>')) && is_descriptor(written) {
+                        if let Some((_, subscript)) = written.split_once('[') {
+                            self.evaluated(subscript.trim_end_matches(['}', ']']));
+                        }
+                        // Only the standard input is where a shell's script can come from.
+                        let mut other = None;
+                        self.redirection(if written == "0" { &mut input } else { &mut other })?;
                     } else {
                         words.push(word);
                     }
@@ -379,75 +406,6 @@ impl<'text, 'script> Parser<'text, 'script> {
             self.found(words, input.as_ref());
         }
         Ok(())
-    }
-
-    /// Notes a command, and what it runs in turn.
-    fn found(&mut self, words: Vec<Word>, input: Option<&Input>) {
-        let mut forms = vec![words];
-        let mut further = Vec::new();
-        let mut text = None;
-        while let Some(words) = forms.last() {
-            match inside(words) {
-                Inside::Nothing => break,
-                Inside::Same(_) if forms.len() == MOST_WRAPPERS => {
-                    self.script.unseen.push(Unseen::TooDeep);
-                    break;
-                }
-                Inside::Same(words) => forms.push(words),
-                Inside::Own(commands) => {
-                    further = commands;
-                    break;
-                }
-                Inside::Text(script) => {
-                    text = Some(script);
-                    break;
-                }
-                Inside::Unseen(unseen) => {
-                    self.script.unseen.push(unseen);
-                    break;
-                }
-                Inside::Input(shell) => {
-                    text = self.script_from(input, shell);
-                    break;
-                }
-            }
-        }
-        self.script.commands.push(Command { forms, background: false });
-        for words in further {
-            let nested = self.nested(|parser| {
-                parser.found(words, input);
-                Ok(())
-            });
-            if let Err(unseen) = nested {
-                self.script.unseen.push(unseen);
-            }
-        }
-        if let Some(text) = text {
-            self.inner_script(&text);
-        }
-    }
-
-    /// What a shell without arguments would run, if it stands here.
-    fn script_from(&mut self, input: Option<&Input>, shell: String) -> Option<String> {
-        match input {
-            Some(Input::HereDocument(index)) => {
-                if let Some(document) = self.here_documents.get_mut(*index) {
-                    document.is_script = true;
-                }
-                return None;
-            }
-            Some(Input::Text(word)) if word.literal().is_some() => return Some(word.text.clone()),
-            Some(Input::Text(word)) => self.script.unseen.push(Unseen::Text(word.text.clone())),
-            Some(Input::Other) | None => self.script.unseen.push(Unseen::Input(shell)),
-        }
-        None
-    }
-
-    /// Reads another text as commands, which may fail without keeping anybody from reading on here.
-    pub(super) fn inner_script(&mut self, text: &str) {
-        let depth = self.depth;
-        let mut inner = Parser { depth, ..Parser::new(text, self.script) };
-        inner.script();
     }
 
     fn redirections(&mut self) -> Result<(), Unseen> {

@@ -1,6 +1,6 @@
 //! Programs that start others and take their commands in a way of their own: `ssh`, `flock`, `parallel`.
 
-use super::wrappers::{Inside, NONE, Options, command_at, options_end, own, text_of};
+use super::wrappers::{Inside, NONE, Options, command_at, joined, options_end, own, text_of};
 use super::{Kind, Unseen, Word};
 
 const WATCH: Options = Options { short: "nq", long: &["--interval", "--equexit"], ..NONE };
@@ -98,6 +98,23 @@ pub(super) fn started(program: &str, words: &[Word]) -> Option<Inside> {
             None => behind_dashes(arguments).unwrap_or(Inside::Input(program.to_owned())),
         },
         "sg" => after_c(arguments, "").or_else(|| arguments.get(1).map(one_text)).unwrap_or(Inside::Nothing),
+        "chroot" => own(words, &Options { arguments: 1, ..NONE }),
+        "runuser" => match after_c(arguments, "gGsuw") {
+            Some(text) => text,
+            None => own(words, &Options { short: "gGsuw", long: &["--user", "--group"], ..NONE }),
+        },
+        "pkexec" => own(words, &Options { long: &["--user"], ..NONE }),
+        "systemd-run" => {
+            own(words, &Options { short: "pMuEH", long: &["--property", "--unit", "--slice"], ..NONE })
+        }
+        "nsenter" => {
+            own(words, &Options { short: "tSG", long: &["--target", "--setuid", "--setgid"], ..NONE })
+        }
+        "npm" | "pnpm" | "yarn" => {
+            let end = options_end(words, &NONE);
+            let runs = matches!(words.get(end).map(|word| word.text.as_str()), Some("exec" | "x" | "dlx"));
+            after_c(arguments, "pw").filter(|_| runs).unwrap_or(Inside::Nothing)
+        }
         "npx" => {
             // What follows the name of a package is for that one.
             let end = options_end(words, &Options { short: "pw", long: &["--package"], ..NONE });
@@ -106,11 +123,13 @@ pub(super) fn started(program: &str, words: &[Word]) -> Option<Inside> {
         "parallel" => parallel(words),
         "ssh" => ssh(words),
         "mapfile" | "readarray" if has_option(arguments, 'C') => unseen(words),
-        "compgen" | "complete" if has_option(arguments, 'C') || has_option(arguments, 'F') => unseen(words),
-        "hash" if has_option(arguments, 'p') => unseen(words),
-        "let" if arguments.iter().any(|word| super::evaluation::has_variable(&word.text)) => {
-            Inside::Unseen(Unseen::Evaluated(joined(arguments)))
+        "compgen" | "complete" if ['C', 'F', 'W'].iter().any(|letter| has_option(arguments, *letter)) => {
+            unseen(words)
         }
+        "hash" if has_option(arguments, 'p') => unseen(words),
+        "bind" if has_option(arguments, 'x') => unseen(words),
+        "enable" if has_option(arguments, 'f') => unseen(words),
+        "fc" if !has_option(arguments, 'l') => unseen(words),
         _ => return None,
     })
 }
@@ -171,7 +190,7 @@ fn parallel(words: &[Word]) -> Inside {
             false => Inside::Input(words[0].text.clone()),
         };
     }
-    if command.iter().any(|word| word.kind == Kind::Unknown) {
+    if command.iter().any(|word| word.kind >= Kind::Unknown) {
         return Inside::Unseen(Unseen::Text(joined(command)));
     }
     // Written as a shell would have to write it, whatever the argument is.
@@ -212,10 +231,6 @@ fn has_option(arguments: &[Word], letter: char) -> bool {
     arguments.iter().filter(is_short).any(|word| word.text.contains(letter))
 }
 
-fn joined(words: &[Word]) -> String {
-    words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
-}
-
 fn unseen(words: &[Word]) -> Inside {
-    Inside::Unseen(Unseen::Text(joined(words)))
+    Inside::Unseen(Unseen::Code(joined(words)))
 }

@@ -50,8 +50,10 @@ impl<'text> Parser<'text, '_> {
                 '<' | '>' => break,
                 '(' => {
                     let before = &self.text[from..self.at];
-                    if is_name(before.strip_suffix("+=").or(before.strip_suffix('=')).unwrap_or("")) {
+                    let name = before.strip_suffix("+=").or(before.strip_suffix('=')).unwrap_or("");
+                    if is_name(name) {
                         draft.becomes(Kind::Unknown);
+                        self.script.names.arrays.insert(name.to_owned());
                         self.nested(Self::array)?;
                     } else if before.ends_with(['?', '*', '+', '@', '!']) {
                         draft.becomes(Kind::Unknown);
@@ -82,8 +84,8 @@ impl<'text> Parser<'text, '_> {
                 }
             }
         }
-        if draft.kind == Kind::Unknown {
-            return Ok(Word::unknown(&self.text[from..self.at]));
+        if draft.kind >= Kind::Unknown {
+            return Ok(Word { text: self.text[from..self.at].to_owned(), kind: draft.kind });
         }
         Ok(Word { text: draft.text, kind: draft.kind })
     }
@@ -136,7 +138,7 @@ impl<'text> Parser<'text, '_> {
         }
     }
 
-    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Says what it sets, if there was one.
+    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Says which name it sets, if there was one.
     pub(super) fn assignment(&mut self) -> Result<Option<&'text str>, Unseen> {
         let rest = self.rest();
         let name = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(0);
@@ -158,12 +160,15 @@ impl<'text> Parser<'text, '_> {
             };
             self.at = self.text.len() - after.len();
         }
+        let name = &rest[..name];
         if self.peek() == Some('(') {
+            self.script.names.arrays.insert(name.to_owned());
             self.nested(Self::array)?;
         } else {
-            self.word()?;
+            let value = self.word()?;
+            self.variable_set(name, Some(&value));
         }
-        Ok(Some(&rest[..name]))
+        Ok(Some(name))
     }
 
     /// `[…]` behind the name of an array, in which blanks don't end the word.
@@ -203,6 +208,12 @@ impl<'text> Parser<'text, '_> {
                 return Ok(());
             }
             let from = self.at;
+            if self.peek() == Some('[') {
+                self.nested(Self::subscript)?;
+                if self.rest().starts_with('=') || self.rest().starts_with("+=") {
+                    self.evaluated(&self.text[from + 1..self.at - 1]);
+                }
+            }
             self.word()?;
             if self.at == from {
                 return Err(Unseen::Syntax);

@@ -1,5 +1,6 @@
 //! Commands that run other commands: `env`, `sudo`, `bash -c`, `xargs`.
 
+use super::languages::code_of;
 use super::starters::{after_c, started};
 use super::word::is_name;
 use super::{Kind, Unseen, Word};
@@ -16,6 +17,8 @@ pub(super) enum Inside {
     Text(String),
     /// It runs what comes to its standard input.
     Input(String),
+    /// It runs code in another language that stands in the line.
+    Code,
     Unseen(Unseen),
 }
 
@@ -61,7 +64,10 @@ pub(super) fn inside(words: &[Word]) -> Inside {
     let Some(program) = name.program() else { return Inside::Unseen(Unseen::Name(name.text.clone())) };
     match program {
         "env" => env(words),
-        "nohup" | "builtin" | "setsid" => passed_on(words, &NONE),
+        "nohup" | "builtin" | "setsid" | "fakeroot" | "chronic" | "xvfb-run" | "caffeinate"
+        | "dbus-run-session" => passed_on(words, &NONE),
+        "uv" | "poetry" | "pipenv" | "pdm" | "hatch" | "rye" | "conda" | "mamba" | "bundle" | "rbenv"
+        | "pyenv" => in_environment(words),
         "nice" => passed_on(words, &Options { short: "n", long: &["--adjustment"], ..NONE }),
         "ionice" => passed_on(words, &Options { short: "cnpPu", long: &["--class", "--classdata"], ..NONE }),
         "timeout" => {
@@ -82,35 +88,63 @@ pub(super) fn inside(words: &[Word]) -> Inside {
         "sudo" => own(words, &SUDO),
         "doas" => own(words, &Options { short: "Cu", ..NONE }),
         "xargs" => xargs(words),
+        "find" if arguments.iter().any(|word| word.kind == Kind::Words) => {
+            Inside::Unseen(Unseen::Code(joined(words)))
+        }
         "find" => Inside::Own(executed_by_find(arguments)),
-        "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "rbash" => shell(words),
+        "bash" | "sh" | "dash" | "zsh" | "ksh" | "mksh" | "yash" | "ash" | "rbash" | "fish" | "csh"
+        | "tcsh" => shell(words),
         "su" => after_c(arguments, "gGsw").unwrap_or_else(|| Inside::Input("su".to_owned())),
         "eval" if arguments.is_empty() => Inside::Nothing,
-        "eval" => text_of(arguments.strip_prefix(&[literal("--")]).unwrap_or(arguments)),
+        "eval" => text_of(arguments.strip_prefix(&[Word::of_literal("--")]).unwrap_or(arguments)),
         "trap" => trap(arguments),
         "source" | "." => sourced(arguments),
-        "alias" if arguments.iter().any(|word| word.text.contains('=') || word.kind == Kind::Unknown) => {
+        "alias" if arguments.iter().any(|word| word.text.contains('=') || word.kind >= Kind::Unknown) => {
             Inside::Unseen(Unseen::Alias)
         }
-        _ => started(program, words).unwrap_or(Inside::Nothing),
+        _ => started(program, words).or_else(|| code_of(program, words)).unwrap_or(Inside::Nothing),
     }
 }
 
-fn literal(text: &str) -> Word {
-    Word { text: text.to_owned(), kind: Kind::Literal }
+pub(super) fn joined(words: &[Word]) -> String {
+    words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// `poetry run git push`, `bundle exec git push`.
+fn in_environment(words: &[Word]) -> Inside {
+    let at = options_end(words, &NONE);
+    match words.get(at).map(|word| word.text.as_str()) {
+        Some("run" | "exec") => {
+            let options =
+                Options { short: "pn", long: &["--with", "--python", "--name", "--prefix"], ..NONE };
+            passed_on(&words[at..], &options)
+        }
+        _ => Inside::Nothing,
+    }
 }
 
 fn passed_on(words: &[Word], options: &Options) -> Inside {
-    match &words[command_at(words, options)..] {
-        [] => Inside::Nothing,
-        command => Inside::Same(command.to_vec()),
+    match behind(words, options) {
+        Ok([]) => Inside::Nothing,
+        Ok(command) => Inside::Same(command.to_vec()),
+        Err(unseen) => Inside::Unseen(unseen),
     }
 }
 
 pub(super) fn own(words: &[Word], options: &Options) -> Inside {
-    match &words[command_at(words, options)..] {
-        [] => Inside::Nothing,
-        command => Inside::Own(vec![command.to_vec()]),
+    match behind(words, options) {
+        Ok([]) => Inside::Nothing,
+        Ok(command) => Inside::Own(vec![command.to_vec()]),
+        Err(unseen) => Inside::Unseen(unseen),
+    }
+}
+
+/// The command behind what a wrapper takes for itself, unless that may become more words than it is.
+fn behind<'words>(words: &'words [Word], options: &Options) -> Result<&'words [Word], Unseen> {
+    let (skipped, command) = words.split_at(command_at(words, options));
+    match skipped.iter().find(|word| word.kind == Kind::Words && !is_assignment(&word.text)) {
+        Some(_) => Err(Unseen::Code(joined(words))),
+        None => Ok(command),
     }
 }
 
@@ -131,7 +165,7 @@ pub(super) fn options_end(words: &[Word], options: &Options) -> usize {
             None => break,
             Some("-") => return at + 1,
             Some(long) if long.starts_with('-') => {
-                at += if options.long.contains(&text) { 2 } else { 1 };
+                at += if options.long.iter().any(|long| abbreviates(text, long)) { 2 } else { 1 };
             }
             Some(short) => {
                 let value = short.find(|letter| options.short.contains(letter));
@@ -143,7 +177,12 @@ pub(super) fn options_end(words: &[Word], options: &Options) -> usize {
     words.len().min(at)
 }
 
-fn is_assignment(text: &str) -> bool {
+/// Whether a long option is this one, or the beginning of it: most programs take both.
+pub(super) fn abbreviates(option: &str, long: &str) -> bool {
+    option.len() > 2 && long.starts_with(option)
+}
+
+pub(super) fn is_assignment(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
@@ -153,7 +192,8 @@ fn env(words: &[Word]) -> Inside {
     let end = options_end(words, &options);
     for (at, word) in words[..end].iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        let split = text.strip_prefix("--split-string=").or_else(|| {
+        let long = text.split_once('=').filter(|(option, _)| abbreviates(option, "--split-string"));
+        let split = long.map(|(_, split)| split).or_else(|| {
             let short = text.strip_prefix('-').filter(|short| !short.starts_with('-'))?;
             short
                 .find('S')
@@ -162,13 +202,13 @@ fn env(words: &[Word]) -> Inside {
         });
         let (split, rest) = match split {
             Some(split) if !split.is_empty() => (split, &words[at + 1..]),
-            None if text != "--split-string" => continue,
+            None if !abbreviates(text, "--split-string") => continue,
             _ => match words.get(at + 1) {
                 Some(next) => (next.text.as_str(), &words[at + 2..]),
                 None => return Inside::Nothing,
             },
         };
-        if word.kind == Kind::Unknown || words[at..].iter().any(|word| word.kind == Kind::Unknown) {
+        if words[at..].iter().any(|word| word.kind >= Kind::Unknown) {
             return Inside::Unseen(Unseen::Text(split.to_owned()));
         }
         let rest: String = rest.iter().map(|word| format!(" {}", quoted(&word.text))).collect();
@@ -240,9 +280,13 @@ fn shell(words: &[Word]) -> Inside {
                 break;
             }
             Some(long) if long.starts_with('-') => {
-                at += if matches!(text, "--rcfile" | "--init-file") { 2 } else { 1 };
+                let names_file = matches!(text, "--rcfile" | "--init-file");
+                if let Some(file) = words.get(at + 1).filter(|file| names_file && file.literal().is_none()) {
+                    return Inside::Unseen(Unseen::Text(file.text.clone()));
+                }
+                at += if names_file { 2 } else { 1 };
             }
-            Some(_) if word.kind == Kind::Unknown => return Inside::Unseen(Unseen::Text(text.to_owned())),
+            Some(_) if word.kind >= Kind::Unknown => return Inside::Unseen(Unseen::Text(text.to_owned())),
             Some(short) => {
                 takes_text |= text.starts_with('-') && short.contains('c');
                 reads_input |= text.starts_with('-') && short.contains('s');
@@ -256,7 +300,7 @@ fn shell(words: &[Word]) -> Inside {
         None => Inside::Input(shell),
         Some(_) if reads_input => Inside::Input(shell),
         Some(word) => match word.literal() {
-            Some("-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => Inside::Input(shell),
+            Some(file) if file == "-" || is_descriptor(file) => Inside::Input(shell),
             Some(_) => Inside::Nothing,
             None => Inside::Unseen(Unseen::Text(word.text.clone())),
         },
@@ -265,7 +309,7 @@ fn shell(words: &[Word]) -> Inside {
 
 /// Words that are joined and run.
 pub(super) fn text_of(words: &[Word]) -> Inside {
-    let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+    let text = joined(words);
     match words.iter().all(|word| word.kind == Kind::Literal) {
         true => Inside::Text(text),
         false => Inside::Unseen(Unseen::Text(text)),
@@ -280,12 +324,19 @@ fn trap(arguments: &[Word]) -> Inside {
     }
 }
 
+/// A file that is what another descriptor leads to. For any but the standard input it is not known what that is.
+fn is_descriptor(file: &str) -> bool {
+    file == "/dev/stdin"
+        || file.starts_with("/dev/fd/")
+        || (file.starts_with("/proc/") && file.contains("/fd/"))
+}
+
 /// A file with a certain name is like any script that is run; only its name has to be certain.
 fn sourced(arguments: &[Word]) -> Inside {
     match arguments.first() {
         None => Inside::Nothing,
         Some(word) => match word.literal() {
-            Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => Inside::Input("source".to_owned()),
+            Some(file) if is_descriptor(file) => Inside::Input("source".to_owned()),
             Some(_) => Inside::Nothing,
             None => Inside::Unseen(Unseen::Text(word.text.clone())),
         },

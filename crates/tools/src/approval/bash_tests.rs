@@ -1,0 +1,279 @@
+//! Lines that make bash run a command in ways that are easy to miss. A real bash shows that they do.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::Action::{Ask, Auto, Deny};
+use super::*;
+use crate::shell::Script;
+
+/// Each of them runs `touch m`.
+const LINES: &[&str] = &[
+    r##"printf -v 'a[$(touch m)]' x"##,
+    r##"printf -v'a[$(touch m)]' x"##,
+    r##"test -v 'a[$(touch m)]'"##,
+    r##"[ -v 'a[$(touch m)]' ]"##,
+    r##"[ ! -v 'a[$(touch m)]' ]"##,
+    r##"[ x = x -a -v 'a[$(touch m)]' ]"##,
+    r##"[[ -v 'a[$(touch m)]' ]]"##,
+    r##"[[ -v a[$(touch m)] ]]"##,
+    r##"x='a[$(touch m)]'; [[ -v $x ]]"##,
+    r##"read 'a[$(touch m)]' <<< x"##,
+    r##"declare 'a[$(touch m)]=1'"##,
+    r##"typeset 'a[$(touch m)]=1'"##,
+    r##"f() { local 'a[$(touch m)]=1'; }; f"##,
+    r##"declare -a 'a=([$(touch m)]=1)'"##,
+    r##"declare -a 'a=($(touch m))'"##,
+    r##"declare -A 'a=([$(touch m)]=1)'"##,
+    r##"readonly -a 'a=($(touch m))'"##,
+    r##"declare -i x='a[$(touch m)]'"##,
+    r##"declare -i x; x='a[$(touch m)]'"##,
+    r##"declare -ai x; x=('a[$(touch m)]')"##,
+    r##"a=1; unset 'a[$(touch m)]'"##,
+    r##"a=(1); unset 'a[$(touch m)]'"##,
+    r##"let 'a[$(touch m)]=1'"##,
+    r##"(( a[$(touch m)] ))"##,
+    r##"x='a[$(touch m)]'; echo ${!x}"##,
+    r##"x='a[$(touch m)]'; echo $((x))"##,
+    r##"x='$(touch m)'; echo "${x@P}""##,
+    r##"mapfile -C 'touch m;' -c 1 x <<< y"##,
+    r##"sleep 0 & wait -n -p 'a[$(touch m)]'"##,
+    r##"sleep 0 & wait -p 'a[$(touch m)]' $!"##,
+    r##"compgen -C 'touch m'"##,
+    r##"compgen -W '$(touch m)'"##,
+    r##"trap 'touch m' EXIT"##,
+    r##"trap 'touch m' DEBUG; true"##,
+    r##"PROMPT_COMMAND='touch m' bash -i"##,
+    r##"declare -n r='a[$(touch m)]'; echo $r"##,
+    r##"declare -n r='a[$(touch m)]'; r=1"##,
+    r##"BASH_ENV=<(echo touch m) bash -c true"##,
+    r##"BASH_ENV='$(touch m)' bash -c true"##,
+    r##"ENV='$(touch m)' sh -i -c true"##,
+    r##"ENV='$(touch m)' bash --posix -ic true"##,
+    r##"PS4='$(touch m)'; set -x; true"##,
+    r##"env 'BASH_FUNC_true%%=() { touch m; }' bash -c true"##,
+    r##"bash --rcfile <(echo touch m) -ic true"##,
+    r##"exec {a[$(touch m)]}>/dev/null"##,
+    r##"true {a[$(touch m)]}>/dev/null"##,
+    r##"[[ 'a[$(touch m)]' -eq 0 ]]"##,
+    r##"x='a[$(touch m)]'; [[ $x -eq 0 ]]"##,
+    r##"x='a[$(touch m)]'; [[ x -eq 0 ]]"##,
+    r##"x='a[$(touch m)]'; [[ 1 -lt $x ]]"##,
+    r##"x='a[$(touch m)]'; echo ${a[x]}"##,
+    r##"x='a[$(touch m)]'; a[x]=1"##,
+    r##"x='a[$(touch m)]'; a=([x]=1)"##,
+    r##"x='a[$(touch m)]'; a=(["x"]=1)"##,
+    r##"a=(['a[$(touch m)]']=1)"##,
+    r##"x='a[$(touch m)]'; a=([$x]=1)"##,
+    r##"x='a[$(touch m)]'; a+=([x]=1)"##,
+    r##"declare -a a=([x]=1) x='a[$(touch m)]'; declare -a b=([x]=1)"##,
+    r##"echo ${a['$(touch m)']}"##,
+    r##"echo "${a['x[$(touch m)]']}""##,
+    r##"x='touch m'; $x"##,
+    r##"hash -p /bin/touch ls; ls m"##,
+    r##"exec -c touch m"##,
+    r##"command -p touch m"##,
+    r##"builtin command touch m"##,
+    r##"history -s 'touch m'; fc -s"##,
+    r##"echo 'touch m' | source /dev/stdin"##,
+    r##". <(echo touch m)"##,
+    r##"RANDOM='a[$(touch m)]'"##,
+    r##"OPTIND='a[$(touch m)]'"##,
+    r##"HISTCMD='a[$(touch m)]'"##,
+    r##"for RANDOM in 'a[$(touch m)]'; do :; done"##,
+    r##"read RANDOM <<< 'a[$(touch m)]'"##,
+    r##"set -- 'a[$(touch m)]'; echo $(($1))"##,
+    r##"case $((a[$(touch m)])) in esac"##,
+    r##"pushd +a[$(touch m)]"##,
+    r##"IFS=,; x=touch,m; $x"##,
+    r##"time -p touch m"##,
+    r##"source /dev/fd/3 3<<< 'touch m'"##,
+    r##"bash /dev/fd/3 3<<< 'touch m'"##,
+    r##"a=(1); declare 'a=($(touch m))'"##,
+    r##"a=(1); x='($(touch m))'; declare a=$x"##,
+    r##"x='($(touch m))'; declare -a a=$x"##,
+    r##"x='($(touch m))'; declare -a "a=$x""##,
+    r##"f() { local -a a=$x; }; x='($(touch m))'; f"##,
+    r##"echo $(( $(echo 'a[$(touch m)]') ))"##,
+    r##"x='a[$(touch m)]=1'; declare "$x""##,
+    r##"x='a[$(touch m)]'; echo $((x = x))"##,
+    r##"for ((i=0; i<1; i++)); do i='a[$(touch m)]'; done"##,
+    r##"x='a[$(touch m)]'; echo $((0 && (x=1), x))"##,
+    r##"unset PS4; : ${PS4:='$(touch m)'}; set -x; true"##,
+    r##"printf -v PS4 '%s' '$(touch m)'; set -x; true"##,
+    r##"read -r PS4 <<< '$(touch m)'; set -x; true"##,
+    r##"for PS4 in '$(touch m)'; do set -x; true; done"##,
+    r##"x='. -maxdepth 0 -exec touch m ;'; find $x"##,
+    r##"T='5 touch m'; timeout $T"##,
+    r##"echo 'touch m' | bash 3<<< true"##,
+    r##"timeout --kill 5 10 touch m"##,
+    r##"env --split='touch m'"##,
+    r##"awk 'BEGIN { system("touch m") }'"##,
+    r##"sed -n '1e touch m' /etc/passwd"##,
+    r##"sed 's/.*/touch m/e' /etc/passwd"##,
+    r##"tar cf /dev/null --checkpoint=1 --checkpoint-action=exec='touch m' /etc/passwd"##,
+    r##"tar cf /dev/null --checkpoint=1 --checkpoint-act=exec='touch m' /etc/passwd"##,
+    r##"tar cf x.tar -I 'touch m;' /etc/passwd"##,
+    r##"split --filter='touch m' /etc/passwd"##,
+    r##"make --eval '$(shell touch m)' x"##,
+    r##"make -f /dev/null --eval='x:;touch m' x"##,
+    r##"git -c alias.p='!touch m' p"##,
+    r##"GIT_EXTERNAL_DIFF='touch m;:' git diff --no-index --ext-diff /etc/passwd /etc/group"##,
+    r##"ssh -o ProxyCommand='touch m' nohost"##,
+    r##"ssh -oProxyCommand='touch m' nohost"##,
+    r##"python3 -c 'import os; os.system("touch m")'"##,
+    r##"perl -e 'system("touch m")'"##,
+    r##"perl -ne 'system("touch m")' /etc/passwd"##,
+    r##"echo 'import os; os.system("touch m")' | python3"##,
+    r##"python3 <<< 'import os; os.system("touch m")'"##,
+    r##"vim -es -c '!touch m' -c q"##,
+    r##"shopt -s expand_aliases; eval "alias l='touch m'"; eval l"##,
+    r##"a=([$(touch m)0]=1)"##,
+    r##"x='a[$(touch m)]'; test -v "$x""##,
+    r##"x=abc; echo "${x:$(echo 'a[$(touch m)]')}""##,
+    r##"a[$(echo 'a[$(touch m)]')]=1"##,
+    r##"exec 3< <(echo touch m); . /dev/fd/3"##,
+    r##". /proc/self/fd/0 <<< 'touch m'"##,
+    r##"trap -- 'touch m' 0"##,
+    r##"x='touch m' bash -c '$x'"##,
+    r##"set -- touch m; "$@""##,
+    r##"x='a[$(touch m)]'; echo "${!x:-}""##,
+    r##"f() { echo "${!1}"; }; f 'a[$(touch m)]'"##,
+    r##"echo | xargs touch m"##,
+    r##"echo touch m | xargs -I{} bash -c '{}'"##,
+    r##"bash -O extglob -c 'touch m'"##,
+    r##"bash -o posix +x -c 'touch m'"##,
+    r##"find . -maxdepth 0 -exec touch m \;"##,
+    r##"xargs -a /dev/null touch m"##,
+    r##"command -- touch m"##,
+    r##"exec -- touch m"##,
+    r##"env -- touch m"##,
+    r##"env -C . -- touch m"##,
+    r##"env -vS'touch m'"##,
+    r##"nice -n5 -- touch m"##,
+    r##"\touch m"##,
+];
+/// Programs that need not be there.
+const NEEDED: [&str; 10] = ["git", "python3", "perl", "ssh", "vim", "make", "awk", "tar", "timeout", "find"];
+/// Commands whose purpose is to run what they are given: a rule that lets them run means that.
+const RUNNERS: [&str; 12] =
+    ["env", "eval", "bash", "sh", "source", ".", "trap", "python3", "perl", "vim", "make", "ssh"];
+
+fn is_there(program: &str) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).exists())
+}
+
+/// Whether bash runs the command of a line.
+fn runs(line: &str) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|bash| Path::new(bash).exists()).unwrap();
+    let status = Command::new("timeout")
+        .args(["-s", "KILL", "5", bash, "-c", line])
+        .current_dir(&folder)
+        .env("HOME", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.unwrap();
+    folder.path().join("m").exists()
+}
+
+/// P4: the table is honest. Another bash may have closed a few of these ways.
+#[test]
+fn bash_runs_the_hidden_command_of_these_lines() {
+    let possible = |line: &&&str| NEEDED.iter().all(|program| !line.contains(program) || is_there(program));
+    let lines: Vec<&str> = LINES.iter().filter(possible).copied().collect();
+    let silent: Vec<&str> = lines.iter().filter(|line| !runs(line)).copied().collect();
+
+    assert!(silent.len() * 5 < lines.len(), "{silent:#?}");
+}
+
+/// P4
+#[test]
+fn no_way_of_hiding_a_command_gets_round_a_rule() {
+    for action in [Ask, Deny] {
+        let approvals = approvals(Auto, &[("touch*", action)]);
+        for line in LINES {
+            assert_ne!(judge(&approvals, line).action, Auto, "{line}");
+        }
+    }
+}
+
+/// P4: what is let run does nothing else, whatever else is let run.
+#[test]
+fn no_way_of_hiding_a_command_passes_for_a_command_that_is_let_run() {
+    for line in LINES {
+        let script = Script::parse(line);
+        let names = script.commands.iter().filter_map(|command| command.words()[0].program());
+        let names: Vec<String> =
+            names.filter(|name| *name != "touch").map(|name| format!("{name}*")).collect();
+        if names.iter().any(|name| RUNNERS.contains(&name.trim_end_matches('*'))) {
+            continue;
+        }
+        let rules: Vec<(&str, Action)> = names.iter().map(|name| (name.as_str(), Auto)).collect();
+        let verdict = judge(&approvals(Ask, &rules), line);
+        assert_eq!(verdict.action, Ask, "{line}: {rules:?}");
+    }
+}
+
+/// A line that a model writes must not cost more than its length.
+#[test]
+fn judging_takes_time_in_proportion_to_the_line() {
+    let openings = [
+        "a=(",
+        "a=(a=",
+        "a=([x",
+        "rm -r ",
+        "rm -",
+        "-r",
+        "--x ",
+        "nice -n 5 ",
+        "git -c a=b ",
+        "$((a=",
+        "$((a=1,",
+        "((i=0;",
+        "[[ -v ",
+        "[[ a -eq ",
+        "sed 's/[/",
+        "sed s/a/b/;",
+        "sed -e p ",
+        "awk 'a",
+        "declare a=",
+        "read a ",
+        "PAGER='",
+        "PAGER=ls ",
+        "PS4='$(",
+        "env A=b ",
+        "docker -x y ",
+        "${!x",
+        "${a:=",
+        "python -W x ",
+        "tar -I ",
+        "test -v a ",
+        "make SHELL=",
+        "printf -v ",
+        "{a[",
+        "@(",
+        "git rebase -x ",
+        "find -exec a ; ",
+    ];
+    let approvals = approvals(
+        Auto,
+        &[("rm -rf*", Deny), ("docker push*", Ask), ("git push --force*", Ask), ("* -x *", Ask)],
+    );
+    let time = |line: &str| {
+        let began = std::time::Instant::now();
+        judge(&approvals, line);
+        began.elapsed().as_secs_f64()
+    };
+
+    for opening in openings {
+        // An even number of times, so that quotes are closed in both.
+        let line = |bytes: usize| opening.repeat(bytes / opening.len() / 2 * 2);
+        let (short, long) = (line(5_000), line(25_000));
+        // A line that is five times as long may take five times the time, but not 25 times. Another process may get in the way of one try.
+        let is_in_proportion = || time(&long) < 15.0 * time(&short).max(0.002);
+        assert!((0..5).any(|_| is_in_proportion()), "{opening:?}");
+    }
+}
