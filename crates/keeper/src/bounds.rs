@@ -33,6 +33,8 @@ pub struct Bounds {
     pub kept: Vec<PathBuf>,
     /// Whether it reaches the network.
     pub network: Network,
+    /// Whether it can make Unix sockets.
+    pub unix_sockets: UnixSockets,
 }
 
 /// A folder in whose place a command sees one of its own.
@@ -54,4 +56,15 @@ pub enum Network {
     Open,
     /// Only itself, by a loopback of its own.
     Closed,
+}
+
+/// Whether a command can make Unix sockets, and so connect to those of others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnixSockets {
+    /// Yes. It can connect to every socket file that it sees: Landlock does not guard that.
+    #[default]
+    Allowed,
+    /// No. Pairs of connected sockets (`socketpair`) still work: they reach nothing else.
+    Refused,
 }

@@ -1,5 +1,8 @@
-//! Which system calls are refused: those that reach processes outside by their number, which nothing else guards, and sockets to the
-//! machine that this one runs in.
+//! Which system calls are refused: those that reach processes outside by their number, which nothing else guards, sockets to the
+//! machine that this one runs in, and user namespaces.
+//!
+//! In a user namespace of its own a process has every capability over what it makes there. Nothing works in one here, because its map of
+//! users can't be written (`/proc` is read-only), so all that is refused is a larger part of the kernel to attack.
 //!
 //! A filter sees the numbers that a call is made with and nothing behind them, so it can't tell a command's own processes from others.
 //! A call with 0 is about whoever makes it, and passes. One with a number is refused, also where it is the caller's own: a library that
@@ -8,6 +11,11 @@
 use std::io;
 
 use super::{Done, while_};
+use crate::Bounds;
+use crate::bounds::{Network, UnixSockets};
+
+/// A system call, when it is refused, and the error that it gets then.
+type Rule = (libc::c_long, When, libc::c_int);
 
 /// What a call needs to be refused: an argument of it, and what that must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +24,10 @@ enum When {
     Always,
     /// An argument is this.
     Is(usize, u32),
+    /// An argument is none of these.
+    IsNoneOf(usize, &'static [u32]),
+    /// An argument has one of these bits.
+    HasBits(usize, u32),
     /// An argument is not zero.
     IsNotZero(usize),
     /// An argument is not zero, and a second one, which is an address, leads somewhere.
@@ -26,8 +38,8 @@ enum When {
 const ALL_OF_USER: u32 = 2;
 const ALL_OF_USER_FOR_DISKS: u32 = 3;
 
-/// The calls that are refused, with what they say then.
-const REFUSED: &[(libc::c_long, When, libc::c_int)] = &[
+/// The calls that are refused to every command.
+const REFUSED: &[Rule] = &[
     // Without a new limit it only reads the one that there is.
     (libc::SYS_prlimit64, When::IsNotZeroWith(0, 2), libc::EPERM),
     (libc::SYS_setpriority, When::Is(0, ALL_OF_USER), libc::EPERM),
@@ -41,7 +53,25 @@ const REFUSED: &[(libc::c_long, When, libc::c_int)] = &[
     (libc::SYS_socket, When::Is(0, libc::AF_VSOCK as u32), libc::EPERM),
     // It makes sockets that no filter sees. Programs do without where a system doesn't have it.
     (libc::SYS_io_uring_setup, When::Always, libc::ENOSYS),
+    (libc::SYS_unshare, When::HasBits(0, libc::CLONE_NEWUSER as u32), libc::EPERM),
+    (libc::SYS_clone, When::HasBits(0, libc::CLONE_NEWUSER as u32), libc::EPERM),
+    // Its flags are behind an address, where no filter sees them. Libraries use `clone` where a system doesn't have it.
+    (libc::SYS_clone3, When::Always, libc::ENOSYS),
 ];
+
+/// Without a network: other families of sockets may lead to devices, or to other machines past the network namespace.
+const WITHOUT_NETWORK: &[Rule] = &[(
+    libc::SYS_socket,
+    When::IsNoneOf(
+        0,
+        &[libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32],
+    ),
+    libc::EAFNOSUPPORT,
+)];
+
+/// Without Unix sockets. Of `socketpair` nothing is said: a pair is connected to itself.
+const WITHOUT_UNIX_SOCKETS: &[Rule] =
+    &[(libc::SYS_socket, When::Is(0, libc::AF_UNIX as u32), libc::EACCES)];
 
 /// The system's name for this processor, if the calls are known here.
 const ARCHITECTURE: Option<u32> = if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
@@ -86,17 +116,30 @@ pub(super) fn missing() -> Option<String> {
 }
 
 /// Refuses these calls from here on, to this process and all that it starts. Where calls can't be filtered, nothing happens.
-pub(super) fn set() -> Done {
+pub(super) fn set(bounds: &Bounds) -> Done {
     match ARCHITECTURE {
         Some(architecture) if missing().is_none() => {
-            install(Some(&program(architecture))).map_err(while_("filtering system calls"))
+            install(Some(&program(architecture, bounds))).map_err(while_("filtering system calls"))
         }
         _ => Ok(()),
     }
 }
 
+/// Everything that these bounds refuse.
+fn rules(bounds: &Bounds) -> impl Iterator<Item = &'static Rule> {
+    let network = match bounds.network {
+        Network::Open => &[],
+        Network::Closed => WITHOUT_NETWORK,
+    };
+    let unix_sockets = match bounds.unix_sockets {
+        UnixSockets::Allowed => &[],
+        UnixSockets::Refused => WITHOUT_UNIX_SOCKETS,
+    };
+    REFUSED.iter().chain(network).chain(unix_sockets)
+}
+
 /// The filter, as the system reads it: one check after the other, and what passes all of them passes.
-fn program(architecture: u32) -> Vec<libc::sock_filter> {
+fn program(architecture: u32, bounds: &Bounds) -> Vec<libc::sock_filter> {
     let mut program = vec![
         load(AT_ARCHITECTURE),
         unless_equal(architecture, 0, 1),
@@ -106,10 +149,17 @@ fn program(architecture: u32) -> Vec<libc::sock_filter> {
         unless_below(OF_OTHER_PROGRAMS),
         answer(refuse(libc::EPERM)),
     ];
-    for (number, when, error) in REFUSED {
+    for (number, when, error) in rules(bounds) {
         let check = match *when {
             When::Always => Vec::new(),
             When::Is(index, value) => vec![load(at_argument(index)), unless_equal(value, 0, 1)],
+            When::IsNoneOf(index, values) => {
+                // The step after these refuses, so each value that passes jumps over it and what is left of these.
+                let over = |position: usize| (values.len() - position) as u8;
+                let checks = values.iter().enumerate().map(|(position, value)| unless_equal(*value, over(position), 0));
+                std::iter::once(load(at_argument(index))).chain(checks).collect()
+            }
+            When::HasBits(index, bits) => vec![load(at_argument(index)), unless_bits(bits)],
             When::IsNotZero(index) => vec![load(at_argument(index)), unless_equal(0, 1, 0)],
             When::IsNotZeroWith(index, address) => vec![
                 load(at_argument(index)),
@@ -141,6 +191,11 @@ const fn load(at: u32) -> libc::sock_filter {
 /// Passes over as many steps as are said for either outcome.
 const fn unless_equal(value: u32, equal: u8, other: u8) -> libc::sock_filter {
     step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, equal, other, value)
+}
+
+/// Passes over the next step if none of these bits is set.
+const fn unless_bits(bits: u32) -> libc::sock_filter {
+    step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, bits)
 }
 
 /// Passes over the next step below a value.

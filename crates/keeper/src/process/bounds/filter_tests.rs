@@ -2,9 +2,14 @@ use super::*;
 
 const HERE: u32 = 0xc000_003e;
 
-/// What the filter answers to a call, by doing what the system does with it.
+/// What the filter of most commands answers to a call.
 fn answer_to(architecture: u32, number: u32, arguments: [u64; 3]) -> u32 {
-    let program = program(HERE);
+    answer_within(&Bounds::default(), architecture, number, arguments)
+}
+
+/// What the filter answers to a call, by doing what the system does with it.
+fn answer_within(bounds: &Bounds, architecture: u32, number: u32, arguments: [u64; 3]) -> u32 {
+    let program = program(HERE, bounds);
     let (mut at, mut value) = (0, 0);
     loop {
         let libc::sock_filter { code, jt, jf, k } = program[at];
@@ -24,6 +29,9 @@ fn answer_to(architecture: u32, number: u32, arguments: [u64; 3]) -> u32 {
             code if code == libc::BPF_JMP | libc::BPF_JA => at += k as usize,
             code if code == libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K => {
                 at += usize::from(if value == k { jt } else { jf });
+            }
+            code if code == libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K => {
+                at += usize::from(if value & k != 0 { jt } else { jf });
             }
             code if code == libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K => {
                 at += usize::from(if value >= k { jt } else { jf });
@@ -66,6 +74,48 @@ fn only_sockets_to_the_machine_beneath_are_refused() {
     for family in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
         assert!(!is_refused(libc::SYS_socket, [family as u64, 1, 0]));
     }
+}
+
+/// P3
+#[test]
+fn without_a_network_only_sockets_of_ordinary_families_are_made() {
+    let bounds = Bounds { network: Network::Closed, ..Bounds::default() };
+    let answer = |family: libc::c_int| {
+        answer_within(&bounds, HERE, libc::SYS_socket as u32, [family as u64, 1, 0])
+    };
+
+    for family in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
+        assert_eq!(answer(family), PASS, "{family}");
+    }
+    for family in [libc::AF_VSOCK, libc::AF_BLUETOOTH, libc::AF_CAN, libc::AF_ALG, libc::AF_TIPC, 200] {
+        assert_ne!(answer(family), PASS, "{family}");
+    }
+}
+
+/// P3
+#[test]
+fn without_unix_sockets_pairs_of_them_can_still_be_made() {
+    let bounds = Bounds { unix_sockets: UnixSockets::Refused, ..Bounds::default() };
+    let answer = |number: libc::c_long, family: libc::c_int| {
+        answer_within(&bounds, HERE, number as u32, [family as u64, 1, 0])
+    };
+
+    assert_eq!(answer(libc::SYS_socket, libc::AF_UNIX), refuse(libc::EACCES));
+    assert_eq!(answer(libc::SYS_socketpair, libc::AF_UNIX), PASS);
+    assert_eq!(answer(libc::SYS_socket, libc::AF_INET), PASS);
+}
+
+/// P3
+#[test]
+fn user_namespaces_are_refused_and_other_new_processes_are_not() {
+    let user = libc::CLONE_NEWUSER as u64;
+    let thread = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND) as u64;
+
+    for number in [libc::SYS_clone, libc::SYS_unshare] {
+        assert!(is_refused(number, [user, 0, 0]) && is_refused(number, [user | thread, 0, 0]), "{number}");
+        assert!(!is_refused(number, [thread, 0, 0]) && !is_refused(number, [0, user, user]), "{number}");
+    }
+    assert_eq!(answer_to(HERE, libc::SYS_clone3 as u32, [0x1000, 88, 0]), refuse(libc::ENOSYS));
 }
 
 /// P3: an address may have nothing in either half.

@@ -71,7 +71,7 @@ impl Ready {
             .map_err(while_(format!("going to the work folder {}", self.work_dir.display())))?;
         namespaces::drop_privileges()?;
         landlock::restrict(&self.bounds)?;
-        filter::set()
+        filter::set(&self.bounds)
     }
 
     /// The same, for between fork and exec. The reason for a failure goes to whoever listens.

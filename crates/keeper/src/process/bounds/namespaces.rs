@@ -28,13 +28,14 @@ const LEFT_TO_ROOT: CapabilitySet = CapabilitySet::CHOWN
 /// More than the system has; it refuses the first that it does not know.
 const MOST_CAPABILITIES: u32 = 64;
 
-/// Leaves the keeper's mounts, and its network if that is to be closed, for copies of them.
+/// Leaves the keeper's mounts, and its network if that is to be closed, for copies of them, and what it shares with other processes (System V
+/// memory, queues) for nothing.
 ///
 /// Whoever may do so does just that. Everybody else needs a user namespace first, in which they are what they were.
 pub(super) fn leave(network: Network) -> Done {
     let wanted = match network {
-        Network::Open => UnshareFlags::NEWNS,
-        Network::Closed => UnshareFlags::NEWNS | UnshareFlags::NEWNET,
+        Network::Open => UnshareFlags::NEWNS | UnshareFlags::NEWIPC,
+        Network::Closed => UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWNET,
     };
     match unshare(wanted) {
         Err(Errno::PERM) => as_an_ordinary_user(wanted)?,
