@@ -19,7 +19,7 @@ use crate::Config;
 use crate::apply::nano;
 use crate::clock::now;
 use crate::compaction::Space;
-use crate::config::{SandboxMode, WithoutSandbox};
+use crate::config::WithoutSandbox;
 use crate::decide::{Limits, Policy};
 use crate::history::history_tools;
 use crate::memory::{Noting, memory_tools};
@@ -97,6 +97,7 @@ impl Equipment {
             instructions: &runtime.instructions,
             work_dir: work_dir.to_str(),
             project_rules: rules.as_deref(),
+            sandbox: &config.settings.sandbox.in_words(),
             started_at: created.map_or_else(now, |created| created.at),
         });
         let tools = runtime.toolboxes.of(runtime, &work_dir);
@@ -162,11 +163,8 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let Config { home, settings, .. } = &runtime.config;
     let scope = Arc::new(scope(&runtime.config, work_dir));
     let environment = command_environment(&runtime.hidden);
-    let mode = match settings.sandbox.mode {
-        SandboxMode::Off => longhaul_tools::SandboxMode::Off,
-        SandboxMode::On => longhaul_tools::SandboxMode::On,
-        SandboxMode::Strict => longhaul_tools::SandboxMode::Strict,
-    };
+    let mode = settings.sandbox.mode.of_tools();
+    let network = settings.sandbox.network().unwrap_or(mode.default_network());
     // Where a person has to be asked, the worker has done so before.
     let unavailable = match settings.sandbox.unavailable {
         WithoutSandbox::Refuse => Unavailable::Refuse,
@@ -175,7 +173,7 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
         scope: scope.clone(),
-        sandbox: Sandbox::new(mode, home, &environment).or_else(unavailable),
+        sandbox: Sandbox::new(mode, home, &environment).with_network(network).or_else(unavailable),
         environment,
         output_cap: settings.exec.output_cap_bytes,
         token_file: "../../run/token".to_owned(),

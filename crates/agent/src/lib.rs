@@ -109,7 +109,7 @@ pub use compaction::{Asked, Compaction, Space, Trigger};
 pub use config::{
     AgentSettings, Approval, ApprovalRule, ApprovalSettings, Beyond, Config, ConfigFile, ContextSettings,
     ExecSettings, JournalSettings, LimitSettings, MemoryScope, MemorySettings, ModelSettings, Origins,
-    ProjectFile, RetrySettings, SandboxMode, SandboxSettings, SecretSettings, ServerSettings,
+    ProjectFile, RetrySettings, SandboxMode, SandboxNetwork, SandboxSettings, SecretSettings, ServerSettings,
     SessionSettings, Settings, ShownKey, Sources, Standing, Summary, TrustList, TrustedFile, Wake,
     WithoutSandbox, config_schema, without_password,
 };

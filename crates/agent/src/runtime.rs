@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use longhaul_journal::{Holder, Home, Journal, Ring, SqliteJournal};
-use longhaul_keeper::{Launcher, Network, Tasks};
+use longhaul_keeper::{Launcher, Tasks};
 use longhaul_model::transport::Transport;
 use longhaul_model::{Facts, Model, Models};
 use longhaul_protocol::{Event, EventKind, SessionId, StreamName};
@@ -30,7 +30,7 @@ use crate::shared::Shared;
 use crate::spending::Ledger;
 use crate::tasks::watching::Watching;
 use crate::watch::{Hub, Watcher};
-use crate::{Approval, Config, Error, Result, SandboxMode, fitting, host, idle, lineup, tidying};
+use crate::{Approval, Config, Error, Result, fitting, host, idle, lineup, tidying};
 
 /// How many entries of sessions may be there before it is looked which of them nobody needs.
 const CROWDED: usize = 64;
@@ -440,11 +440,7 @@ impl Inner {
 
     /// Why commands can't be held to the scope here, if they can't.
     pub(crate) async fn not_enforced(&self) -> Option<String> {
-        let network = match self.config.settings.sandbox.mode {
-            SandboxMode::Off => return None,
-            SandboxMode::On => Network::Open,
-            SandboxMode::Strict => Network::Closed,
-        };
+        let network = self.config.settings.sandbox.network()?;
         let tasks = self.tasks.clone();
         let looking = tokio::task::spawn_blocking(move || tasks.enforcement().missing(network));
         looking.await.unwrap_or_else(|error| Some(error.to_string()))

@@ -134,12 +134,9 @@ fn look_at_keepers(folder: &Path) -> Vec<Finding> {
 
 /// Whether commands are held to the scope, by really trying what the system lets a keeper do.
 fn look_at_sandbox(config: &Config) -> Vec<Finding> {
-    let network = match config.settings.sandbox.mode {
-        SandboxMode::Off => {
-            return vec![Finding::fine("sandbox", "off (sandbox.mode): commands can do what you can do")];
-        }
-        SandboxMode::On => Network::Open,
-        SandboxMode::Strict => Network::Closed,
+    let sandbox = &config.settings.sandbox;
+    let Some(network) = sandbox.network() else {
+        return vec![Finding::fine("sandbox", "off (sandbox.mode): commands can do what you can do")];
     };
     let tried = Launcher::this_program().map_err(|error| error.to_string());
     let tried = tried.and_then(|launcher| what_can_be_enforced(&launcher).map_err(|error| error.to_string()));
@@ -147,11 +144,16 @@ fn look_at_sandbox(config: &Config) -> Vec<Finding> {
         Ok(enforcement) => enforcement,
         Err(error) => return vec![Finding::wrong("sandbox", error, "run `longhaul doctor` again")],
     };
-    held(&enforcement, network, config.settings.sandbox.unavailable)
+    held(&enforcement, sandbox.mode, network, sandbox.unavailable)
 }
 
 /// What can be enforced, and what becomes of commands if too little can.
-fn held(enforcement: &Enforcement, network: Network, without: WithoutSandbox) -> Vec<Finding> {
+fn held(
+    enforcement: &Enforcement,
+    mode: SandboxMode,
+    network: Network,
+    without: WithoutSandbox,
+) -> Vec<Finding> {
     if let Some(missing) = enforcement.missing(network) {
         let policy = match without {
             WithoutSandbox::Refuse => "commands are refused",
@@ -166,14 +168,17 @@ fn held(enforcement: &Enforcement, network: Network, without: WithoutSandbox) ->
             to_do,
         )];
     }
-    let held = match network {
-        Network::Open => "commands are held to the scope (Landlock and namespaces); the network is open",
-        Network::Closed => "commands are held to the scope (Landlock and namespaces), without a network",
+    let mode = if mode == SandboxMode::Strict { "strict" } else { "on" };
+    let network = match network {
+        Network::Open => "on",
+        Network::Closed => "off",
     };
+    let held =
+        format!("mode {mode}, network {network}: commands are held to the scope (Landlock and namespaces)");
     let gaps = enforcement
         .gaps()
         .into_iter()
-        .map(|gap| Finding::fine("sandbox", format!("this kernel is old: {gap}")));
+        .map(|gap| Finding::fine("sandbox", format!("not guarded on this system: {gap}")));
     std::iter::once(Finding::fine("sandbox", held)).chain(gaps).collect()
 }
 

@@ -7,6 +7,7 @@ fn the_prompt_holds_instructions_rules_folder_and_the_day_of_the_start() {
         instructions: " Be brief. ",
         work_dir: Some("/w"),
         project_rules: Some("Use tabs.\n"),
+        sandbox: "The network is off.",
         started_at: At(1_794_700_000_000),
     };
 
@@ -14,14 +15,20 @@ fn the_prompt_holds_instructions_rules_folder_and_the_day_of_the_start() {
 
     let expected = "You are longhaul, an agent that works with tools.\n\n# Instructions\n\nBe brief.\n\n\
         # Rules of this project (AGENTS.md)\n\nUse tabs.\n\n# This session\n\nIt began on 2026-11-14.\n\
-        The work folder is /w; relative paths begin there.\n";
+        The work folder is /w; relative paths begin there.\nThe network is off.\n";
     assert!(text.starts_with(expected), "{text}");
 }
 
 #[test]
 fn what_is_empty_gets_no_heading() {
-    let prompt =
-        Prompt { name: "a", instructions: "", work_dir: None, project_rules: Some(" "), started_at: At(0) };
+    let prompt = Prompt {
+        name: "a",
+        instructions: "",
+        work_dir: None,
+        project_rules: Some(" "),
+        sandbox: "",
+        started_at: At(0),
+    };
 
     let text = system_prompt(&prompt);
 

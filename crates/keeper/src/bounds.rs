@@ -34,6 +34,7 @@ pub struct Bounds {
     /// Whether it reaches the network.
     pub network: Network,
     /// Whether it can make Unix sockets.
+    #[serde(skip_serializing_if = "UnixSockets::are_allowed")]
     pub unix_sockets: UnixSockets,
 }
 
@@ -67,4 +68,11 @@ pub enum UnixSockets {
     Allowed,
     /// No. Pairs of connected sockets (`socketpair`) still work: they reach nothing else.
     Refused,
+}
+
+impl UnixSockets {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn are_allowed(&self) -> bool {
+        *self == Self::Allowed
+    }
 }

@@ -19,7 +19,8 @@ const GAPS: [(u32, &str); 2] = [
     (6, "a command can send signals to the user's other processes, and reach their abstract sockets"),
 ];
 /// What a filter of system calls keeps a command from.
-const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them (seccomp is missing)";
+const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them, make user namespaces, and in \
+     strict connect to Unix sockets (seccomp is missing)";
 
 /// What the system lets a keeper enforce.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

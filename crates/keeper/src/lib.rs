@@ -123,6 +123,6 @@ pub use error::{Error, Result};
 pub use format::{FORMAT, MARK, Spec, Status};
 pub use launcher::Launcher;
 pub use output::{Chunk, Output};
-pub use process::{keep_here, main_if_asked};
+pub use process::{keep_here, main_if_asked, shell_for};
 pub use task::{Following, Task};
 pub use tasks::{Found, Tasks};

@@ -204,7 +204,14 @@ impl ExecTool {
 
     async fn folder(&self, path: Option<&str>) -> Result<PathBuf, Finished> {
         let Some(path) = path.map(str::to_owned) else {
-            return Ok(self.settings.scope.work_dir().to_owned());
+            let work_dir = self.settings.scope.work_dir();
+            return match self.settings.scope.denies(work_dir) {
+                true => Err(Finished::error(format!(
+                    "exec was not run: the scope denies the work folder {} (`[[scope.deny]]`)",
+                    shown::shown_path(work_dir)
+                ))),
+                false => Ok(work_dir.to_owned()),
+            };
         };
         let scope = Arc::clone(&self.settings.scope);
         to_the_end(move || {
@@ -225,7 +232,8 @@ impl ExecTool {
             if sandbox.mode() != SandboxMode::Off
                 && sandbox.holds(settings.tasks.enforcement()).map_err(refused)?
             {
-                return Ok(sandbox.around(&settings.scope, &settings.environment, &work_dir, Some(session)));
+                let held = sandbox.around(&settings.scope, &settings.environment, &work_dir, Some(session));
+                return held.map_err(|why| Finished::error(format!("exec was not run: {why}")));
             }
             Ok(Held { bounds: None, environment: settings.environment.clone() })
         })

@@ -82,7 +82,7 @@ fn a_section_that_nobody_knows_is_named_once() {
 fn a_key_that_is_like_none_gets_the_list() {
     assert_eq!(
         said("[sandbox]\nqqqq = 1\n"),
-        ["c.toml:2: unknown key \"qqqq\" in [sandbox]; known are mode, unavailable"]
+        ["c.toml:2: unknown key \"qqqq\" in [sandbox]; known are mode, network, unavailable"]
     );
 }
 

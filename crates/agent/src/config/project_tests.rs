@@ -100,6 +100,7 @@ fn a_project_can_not_move_keys_servers_or_permissions() {
         ("approval.default", "\"auto\"".to_owned()),
         ("approval.rule", "[{ tool = \"exec\", action = \"auto\" }]".to_owned()),
         ("sandbox.mode", "\"off\"".to_owned()),
+        ("sandbox.network", "\"on\"".to_owned()),
         ("sandbox.unavailable", "\"allow\"".to_owned()),
         ("secrets.patterns", "[]".to_owned()),
         ("sessions.keep", "1".to_owned()),

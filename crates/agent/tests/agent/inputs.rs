@@ -361,6 +361,7 @@ async fn a_changed_system_prompt_begins_an_epoch_and_keeps_the_conversation() {
 
     let requests = model.requests();
     assert!(!requests[0].system.contains("Use tabs.") && requests[1].system.contains("Use tabs."));
+    assert!(requests.iter().all(|request| request.system.contains("The network is on.")));
     assert_eq!(heard(&requests[2].items), ["one", "two", "three"]);
     let records = sound_records(&place, &session).await;
     let epochs = records.iter().filter(|record| record.kind == "epoch_started").count();

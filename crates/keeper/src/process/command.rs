@@ -39,7 +39,8 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
         return Err(format!("the work folder {} is not there", spec.work_dir.display()));
     }
     let errors = output.try_clone().map_err(|error| format!("its output can't be kept ({error})"))?;
-    let (shell, name) = shell(spec.environment.get("PATH").map(String::as_str));
+    let shell = shell_for(spec.environment.get("PATH").map(String::as_str));
+    let name = shell.file_name().unwrap_or(OsStr::new("sh"));
     let keeper = getpid();
     let mut command = Command::new(&shell);
     command
@@ -94,12 +95,12 @@ fn on_the_way(command: &mut Command, step: impl FnMut() -> std::io::Result<()> +
     }
 }
 
-/// The bash that the command itself would find; where there is none, the shell that every system has.
-fn shell(path: Option<&str>) -> (PathBuf, &'static str) {
+/// The shell that runs commands with this `PATH`: the bash that the command itself would find, or `/bin/sh` where there is none.
+pub fn shell_for(path: Option<&str>) -> PathBuf {
     let listed = path.unwrap_or_default().split(':').filter(|folder| folder.starts_with('/'));
     let mut places =
         listed.chain(["/bin", "/usr/bin", "/usr/local/bin"]).map(|folder| Path::new(folder).join("bash"));
     let bash =
         places.find(|bash| bash.is_file() && access(bash.as_os_str() as &OsStr, Access::EXEC_OK).is_ok());
-    bash.map_or((PathBuf::from("/bin/sh"), "sh"), |bash| (bash, "bash"))
+    bash.unwrap_or_else(|| PathBuf::from("/bin/sh"))
 }

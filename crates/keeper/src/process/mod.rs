@@ -25,6 +25,7 @@ use crate::{Result, holder, launcher};
 
 use clients::Clients;
 use command::Started;
+pub use command::shell_for;
 use copying::Copying;
 use signals::Signals;
 use watch::Watch;

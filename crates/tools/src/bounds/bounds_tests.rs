@@ -32,11 +32,16 @@ impl World {
     fn held(&self, mode: SandboxMode, config: &ScopeConfig) -> Held {
         let scope = Scope::new(&self.root.join("work"), config, &self.root.join("home"));
         let sandbox = Sandbox::new(mode, &self.root.join("home"), &self.environment);
-        sandbox.around(&scope, &self.environment, &self.root.join("work"), None)
+        sandbox.around(&scope, &self.environment, &self.root.join("work"), None).unwrap()
     }
 
     fn bounds(&self, config: &ScopeConfig) -> Bounds {
         self.held(SandboxMode::On, config).bounds.unwrap()
+    }
+
+    /// What is kept in a folder of this world. All of it may lie in a home folder, and so its own folders be kept as well.
+    fn kept_in(&self, folder: &str, bounds: &Bounds) -> Vec<String> {
+        self.within(&bounds.kept).into_iter().filter(|path| path.starts_with(folder)).collect()
     }
 
     /// The paths among these that lie in this world, from its root on.
@@ -127,7 +132,7 @@ fn naming_one_thing_among_keys_or_sockets_leaves_the_others_hidden() {
     let sockets = world.bounds(&among_sockets);
 
     assert!(world.within(&keys.hidden).contains(&"user/.ssh".to_owned()));
-    assert_eq!(world.within(&keys.kept), ["user/.ssh/known_hosts"]);
+    assert_eq!(world.kept_in("user/", &keys), ["user/.ssh/known_hosts"]);
     assert!(keys.write.contains(&world.root.join("user/.ssh/known_hosts")));
     assert!(sockets.hidden.contains(&PathBuf::from("/run")));
     assert!(sockets.kept.contains(&PathBuf::from("/run/longhaul/one")));
@@ -175,8 +180,9 @@ fn keys_are_hidden_where_the_users_folder_is_reached_through_a_link_that_can_be_
     let all = world.bounds(&allowing(&["./", "/"]));
     let link_alone = world.bounds(&allowing(&["./", "../people", "../disk/user/.ssh/known_hosts"]));
 
+    assert_eq!(world.within(&all.hidden), ["disk/user/.ssh", "home"]);
+    assert_eq!(world.within(&link_alone.hidden), ["disk/user", "disk/user/.ssh", "home"]);
     for bounds in [&all, &link_alone] {
-        assert_eq!(world.within(&bounds.hidden), ["disk/user/.ssh", "home"]);
         assert_eq!(world.within(&bounds.emptied), ["disk/user/.config/pip/pip.conf"]);
     }
     assert!(!world.within(&all.read).contains(&"disk/user/.rustup".to_owned()));
@@ -218,7 +224,7 @@ fn a_session_has_temporary_folders_of_its_own_on_disk() {
     let sandbox = Sandbox::new(SandboxMode::Strict, &world.root.join("home"), &world.environment);
     let session = SessionId::generate();
 
-    let held = sandbox.around(&scope, &world.environment, &world.root.join("work"), Some(session));
+    let held = sandbox.around(&scope, &world.environment, &world.root.join("work"), Some(session)).unwrap();
 
     let kept_in = world.root.join("home/tmp").join(session.to_string()).join("tmp");
     let expected = Private { at: "/tmp".into(), kept_in: Some(kept_in) };
@@ -286,7 +292,7 @@ fn keys_in_toolchains_and_caches_are_hidden_and_files_that_are_out_of_reach_need
     let all = world.bounds(&allowing(&["./", "../user"]));
 
     let keys = ["user/.cache/huggingface/token", "user/.local/share/uv/credentials"];
-    assert_eq!(world.within(&bounds.hidden), ["home", keys[0], keys[1]]);
+    assert_eq!(world.within(&bounds.hidden), ["home", "user", keys[0], keys[1]]);
     assert_eq!(world.within(&bounds.emptied), ["user/.config/pip/pip.conf"]);
     assert_eq!(world.within(&all.hidden), ["home", keys[0], keys[1], "user/.pgpass"]);
 }
@@ -329,9 +335,15 @@ fn strict_takes_out_variables_that_are_called_like_keys() {
         "AWS_SECRET_ACCESS_KEY",
         "AWS_ACCESS_KEY_ID",
         "PGPASSWORD",
+        "PASSWORD",
+        "db_pass",
+        "SMTP_PASSPHRASE",
+        "CLIENTSECRET",
+        "signing_key",
+        "OPENAI_KEY",
         "GOOGLE_APPLICATION_CREDENTIALS",
     ];
-    let mut world = World::new(&[]).with("TOKENIZERS_PARALLELISM", "work");
+    let mut world = World::new(&[]).with("TOKENIZERS_PARALLELISM", "work").with("KEYBOARD", "work");
     world.environment.extend(keys.map(|name| (name.to_owned(), "key".to_owned())));
 
     let names = [SandboxMode::On, SandboxMode::Strict].map(|mode| {
@@ -340,5 +352,54 @@ fn strict_takes_out_variables_that_are_called_like_keys() {
     });
 
     assert!(keys.iter().all(|key| names[0].contains(&(*key).to_owned())));
-    assert_eq!(names[1], ["HOME", "TOKENIZERS_PARALLELISM"]);
+    assert_eq!(names[1], [ACROSS_MOUNTS, "HOME", "KEYBOARD", "TOKENIZERS_PARALLELISM"]);
+}
+
+/// P3: a socket in it can't be connected then, nor can anything in it be asked for by name.
+#[test]
+fn the_home_folder_is_hidden_but_for_what_is_allowed_in_it() {
+    let world = World::new(&["user/.rustup", "user/project"]);
+
+    let bounds = world.bounds(&allowing(&["./", "../user/project"]));
+
+    assert!(world.within(&bounds.hidden).contains(&"user".to_owned()));
+    assert_eq!(world.kept_in("user/", &bounds), ["user/.cache", "user/.rustup", "user/project"]);
+}
+
+/// P3: where the command sees the home folder, what is known to hold sockets and what a look finds is hidden.
+#[test]
+fn sockets_are_hidden_in_a_home_folder_that_the_scope_contains() {
+    let world = World::new(&["user/.colima/default", "user/tool/run", "user/.ssh"]);
+    let socket = |name: &str| std::os::unix::net::UnixListener::bind(world.root.join(name)).unwrap();
+    let _sockets = [socket("user/tool/run/agent"), socket("user/.colima/default/docker.sock")];
+
+    let bounds = world.bounds(&allowing(&["./", "../user"]));
+    let named = world.bounds(&allowing(&["./", "../user", "../user/tool/run/agent"]));
+
+    let hidden = world.within(&bounds.hidden);
+    assert!(
+        ["user/.colima", "user/tool/run/agent"].iter().all(|path| hidden.contains(&(*path).to_owned())),
+        "{hidden:?}"
+    );
+    assert!(!hidden.contains(&"user".to_owned()));
+    assert!(!world.within(&named.hidden).contains(&"user/tool/run/agent".to_owned()));
+}
+
+/// P3: a path through a link leads nowhere where the link is hidden.
+#[test]
+fn links_to_what_is_allowed_are_kept_where_they_are_hidden() {
+    let world = World::new(&["disk/cargo", "disk/data"]).with("PATH", "user/bin");
+    for (link, leads_to) in
+        [("user/.cargo", "disk/cargo"), ("user/data", "disk/data"), ("user/bin", "disk/cargo")]
+    {
+        std::os::unix::fs::symlink(world.root.join(leads_to), world.root.join(link)).unwrap();
+    }
+
+    let bounds = world.bounds(&allowing(&["./", "../user/data"]));
+
+    let kept = world.within(&bounds.kept);
+    assert!(
+        ["user/.cargo", "user/bin", "user/data"].iter().all(|path| kept.contains(&(*path).to_owned())),
+        "{kept:?}"
+    );
 }

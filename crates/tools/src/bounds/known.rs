@@ -112,6 +112,9 @@ pub(super) const DEVICES: &[&str] = &[
     "/dev/pts",
 ];
 
+/// Where people have their home folders. Commands see them as empty, but for what they may reach in them.
+pub(super) const HOME_FOLDERS: &[&str] = &["/home", "/root"];
+
 /// In the user's own folder: toolchains, and settings of tools, for reading.
 pub(super) const TOOLCHAINS: &[&str] = &[
     ".asdf",
@@ -258,6 +261,6 @@ pub(super) const MADE_AT_FIRST: &[MadeAtFirst] = &[
 /// Beside a folder `bin` on `PATH`: where the programs in it have what they need.
 pub(super) const BESIDE_PROGRAMS: &[&str] = &["lib", "lib64", "libexec", "share"];
 
-/// What is in the name of a variable that holds a key, and how such a name ends.
-pub(super) const IN_NAMES_OF_KEYS: &[&str] = &["_SECRET", "PASSWORD", "_ACCESS_KEY", "_CREDENTIALS"];
-pub(super) const ENDS_OF_NAMES_OF_KEYS: &[&str] = &["_TOKEN"];
+/// What is in the name of a variable that holds a secret, and how such a name ends.
+pub(super) const IN_NAMES_OF_KEYS: &[&str] = &["SECRET", "PASSWORD", "_PASS", "_ACCESS_KEY", "_CREDENTIALS"];
+pub(super) const ENDS_OF_NAMES_OF_KEYS: &[&str] = &["_TOKEN", "_KEY"];

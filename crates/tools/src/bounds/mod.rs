@@ -6,13 +6,14 @@
 
 mod known;
 mod places;
+mod sockets;
 mod user;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use longhaul_keeper::{Bounds, Enforcement, Network, Private};
+use longhaul_keeper::{Bounds, Enforcement, Network, Private, UnixSockets, shell_for};
 use longhaul_protocol::SessionId;
 
 use crate::{Permission, Scope};
@@ -27,7 +28,8 @@ pub enum SandboxMode {
     /// The scope, the system's folders, private temporary folders, and the toolchains and caches of the user.
     #[default]
     On,
-    /// The scope, the system's folders and private temporary folders, and no network.
+    /// The scope, the system's folders and private temporary folders, no Unix sockets, no variables that look like secrets, and by default
+    /// no network.
     Strict,
 }
 
@@ -35,6 +37,7 @@ pub enum SandboxMode {
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     mode: SandboxMode,
+    network: Network,
     unavailable: Unavailable,
     /// Where the temporary folders of sessions are kept.
     temporary: PathBuf,
@@ -73,7 +76,18 @@ impl Sandbox {
             }
         }
         let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
-        Self { mode, unavailable: Unavailable::default(), temporary: home.join("tmp") }
+        Self {
+            mode,
+            network: mode.default_network(),
+            unavailable: Unavailable::default(),
+            temporary: home.join("tmp"),
+        }
+    }
+
+    /// The same, with this network for commands in place of what the mode gives them.
+    #[must_use]
+    pub fn with_network(self, network: Network) -> Self {
+        Self { network, ..self }
     }
 
     /// The same, with what becomes of commands where the system can't hold them.
@@ -105,12 +119,11 @@ impl Sandbox {
     pub fn unenforceable(&self, enforcement: &Enforcement) -> Option<String> {
         match self.mode {
             SandboxMode::Off => None,
-            SandboxMode::On => enforcement.missing(Network::Open),
-            SandboxMode::Strict => enforcement.missing(Network::Closed),
+            SandboxMode::On | SandboxMode::Strict => enforcement.missing(self.network),
         }
     }
 
-    /// What a command gets that runs in this folder. Looks at the file system, and changes nothing.
+    /// What a command gets that runs in this folder, or why it can't run. Looks at the file system, and changes nothing.
     ///
     /// Without a session its temporary files are in memory, and go with it.
     pub(crate) fn around(
@@ -119,9 +132,13 @@ impl Sandbox {
         environment: &BTreeMap<String, String>,
         work_dir: &Path,
         session: Option<SessionId>,
-    ) -> Held {
+    ) -> Result<Held, String> {
         if self.mode == SandboxMode::Off {
-            return Held { bounds: None, environment: environment.clone() };
+            return Ok(Held { bounds: None, environment: environment.clone() });
+        }
+        let shell = shell_for(environment.get("PATH").map(String::as_str));
+        if resolved(&shell).is_some_and(|shell| scope.denies(&shell)) {
+            return Err(format!("the scope denies {}, which runs commands", shell.display()));
         }
         let mut places = Places::new(scope, environment, self.temporary.parent().unwrap_or(&self.temporary));
         let own_folders = session.map(|session| self.temporary_of(session));
@@ -133,7 +150,7 @@ impl Sandbox {
         }
         places.add_system();
         places.add_path(self.mode);
-        let hidden = places.hidden();
+        let hidden = places.hidden(&private);
         let bounds = Bounds {
             kept: places.kept(&private, &hidden, work_dir),
             emptied: places.emptied(),
@@ -141,9 +158,10 @@ impl Sandbox {
             read_only: places.read_only(),
             devices: known::DEVICES.iter().filter_map(|path| resolved(Path::new(path))).collect(),
             private,
-            network: match self.mode {
-                SandboxMode::Strict => Network::Closed,
-                SandboxMode::On | SandboxMode::Off => Network::Open,
+            network: self.network,
+            unix_sockets: match self.mode {
+                SandboxMode::Strict => UnixSockets::Refused,
+                SandboxMode::On | SandboxMode::Off => UnixSockets::Allowed,
             },
             read: places.read,
             write: places.write,
@@ -152,7 +170,21 @@ impl Sandbox {
         if self.mode == SandboxMode::Strict {
             environment.retain(|name, _| !names_a_key(name));
         }
-        Held { environment, bounds: Some(bounds) }
+        environment.entry(ACROSS_MOUNTS.to_owned()).or_insert_with(|| "1".to_owned());
+        Ok(Held { environment, bounds: Some(bounds) })
+    }
+}
+
+/// git looks for its folder above the work folder only as long as it stays on one file system; what is above it here may be a cover.
+const ACROSS_MOUNTS: &str = "GIT_DISCOVERY_ACROSS_FILESYSTEM";
+
+impl SandboxMode {
+    /// The network of commands where the configuration does not say.
+    pub fn default_network(self) -> Network {
+        match self {
+            Self::Off | Self::On => Network::Open,
+            Self::Strict => Network::Closed,
+        }
     }
 }
 
@@ -175,7 +207,7 @@ fn denied(scope: &Scope, permission: Permission) -> Vec<PathBuf> {
     of_this.map(|(path, _)| path).collect()
 }
 
-/// Whether a variable is called as those are that hold keys.
+/// Whether a variable is called as those are that hold secrets.
 fn names_a_key(variable: &str) -> bool {
     let name = variable.to_uppercase();
     known::IN_NAMES_OF_KEYS.iter().any(|part| name.contains(part))

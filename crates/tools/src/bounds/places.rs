@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use longhaul_keeper::Private;
 
-use super::user::User;
+use super::sockets::sockets_in;
+use super::user::{User, home_of_this_user};
 use super::{SandboxMode, denied, known};
 use crate::protected::ProtectedPlaces;
 use crate::scope::{Way, is_in, unbent};
@@ -26,6 +27,8 @@ pub(super) struct Places<'a> {
     home: PathBuf,
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
+    /// Links that lead to those: where a cover hides one, what it leads to can't be found by its usual path.
+    links: Vec<PathBuf>,
 }
 
 impl<'a> Places<'a> {
@@ -39,11 +42,14 @@ impl<'a> Places<'a> {
             }
         }
         let own = environment.get("HOME").map(Path::new);
-        let user = User { own: own.and_then(|own| found(own, &write)), environment };
+        let own_way = own.and_then(|own| Way::to_existing(own, &write));
+        let mut links: Vec<PathBuf> = scope.allowed_links().collect();
+        links.extend(own_way.iter().flat_map(|way| way.links.clone()));
+        let user = User { own: own_way.map(|way| way.place), environment };
         let user_home = own.and_then(resolved);
         let protected = ProtectedPlaces::new(user_home.as_deref(), environment);
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        Self { scope, environment, user, user_home, protected, home, read, write }
+        Self { scope, environment, user, user_home, protected, home, read, write, links }
     }
 
     pub(super) fn add_system(&mut self) {
@@ -72,7 +78,9 @@ impl<'a> Places<'a> {
     pub(super) fn add_caches(&mut self) {
         let ways = self.user.caches().into_iter().filter_map(|path| Way::to_existing(&path, &[]));
         let ways = ways.filter(|way| self.is_meant_by_user(&way.place)).collect();
-        let mut places: Vec<PathBuf> = unbent(ways, &self.write).into_iter().map(|way| way.place).collect();
+        let ways = unbent(ways, &self.write);
+        self.links.extend(ways.iter().flat_map(|way| way.links.clone()));
+        let mut places: Vec<PathBuf> = ways.into_iter().map(|way| way.place).collect();
         // In the order of paths each comes after those that it lies in, and needs nothing then.
         places.sort();
         places.into_iter().for_each(|place| self.add_place(place, Permission::Write));
@@ -120,10 +128,11 @@ impl<'a> Places<'a> {
         read_only
     }
 
-    /// What is not to be seen at all: what the scope denies, sockets of services, and keys where they could be read otherwise.
-    pub(super) fn hidden(&self) -> Vec<PathBuf> {
+    /// What is not to be seen at all: what the scope denies, home folders, sockets of services, and keys where they could be read otherwise.
+    pub(super) fn hidden(&self, private: &[Private]) -> Vec<PathBuf> {
         let mut hidden = denied(self.scope, Permission::Read);
         hidden.push(self.home.clone());
+        hidden.extend(self.home_folders(private));
         let keys_and_sockets = self.protected.keys.iter().chain(&self.protected.sockets);
         let concealed = keys_and_sockets.filter_map(|path| self.concealed(path));
         // A file that is out of reach needs nothing that covers it; in a folder there may be sockets.
@@ -133,6 +142,23 @@ impl<'a> Places<'a> {
         hidden.sort();
         hidden.dedup();
         hidden
+    }
+
+    /// Home folders, of this user and of others, and of one that the scope contains the sockets in it. Landlock guards neither connecting to a
+    /// socket nor asking what is there.
+    fn home_folders(&self, private: &[Private]) -> Vec<PathBuf> {
+        let is_needed = |home: &Path| {
+            let is_private = private.iter().any(|private| private.at.starts_with(home));
+            home.parent().is_none() || is_private || self.read.iter().any(|place| place == home)
+        };
+        let is_in_scope = |home: &Path| self.scope.allowed().any(|(allowed, _)| home.starts_with(allowed));
+        let others = known::HOME_FOLDERS.iter().filter_map(|path| resolved(Path::new(path)));
+        let homes = self.user_home.clone().into_iter().chain(home_of_this_user()).chain(others);
+        let (open, covered): (Vec<PathBuf>, Vec<PathBuf>) =
+            homes.filter(|home| !is_needed(home)).partition(|home| is_in_scope(home));
+        let own = self.user_home.iter().filter(|home| open.contains(home));
+        let sockets = own.flat_map(|home| sockets_in(home)).filter(|socket| !self.is_meant(socket));
+        sockets.chain(covered).collect()
     }
 
     /// Files that are read as empty.
@@ -154,7 +180,8 @@ impl<'a> Places<'a> {
             is_concealed(path) && !is_denied
         };
         let places = self.read.iter().chain(&self.write).map(PathBuf::as_path).chain([work_dir]);
-        let links = known::LINKS_AMONG_SOCKETS.iter().map(Path::new).filter(|link| link.is_symlink());
+        let known_links = known::LINKS_AMONG_SOCKETS.iter().map(Path::new).filter(|link| link.is_symlink());
+        let links = self.links.iter().map(PathBuf::as_path).chain(known_links);
         let mut kept: Vec<PathBuf> = places.chain(links).filter(is_kept).map(Path::to_owned).collect();
         kept.sort();
         kept.dedup();
@@ -163,8 +190,10 @@ impl<'a> Places<'a> {
 
     /// Adds something that the user has set up.
     fn add_of_user(&mut self, path: &Path, permission: Permission) {
-        if let Some(place) = found(path, &self.write).filter(|place| self.is_meant_by_user(place)) {
-            self.add_place(place, permission);
+        let way = Way::to_existing(path, &self.write).filter(|way| self.is_meant_by_user(&way.place));
+        if let Some(way) = way {
+            self.links.extend(way.links);
+            self.add_place(way.place, permission);
         }
     }
 

@@ -40,6 +40,17 @@ impl User<'_> {
     }
 }
 
+/// The home folder of the user that this process runs as, by the system's list of users: `HOME` may name another one.
+pub(super) fn home_of_this_user() -> Option<PathBuf> {
+    let user = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let home = users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.get(2) == Some(&user.as_str())).then(|| fields.get(5).copied())?
+    })?;
+    std::path::Path::new(home).canonicalize().ok()
+}
+
 /// Every path at which whoever runs this process may have a cache, and so every place in which a command may have put links.
 pub(crate) fn caches_of_this_user() -> Vec<PathBuf> {
     User { own: std::env::home_dir(), environment: &environment_of_this_process() }.caches()

@@ -28,6 +28,20 @@ pub(super) const SOCKETS: &[&str] = &[
 /// Variables that name the socket of an agent or daemon that acts for the user.
 pub(super) const SOCKET_VARIABLES: &[&str] = &["SSH_AUTH_SOCK", "DOCKER_HOST", "CONTAINER_HOST"];
 
+/// In the user's home folder: where programs have sockets that act for the user.
+pub(super) const HOME_SOCKETS: &[&str] = &[
+    ".1password",
+    ".bitwarden-ssh-agent.sock",
+    ".colima",
+    ".emacs.d/server",
+    ".lima",
+    ".local/run",
+    ".local/share/containers/podman/machine",
+    ".orbstack/run",
+    ".rd",
+    ".screen",
+];
+
 /// In the user's home folder: keys, credentials, sockets of the programs that hold them, and shell histories.
 pub(super) const KEYS: &[&str] = &[
     ".age",

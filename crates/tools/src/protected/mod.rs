@@ -53,7 +53,11 @@ impl ProtectedPlaces {
         let named_sockets = lists::SOCKET_VARIABLES.iter().filter_map(socket);
         Self {
             keys,
-            sockets: everywhere(lists::SOCKETS).into_iter().chain(named_sockets).collect(),
+            sockets: in_home(lists::HOME_SOCKETS)
+                .into_iter()
+                .chain(everywhere(lists::SOCKETS))
+                .chain(named_sockets)
+                .collect(),
             emptied: [in_home(lists::EMPTIED), named(lists::EMPTIED_VARIABLES)].concat(),
             startup,
         }

@@ -122,6 +122,21 @@ impl Scope {
         self.allow.iter().map(|ground| (ground.path.as_path(), ground.permission))
     }
 
+    /// The links that lead to allowed targets, each where it lies. A target that is reached through none has none.
+    pub(crate) fn allowed_links(&self) -> impl Iterator<Item = PathBuf> {
+        let links = |ground: &Ground| {
+            let path = resolve::absolute(&resolve::from(&self.work_dir, &ground.target));
+            let way = Way::to_existing(&path, &[]).filter(|way| way.place == ground.path);
+            way.map(|way| way.links).unwrap_or_default()
+        };
+        self.allow.iter().flat_map(links)
+    }
+
+    /// Whether a canonical path is denied, for reading too.
+    pub(crate) fn denies(&self, canonical: &Path) -> bool {
+        self.borders(Permission::Read).bar_path(canonical) == Some(Barred::Denied)
+    }
+
     /// The denied targets, resolved as far as they exist now, Longhaul's own folder included; each under every path that it has.
     pub fn denied(&self) -> impl Iterator<Item = (PathBuf, Permission)> {
         let paths = |denial: &Denial| {

@@ -18,8 +18,8 @@ pub(crate) struct Way {
     pub(crate) place: PathBuf,
     /// Whether all of it is there.
     pub(crate) exists: bool,
-    /// The folders in which the links lie that were followed.
-    pub(crate) links_in: Vec<PathBuf>,
+    /// The links that were followed, each where it lies.
+    pub(crate) links: Vec<PathBuf>,
     /// Whether a link was not followed.
     pub(crate) is_barred: bool,
 }
@@ -28,8 +28,7 @@ impl Way {
     /// Where an absolute path leads, following no link that lies in one of these places. None if it leads nowhere: in a circle, or
     /// up from something that is missing.
     pub(crate) fn around(path: &Path, writable: &[PathBuf]) -> Option<Self> {
-        let mut way =
-            Self { place: PathBuf::from("/"), exists: true, links_in: Vec::new(), is_barred: false };
+        let mut way = Self { place: PathBuf::from("/"), exists: true, links: Vec::new(), is_barred: false };
         let mut names = names(path);
         while let Some(name) = names.pop_front() {
             if name == ".." {
@@ -47,9 +46,9 @@ impl Way {
                     way.exists = false;
                     way.place = next;
                 }
-                Ok(_) if way.links_in.len() == MOST_LINKS => return None,
+                Ok(_) if way.links.len() == MOST_LINKS => return None,
                 Ok(leads_to) => {
-                    way.links_in.push(way.place.clone());
+                    way.links.push(next);
                     if leads_to.is_absolute() {
                         way.place = PathBuf::from("/");
                     }
@@ -73,7 +72,7 @@ impl Way {
         match is_straight(path) {
             Ok(true) => {
                 let place = path.components().collect();
-                Some(Self { place, exists: true, links_in: Vec::new(), is_barred: false })
+                Some(Self { place, exists: true, links: Vec::new(), is_barred: false })
             }
             Ok(false) => Self::around(path, writable).filter(|way| way.exists),
             Err(_) => None,
@@ -82,7 +81,7 @@ impl Way {
 
     /// Whether a link on the way lies in one of these places.
     pub(crate) fn goes_through(&self, places: &[PathBuf]) -> bool {
-        self.links_in.iter().any(|folder| is_in(folder, places))
+        self.links.iter().filter_map(|link| link.parent()).any(|folder| is_in(folder, places))
     }
 }
 
@@ -92,7 +91,7 @@ impl Way {
 /// A way without links can't be bent, so it is always among them. What a command could write before, it can write now, because that
 /// way was one of these then.
 pub(crate) fn unbent(ways: Vec<Way>, writable: &[PathBuf]) -> Vec<Way> {
-    let straight = ways.iter().filter(|way| way.links_in.is_empty()).map(|way| way.place.clone());
+    let straight = ways.iter().filter(|way| way.links.is_empty()).map(|way| way.place.clone());
     let sure: Vec<PathBuf> = writable.iter().cloned().chain(straight).collect();
     let ways: Vec<Way> = ways.into_iter().filter(|way| !way.goes_through(&sure)).collect();
     // Of those that lead through each other nobody can tell which was first.

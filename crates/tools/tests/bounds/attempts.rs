@@ -36,6 +36,17 @@ const fn as_root(name: &'static str, commands: &'static [&'static str]) -> Attem
     Attempt { name, needs: Needs::Root, commands }
 }
 
+/// Connects to a socket. In perl, which every system has outside of home folders.
+macro_rules! connect {
+    ($path:literal) => {
+        concat!(
+            "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"",
+            $path,
+            "\") and print \"-reached-\"'"
+        )
+    };
+}
+
 const READING: &[Attempt] = &[
     attempt("a relative path", &["cat ../outside/secret"]),
     attempt("an absolute path", &["cat $OUTSIDE/secret"]),
@@ -67,6 +78,8 @@ const READING: &[Attempt] = &[
         &["cat ~/.docker/plugins >/dev/null && cat ~/.docker/config.json"],
     ),
     attempt("a password of the user", &["cat ~/.netrc"]),
+    attempt("the size of a file in the home folder", &["stat -c %s ~/.netrc && echo -reached-"]),
+    attempt("whether the home folder has a folder", &["cd ~/.ssh && echo -reached-"]),
     as_root("the system's passwords", &["head -c 1 /etc/shadow && echo -reached-"]),
     attempt("temporary files of others", &["cat $TEMPORARY/secret"]),
     attempt("a denied folder", &["cat denied/secret"]),
@@ -140,8 +153,18 @@ const WRITING: &[Attempt] = &[
     ),
 ];
 
+/// Sockets of programs that act for the user, in the home folder.
+const SOCKETS: &[Attempt] = &[
+    attempt("the socket of containers", &[connect!("$ENV{HOME}/.colima/default/docker.sock")]),
+    attempt("the socket of keys", &[connect!("$ENV{HOME}/.1password/agent.sock")]),
+    attempt("the socket of any program", &[connect!("$ENV{HOME}/tool/socket")]),
+    attempt("a link to a socket", &["ln -s ~/.1password/agent.sock link", connect!("link")]),
+    attempt("the socket of Longhaul", &[connect!("$ENV{LONGHAUL}/run/doorbell")]),
+    attempt("an abstract socket", &[connect!("\\0$ENV{ABSTRACT}")]),
+];
+
 /// In a user namespace of its own, where it has every right over that and a copy of the mounts. A program that is executed there
-/// would have none, so it is one program.
+/// would have none, so it is one program. Such a namespace is refused already; what would hold in one is not relied on alone.
 macro_rules! in_namespaces {
     ($python:literal) => {
         concat!(
@@ -155,6 +178,11 @@ macro_rules! in_namespaces {
 }
 
 const UNDOING: &[Attempt] = &[
+    attempt("making a user namespace", &[in_namespaces!("print('-reached-')")]),
+    attempt(
+        "System V memory of another process",
+        &["ipcs --shmems --id $MEMORY | grep -q bytes && echo -reached-"],
+    ),
     attempt("a user namespace", &[in_namespaces!("print(open(root + '/outside/secret').read())")]),
     attempt(
         "unmounting a mask",
@@ -242,6 +270,10 @@ fn succeeds(attempt: &Attempt, mode: SandboxMode) -> (bool, String) {
 }
 
 fn make(attempts: &[Attempt]) {
+    make_in(SandboxMode::On, attempts);
+}
+
+fn make_in(mode: SandboxMode, attempts: &[Attempt]) {
     let is_root = rustix::process::geteuid().is_root();
     let mut wrong = Vec::new();
     for attempt in attempts.iter().filter(|attempt| is_root || attempt.needs == Needs::Nobody) {
@@ -252,7 +284,7 @@ fn make(attempts: &[Attempt]) {
                 attempt.name
             ));
         }
-        let (within, output) = succeeds(attempt, SandboxMode::On);
+        let (within, output) = succeeds(attempt, mode);
         if within {
             wrong.push(format!("{} succeeds: {output}", attempt.name));
         }
@@ -276,6 +308,13 @@ fn nothing_outside_is_written() {
 #[test]
 fn nothing_undoes_the_sandbox_and_nobody_outside_is_reached() {
     make(UNDOING);
+}
+
+/// P3
+#[test]
+fn no_socket_in_the_home_folder_is_reached() {
+    make_in(SandboxMode::On, SOCKETS);
+    make_in(SandboxMode::Strict, SOCKETS);
 }
 
 /// P3: the same where everything lies in a folder for temporary files, of which the command sees another.

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use longhaul_tools::SandboxMode;
+use longhaul_keeper::Network;
+use longhaul_tools::{Allowed, Denied, Permission, SandboxMode, ScopeConfig};
 
 use crate::workplace::{SECRET, Workplace};
 
@@ -20,8 +21,7 @@ fn a_command_can_do_what_commands_do() {
         "f=$(mktemp) && echo 1 > $f && cat $f && rm $f",
         "f=$(mktemp -p /var/tmp) && echo 1 > $f && cat $f && rm $f",
         "python3 -c 'print(1)'",
-        // Not of use to anybody, but the attempts to leave the scope by it should get as far as this.
-        "python3 -c 'import ctypes; print(1 + ctypes.CDLL(None).unshare(0x10020000))'",
+        "python3 -c 'import threading; t = threading.Thread(target=lambda: print(1)); t.start(); t.join()'",
         "python3 -c 'import multiprocessing as m; print(m.Value(\"i\", 1).value)'",
         "python3 -c 'import pty, os; a, b = pty.openpty(); print(int(os.isatty(b)))'",
         "cat $LIBRARY/file > copy && echo 1",
@@ -94,6 +94,78 @@ fn strict_has_no_network_but_its_own() {
     if strict.run("python3 -V").starts_with("Python") {
         assert_eq!(strict.run(own), "own\n");
     }
+}
+
+/// P3
+#[test]
+fn the_network_is_a_switch_of_its_own() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = format!("(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo open || echo closed");
+    let run = |mode, network| Workplace::with_network(mode, network).run(&connect);
+
+    assert_eq!(run(SandboxMode::On, Network::Closed), "closed\n");
+    assert_eq!(run(SandboxMode::Strict, Network::Open), "open\n");
+}
+
+/// P3: in the scope a socket is reached like a file; `strict` has no Unix sockets but pairs, which lead nowhere else.
+#[test]
+fn strict_has_no_unix_sockets() {
+    let connect = "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"service.sock\") and print 1'";
+    let pair = "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) and print 1'";
+    let run = |mode| [connect, pair].map(|command| Workplace::new(mode).run(command));
+
+    assert_eq!(run(SandboxMode::On), ["1", "1"]);
+    assert_eq!(run(SandboxMode::Strict), ["", "1"]);
+}
+
+/// P3: these use Unix sockets where they can, to look up users and hosts, and do without.
+#[test]
+fn common_programs_run_in_strict() {
+    let workplace = Workplace::new(SandboxMode::Strict);
+    let commands = [
+        "id -un > /dev/null && echo 1",
+        "getent passwd root > /dev/null && echo 1",
+        "perl -e 'print getpwuid($<) ? 1 : 0, \"\\n\"'",
+        "/usr/bin/git init -q one && /usr/bin/git -C one status > /dev/null && echo 1",
+        "echo 1 | cat | sort",
+        "ls > /dev/null && date > /dev/null && ps > /dev/null && echo 1",
+    ];
+
+    for command in commands {
+        assert_eq!(workplace.run(command), "1\n", "{command}");
+    }
+}
+
+/// P1, P3: what is denied is out of reach for commands as for file tools, also where that is everything.
+#[test]
+fn a_denied_work_folder_runs_no_command() {
+    for target in ["/", "./", "..", "/usr"] {
+        let denied = Denied { target: target.to_owned(), permission: Permission::Read };
+        let scope = ScopeConfig { allow: Vec::new(), deny: vec![denied] };
+        let workplace = Workplace::with_scope(SandboxMode::On, &scope);
+
+        let refused = workplace.try_result("cat denied/secret").unwrap_err();
+
+        assert!(refused.contains("the scope denies"), "{target}: {refused}");
+    }
+}
+
+/// P1, P3
+#[test]
+fn where_all_writing_is_denied_a_command_writes_nothing_and_reads_on() {
+    let scope = ScopeConfig {
+        allow: vec![Allowed { target: "/".to_owned(), permission: Permission::Write }],
+        deny: vec![Denied { target: "/".to_owned(), permission: Permission::Write }],
+    };
+    let workplace = Workplace::with_scope(SandboxMode::On, &scope);
+
+    let output = workplace
+        .run("cat fixed/file; echo; echo > new; chmod 777 fixed/file; echo x >> $OUTSIDE/movable; ls new");
+
+    assert!(output.starts_with("to be read\n"), "{output}");
+    assert!(!workplace.work.join("new").exists(), "{output}");
+    assert_eq!(fs::read_to_string(workplace.root.join("outside/movable")).unwrap(), SECRET);
 }
 
 /// P3

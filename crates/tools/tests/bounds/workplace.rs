@@ -10,11 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_keeper::{Launcher, Tasks};
+use longhaul_keeper::{Launcher, Network, Tasks};
 use longhaul_protocol::{CallId, SessionId};
 use longhaul_tools::{
-    Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Permission, Sandbox, SandboxMode, Scope, ScopeConfig,
-    Stop, Tool,
+    Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Finished, Permission, Sandbox, SandboxMode, Scope,
+    ScopeConfig, Stop, Tool,
 };
 use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 use serde_json::{Value, json};
@@ -41,7 +41,9 @@ pub(crate) struct Workplace {
     victim: Child,
     /// Somebody else's terminal.
     terminal: OwnedFd,
-    _sockets: [UnixListener; 2],
+    /// System V memory of another process.
+    memory: String,
+    _sockets: [UnixListener; 6],
     _folder: TempDir,
 }
 
@@ -52,6 +54,19 @@ impl Workplace {
     }
 
     pub(crate) fn within(folder: TempDir, mode: SandboxMode) -> Self {
+        Self::with(folder, mode, mode.default_network(), &scope())
+    }
+
+    pub(crate) fn with_network(mode: SandboxMode, network: Network) -> Self {
+        Self::with(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), mode, network, &scope())
+    }
+
+    pub(crate) fn with_scope(mode: SandboxMode, scope: &ScopeConfig) -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self::with(folder, mode, mode.default_network(), scope)
+    }
+
+    fn with(folder: TempDir, mode: SandboxMode, network: Network, scope: &ScopeConfig) -> Self {
         let root = folder.path().canonicalize().unwrap();
         let folders = [
             "work/denied",
@@ -62,6 +77,9 @@ impl Workplace {
             "home/run",
             "user/.ssh",
             "user/.docker",
+            "user/.colima/default",
+            "user/.1password",
+            "user/tool",
             "user/.cache/envs/one",
             "user/caches",
         ];
@@ -106,12 +124,28 @@ impl Workplace {
         let name = abstract_name(&root);
         let sockets = [
             UnixListener::bind(root.join("home/run/doorbell")).unwrap(),
+            UnixListener::bind(root.join("user/.colima/default/docker.sock")).unwrap(),
+            UnixListener::bind(root.join("user/.1password/agent.sock")).unwrap(),
+            UnixListener::bind(root.join("user/tool/socket")).unwrap(),
+            UnixListener::bind(root.join("work/service.sock")).unwrap(),
             UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(),
         ];
-        let tool = tool(&root, mode, environment);
+        let sandbox = Sandbox::new(mode, &root.join("home"), &environment).with_network(network);
+        let tool = tool(&root, sandbox, environment, scope);
         let (work, session) = (root.join("work"), SessionId::generate());
-        let terminal = terminal();
-        Self { work, root, temporary, session, tool, victim, terminal, _sockets: sockets, _folder: folder }
+        let (terminal, memory) = (terminal(), memory());
+        Self {
+            work,
+            root,
+            temporary,
+            session,
+            tool,
+            victim,
+            terminal,
+            memory,
+            _sockets: sockets,
+            _folder: folder,
+        }
     }
 
     /// Runs a command to its end, and says what it printed.
@@ -122,6 +156,11 @@ impl Workplace {
 
     /// Runs a command to its end, and says what became of it.
     pub(crate) fn result(&self, command: &str) -> Value {
+        self.try_result(command).unwrap()
+    }
+
+    /// The same, or why it was not run.
+    pub(crate) fn try_result(&self, command: &str) -> Result<Value, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let command = format!("{}\n{command}", self.header());
         let call = Call {
@@ -134,11 +173,14 @@ impl Workplace {
         };
         let (_stopper, stop) = Stop::pair();
         let finished = runtime.block_on(async {
-            let prepared = self.tool.prepare(&call).await.map_err(|refused| refused.content).unwrap();
-            tokio::time::timeout(PATIENCE, (prepared.run)(stop)).await.expect("it ends in time")
+            let prepared = self.tool.prepare(&call).await?;
+            Ok(tokio::time::timeout(PATIENCE, (prepared.run)(stop)).await.expect("it ends in time"))
         });
-        assert!(!finished.is_error, "{}", finished.content);
-        serde_json::from_str(&finished.content).unwrap()
+        let finished = finished.map_err(|refused: Finished| refused.content)?;
+        match finished.is_error {
+            true => Err(finished.content),
+            false => Ok(serde_json::from_str(&finished.content).unwrap()),
+        }
     }
 
     /// Where everything is, for the command.
@@ -146,8 +188,9 @@ impl Workplace {
         let (root, temporary) = (self.root.display(), self.temporary.path().display());
         format!(
             "ROOT={root} OUTSIDE={root}/outside LIBRARY={root}/library LONGHAUL={root}/home TEMPORARY={temporary} \
-             VICTIM={} TERMINAL={} ABSTRACT={}; \
-             export ROOT OUTSIDE LIBRARY LONGHAUL TEMPORARY VICTIM TERMINAL ABSTRACT",
+             MEMORY={} VICTIM={} TERMINAL={} ABSTRACT={}; \
+             export ROOT OUTSIDE LIBRARY LONGHAUL TEMPORARY MEMORY VICTIM TERMINAL ABSTRACT",
+            self.memory,
             self.victim.id(),
             rustix::pty::ptsname(&self.terminal, Vec::new()).unwrap().to_str().unwrap(),
             abstract_name(&self.root),
@@ -159,12 +202,13 @@ impl Drop for Workplace {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
+        let _ = Command::new("ipcrm").args(["--shmem-id", &self.memory]).status();
     }
 }
 
-fn tool(root: &Path, mode: SandboxMode, environment: BTreeMap<String, String>) -> ExecTool {
+fn scope() -> ScopeConfig {
     let deny = |target: &str, permission| Denied { target: target.to_owned(), permission };
-    let config = ScopeConfig {
+    ScopeConfig {
         allow: vec![
             Allowed { target: "./".to_owned(), permission: Permission::Write },
             Allowed { target: "../library".to_owned(), permission: Permission::Read },
@@ -178,13 +222,21 @@ fn tool(root: &Path, mode: SandboxMode, environment: BTreeMap<String, String>) -
             deny("fixed", Permission::Write),
             deny("fixed/deep/secret", Permission::Read),
         ],
-    };
+    }
+}
+
+fn tool(
+    root: &Path,
+    sandbox: Sandbox,
+    environment: BTreeMap<String, String>,
+    config: &ScopeConfig,
+) -> ExecTool {
     let keeper = ["workplace::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
     let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
     ExecTool::new(ExecSettings {
         tasks: Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap()),
-        scope: Arc::new(Scope::new(&root.join("work"), &config, &root.join("home"))),
-        sandbox: Sandbox::new(mode, &root.join("home"), &environment),
+        scope: Arc::new(Scope::new(&root.join("work"), config, &root.join("home"))),
+        sandbox,
         environment,
         output_cap: 1 << 20,
         token_file: "../../run/token".to_owned(),
@@ -202,6 +254,13 @@ fn toolchains() -> impl Iterator<Item = (String, String)> {
         let usual = || own.join(below).to_str().unwrap().to_owned();
         (name.to_owned(), std::env::var(name).unwrap_or_else(|_| usual()))
     })
+}
+
+/// System V memory, by its number.
+fn memory() -> String {
+    let made = Command::new("ipcmk").args(["--shmem", "4096"]).output().unwrap();
+    let said = String::from_utf8(made.stdout).unwrap();
+    said.split_whitespace().last().expect("ipcmk says the number").to_owned()
 }
 
 fn terminal() -> OwnedFd {

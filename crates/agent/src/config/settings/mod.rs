@@ -11,7 +11,7 @@ pub use context::{ContextSettings, MemoryScope, MemorySettings, Summary};
 use longhaul_tools::ScopeConfig;
 pub use model::{ModelSettings, RetrySettings};
 pub use permission::{
-    Approval, ApprovalRule, ApprovalSettings, SandboxMode, SandboxSettings, WithoutSandbox,
+    Approval, ApprovalRule, ApprovalSettings, SandboxMode, SandboxNetwork, SandboxSettings, WithoutSandbox,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};

@@ -1,3 +1,4 @@
+use longhaul_keeper::Network;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -50,14 +51,64 @@ pub enum Approval {
 pub struct SandboxSettings {
     /// Whether, and how closely.
     pub mode: SandboxMode,
+    /// Whether commands reach the network: `on`, or `off`, with a loopback of their own. Unset, it is on, and off if `mode` is `strict`.
+    #[schemars(schema_with = "network_schema")]
+    pub network: Option<SandboxNetwork>,
     /// What is done where the system can't do it.
     pub unavailable: WithoutSandbox,
 }
 
 impl Default for SandboxSettings {
     fn default() -> Self {
-        Self { mode: SandboxMode::On, unavailable: WithoutSandbox::Ask }
+        Self { mode: SandboxMode::On, network: None, unavailable: WithoutSandbox::Ask }
     }
+}
+
+impl SandboxSettings {
+    /// The network of commands, if they are held to bounds at all.
+    pub fn network(&self) -> Option<Network> {
+        let mode = self.mode.of_tools();
+        match (self.mode, self.network) {
+            (SandboxMode::Off, _) => None,
+            (_, None) => Some(mode.default_network()),
+            (_, Some(SandboxNetwork::On)) => Some(Network::Open),
+            (_, Some(SandboxNetwork::Off)) => Some(Network::Closed),
+        }
+    }
+
+    /// What holds for commands, in a sentence for the model.
+    pub fn in_words(&self) -> String {
+        let bounds = match self.mode {
+            SandboxMode::Off => return "Commands run without a sandbox.".to_owned(),
+            SandboxMode::On => "they reach the scope, system folders, toolchains and caches",
+            SandboxMode::Strict => "they reach the scope and system folders only, and no Unix sockets",
+        };
+        let network = match self.network() {
+            Some(Network::Closed) => "off, but for loopback",
+            Some(Network::Open) | None => "on",
+        };
+        format!("Commands run in a sandbox: {bounds}. The network is {network}.")
+    }
+}
+
+impl SandboxMode {
+    pub(crate) fn of_tools(self) -> longhaul_tools::SandboxMode {
+        match self {
+            Self::Off => longhaul_tools::SandboxMode::Off,
+            Self::On => longhaul_tools::SandboxMode::On,
+            Self::Strict => longhaul_tools::SandboxMode::Strict,
+        }
+    }
+}
+
+/// Whether commands reach the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxNetwork {
+    /// As the user does.
+    On,
+    /// A loopback of their own and nothing else.
+    Off,
 }
 
 /// How closely commands are kept inside the scope.
@@ -82,6 +133,11 @@ pub enum WithoutSandbox {
     Ask,
     /// Commands run all the same.
     Allow,
+}
+
+/// Unset is no value that could be written.
+fn network_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["on", "off"]})
 }
 
 /// The schema of the scope, whose type belongs to the tools.
@@ -121,3 +177,7 @@ pub(super) fn scope_schema(_: &mut SchemaGenerator) -> Schema {
         "additionalProperties": false,
     })
 }
+
+#[cfg(test)]
+#[path = "permission_tests.rs"]
+mod tests;

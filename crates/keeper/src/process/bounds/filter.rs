@@ -70,8 +70,7 @@ const WITHOUT_NETWORK: &[Rule] = &[(
 )];
 
 /// Without Unix sockets. Of `socketpair` nothing is said: a pair is connected to itself.
-const WITHOUT_UNIX_SOCKETS: &[Rule] =
-    &[(libc::SYS_socket, When::Is(0, libc::AF_UNIX as u32), libc::EACCES)];
+const WITHOUT_UNIX_SOCKETS: &[Rule] = &[(libc::SYS_socket, When::Is(0, libc::AF_UNIX as u32), libc::EACCES)];
 
 /// The system's name for this processor, if the calls are known here.
 const ARCHITECTURE: Option<u32> = if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
@@ -156,7 +155,10 @@ fn program(architecture: u32, bounds: &Bounds) -> Vec<libc::sock_filter> {
             When::IsNoneOf(index, values) => {
                 // The step after these refuses, so each value that passes jumps over it and what is left of these.
                 let over = |position: usize| (values.len() - position) as u8;
-                let checks = values.iter().enumerate().map(|(position, value)| unless_equal(*value, over(position), 0));
+                let checks = values
+                    .iter()
+                    .enumerate()
+                    .map(|(position, value)| unless_equal(*value, over(position), 0));
                 std::iter::once(load(at_argument(index))).chain(checks).collect()
             }
             When::HasBits(index, bits) => vec![load(at_argument(index)), unless_bits(bits)],

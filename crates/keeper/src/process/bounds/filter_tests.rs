@@ -80,9 +80,8 @@ fn only_sockets_to_the_machine_beneath_are_refused() {
 #[test]
 fn without_a_network_only_sockets_of_ordinary_families_are_made() {
     let bounds = Bounds { network: Network::Closed, ..Bounds::default() };
-    let answer = |family: libc::c_int| {
-        answer_within(&bounds, HERE, libc::SYS_socket as u32, [family as u64, 1, 0])
-    };
+    let answer =
+        |family: libc::c_int| answer_within(&bounds, HERE, libc::SYS_socket as u32, [family as u64, 1, 0]);
 
     for family in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
         assert_eq!(answer(family), PASS, "{family}");

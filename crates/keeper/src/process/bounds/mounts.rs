@@ -64,7 +64,8 @@ pub(super) fn carry_out(plan: &Plan) -> Done {
         passages.extend(passage.map_err(said)?);
     }
     // Only now has everything in them its place.
-    passages.iter().try_for_each(|passage| set(passage, SHUT)).map_err(while_("closing what is hidden"))
+    let mut passages = passages.iter();
+    passages.try_for_each(|passage| set_alone(passage, SHUT)).map_err(while_("closing what is hidden"))
 }
 
 /// Takes hold of what a cover shows, if it shows something and that is there.
@@ -313,8 +314,17 @@ struct Attributes {
 }
 
 /// Narrows what can be done through a mount and through those in it.
-#[allow(unsafe_code, reason = "the library has no such call")]
 fn set(mount: &impl AsFd, flags: MountAttrFlags) -> io::Result<()> {
+    set_attributes(mount, flags, libc::AT_RECURSIVE)
+}
+
+/// Narrows what can be done through a mount, and not through those in it.
+fn set_alone(mount: &impl AsFd, flags: MountAttrFlags) -> io::Result<()> {
+    set_attributes(mount, flags, 0)
+}
+
+#[allow(unsafe_code, reason = "the library has no such call")]
+fn set_attributes(mount: &impl AsFd, flags: MountAttrFlags, depth: libc::c_int) -> io::Result<()> {
     let mount: BorrowedFd<'_> = mount.as_fd();
     let attributes = Attributes { set: flags.bits().into(), clear: 0, propagation: 0, user_namespace: 0 };
     // SAFETY: the system reads this struct, of this size, and a path that is empty.
@@ -323,7 +333,7 @@ fn set(mount: &impl AsFd, flags: MountAttrFlags) -> io::Result<()> {
             libc::SYS_mount_setattr,
             mount.as_raw_fd(),
             c"".as_ptr(),
-            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            libc::AT_EMPTY_PATH | depth,
             &raw const attributes,
             size_of::<Attributes>(),
         ) != 0

@@ -77,7 +77,9 @@ impl Cover {
 impl Plan {
     pub(super) fn new(bounds: &Bounds) -> Self {
         let root = Path::new("/");
-        let rest = if bounds.write.iter().any(|path| path == root) { Rest::Writable } else { Rest::ReadOnly };
+        let has_root = |paths: &[PathBuf]| paths.iter().any(|path| path == root);
+        let is_writable = has_root(&bounds.write) && !has_root(&bounds.read_only);
+        let rest = if is_writable { Rest::Writable } else { Rest::ReadOnly };
         let mut covers = BTreeMap::new();
         let is_fixed = |path: &Path| bounds.read_only.iter().any(|fixed| path.starts_with(fixed));
         let mut cover = |path: &Path, cover: Cover| {

@@ -168,3 +168,12 @@ fn where_everything_may_be_written_only_masks_are_mounted_and_the_kernel_is_not_
         }
     );
 }
+
+#[test]
+fn where_everything_is_fixed_nothing_can_be_written_whatever_else_is_said() {
+    let bounds = Bounds { write: paths(&["/"]), read_only: paths(&["/"]), ..Bounds::default() };
+
+    let plan = Plan::new(&bounds);
+
+    assert_eq!(plan, Plan { covers: Vec::new(), rest: Rest::ReadOnly });
+}
