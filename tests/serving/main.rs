@@ -7,6 +7,7 @@ mod compactions;
 mod following;
 mod kills;
 mod signals;
+mod slow;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

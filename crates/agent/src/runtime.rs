@@ -274,7 +274,7 @@ impl Runtime {
 
     /// Sees what happens in all sessions from now on.
     pub fn watch(&self) -> Watcher {
-        self.0.everybody.watch(self.0.everybody.clone())
+        self.0.everybody.watch(self.0.everybody.clone(), self.0.journal.clone())
     }
 
     /// Stops at the next record, leaves open turns and their commands open, and lets go of everything; within five seconds,

@@ -58,7 +58,7 @@ impl Session {
 
     /// Sees what happens from now on.
     pub fn watch(&self) -> Watcher {
-        self.shared.hub.watch(self.shared.clone())
+        self.shared.hub.watch(self.shared.clone(), self.runtime.journal.clone())
     }
 
     /// Says something and waits for the end of the turn that has seen it.

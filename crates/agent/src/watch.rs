@@ -1,18 +1,25 @@
 //! Watchers: whoever wants to see what happens in a session.
 //!
-//! Events come in the order of their commits. A watcher has a queue of its own; one that doesn't read holds up nobody, is told
-//! how many events it missed, and from which record to read.
+//! Events come in the order of their commits. A watcher has a queue of its own, and one that doesn't read holds up nobody. In a queue
+//! that gets long, the deltas of an answer are merged. What a full queue has no room for is read from the journal once the watcher reads
+//! on, so an event that has a seq is never lost.
 
-use std::collections::VecDeque;
+mod catch_up;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 
+use longhaul_journal::Journal;
 use longhaul_protocol::{AttemptId, Event, EventKind, Seq};
 use tokio::sync::Notify;
 
 use crate::runtime::lock;
+use catch_up::CatchUp;
 
 /// How many events may wait for a watcher.
 const WAITING: usize = 1024;
+/// In a queue that is longer than this, deltas are merged.
+const MERGES_FROM: usize = 256;
 
 /// What a watcher sees.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,14 +30,56 @@ pub enum Watched {
     Missed {
         /// How many.
         events: u64,
-        /// The first record among them; absent if nothing of record was among them.
+        /// The first record among them; absent if nothing of record was among them. [`Watcher::next`] reads records that were missed
+        /// from the journal, and names them here only if it can't.
         from: Option<Seq>,
     },
+}
+
+/// The records of one session whose events had no room in a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gap {
+    from: Seq,
+    through: Seq,
+    events: u64,
+}
+
+/// What had no room in a queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Missed {
+    /// Events without a record.
+    live: u64,
+    /// By the key of the session.
+    gaps: BTreeMap<String, Gap>,
+}
+
+impl Missed {
+    fn add(&mut self, event: &Event) {
+        let Some(seq) = event.seq else {
+            self.live += 1;
+            return;
+        };
+        let gap =
+            self.gaps.entry(event.session.clone()).or_insert(Gap { from: seq, through: seq, events: 0 });
+        gap.through = seq;
+        gap.events += 1;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.live == 0 && self.gaps.is_empty()
+    }
+
+    /// What a watcher is told that does not read it from the journal.
+    pub(crate) fn told(&self) -> Watched {
+        let events = self.live + self.gaps.values().map(|gap| gap.events).sum::<u64>();
+        Watched::Missed { events, from: self.gaps.values().map(|gap| gap.from).min() }
+    }
 }
 
 /// Sees what happens from now on, for as long as it lives.
 pub struct Watcher {
     queue: Arc<Queue>,
+    catch_up: CatchUp,
     /// What is watched stays the same as long as somebody watches it.
     _watched: Arc<dyn Send + Sync>,
 }
@@ -53,8 +102,7 @@ enum Sees {
 #[derive(Debug, Default)]
 struct Waiting {
     queue: VecDeque<Queued>,
-    missed: u64,
-    missed_from: Option<Seq>,
+    missed: Missed,
     /// The newest record among what was missed.
     missed_head: Option<Seq>,
     closed: bool,
@@ -70,7 +118,8 @@ enum Queued {
 /// What there is for a watcher.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Next {
-    Ready(Watched),
+    Event(Event),
+    Missed(Missed),
     /// Everything up to this record is on disk, and all that was shown before it has been seen.
     Head(Seq),
     Nothing,
@@ -78,11 +127,16 @@ pub(crate) enum Next {
 }
 
 impl Watcher {
-    /// What comes next; nothing when the runtime has ended.
+    /// What comes next; nothing when the runtime has ended. Events that have a seq all come, each once and in the order of their
+    /// session. Giving up on this loses nothing.
     pub async fn next(&mut self) -> Option<Watched> {
         loop {
+            if let Some(watched) = self.catch_up.next().await {
+                return Some(watched);
+            }
             match self.take() {
-                Next::Ready(watched) => return Some(watched),
+                Next::Event(event) => return Some(Watched::Event(event)),
+                Next::Missed(missed) => self.catch_up.begin(missed),
                 Next::Over => return None,
                 Next::Head(_) => {}
                 Next::Nothing => self.came().await,
@@ -90,11 +144,12 @@ impl Watcher {
         }
     }
 
-    /// What is there already.
+    /// What is there already. Records that were missed are not read: the watcher is told how many, and from where to read.
     pub fn try_next(&mut self) -> Option<Watched> {
         loop {
             match self.take() {
-                Next::Ready(watched) => return Some(watched),
+                Next::Event(event) => return Some(Watched::Event(event)),
+                Next::Missed(missed) => return Some(missed.told()),
                 Next::Head(_) => {}
                 Next::Nothing | Next::Over => return None,
             }
@@ -110,17 +165,17 @@ impl Watcher {
     pub(crate) fn take(&self) -> Next {
         let mut waiting = lock(&self.queue.waiting);
         match waiting.queue.pop_front() {
-            Some(Queued::Event(event)) => return Next::Ready(Watched::Event(event)),
+            Some(Queued::Event(event)) => return Next::Event(event),
             Some(Queued::Head(head)) => return Next::Head(head),
             None => {}
         }
-        let (events, from) = (std::mem::take(&mut waiting.missed), waiting.missed_from.take());
+        let missed = std::mem::take(&mut waiting.missed);
         let head = waiting.missed_head.take().map(Queued::Head);
         waiting.queue.extend(head);
-        match (events, waiting.closed) {
-            (0, true) => Next::Over,
-            (0, false) => Next::Nothing,
-            _ => Next::Ready(Watched::Missed { events, from }),
+        match (missed.is_empty(), waiting.closed) {
+            (true, true) => Next::Over,
+            (true, false) => Next::Nothing,
+            _ => Next::Missed(missed),
         }
     }
 }
@@ -133,16 +188,45 @@ impl Queue {
     /// What doesn't fit is counted, and so is all that follows until the watcher has caught up: no event overtakes another.
     fn push(&self, event: &Event) {
         let mut waiting = lock(&self.waiting);
-        if waiting.missed == 0 && waiting.queue.len() < WAITING {
+        let is_whole = waiting.missed.is_empty();
+        if is_whole && waiting.queue.len() >= MERGES_FROM && self.merge(&mut waiting.queue, event) {
+            // What waits has grown.
+        } else if is_whole && waiting.queue.len() < WAITING {
             waiting.queue.push_back(Queued::Event(event.clone()));
         } else {
-            waiting.missed += 1;
-            waiting.missed_from = waiting.missed_from.or(event.seq);
+            waiting.missed.add(event);
             waiting.missed_head =
                 event.seq.or(waiting.missed_head).filter(|_| self.sees == Sees::EventsAndHeads);
         }
         drop(waiting);
         self.came.notify_one();
+    }
+
+    /// Adds a delta to the last event of its session that waits, if that is one of the same kind.
+    fn merge(&self, queue: &mut VecDeque<Queued>, event: &Event) -> bool {
+        let last = match self.sees {
+            Sees::Events => queue.iter_mut().rev().find_map(|queued| match queued {
+                Queued::Event(last) if last.session == event.session => Some(last),
+                _ => None,
+            }),
+            // Among heads every event has its place.
+            Sees::EventsAndHeads => match queue.back_mut() {
+                Some(Queued::Event(last)) => Some(last),
+                _ => None,
+            },
+        };
+        let Some(last) = last.filter(|last| (&last.session, last.turn) == (&event.session, event.turn))
+        else {
+            return false;
+        };
+        match (&mut last.kind, &event.kind) {
+            (EventKind::TextDelta { text }, EventKind::TextDelta { text: more })
+            | (EventKind::ReasoningDelta { text }, EventKind::ReasoningDelta { text: more }) => {
+                text.push_str(more);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// One head stands for all before it, so there is always room for it.
@@ -151,7 +235,7 @@ impl Queue {
             return;
         }
         let mut waiting = lock(&self.waiting);
-        let has_missed = waiting.missed > 0;
+        let has_missed = !waiting.missed.is_empty();
         match waiting.queue.back_mut() {
             _ if has_missed => waiting.missed_head = Some(head),
             Some(Queued::Head(last)) => *last = head,
@@ -179,17 +263,22 @@ struct Inner {
 }
 
 impl Hub {
-    /// A new watcher, which keeps what it watches.
-    pub(crate) fn watch(&self, watched: Arc<dyn Send + Sync>) -> Watcher {
-        self.join(watched, Sees::Events).0
+    /// A new watcher, which keeps what it watches, and reads what it missed from this journal.
+    pub(crate) fn watch(&self, watched: Arc<dyn Send + Sync>, journal: Arc<dyn Journal>) -> Watcher {
+        self.join(watched, Sees::Events, Some(journal)).0
     }
 
     /// A new watcher that is told also how far the records go, and the newest record before all that it will see.
     pub(crate) fn watch_with_heads(&self, watched: Arc<dyn Send + Sync>) -> (Watcher, Seq) {
-        self.join(watched, Sees::EventsAndHeads)
+        self.join(watched, Sees::EventsAndHeads, None)
     }
 
-    fn join(&self, watched: Arc<dyn Send + Sync>, sees: Sees) -> (Watcher, Seq) {
+    fn join(
+        &self,
+        watched: Arc<dyn Send + Sync>,
+        sees: Sees,
+        journal: Option<Arc<dyn Journal>>,
+    ) -> (Watcher, Seq) {
         let queue = Arc::new(Queue::new(sees));
         let mut inner = lock(&self.inner);
         if let Some(partial) = &inner.partial {
@@ -198,7 +287,7 @@ impl Hub {
         lock(&queue.waiting).closed = inner.closed;
         inner.watchers.retain(|watcher| watcher.strong_count() > 0);
         inner.watchers.push(Arc::downgrade(&queue));
-        (Watcher { queue, _watched: watched }, inner.head)
+        (Watcher { queue, catch_up: CatchUp::new(journal), _watched: watched }, inner.head)
     }
 
     /// The records go so far, and the last of them makes no event.

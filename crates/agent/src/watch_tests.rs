@@ -6,11 +6,51 @@ fn event(seq: Option<u64>) -> Event {
     Event { seq, at: At(0), session: "a".to_owned(), turn: None, kind: EventKind::TurnStarted }
 }
 
+fn watch(hub: &Arc<Hub>) -> Watcher {
+    hub.join(hub.clone(), Sees::Events, None).0
+}
+
+fn delta(session: &str, text: &str) -> Event {
+    let kind = EventKind::TextDelta { text: text.to_owned() };
+    Event { session: session.to_owned(), kind, ..event(None) }
+}
+
+/// T14: deltas are merged only where many events wait, never across another event of their session.
+#[test]
+fn deltas_of_one_answer_are_merged_in_a_long_queue() {
+    let hub = Arc::new(Hub::default());
+    let mut slow = watch(&hub);
+    for _ in 0..10_000 {
+        hub.show(&delta("a", "x"));
+        hub.show(&delta("b", "y"));
+    }
+    hub.show(&event(Some(1)));
+    hub.show(&delta("a", "z"));
+
+    let mut seen = Vec::new();
+    while let Some(watched) = slow.try_next() {
+        let Watched::Event(event) = watched else { panic!("{watched:?}") };
+        seen.push(event);
+    }
+
+    let text = |session: &str| -> String {
+        let deltas = seen.iter().filter(|event| event.session == session).map(|event| match &event.kind {
+            EventKind::TextDelta { text } => text.as_str(),
+            _ => "|",
+        });
+        deltas.collect()
+    };
+    assert_eq!(text("a"), "x".repeat(10_000) + "|z");
+    assert_eq!(text("b"), "y".repeat(10_000));
+    assert_eq!(seen.len(), MERGES_FROM + 2);
+    assert_eq!(seen[0], delta("a", "x"), "as long as few wait, each stands alone");
+}
+
 /// T14
 #[test]
 fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
     let hub = Arc::new(Hub::default());
-    let mut slow = hub.watch(hub.clone());
+    let mut slow = watch(&hub);
     for seq in 1..=WAITING as u64 + 3 {
         hub.show(&event(Some(seq)));
     }
@@ -30,14 +70,14 @@ fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
 #[tokio::test]
 async fn a_watcher_of_a_runtime_that_has_ended_sees_what_was_left_and_then_the_end() {
     let hub = Arc::new(Hub::default());
-    let mut early = hub.watch(hub.clone());
+    let mut early = watch(&hub);
     hub.show(&event(Some(1)));
 
     hub.close();
 
     assert_eq!(early.next().await, Some(Watched::Event(event(Some(1)))));
     assert_eq!(early.next().await, None);
-    assert_eq!(hub.watch(hub.clone()).next().await, None);
+    assert_eq!(watch(&hub).next().await, None);
 }
 
 /// Whoever reads the records learns where among them the words stand.
@@ -46,7 +86,7 @@ fn heads_stand_in_their_place_among_events_and_one_is_enough_for_many_records() 
     let hub = Arc::new(Hub::default());
     hub.show(&event(Some(1)));
     let (watcher, head) = hub.watch_with_heads(hub.clone());
-    let mut plain = hub.watch(hub.clone());
+    let mut plain = watch(&hub);
 
     hub.recorded(2);
     hub.recorded(3);
@@ -60,9 +100,10 @@ fn heads_stand_in_their_place_among_events_and_one_is_enough_for_many_records() 
     let last: Vec<Next> = (0..WAITING + 3).map(|_| watcher.take()).skip(WAITING).collect();
 
     assert_eq!(head, 1);
-    let shown = Next::Ready(Watched::Event(event(None)));
+    let shown = Next::Event(event(None));
     assert_eq!(seen, [Next::Head(3), shown, Next::Head(4), Next::Nothing]);
-    let missed = Watched::Missed { events: 2, from: Some(WAITING as u64 + 5) };
-    assert_eq!(last, [Next::Ready(missed), Next::Head(5_000), Next::Nothing]);
+    let [Next::Missed(missed), rest @ ..] = &last[..] else { panic!("{last:?}") };
+    assert_eq!(missed.told(), Watched::Missed { events: 2, from: Some(WAITING as u64 + 5) });
+    assert_eq!(rest, [Next::Head(5_000), Next::Nothing]);
     assert_eq!(plain.try_next(), Some(Watched::Event(event(None))), "others see only events");
 }

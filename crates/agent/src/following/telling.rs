@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use crate::following::line;
 use crate::runtime::Inner;
 use crate::shared::Shared;
-use crate::watch::{Next, Watcher};
+use crate::watch::{Next, Watched, Watcher};
 
 /// How many callers are told at once; the next one is hung up on, and reads the records.
 const CALLERS: usize = 64;
@@ -58,7 +58,8 @@ async fn tell(mut caller: Caller, watcher: &Watcher, head: Seq) {
         lines.clear();
         while lines.len() < MOUTHFUL {
             let line = match watcher.take() {
-                Next::Ready(watched) => line::watched(&watched),
+                Next::Event(event) => line::watched(&Watched::Event(event)),
+                Next::Missed(missed) => line::watched(&missed.told()),
                 Next::Head(head) => Some(line::head(head)),
                 Next::Nothing if lines.is_empty() => {
                     tokio::select! {

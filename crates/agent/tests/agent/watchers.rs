@@ -1,7 +1,7 @@
 //! Watchers see what is on disk, in its order, and hold up nobody.
 
-use longhaul_agent::Watched;
-use longhaul_protocol::{EventKind, Role};
+use longhaul_agent::{State, Watched, Watcher, event_of};
+use longhaul_protocol::{Event, EventKind, Record, Role};
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use serde_json::json;
 
@@ -72,29 +72,127 @@ async fn a_watcher_that_joins_during_an_answer_gets_its_text_so_far() {
     assert_eq!(late.next().await, None, "the runtime has ended");
 }
 
-/// T14: a watcher that doesn't read holds up nobody, and is told what it missed and where to read it.
+/// The events that these records make.
+fn events_of(key: &str, records: &[Record]) -> Vec<Event> {
+    let mut state = State::default();
+    let event = |record: &Record| {
+        let event = event_of(&state, key, record);
+        state.apply(record).unwrap();
+        event
+    };
+    records.iter().filter_map(event).collect()
+}
+
+fn recorded(events: &[Event], key: &str) -> Vec<Event> {
+    events.iter().filter(|event| event.seq.is_some() && event.session == key).cloned().collect()
+}
+
+async fn all_until_end(watcher: &mut Watcher) -> Vec<Event> {
+    let mut events = Vec::new();
+    while let Some(watched) = watcher.next().await {
+        match watched {
+            Watched::Event(event) => events.push(event),
+            Watched::Missed { from, .. } => assert_eq!(from, None, "what is on record is never missed"),
+        }
+    }
+    events
+}
+
+/// T14: a watcher that doesn't read during a long answer holds up nobody; it gets every word and every record.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_watcher_holds_up_nobody_and_is_told_what_it_missed() {
+async fn a_watcher_that_pauses_during_a_long_answer_gets_all_of_it() {
     let place = Place::new();
-    let text = "word ".repeat(3_000);
+    let text = "word ".repeat(6_000);
     let runtime = open(&place, Recording::new(script(&json!([text, "Second."])))).await;
     let session = runtime.session("a").await.unwrap();
     let mut slow = session.watch();
 
     session.send("tell").await.unwrap();
     session.send("more").await.unwrap();
-
-    let mut seen = Vec::new();
-    let (events, from) = loop {
-        match slow.try_next().expect("it is told what it missed") {
-            Watched::Event(event) => seen.push(event),
-            Watched::Missed { events, from } => break (events, from.unwrap()),
-        }
-    };
-    assert!(events > 1_900, "{events}");
-    let last_seen = seen.iter().rev().find_map(|event| event.seq).unwrap();
     runtime.shutdown().await.unwrap();
+    let events = all_until_end(&mut slow).await;
+
     let records = sound_records(&place, &session).await;
-    let ended = records.iter().filter(|record| record.seq >= from && record.kind == "turn_ended").count();
-    assert!(from > last_seen && ended == 2, "reading from {from} on misses nothing");
+    assert_eq!(recorded(&events, "a"), events_of("a", &records));
+    let words: String = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::TextDelta { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(words, text + "Second.");
+}
+
+/// T14: what a full queue has no room for is read from the journal, for each session in its order and each event once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_that_pauses_for_many_turns_reads_what_it_missed_from_the_journal() {
+    let place = Place::in_memory();
+    let answers: Vec<String> = (0..300).map(|number| format!("Answer {number}.")).collect();
+    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let sessions = [runtime.session("a").await.unwrap(), runtime.session("b").await.unwrap()];
+    let mut of_all = runtime.watch();
+    let mut of_one = sessions[0].watch();
+    for _ in 0..130 {
+        for session in &sessions {
+            session.send("more").await.unwrap();
+        }
+    }
+
+    // Giving up in the middle of a read loses nothing.
+    let mut events = Vec::new();
+    let is_last = |events: &[Event], key: &str| {
+        let ends = events.iter().filter(|event| event.session == key && ended_turn(&event.kind));
+        ends.count() == 130
+    };
+    while !is_last(&events, "a") || !is_last(&events, "b") {
+        tokio::select! {
+            biased;
+            watched = of_all.next() => match watched.unwrap() {
+                Watched::Event(event) => events.push(event),
+                Watched::Missed { from, .. } => assert_eq!(from, None),
+            },
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    let of_one = collect_until(
+        &mut of_one,
+        |kind| matches!(kind, EventKind::TurnEnded { text, .. } if text == "Answer 129."),
+    )
+    .await;
+
+    runtime.shutdown().await.unwrap();
+    for session in &sessions {
+        let expected = events_of(session.key(), &sound_records(&place, session).await);
+        assert_eq!(recorded(&events, session.key()), expected);
+    }
+    assert_eq!(recorded(&of_one, "a"), recorded(&events, "a"));
+}
+
+/// T14: a watcher that can't read the journal any more is told what it missed, and from where to read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_that_can_not_catch_up_is_told_what_it_missed() {
+    let place = Place::in_memory();
+    let answers: Vec<String> = (0..300).map(|number| format!("Answer {number}.")).collect();
+    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut slow = session.watch();
+    for _ in 0..200 {
+        session.send("more").await.unwrap();
+    }
+    runtime.shutdown().await.unwrap();
+
+    let (mut last_seen, mut missed) = (0, None);
+    while let Some(watched) = slow.next().await {
+        match watched {
+            Watched::Event(event) => last_seen = event.seq.unwrap_or(last_seen),
+            Watched::Missed { events, from } => missed = from.map(|from| (events, from)).or(missed),
+        }
+    }
+
+    let (events, from) = missed.expect("it is told what it missed");
+    let records = sound_records(&place, &session).await;
+    let is_missed = |event: &&Event| event.seq >= Some(from);
+    assert_eq!(events_of("a", &records).iter().filter(is_missed).count() as u64, events);
+    assert!(from > last_seen, "reading from {from} on misses nothing");
 }
