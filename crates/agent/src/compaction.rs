@@ -22,6 +22,8 @@ const REQUESTS_SHARE: u64 = 4;
 const STUB_SHARE: u64 = 10;
 /// What comes in together takes at most so many tenths of what is usable, with what stays anyway.
 const JOINING_TENTHS: u64 = 8;
+/// What a model has room for whose window is not known: anything.
+const UNKNOWN_ROOM: Room = Room { window: 1 << 40, answer: 0, fixed: 0 };
 /// Without a finished step between them there are at most so many compactions.
 const MOST_IN_A_ROW: u32 = 2;
 
@@ -149,11 +151,13 @@ impl Space {
         let window = window.into_iter().chain(seen.map(|prompt| prompt.saturating_add(answer))).min();
         let room = window.map(|window| Room { window, answer, fixed: state.corrected(model, fixed) });
         let usable = room.map_or(0, |room| room.usable());
-        let checks = room.map_or_else(Checks::default, |_| Checks {
-            before_turn: threshold(settings.compact_at, settings.compact_at_tokens, usable),
-            within_turn: threshold(settings.compact_now_at, settings.compact_now_at_tokens, usable),
-            idle: threshold(settings.compact_idle_at, settings.compact_idle_at_tokens, usable),
-        });
+        // A share of an unknown window is no threshold; a number of tokens is one.
+        let at = |share: f64, tokens| threshold(if room.is_some() { share } else { 0.0 }, tokens, usable);
+        let checks = Checks {
+            before_turn: at(settings.compact_at, settings.compact_at_tokens),
+            within_turn: at(settings.compact_now_at, settings.compact_now_at_tokens),
+            idle: at(settings.compact_idle_at, settings.compact_idle_at_tokens),
+        };
         let has_summaries = settings.summary == Summary::Model;
         Self { model: model.to_owned(), room, checks, has_summaries, is_idle: false }
     }
@@ -253,15 +257,16 @@ impl State {
         // M12: a refusal counts until the context is another one.
         let refused = self.turn.as_ref().filter(|turn| turn.refusal.is_some());
         let overflows = refused.map_or(0, |turn| turn.too_long);
-        let Some(room) = space.room else { return Relief::Nothing };
+        let room = space.room.unwrap_or(UNKNOWN_ROOM);
         let need = self.next_prompt(space);
-        if moment != Moment::Rest && (overflows > 0 || need > room.usable()) {
+        if space.room.is_some() && moment != Moment::Rest && (overflows > 0 || need > room.usable()) {
             return self.must_shrink(space, room, need, moment, overflows);
         }
         let (check, trigger) = match moment {
             Moment::Rest if space.is_idle && space.has_summaries => (space.checks.idle, Trigger::Idle),
             Moment::Rest => return Relief::Nothing,
-            Moment::BeforeTurn => (space.checks.before_turn, Trigger::BeforeTurn),
+            // The first request of a turn is checked like every other, too.
+            Moment::BeforeTurn => (space.checks.before_first_request(), Trigger::BeforeTurn),
             Moment::WithinTurn => (space.checks.within_turn, Trigger::WithinTurn),
         };
         let Some(check) = check.filter(|check| need >= *check) else { return Relief::Nothing };
@@ -356,8 +361,8 @@ fn is_too_long(least: u64, room: Room) -> String {
 fn does_not_fit(need: u64, room: Room) -> String {
     format!(
         "the context can't be made to fit: the next request has about {need} tokens, of them {} for system prompt and tools, \
-         and {} are usable (a context of {} less {} for the answer); set model.context_window, choose a model with a larger \
-         context, or start a new session",
+         and {} are usable (a context of {} less {} for the answer); give the model a larger context on its server or in \
+         model.context_window, choose another model, or start a new session",
         room.fixed,
         room.usable(),
         room.window,

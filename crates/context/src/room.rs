@@ -38,6 +38,14 @@ pub struct Checks {
     pub idle: Option<u64>,
 }
 
+impl Checks {
+    /// From where on a context is made smaller before the first request of a turn: both the check of the turn and that of every
+    /// request hold for it.
+    pub fn before_first_request(&self) -> Option<u64> {
+        self.before_turn.into_iter().chain(self.within_turn).min()
+    }
+}
+
 /// One check: a share of what is usable, or tokens in its place; 0 turns it off.
 #[allow(
     clippy::cast_precision_loss,

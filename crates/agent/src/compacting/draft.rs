@@ -126,7 +126,8 @@ impl Ground<'_> {
             Some(draft) => return Ok(draft),
             None => self.draft(&none, Some(&summary), None, by, tight),
         };
-        if self.is_proven(&last) || (self.proof == Proof::SmallerOrFits && last.done.after <= usable) {
+        let need_only_fit = self.proof == Proof::SmallerOrFits || last.done.before < SMALL;
+        if self.is_proven(&last) || (need_only_fit && last.done.after <= usable) {
             return Ok(last);
         }
         Err(self.not_smaller(&last))
@@ -168,7 +169,9 @@ impl Ground<'_> {
                     continue;
                 }
                 let is_smaller = match self.proof {
-                    Proof::Smaller => draft.done.after <= draft.done.before / 10 * 9,
+                    Proof::Smaller => {
+                        draft.done.before < SMALL || draft.done.after <= draft.done.before / 10 * 9
+                    }
                     Proof::SmallerOrFits | Proof::Fits => true,
                 };
                 if self.is_proven(&draft) || (is_smaller && draft.done.after <= usable) {
@@ -222,7 +225,7 @@ impl Ground<'_> {
         let (before, after, usable) = (draft.done.before, draft.done.after, self.usable());
         match self.proof {
             Proof::Fits => return after <= usable,
-            // Smaller at all, or it would be done again and again.
+            // A draft that makes it smaller is better, also where it need only fit.
             _ if before < SMALL => return after <= usable && after < before,
             Proof::Smaller | Proof::SmallerOrFits => {}
         }

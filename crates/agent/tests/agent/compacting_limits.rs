@@ -207,8 +207,8 @@ async fn each_check_can_be_set_in_tokens_and_turned_off_alone() {
         ("much later in tokens", |context| context.compact_at_tokens = Some(5_900), &[]),
         (
             "before a turn off, within one sooner",
-            |context| (context.compact_at, context.compact_now_at) = (0.0, 0.3),
-            &["start within_turn", "done 2 Model"],
+            |context| (context.compact_at, context.compact_now_at) = (0.0, 0.5),
+            &["start before_turn", "done 2 Model"],
         ),
         (
             "both off, and the idle one is not asked",

@@ -11,6 +11,7 @@ mod commands;
 mod compacting;
 mod compacting_limits;
 mod compacting_rare;
+mod compacting_small;
 mod compacting_ways;
 mod crash_table;
 mod crashed_calls;
