@@ -42,6 +42,8 @@ pub(crate) struct Asking {
     pub(crate) window: Option<u64>,
     /// Requests of this step that were sent again in another order of roles.
     reordered: u32,
+    /// Refusals of this step that corrected the size of the context or of an answer.
+    pub(crate) corrections: u32,
 }
 
 impl Asking {
@@ -68,6 +70,7 @@ impl Asking {
             has_no_room,
             window,
             reordered: 0,
+            corrections: 0,
         }
     }
 
@@ -77,7 +80,8 @@ impl Asking {
     }
 
     fn begin_step(&mut self) {
-        (self.tries, self.empty, self.only_thoughts, self.reordered) = (None, 0, 0, 0);
+        (self.tries, self.empty, self.only_thoughts) = (None, 0, 0);
+        (self.reordered, self.corrections) = (0, 0);
     }
 
     /// Whether a request whose order of roles was refused may be sent once more.

@@ -186,6 +186,7 @@ impl Scribe {
             input: Some(500 + 7 * u64::try_from(number).unwrap()),
             output: Some(3),
             cached: None,
+            cache_written: None,
             cost: Some(0.25),
             estimated: Some(900),
             window: Some(4_000),

@@ -5,7 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use longhaul_model::{
-    Class, Failure, Limit as Spending, LongDelays, Next, Spent, StopKind, Tries, Wait, WindowSource,
+    Class, CorrectedLimits, Failure, Limit as Spending, LongDelays, Next, RefusedSize, Spent, StopKind,
+    Tries, Wait, WindowSource,
 };
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, EventKind, Item, Limit, ModelChanged, Note, SessionRecord, Usage, Warning,
@@ -22,6 +23,8 @@ use crate::worker::{Step, Stopped, Worker};
 
 /// So much of a refusal stands in the error.
 const REFUSAL_SHOWN: usize = 300;
+/// How often a step corrects what is believed about the size of the context. Each correction makes it smaller.
+const MAX_CORRECTIONS: u32 = 4;
 /// What the model reads when its answer was cut.
 const WAS_CUT: &str =
     "Your answer reached the limit of its length. Go on from exactly this point, without repeating anything.";
@@ -37,18 +40,13 @@ impl Worker {
             _ => limits,
         };
         let mut after = self.warnings(call);
-        let (input, output, cached) = match tokens {
-            Some(tokens) => (tokens.input, tokens.output, tokens.cached),
-            None => (None, None, None),
-        };
         if tokens.is_some() || limits.is_some() {
-            let cost = tokens.and_then(|tokens| call.facts.prices.as_ref()?.cost(&tokens));
+            let counted = tokens.unwrap_or_default().usage(call.attempt, &call.facts);
             let (estimated, limits) = (Some(call.estimated), limits.unwrap_or_default());
-            let (attempt, window) = (call.attempt, self.asking.window);
-            let purpose = None;
-            let usage = Usage { attempt, purpose, input, output, cached, cost, estimated, window, limits };
+            let usage = Usage { estimated, window: self.asking.window, limits, ..counted };
             after.splice(..0, [SessionRecord::Usage(usage)]);
         }
+        let input = tokens.and_then(|tokens| tokens.input);
         after.extend(input.and_then(|counted| self.cut_prompt(call, counted)));
         match ended {
             Ended::Stopped(why) => {
@@ -238,9 +236,20 @@ impl Worker {
         let lacks_tools = failure.class == Class::NoTools && !call.request.tools.is_empty();
         let is_raised = call.request.max_output > Some(self.usual_room(&call.facts));
         let lacks_room = failure.class == Class::Invalid && is_raised;
+        let prompt = self.state.next_prompt(&self.policy.space);
+        let corrected = self.correct_limits(call, &failure, prompt).await;
+        after.extend(corrected.map(|corrected| self.limits_warning(call, corrected)));
+        let asks_for_less = match corrected {
+            Some(_) => self.asks_for_less(call, prompt).await?,
+            None => false,
+        };
+        if asks_for_less {
+            after.splice(..0, [ended_with(call.attempt, 0, None, Some(failure.message))]);
+            return self.commit(after, vec![]).await;
+        }
         // What is too long is never asked again as it is: it is made smaller first, and `decide` sees that there is need.
         if failure.class == Class::TooLong {
-            let too_long = Some(self.state.next_prompt(&self.policy.space));
+            let too_long = Some(prompt);
             let mut ended = ended_with(call.attempt, 0, None, Some(failure.message));
             if let SessionRecord::AttemptEnded(ended) = &mut ended {
                 ended.too_long = too_long;
@@ -262,6 +271,48 @@ impl Worker {
             return self.commit(after, vec![]).await;
         }
         self.discard(call, None, failure, after).await
+    }
+
+    /// What a refusal teaches about the size of the context or of an answer.
+    async fn correct_limits(
+        &mut self,
+        call: &Call,
+        failure: &Failure,
+        prompt: u64,
+    ) -> Option<CorrectedLimits> {
+        let names_a_size = failure.class == Class::TooLong || failure.stated.answer.is_some();
+        if !names_a_size || self.asking.corrections >= MAX_CORRECTIONS {
+            return None;
+        }
+        let size = RefusedSize { prompt, answer: call.request.max_output.unwrap_or_default() };
+        let corrected = call.model.correct_limits(failure, size).await?;
+        self.asking.corrections += 1;
+        Some(corrected)
+    }
+
+    /// Whether the next request differs from the one that was refused, now that the limits are other ones: it leaves less room for the
+    /// answer, or the context is made smaller first.
+    async fn asks_for_less(&mut self, call: &Call, prompt: u64) -> Step<bool> {
+        let Some(facts) = self.facts_of(&call.model).await? else { return Ok(true) };
+        self.asking.window = facts.window.map(|window| window.tokens);
+        let room = self.usual_room(&facts);
+        let usable = self.asking.window.map_or(u64::MAX, |window| window.saturating_sub(room));
+        Ok(Some(room) < call.request.max_output || prompt > usable)
+    }
+
+    fn limits_warning(&self, call: &Call, corrected: CorrectedLimits) -> SessionRecord {
+        let name = call.model.name();
+        let CorrectedLimits { window: (before, now), answer } = corrected;
+        let text = match answer {
+            Some(most) => {
+                format!("{name} gives answers of at most {most} tokens; it is asked for no more from here on")
+            }
+            None => format!(
+                "{name} takes a context of {now} tokens, not {before}: its server refused more. It is used with {now} from here on; \
+                 set model.context_window to what the server has"
+            ),
+        };
+        warning("limits_corrected", text)
     }
 
     /// Nothing of an attempt counts: wait and ask again, ask another model, or end the turn.

@@ -49,6 +49,7 @@ fn what_the_provider_counted_is_the_total_and_is_named() {
         input: Some(5_000),
         output: Some(500),
         cached: None,
+        cache_written: None,
         cost: None,
         estimated: None,
         window: None,

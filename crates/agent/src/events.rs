@@ -27,6 +27,7 @@ fn kind_of(state: &State, fact: SessionRecord) -> Option<EventKind> {
             input: usage.input,
             output: usage.output,
             cached: usage.cached,
+            cache_written: usage.cache_written,
             cost: usage.cost,
             limits: usage.limits,
         },

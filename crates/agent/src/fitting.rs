@@ -1,5 +1,7 @@
 //! C13: what every request begins with has to leave room for the rest, or nothing is begun.
 
+use longhaul_model::WindowSource;
+
 use crate::asking::room_for_answer;
 use crate::context_report::Beginning;
 use crate::equipment::Equipment;
@@ -13,6 +15,10 @@ pub(crate) async fn refuse_what_does_not_fit(runtime: &Inner) -> Result<()> {
     let settings = &runtime.config.settings.model;
     let Some(set) = settings.context_window else { return Ok(()) };
     let facts = runtime.lineup().0[0].facts().await;
+    // The config is not at fault for a window that only the server knows: the turn says what does not fit.
+    if facts.window.is_some_and(|window| window.source == WindowSource::Refusal) {
+        return Ok(());
+    }
     let window = facts.window.map_or(set, |window| window.tokens);
     let mut beginning = Beginning::of_equipment(&Equipment::new(runtime, &State::default()));
     if !facts.tools || settings.tools == Some(false) {

@@ -4,8 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_context::estimate;
 use longhaul_journal::{Append, Journal, Lease};
-use longhaul_model::{Class, Facts, Failure, Model, Next, Purpose, Request, RetryPolicy, Tries, Whole, hear};
+use longhaul_model::{
+    Class, Facts, Failure, Model, Next, Purpose, RefusedSize, Request, RetryPolicy, Tries, Whole, hear,
+};
 use longhaul_protocol::{Item, Role, StreamName, ToolSchema, Usage};
 
 use crate::{Error, Result};
@@ -91,6 +94,7 @@ impl Calling {
                 purpose,
                 ..Request::default()
             };
+            let prompt = estimate(&request.system, &request.tools, &request.items);
             let heard = hear(&*self.model, request, &self.facts).await;
             if heard.usage.input.is_some() || heard.usage.output.is_some() {
                 usages.push(heard.usage);
@@ -99,6 +103,10 @@ impl Calling {
                 Ok(whole) => return Ok(whole),
                 Err(failure) => failure,
             };
+            if failure.class == Class::TooLong {
+                // The next job knows what this one was refused for.
+                self.model.correct_limits(&failure, RefusedSize { prompt, answer: self.answer() }).await;
+            }
             if matches!(failure.class, Class::TooLong | Class::NoTools) {
                 return Err(failure);
             }

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use longhaul_protocol::{AttemptId, Usage};
 
-use crate::{Facts, Failure, Request};
+use crate::{CorrectedLimits, Facts, Failure, RefusedSize, Request};
 
 /// A language model.
 #[async_trait]
@@ -13,6 +14,13 @@ pub trait Model: Send + Sync {
     /// What is known about it. The first time this may ask its server.
     async fn facts(&self) -> Facts {
         Facts::default()
+    }
+
+    /// Takes in what a refusal for its size says about the model: [`facts`](Self::facts) are the corrected ones from then on. Nothing,
+    /// if it teaches nothing new.
+    async fn correct_limits(&self, failure: &Failure, size: RefusedSize) -> Option<CorrectedLimits> {
+        let _ = (failure, size);
+        None
     }
 
     /// Asks it once: whoever calls this decides whether to try again. Dropping what comes back ends the call.
@@ -27,6 +35,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     async fn facts(&self) -> Facts {
         (**self).facts().await
+    }
+
+    async fn correct_limits(&self, failure: &Failure, size: RefusedSize) -> Option<CorrectedLimits> {
+        (**self).correct_limits(failure, size).await
     }
 
     async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
@@ -124,4 +136,14 @@ pub struct Tokens {
     /// Put into the provider's cache, where that has a price of its own.
     #[serde(skip)]
     pub written: Option<u64>,
+}
+
+impl Tokens {
+    /// What a call cost, as it is recorded. The only place that copies token counts: a count that is added to [`Tokens`] does not
+    /// compile before it is recorded.
+    pub fn usage(self, attempt: AttemptId, facts: &Facts) -> Usage {
+        let Self { input, output, cached, written } = self;
+        let cost = facts.prices.as_ref().and_then(|prices| prices.cost(&self));
+        Usage { input, output, cached, cache_written: written, cost, ..Usage::of(attempt) }
+    }
 }

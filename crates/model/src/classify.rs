@@ -35,6 +35,12 @@ const TOO_LONG_WORDS: &[&str] = &[
     "too many tokens",
     "maximum prompt length",
     "reduce the length of the messages",
+    "exceeds the context",
+    "max_model_len",
+    "`inputs` tokens + `max_new_tokens`",
+    "`inputs` must have less than",
+    "context length of only",
+    "model's context length",
 ];
 const NO_TOOLS_WORDS: &[&str] = &[
     "does not support tools",

@@ -7,6 +7,7 @@ fn class(status: u16, codes: &[&str], message: &str) -> Class {
         codes,
         message: message.to_owned(),
         delay: None,
+        window: None,
     })
 }
 

@@ -29,6 +29,8 @@ pub struct Window {
 /// Who says how large a context may be, the most trustworthy first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowSource {
+    /// The server, when it refused a request that was larger.
+    Refusal,
     /// The config.
     Config,
     /// The server.
@@ -44,6 +46,7 @@ pub enum WindowSource {
 impl std::fmt::Display for WindowSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Self::Refusal => "since the server refused more",
             Self::Config => "from the config",
             Self::Server => "as the server says",
             Self::Catalogue => "from the catalogue",

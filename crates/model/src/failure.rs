@@ -62,6 +62,8 @@ pub struct Failure {
     pub delay: Option<Duration>,
     /// What the server says about how much more it takes.
     pub limits: crate::RateLimits,
+    /// The sizes that the server named, where it refused a request for its size.
+    pub stated: crate::StatedLimits,
     /// The hash of what the server said, to tell the same failure from another.
     pub fingerprint: u64,
 }
@@ -75,6 +77,7 @@ impl Failure {
             status: None,
             delay: None,
             limits: crate::RateLimits::new(),
+            stated: crate::StatedLimits::default(),
             fingerprint: 0,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_protocol::{AttemptId, Item, Usage};
 
 use crate::role_check::MAX_REORDERED;
-use crate::{Blocks, Class, Facts, Failure, Model, Progress, Request, StopKind, Tokens};
+use crate::{Blocks, Class, Facts, Failure, Model, Progress, Request, StopKind};
 
 /// What came back for a request.
 #[derive(Debug)]
@@ -38,13 +38,9 @@ pub async fn hear(model: &dyn Model, request: Request, facts: &Facts) -> Heard {
             _ => break,
         }
     }
-    let mut usage = Usage::of(AttemptId::generate());
-    usage.purpose = Some(purpose.to_owned());
-    if let Some(tokens) = blocks.tokens {
-        (usage.input, usage.output, usage.cached) = (tokens.input, tokens.output, tokens.cached);
-    }
-    usage.limits = blocks.limits.unwrap_or_default();
-    usage.cost = priced(facts, &usage);
+    let counted = blocks.tokens.unwrap_or_default().usage(AttemptId::generate(), facts);
+    let (purpose, limits) = (Some(purpose.to_owned()), blocks.limits.unwrap_or_default());
+    let usage = Usage { purpose, limits, ..counted };
     Heard { answer, usage }
 }
 
@@ -66,8 +62,6 @@ async fn listen(model: &dyn Model, request: Request, blocks: &mut Blocks) -> Res
     }
 }
 
-fn priced(facts: &Facts, usage: &Usage) -> Option<f64> {
-    let tokens =
-        Tokens { input: usage.input, output: usage.output, cached: usage.cached, ..Tokens::default() };
-    facts.prices.as_ref()?.cost(&tokens)
-}
+#[cfg(test)]
+#[path = "hearing_tests.rs"]
+mod tests;

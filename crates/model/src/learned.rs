@@ -31,6 +31,20 @@ pub(crate) struct Lesson {
     /// The order of roles that it accepted after it had refused another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) roles: Option<RoleOrder>,
+    /// The window that it turned out to have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<LearnedWindow>,
+    /// The longest answer that it accepts to be asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_output: Option<u64>,
+}
+
+/// A window that was corrected. It holds as long as the window is declared as it was then: a user who sets another one, or a server
+/// that reports another one, knows better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LearnedWindow {
+    pub(crate) declared: u64,
+    pub(crate) tokens: u64,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -25,6 +25,7 @@
 //! | `open` | from a name to a model |
 //! | `facts`, `hosts` | what is known about a model; which hosts have answered before |
 //! | `learned`, `role_check` | what servers were seen to accept; finding the order of roles that a server accepts |
+//! | `limits` | what a refusal says about the size of the context and of an answer. Pure |
 //! | `provider` | who serves models: protocol, address, key, quirks |
 //! | `catalogue` | what is known about models where their servers don't say it |
 //! | `discovery` | what a server says about its models, and which servers run on this machine |
@@ -62,6 +63,7 @@ mod failure;
 mod hearing;
 mod hosts;
 mod learned;
+mod limits;
 mod listening;
 mod open;
 mod provider;
@@ -85,6 +87,7 @@ pub use failure::{Class, Failure};
 pub use hearing::{Heard, Whole, hear};
 pub use hosts::Hosts;
 pub use learned::Learned;
+pub use limits::{CorrectedLimits, RefusedSize, StatedLimits};
 pub use open::{Found, Models, Wanted};
 pub use provider::{Provider, Providers};
 pub use remote::Remote;

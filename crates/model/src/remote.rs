@@ -9,14 +9,17 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use crate::classify::{rate_limits, server_delay};
-use crate::discovery::{Server, ask_about};
+use crate::discovery::{Discovered, Server, ask_about};
 use crate::hosts::Hosts;
-use crate::learned::Learned;
+use crate::learned::{Learned, LearnedWindow, ServedModel};
+use crate::limits::corrected_window;
 use crate::listening::Listening;
 use crate::role_check::{RoleCheck, RoleOrders};
 use crate::target::Target;
 use crate::transport::{Incoming, Outgoing, Transport, Trouble};
-use crate::{Answer, Class, Facts, Failure, Model, Request, Window, WindowSource};
+use crate::{
+    Answer, Class, CorrectedLimits, Facts, Failure, Model, RefusedSize, Request, Window, WindowSource,
+};
 
 /// So much of an error is read, and for so long.
 const LONGEST_ERROR: usize = 64 << 10;
@@ -45,6 +48,8 @@ pub struct Remote {
     /// The server said that this model can't call tools.
     has_no_tools: Arc<AtomicBool>,
     roles: Arc<RoleOrders>,
+    learned: Arc<Learned>,
+    served: ServedModel,
 }
 
 impl Remote {
@@ -56,8 +61,9 @@ impl Remote {
         learned: Arc<Learned>,
     ) -> Self {
         let (facts, has_no_tools) = (Mutex::default(), Arc::default());
-        let roles = Arc::new(RoleOrders::new(&target, learned));
-        Self { target: Arc::new(target), transport, hosts, facts, has_no_tools, roles }
+        let roles = Arc::new(RoleOrders::new(&target, learned.clone()));
+        let served = target.served_model();
+        Self { target: Arc::new(target), transport, hosts, facts, has_no_tools, roles, learned, served }
     }
 
     /// What is known, and whether that is all that can be.
@@ -67,14 +73,7 @@ impl Remote {
         // A provider that is in the catalogue is not asked what is known.
         let asks =
             target.window.is_none() && (target.is_local || entry.is_none_or(|entry| entry.window.is_none()));
-        let server = Server {
-            provider: &target.provider,
-            protocol: target.protocol,
-            base_url: &target.base_url,
-            key: target.key.as_ref().map(|key| key.value.as_str()),
-        };
-        let (said, is_all) =
-            if asks { ask_about(&*self.transport, &server, &target.model).await } else { (None, true) };
+        let (said, is_all) = if asks { self.ask_server().await } else { (None, true) };
         let said_window = said.as_ref().and_then(|said| said.window);
         let known = [
             (target.window, WindowSource::Config),
@@ -99,6 +98,34 @@ impl Remote {
             prices: entry.and_then(|entry| entry.prices),
         };
         (facts, is_all)
+    }
+
+    /// What the server says about the model, and whether that is all that it says.
+    async fn ask_server(&self) -> (Option<Discovered>, bool) {
+        let target = &self.target;
+        let server = Server {
+            provider: &target.provider,
+            protocol: target.protocol,
+            base_url: &target.base_url,
+            key: target.key.as_ref().map(|key| key.value.as_str()),
+        };
+        ask_about(&*self.transport, &server, &target.model).await
+    }
+
+    /// What config, server and catalogue say, whatever was learned since.
+    async fn declared_facts(&self) -> Facts {
+        let mut known = self.facts.lock().await;
+        match &*known {
+            Some(found) if found.until.is_none_or(|until| Instant::now() < until) => found.facts.clone(),
+            _ => {
+                let began = Instant::now();
+                let (facts, is_all) = self.find_out().await;
+                // Whoever could not be asked is asked again: at once, unless that took so long that it would be felt.
+                let again = if began.elapsed() < SLOW { began } else { Instant::now() + SPARED };
+                *known = Some(Found { facts: facts.clone(), until: (!is_all).then_some(again) });
+                facts
+            }
+        }
     }
 
     fn outgoing(&self, body: Vec<u8>) -> Outgoing {
@@ -136,19 +163,33 @@ impl Model for Remote {
     }
 
     async fn facts(&self) -> Facts {
-        let mut known = self.facts.lock().await;
-        let facts = match &*known {
-            Some(found) if found.until.is_none_or(|until| Instant::now() < until) => found.facts.clone(),
-            _ => {
-                let began = Instant::now();
-                let (facts, is_all) = self.find_out().await;
-                // Whoever could not be asked is asked again: at once, unless that took so long that it would be felt.
-                let again = if began.elapsed() < SLOW { began } else { Instant::now() + SPARED };
-                *known = Some(Found { facts: facts.clone(), until: (!is_all).then_some(again) });
-                facts
-            }
-        };
+        let mut facts = self.declared_facts().await;
+        let lesson = self.learned.about(&self.served);
+        let declared = facts.window.map(|window| window.tokens);
+        if let Some(learned) = lesson.window.filter(|learned| declared == Some(learned.declared)) {
+            facts.window = Some(Window { tokens: learned.tokens, source: WindowSource::Refusal });
+        }
+        facts.max_output = facts.max_output.into_iter().chain(lesson.max_output).min();
         Facts { tools: facts.tools && !self.has_no_tools.load(Ordering::SeqCst), ..facts }
+    }
+
+    async fn correct_limits(&self, failure: &Failure, size: RefusedSize) -> Option<CorrectedLimits> {
+        let now = self.facts().await.window?.tokens;
+        if let Some(most) = failure.stated.answer.filter(|most| *most < size.answer) {
+            self.learned.learn(&self.served, |lesson| lesson.max_output = Some(most));
+            return Some(CorrectedLimits { window: (now, now), answer: Some(most) });
+        }
+        if failure.class != Class::TooLong {
+            return None;
+        }
+        let stated = match failure.stated.window {
+            Some(stated) => Some(stated),
+            None => self.ask_server().await.0.and_then(|said| said.window).filter(|said| *said < now),
+        };
+        let tokens = corrected_window(now, stated, size)?;
+        let declared = self.declared_facts().await.window?.tokens;
+        self.learned.learn(&self.served, |lesson| lesson.window = Some(LearnedWindow { declared, tokens }));
+        Some(CorrectedLimits { window: (now, tokens), answer: None })
     }
 
     async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {

@@ -7,8 +7,9 @@ use crate::catalogue::Entry;
 use crate::classify::class_of;
 use crate::codec::{Fault, Said};
 use crate::learned::ServedModel;
+use crate::limits::stated_limits;
 use crate::transport::Trouble;
-use crate::{Class, Failure, Protocol, Quirks};
+use crate::{Class, Failure, Protocol, Quirks, StatedLimits};
 
 /// So much of what a provider says is shown.
 const SHOWN: usize = 300;
@@ -168,7 +169,14 @@ impl Target {
         };
         let status = said.status.map(|status| format!(" ({status})")).unwrap_or_default();
         let message = format!("{}{status}{words}{}", self.what(class), self.next(class));
-        Failure { status: said.status, delay: said.delay, ..Failure::new(class, message) }
+        let stated = match class {
+            Class::TooLong | Class::Invalid => {
+                let stated = stated_limits(&said.message);
+                StatedLimits { window: stated.window.or(said.window), ..stated }
+            }
+            _ => StatedLimits::default(),
+        };
+        Failure { status: said.status, delay: said.delay, stated, ..Failure::new(class, message) }
     }
 
     /// What happened, and whose doing it is.

@@ -141,6 +141,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cached: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        cache_written: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         limits: BTreeMap<String, String>,

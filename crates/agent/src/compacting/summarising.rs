@@ -4,9 +4,11 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use longhaul_context::{Form, Material, ReadSummary, Written, ask_for_summary, read_summary};
+use longhaul_context::{Form, Material, ReadSummary, Written, ask_for_summary, estimate, read_summary};
 use longhaul_journal::Page;
-use longhaul_model::{Class, Facts, Model, Next, Purpose, Request, StopKind, Tries, Whole, hear};
+use longhaul_model::{
+    Class, Facts, Model, Next, Purpose, RefusedSize, Request, StopKind, Tries, Whole, hear,
+};
 use longhaul_protocol::{
     EventKind, InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, StreamName, Usage, Warning,
 };
@@ -121,6 +123,7 @@ impl Worker {
         let (mut wrong, mut halved) = (0, 0);
         loop {
             let request = self.summary_request(&asking, focus);
+            let prompt = estimate(&request.system, &request.tools, &request.items);
             let heard = {
                 let mut hearing = Box::pin(hear(&*asking.model, request, &asking.facts));
                 match self.attend_to_cancels(&mut hearing, trigger).await? {
@@ -164,7 +167,19 @@ impl Worker {
                 Class::NoTools if asking.form == Form::Call => asking.form = Form::Text,
                 Class::TooLong if halved < HALVINGS => {
                     halved += 1;
-                    asking.most /= 2;
+                    let size = RefusedSize { prompt, answer: asking.answer };
+                    match asking.model.correct_limits(&failure, size).await {
+                        Some(_) => {
+                            let facts = asking.model.facts().await;
+                            let corrected = self.how_to_ask(asking.model.clone(), facts);
+                            asking = Asking {
+                                form: asking.form,
+                                most: corrected.most.min(asking.most),
+                                ..corrected
+                            };
+                        }
+                        None => asking.most /= 2,
+                    }
                 }
                 _ => match tries.failed(&failure, fastrand::f64()) {
                     Next::GiveUp(spent) => {
@@ -196,8 +211,9 @@ impl Worker {
         let settings = &self.runtime.config.settings.model;
         let name = model.name();
         let is_own = name == self.policy.space.model;
-        let room = self.policy.space.room.filter(|_| is_own);
         let window = facts.window.map(|window| window.tokens);
+        let room =
+            self.policy.space.room.filter(|room| is_own && window.is_none_or(|window| room.window <= window));
         let answer = room_for_answer(settings.max_output_tokens, &facts, window);
         let (usable, answer) = match room {
             Some(room) => (Some(room.usable()), room.answer),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
-use longhaul_model::{Answer, Class, Facts, Failure, Model, Request};
+use longhaul_model::{Answer, Class, CorrectedLimits, Facts, Failure, Model, RefusedSize, Request};
 use longhaul_protocol::Usage;
 
 use crate::Error;
@@ -59,6 +59,10 @@ impl Model for Thrifty {
 
     async fn facts(&self) -> Facts {
         self.model.facts().await
+    }
+
+    async fn correct_limits(&self, failure: &Failure, size: RefusedSize) -> Option<CorrectedLimits> {
+        self.model.correct_limits(failure, size).await
     }
 
     async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {

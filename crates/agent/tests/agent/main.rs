@@ -48,6 +48,7 @@ mod tidying;
 mod tool_calls;
 mod waking;
 mod watchers;
+mod windows;
 mod wire;
 
 use std::path::PathBuf;

@@ -180,6 +180,8 @@ pub(crate) struct Said {
     pub(crate) message: String,
     /// How long to wait, where the error itself says so.
     pub(crate) delay: Option<Duration>,
+    /// The size of the context, where the error has a field for it.
+    pub(crate) window: Option<u64>,
 }
 
 /// From frames to parts. It remembers what is open.

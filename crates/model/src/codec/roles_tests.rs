@@ -11,6 +11,7 @@ use super::requests_tests::{
 };
 use super::scenarios_tests::PROTOCOLS;
 use super::*;
+use crate::Purpose;
 
 const ORDERS: [RoleOrder; 4] =
     [RoleOrder::System, RoleOrder::User, RoleOrder::Alternating, RoleOrder::NoSystem];
@@ -120,6 +121,22 @@ fn a_user_can_not_write_what_the_runtime_would_have_written() {
         &Quirks::default(),
     );
     assert!(body.contains("[Memory]\\nsize"), "{body}");
+}
+
+/// M15, M16: what is asked only once is not written to the provider's cache.
+#[test]
+fn only_the_steps_of_a_turn_are_marked_for_the_cache() {
+    let marks = |purpose: Purpose| {
+        let request = Request { purpose, ..request([said(Role::User, "Summarise this.")]) };
+        body_in(RoleOrder::User, Protocol::Anthropic, &request, &Quirks::default())
+            .matches("cache_control")
+            .count()
+    };
+
+    assert_eq!(marks(Purpose::Step { answers_before: 0 }), 3);
+    assert_eq!(marks(Purpose::Summary { summaries_before: 0 }), 0);
+    assert_eq!(marks(Purpose::Extract { extracts_before: 0 }), 0);
+    assert_eq!(marks(Purpose::Consolidate { consolidations_before: 0 }), 0);
 }
 
 proptest! {

@@ -71,7 +71,9 @@ pub(super) fn in_error(error: &Value) -> Option<Said> {
         .or_else(|| metadata.and_then(delay_field))
         .or_else(|| delay_in(&message));
     let status = ["code", "status", "http_code"].iter().find_map(|field| status(error.get(field)?));
-    Some(Said { status, codes, message, delay })
+    // llama.cpp
+    let window = error.get("n_ctx").and_then(Value::as_u64).filter(|tokens| *tokens > 0);
+    Some(Said { status, codes, message, delay, window })
 }
 
 /// A text as it stands, anything else as JSON.

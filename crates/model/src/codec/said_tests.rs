@@ -7,7 +7,7 @@ fn said(body: &str) -> Option<Said> {
 fn expected(codes: &[&str], message: &str, delay: Option<f64>) -> Option<Said> {
     let codes = codes.iter().map(|&code| code.to_owned()).collect();
     let delay = delay.map(Duration::from_secs_f64);
-    Some(Said { status: Some(429), codes, message: message.to_owned(), delay })
+    Some(Said { status: Some(429), codes, message: message.to_owned(), delay, window: None })
 }
 
 #[test]

@@ -349,6 +349,9 @@ pub struct Usage {
     /// Tokens that the provider had in its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
+    /// Tokens that the provider put into its cache, where that has a price of its own. They are among the tokens sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_written: Option<u64>,
     /// Money, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
@@ -371,6 +374,7 @@ impl Usage {
             purpose: None,
             input: None,
             output: None,
+            cache_written: None,
             cached: None,
             cost: None,
             estimated: None,

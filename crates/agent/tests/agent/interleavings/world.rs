@@ -403,6 +403,7 @@ impl World {
             input: Some(estimated * tenths / 10),
             output: Some(1),
             cached: None,
+            cache_written: None,
             cost: None,
             estimated: Some(estimated),
             window: self.nature.window,

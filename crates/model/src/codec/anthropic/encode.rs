@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::HIDDEN;
+use crate::Purpose;
 use crate::codec::history::{self, Encoded, Ids, NO_PICTURE, Raw, Returned, Written};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{Asked, to_bytes};
@@ -33,7 +34,7 @@ struct Tool<'a> {
     cache_control: Option<CacheMark>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum CacheMark {
     Ephemeral,
@@ -137,21 +138,24 @@ impl<'a> Block<'a> {
 /// The body of a request.
 pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
     let request = asked.request;
+    // What is asked once is never read from the cache again, and writing it there costs more.
+    let mark = matches!(request.purpose, Purpose::Step { .. }).then_some(CacheMark::Ephemeral);
     let mut tools: Vec<_> = request.tools.iter().map(tool).collect();
     if let Some(last) = tools.last_mut() {
-        last.cache_control = Some(CacheMark::Ephemeral);
+        last.cache_control = mark;
     }
     let mut system = Vec::new();
     if !request.system.is_empty() {
-        let (text, cache_control) = (Cow::Borrowed(&*request.system), Some(CacheMark::Ephemeral));
-        system.push(Block::Text { text, cache_control });
+        system.push(Block::Text { text: Cow::Borrowed(&*request.system), cache_control: mark });
     }
     let messages = history::messages(asked, Ids::Plain).into_iter().map(|message| form(message, asked));
     let mut messages: Vec<_> = messages.filter(|message| !message.content.is_empty()).collect();
     if asked.roles.alternates() {
         messages = roles::alternate(messages, Message::speaker, Message::filler);
     }
-    mark_for_cache(&mut messages);
+    if mark.is_some() {
+        mark_for_cache(&mut messages);
+    }
     let max_tokens = request.max_output.unwrap_or(DEFAULT_MAX_TOKENS);
     to_bytes(&Body { model: asked.model, stream: true, max_tokens, tools, system, messages })
 }
