@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul_journal::Holder;
-use longhaul_protocol::{DecodeError, Seq};
+use longhaul_protocol::{DecodeError, PrintablePath, Seq};
 
 /// What can go wrong, by what the caller can do about it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// A folder can't be used.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", path.printable())]
     Folder {
         /// The folder.
         path: PathBuf,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use longhaul_journal::{Damage, Error, Home, Journal, Report, Salvaged, erase_record};
-use longhaul_protocol::{Seq, StreamName};
+use longhaul_protocol::{PrintablePath, Seq, StreamName};
 use serde::Serialize;
 
 use crate::arguments::{BackupOptions, EraseOptions, Family, Place, RestoreOptions, VerifyOptions};
@@ -57,7 +57,7 @@ pub(crate) fn verify(place: &Place, options: &VerifyOptions) -> anyhow::Result<u
 }
 
 fn tell_verified(home: &Home, report: &Report, salvaged: Option<&(&Path, Salvaged)>) -> anyhow::Result<()> {
-    line(format!("{}: {}", home.journal_file().display(), contents(report)))?;
+    line(format!("{}: {}", home.journal_file().printable(), contents(report)))?;
     tell(&report.damage)?;
     for id in &report.unnamed {
         line(format!(
@@ -66,9 +66,9 @@ fn tell_verified(home: &Home, report: &Report, salvaged: Option<&(&Path, Salvage
     }
     match salvaged {
         Some((file, salvaged)) => {
-            line(format!("Salvaged to {}: {}.", file.display(), contents(&salvaged.report)))?;
+            line(format!("Salvaged to {}: {}.", file.printable(), contents(&salvaged.report)))?;
             tell(&salvaged.lost)?;
-            line(format!("To go on with it: longhaul restore {}", file.display()))
+            line(format!("To go on with it: longhaul restore {}", file.printable()))
         }
         None if report.is_sound() && report.lost > 0 => {
             line("Everything that is left is as it was committed.")
@@ -84,7 +84,7 @@ fn nothing_yet(place: &Place, as_json: bool) -> anyhow::Result<u8> {
     if as_json {
         json(&Verified { ok: true, report: Report::default(), salvaged: None })?;
     } else {
-        line(format!("There is no journal in {} yet: nothing to verify.", place.folder()?.display()))?;
+        line(format!("There is no journal in {} yet: nothing to verify.", place.folder()?.printable()))?;
     }
     Ok(exit::DONE)
 }
@@ -126,7 +126,8 @@ fn tell(damage: &[Damage]) -> anyhow::Result<()> {
 
 pub(crate) async fn backup(place: &Place, options: BackupOptions) -> anyhow::Result<u8> {
     let Some(journal) = place.journal().await? else {
-        let nothing = format!("there is no journal in {} yet: nothing to back up", place.folder()?.display());
+        let nothing =
+            format!("there is no journal in {} yet: nothing to back up", place.folder()?.printable());
         return Err(BadUsage(nothing).into());
     };
     let report = journal.backup(&options.file).await;
@@ -136,7 +137,7 @@ pub(crate) async fn backup(place: &Place, options: BackupOptions) -> anyhow::Res
     if options.json {
         json(&Verified { ok: sound, report, salvaged: None })?;
     } else {
-        line(format!("Wrote and read back {}: {}.", options.file.display(), contents(&report)))?;
+        line(format!("Wrote and read back {}: {}.", options.file.printable(), contents(&report)))?;
         tell(&report.damage)?;
     }
     Ok(if sound { exit::DONE } else { exit::FAILED })
@@ -152,14 +153,14 @@ struct RestoredForm {
 pub(crate) fn restore(place: &Place, options: &RestoreOptions) -> anyhow::Result<u8> {
     let home = Home::create(&place.folder()?)?;
     let restored = longhaul_journal::restore(&home, &options.file)?;
-    let kept = restored.kept.as_ref().map(|kept| kept.display().to_string());
     if options.json {
+        let kept = restored.kept.as_ref().map(|kept| kept.display().to_string());
         json(&RestoredForm { report: restored.report, kept })?;
         return Ok(exit::DONE);
     }
-    line(format!("Restored {}: {}.", options.file.display(), contents(&restored.report)))?;
-    if let Some(kept) = kept {
-        line(format!("The journal that it replaced is kept as {kept}"))?;
+    line(format!("Restored {}: {}.", options.file.printable(), contents(&restored.report)))?;
+    if let Some(kept) = restored.kept {
+        line(format!("The journal that it replaced is kept as {}", kept.printable()))?;
     }
     Ok(exit::DONE)
 }
@@ -209,12 +210,12 @@ pub(crate) async fn erase(place: &Place, options: EraseOptions) -> anyhow::Resul
     if let Some(tasks) =
         place.existing()?.map(|home| home.folder().join("tasks")).filter(|tasks| tasks.exists())
     {
-        line(format!("If it was a command or its output, so does its folder under {}.", tasks.display()))?;
+        line(format!("If it was a command or its output, so does its folder under {}.", tasks.printable()))?;
     }
     for kept in place.existing()?.map(|home| home.replaced_journals()).unwrap_or_default() {
         line(format!(
             "So may {}, which a restore has replaced: delete it if you don't need it.",
-            kept.display()
+            kept.printable()
         ))?;
     }
     Ok(exit::DONE)

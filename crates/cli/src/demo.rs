@@ -8,7 +8,8 @@ use anyhow::Context;
 use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_journal::{Home, Journal, SqliteJournal, name_session, put};
 use longhaul_protocol::{
-    CallId, Event, EventKind, InboxRecord, Input, InputId, JoinMode, Outcome, SessionId, TaskId,
+    CallId, Event, EventKind, InboxRecord, Input, InputId, JoinMode, Outcome, PrintablePath, SessionId,
+    TaskId,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -42,7 +43,8 @@ pub(crate) async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
             "\nThe demo's home is kept. To look around:\n  longhaul --home {home} sessions show {KEY}\n  longhaul --home {home} verify"
         ))?;
     } else {
-        std::fs::remove_dir_all(&folder).with_context(|| format!("{} can't be removed", folder.display()))?;
+        std::fs::remove_dir_all(&folder)
+            .with_context(|| format!("{} can't be removed", folder.printable()))?;
         line("\nThe demo's folder is removed again (--keep leaves it, to look around).")?;
     }
     outcome

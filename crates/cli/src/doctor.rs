@@ -7,6 +7,7 @@ use std::path::Path;
 
 use longhaul_agent::keeper::{Enforcement, Found, Launcher, Network, Tasks, what_can_be_enforced};
 use longhaul_agent::{Config, SandboxMode, WithoutSandbox};
+use longhaul_protocol::PrintablePath;
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
 use serde_json::json;
@@ -81,7 +82,7 @@ fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Conf
         Err(error) => return Ok((None, vec![Finding::wrong("config", error, "mend the file")])),
     };
     let used: Vec<String> =
-        files.iter().filter(|file| file.exists).map(|file| file.path.display().to_string()).collect();
+        files.iter().filter(|file| file.exists).map(|file| file.path.printable().to_string()).collect();
     let config = match Config::load(home, &sources) {
         Ok(config) => config,
         Err(error) => {
@@ -189,20 +190,20 @@ fn look_at_disk(folder: &Path) -> Finding {
         (_, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => {
             let found = format!(
                 "{} is read-only: sessions can be looked at, and nothing can be said",
-                there.display()
+                there.printable()
             );
             Finding::wrong("disk", found, "make it writable for you, or name another folder with --home")
         }
         (Ok(disk), _) => room(disk.f_bavail.saturating_mul(disk.f_frsize), folder),
         (Err(error), _) => {
-            Finding::wrong("disk", format!("{}: {error}", there.display()), "look whether it is mounted")
+            Finding::wrong("disk", format!("{}: {error}", there.printable()), "look whether it is mounted")
         }
     }
 }
 
 /// Whether so much free room is enough.
 fn room(free: u64, folder: &Path) -> Finding {
-    let found = format!("{} free where {} is", size(free), folder.display());
+    let found = format!("{} free where {} is", size(free), folder.printable());
     match free < LITTLE_ROOM {
         true => Finding::wrong("disk", found, "make room, or move the home with --home"),
         false => Finding::fine("disk", found),

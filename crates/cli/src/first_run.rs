@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use longhaul_model::USUAL_PORTS;
+use longhaul_protocol::PrintablePath;
 
 /// The narrowest terminal that people still use.
 const COLUMNS: usize = 80;
@@ -44,7 +45,7 @@ Three ways to go on:
 
 /// A path where it stands in a line, or on one of its own if it is long.
 fn place(config: &Path) -> String {
-    let path = config.display().to_string();
+    let path = config.printable().to_string();
     if path.chars().count() > 30 { format!("\n     {path}") } else { format!(" {path}") }
 }
 

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use longhaul_protocol::{Hash, Seq, StreamName};
+use longhaul_protocol::{Hash, PrintablePath, Seq, StreamName};
 
 use crate::{Head, Holder};
 
@@ -95,7 +95,7 @@ pub enum Error {
         reason: String,
     },
     /// The file as a whole can't be used.
-    #[error("{} is damaged: {reason}; `longhaul verify --salvage FILE` writes what can be read to FILE", path.display())]
+    #[error("{} is damaged: {reason}; `longhaul verify --salvage FILE` writes what can be read to FILE", path.printable())]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -103,13 +103,13 @@ pub enum Error {
         reason: String,
     },
     /// The disk is full. Nothing that was acknowledged is lost; the append can be tried again.
-    #[error("not saved: the disk that holds {} is full; free some space and it goes on", path.display())]
+    #[error("not saved: the disk that holds {} is full; free some space and it goes on", path.printable())]
     DiskFull {
         /// The file.
         path: PathBuf,
     },
     /// The file or its folder can't be written.
-    #[error("not saved: {} can't be written ({reason}); make it writable and it goes on", path.display())]
+    #[error("not saved: {} can't be written ({reason}); make it writable and it goes on", path.printable())]
     ReadOnly {
         /// The file.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum Error {
         reason: String,
     },
     /// Another process keeps the file locked.
-    #[error("not saved: {} is locked by {by}; it goes on when the lock is gone", path.display())]
+    #[error("not saved: {} is locked by {by}; it goes on when the lock is gone", path.printable())]
     Locked {
         /// The file.
         path: PathBuf,
@@ -125,7 +125,7 @@ pub enum Error {
         by: String,
     },
     /// Anything else that the system said.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", path.printable())]
     Io {
         /// The file.
         path: PathBuf,
@@ -133,7 +133,7 @@ pub enum Error {
         reason: String,
     },
     /// The file belongs to another program.
-    #[error("{} is not a Longhaul journal ({reason}); choose another home with --home, or if it is a damaged one: `longhaul verify --salvage FILE`", path.display())]
+    #[error("{} is not a Longhaul journal ({reason}); choose another home with --home, or if it is a damaged one: `longhaul verify --salvage FILE`", path.printable())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -143,7 +143,7 @@ pub enum Error {
     /// A newer version wrote the file: it can be read, not written.
     #[error(
         "{} has format {format} and this version writes format {known}: it is open for reading only; use a newer longhaul to write",
-        path.display()
+        path.printable()
     )]
     Newer {
         /// The file.
@@ -154,7 +154,7 @@ pub enum Error {
         known: u32,
     },
     /// Something needs the home for itself, and others use it.
-    #[error("{why} needs the home {} for itself, and {by} uses it; end that process and try again", home.display())]
+    #[error("{why} needs the home {} for itself, and {by} uses it; end that process and try again", home.printable())]
     InUse {
         /// The home.
         home: PathBuf,
@@ -166,9 +166,9 @@ pub enum Error {
     /// What is left of a journal is there, and the journal is not.
     #[error(
         "{} is missing, but {} shows that there was one; bring it back or `longhaul restore` a backup (to begin anew, move {} away)",
-        path.display(),
-        left.display(),
-        left.display()
+        path.printable(),
+        left.printable(),
+        left.printable()
     )]
     Missing {
         /// The journal's file.
@@ -179,7 +179,7 @@ pub enum Error {
     /// A body was erased, and its bytes may still be in a file.
     #[error(
         "it is erased for every reader, but {} may still have its bytes ({reason}); erase it again to finish",
-        path.display()
+        path.printable()
     )]
     NotScrubbed {
         /// The file.
@@ -194,7 +194,7 @@ pub enum Error {
         reason: String,
     },
     /// The folder that a new file should be in is not there.
-    #[error("there is no folder {}; make it, or name another file", path.display())]
+    #[error("there is no folder {}; make it, or name another file", path.printable())]
     NoFolder {
         /// The folder.
         path: PathBuf,
@@ -208,13 +208,13 @@ pub enum Error {
         reason: &'static str,
     },
     /// A file that would be written is there already.
-    #[error("{} exists already; name another file", path.display())]
+    #[error("{} exists already; name another file", path.printable())]
     Exists {
         /// The file.
         path: PathBuf,
     },
     /// A file that was to be imported or restored is not what it should be.
-    #[error("{}: {reason}; nothing was changed", path.display())]
+    #[error("{}: {reason}; nothing was changed", path.printable())]
     BadFile {
         /// The file.
         path: PathBuf,

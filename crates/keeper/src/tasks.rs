@@ -10,7 +10,7 @@ use std::process::Child;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use longhaul_protocol::{At, CallId, TaskId};
+use longhaul_protocol::{At, CallId, PrintablePath, TaskId};
 use rustix::fs::{CWD, Mode, OFlags, fsync, mkdirat, openat};
 use rustix::io::Errno;
 
@@ -74,8 +74,9 @@ enum Within {
 impl Tasks {
     /// The tasks in this folder, which is made if it isn't there.
     pub fn at(folder: &Path, launcher: Launcher) -> Result<Self> {
-        let said =
-            |error: io::Error| Error::io(format!("opening the folder of tasks {}", folder.display()))(error);
+        let said = |error: io::Error| {
+            Error::io(format!("opening the folder of tasks {}", folder.printable()))(error)
+        };
         DirBuilder::new().recursive(true).mode(PRIVATE).create(folder).map_err(said)?;
         fs::set_permissions(folder, Permissions::from_mode(PRIVATE)).map_err(said)?;
         let handle = opened(folder).map_err(said)?;
@@ -86,8 +87,9 @@ impl Tasks {
     /// The tasks in this folder, for whoever only looks: nothing is made here, and nothing is changed. None, if the folder isn't
     /// there: nothing was ever started then.
     pub fn existing(folder: &Path, launcher: Launcher) -> Result<Option<Self>> {
-        let said =
-            |error: io::Error| Error::io(format!("opening the folder of tasks {}", folder.display()))(error);
+        let said = |error: io::Error| {
+            Error::io(format!("opening the folder of tasks {}", folder.printable()))(error)
+        };
         let handle = match opened(folder) {
             Ok(handle) => handle,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -11,7 +11,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use longhaul_journal::ReplacingFile;
-use longhaul_protocol::{ChangedBy, Hash, Seq};
+use longhaul_protocol::{ChangedBy, Hash, PrintablePath, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::book::Book;
@@ -113,7 +113,7 @@ impl Files<'_> {
         let newest = page.versions.last();
         let now = Written { seq: newest.map_or(0, |version| version.seq), text: hash };
         let last = self.state.pages.get(name).copied();
-        let path = file.display();
+        let path = file.printable();
         match (look(&file), last) {
             (Found::Text(there), _) if there.exact == hash => {
                 self.state.pages.insert(name.to_owned(), now);
@@ -156,7 +156,7 @@ impl Files<'_> {
         // A name that is none was not noted by us, and would be a path to anywhere.
         if page::check_name(name).is_ok() {
             let file = self.folder.join(format!("{name}.md"));
-            let path = file.display();
+            let path = file.printable();
             match look(&file) {
                 Found::Nothing => {}
                 Found::Text(there) if self.is_ours(name, &there) => {
@@ -266,5 +266,5 @@ fn said(path: &Path, error: &std::io::Error) -> Error {
 }
 
 fn refused(path: &Path, reason: &str) -> Error {
-    Error::File { path: path.display().to_string(), reason: reason.to_owned() }
+    Error::File { path: path.printable().to_string(), reason: reason.to_owned() }
 }

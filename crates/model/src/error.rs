@@ -1,12 +1,13 @@
 use std::path::PathBuf;
 
 use crate::discovery::USUAL_PORTS;
+use longhaul_protocol::PrintablePath;
 
 /// What can go wrong before a model can be asked, by what the caller can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A script can't be read.
-    #[error("{} is not a script: {reason}", path.display())]
+    #[error("{} is not a script: {reason}", path.printable())]
     BadScript {
         /// The file.
         path: PathBuf,
@@ -48,7 +49,7 @@ pub enum Error {
         hint: String,
     },
     /// A file of providers and models can't be read.
-    #[error("{}: {place}: {reason}", path.display())]
+    #[error("{}: {place}: {reason}", path.printable())]
     BadProviders {
         /// The file.
         path: PathBuf,

@@ -20,6 +20,7 @@
 //! | `record` | one durable fact, and the table macro that ties a kind to its body |
 //! | `session`, `inbox`, `names`, `memory` | the kinds of record in each family of streams |
 //! | `event` | what watchers see |
+//! | `printable` | paths and names from outside, as they may be shown |
 //!
 //! # Example
 //!
@@ -42,6 +43,7 @@ mod inbox;
 mod item;
 mod memory;
 mod names;
+mod printable;
 mod record;
 mod session;
 mod stream;
@@ -61,6 +63,7 @@ pub use memory::{
 pub use names::{
     NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionRenamed, SessionRestored, SessionTrashed,
 };
+pub use printable::{Printable, PrintablePath, is_misleading, printable};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use stream::StreamName;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhaul_journal::{Error, Home, Journal, SqliteJournal};
-use longhaul_protocol::At;
+use longhaul_protocol::{At, PrintablePath};
 
 use super::{Finding, size};
 use crate::arguments::Place;
@@ -22,7 +22,7 @@ const FORGOTTEN: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Looks without changing anything. Reading all of the journal is for `verify`.
 pub(super) async fn look(place: &Place, folder: &Path) -> Vec<Finding> {
-    let shown = folder.display();
+    let shown = folder.printable();
     let mut findings = match place.existing() {
         Ok(Some(home)) => {
             let mut findings = vec![private(home.folder())];
@@ -52,7 +52,7 @@ fn years_behind(now: Duration) -> Option<Finding> {
 
 /// J8: nobody else may look into the home. What is in a folder that only its owner can open is out of reach.
 fn private(folder: &Path) -> Finding {
-    let shown = folder.display();
+    let shown = folder.printable();
     let metadata = match folder.metadata() {
         Ok(metadata) => metadata,
         Err(error) => return Finding::wrong("home", format!("{shown}: {error}"), "make it readable for you"),
@@ -74,7 +74,7 @@ fn private(folder: &Path) -> Finding {
         None => Finding::fine("home", format!("{shown} is private to you")),
         Some(first) => {
             let paths: Vec<String> = open.iter().map(|path| quoted_path(path)).collect();
-            let found = format!("others on this machine may look into {}", first.display());
+            let found = format!("others on this machine may look into {}", first.printable());
             Finding::wrong("home", found, format!("chmod go= {}", paths.join(" ")))
         }
     }
@@ -125,7 +125,7 @@ async fn opened(home: &Home) -> Vec<Finding> {
     match sessions(home).await {
         Ok((sessions, newest)) => {
             let opens =
-                format!("{} opens, with {}", home.journal_file().display(), count(sessions, "session"));
+                format!("{} opens, with {}", home.journal_file().printable(), count(sessions, "session"));
             std::iter::once(Finding::fine("journal", opens))
                 .chain(newest.and_then(|newest| ahead(newest, since_1970())))
                 .collect()
@@ -171,7 +171,7 @@ fn ahead(newest: At, now: Duration) -> Option<Finding> {
 
 /// A path as a shell takes it for one: what is to be done here must not be done to something else.
 fn quoted_path(path: &Path) -> String {
-    quoted(&path.display().to_string())
+    quoted(&path.printable().to_string())
 }
 
 fn since_1970() -> Duration {

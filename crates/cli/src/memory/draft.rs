@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use longhaul_protocol::InputId;
+use longhaul_protocol::{InputId, PrintablePath};
 
 use crate::signals::{Ends, INTERRUPT};
 use crate::{BadUsage, exit};
@@ -32,7 +32,7 @@ impl Draft {
     pub(super) fn new(name: &str, text: &str) -> anyhow::Result<Self> {
         let unique = InputId::generate().to_string();
         let folder = std::env::temp_dir().join(format!("longhaul-{unique}"));
-        let in_words = || format!("a copy for the editor can't be made in {}", folder.display());
+        let in_words = || format!("a copy for the editor can't be made in {}", folder.printable());
         std::fs::DirBuilder::new().mode(0o700).create(&folder).with_context(in_words)?;
         let file = folder.join(format!("{name}.md"));
         let draft = Self { file, folder: folder.clone(), is_kept: false };
@@ -97,7 +97,7 @@ pub(super) fn editor() -> anyhow::Result<String> {
 
 /// The text of a file that somebody has named.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| BadUsage(format!("{}: {error}", path.display())))?;
+    let bytes = std::fs::read(path).map_err(|error| BadUsage(format!("{}: {error}", path.printable())))?;
     String::from_utf8(bytes)
-        .map_err(|_| BadUsage(format!("{} is not UTF-8; a page is text", path.display())).into())
+        .map_err(|_| BadUsage(format!("{} is not UTF-8; a page is text", path.printable())).into())
 }

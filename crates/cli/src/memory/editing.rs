@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use longhaul_agent::redactor;
 use longhaul_memory::{Change, Error, change_page};
-use longhaul_protocol::Seq;
+use longhaul_protocol::{PrintablePath, Seq};
 
 use super::draft::{Draft, Left, editor, read};
 use super::{Opened, say_changed};
@@ -102,7 +102,7 @@ pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -
         }
         Err(error) => {
             let (kept, flag) = (written.keep(&name)?, memory.flag());
-            note(format!("what you wrote is in {}", kept.display()));
+            note(format!("what you wrote is in {}", kept.printable()));
             if let Error::Changed { .. } = error {
                 note(format!("longhaul memory show {name}{flag} shows what it is now"));
             }
@@ -139,6 +139,6 @@ fn say_that_it_is_new(memory: &Opened, name: &str) {
 /// What somebody has written is not lost because the editor was.
 fn keep_what_was_written(draft: Draft, before: &str) {
     if draft.text().is_some_and(|text| text != before) {
-        note(format!("what you wrote is in {}", draft.keep().display()));
+        note(format!("what you wrote is in {}", draft.keep().printable()));
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use longhaul_agent::Config;
 use longhaul_journal::Journal;
 use longhaul_memory::{Changed, Error, check_name, diff, log, undo};
-use longhaul_protocol::Seq;
+use longhaul_protocol::{PrintablePath, Seq};
 use serde_json::json;
 
 pub(crate) use self::opened::Opened;
@@ -152,7 +152,7 @@ fn may_begin(command: &MemoryCommand) -> bool {
 
 /// What there is to say where there is no home yet. Looking makes none.
 fn nothing_yet(place: &Place, command: &MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
-    let nothing = format!("nothing is remembered in {} yet", place.folder()?.display());
+    let nothing = format!("nothing is remembered in {} yet", place.folder()?.printable());
     match command {
         MemoryCommand::List if as_json => json(&json!({"scope": null, "pages": [], "waiting": 0}))?,
         MemoryCommand::Search { .. } | MemoryCommand::Log { page: None } if as_json => json(&json!([]))?,

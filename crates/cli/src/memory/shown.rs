@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use longhaul_agent::MemorySettings;
 use longhaul_memory::{CORE, Found, LogEntry, Page, Place};
-use longhaul_protocol::{ChangedBy, Speaker};
+use longhaul_protocol::{ChangedBy, PrintablePath, Speaker};
 use serde_json::{Value, json};
 
 use super::whose::in_words;
@@ -44,7 +44,7 @@ impl Listing {
         }
         lines.push(self.waits());
         if !self.pages.is_empty() {
-            lines.push(format!("as files: {}", self.folder.display()));
+            lines.push(format!("as files: {}", self.folder.printable()));
         }
         lines.extend(self.left.iter().map(|left| format!("  {}", safe(left).replace('\n', "\n  "))));
         lines

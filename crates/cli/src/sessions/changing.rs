@@ -6,7 +6,7 @@ use longhaul_journal::{
     Error, Journal, SessionEntry, delete_session, pin_session, rename_session, restore_session,
     trash_session, unpin_session,
 };
-use longhaul_protocol::{SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{PrintablePath, SessionId, SessionRecord, StreamName};
 use serde_json::json;
 
 use super::finding::{all_sessions, find_exactly, find_session, open_session};
@@ -249,7 +249,7 @@ pub(crate) fn pruned_lines(pruning: &Pruning, mode: Mode) -> Vec<String> {
         pruning
             .files
             .iter()
-            .map(|file| format!("{}: {would}removed, a file that was left half written", file.display())),
+            .map(|file| format!("{}: {would}removed, a file that was left half written", file.printable())),
     );
     if pruning.blobs > 0 {
         lines.push(format!("{} that nothing referred to: {would}removed", count(pruning.blobs, "blob")));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul_journal::{Journal, Match, Page, Search, SessionEntry, session_times};
-use longhaul_protocol::{At, InboxRecord, Origin, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{At, InboxRecord, Origin, PrintablePath, SessionId, SessionRecord, StreamName};
 use serde::Serialize;
 
 use super::SessionForm;
@@ -66,8 +66,8 @@ pub(super) async fn run(place: &Place, options: ListOptions) -> anyhow::Result<u
     if listed.is_empty() {
         let folder = place.folder()?;
         line(match words.is_empty() {
-            true => format!("No sessions in {}; --all lists what is in the trash, too.", folder.display()),
-            false => format!("No session in {} has {words:?}.", folder.display()),
+            true => format!("No sessions in {}; --all lists what is in the trash, too.", folder.printable()),
+            false => format!("No session in {} has {words:?}.", folder.printable()),
         })?;
         return Ok(exit::DONE);
     }

@@ -17,7 +17,7 @@ use anyhow::Context;
 use board::{Board, Listed, word};
 use longhaul_agent::redactor;
 use longhaul_journal::Error;
-use longhaul_protocol::TaskStatus;
+use longhaul_protocol::{PrintablePath, TaskStatus};
 use reading::{Piece, Reading, follow};
 use serde_json::Value;
 use shown::{Reader, Shown, write_out};
@@ -60,7 +60,7 @@ async fn one(place: &Place, session: Option<&str>, name: &str) -> anyhow::Result
         (None, Some(key)) => Err(Error::NoSuchSession { key: key.to_owned() }.into()),
         (None, None) => Err(BadUsage(format!(
             "there is no task {name:?}: there are no sessions in {} yet",
-            place.folder()?.display()
+            place.folder()?.printable()
         ))
         .into()),
     }

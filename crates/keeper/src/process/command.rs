@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use longhaul_protocol::At;
+use longhaul_protocol::{At, PrintablePath};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, getpid};
 
@@ -36,7 +36,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
         ));
     }
     if !spec.work_dir.is_dir() {
-        return Err(format!("the work folder {} is not there", spec.work_dir.display()));
+        return Err(format!("the work folder {} is not there", spec.work_dir.printable()));
     }
     let errors = output.try_clone().map_err(|error| format!("its output can't be kept ({error})"))?;
     let shell = shell_for(spec.environment.get("PATH").map(String::as_str));
@@ -67,7 +67,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
     drop(command);
     started.map(|child| Pid::from_child(&child)).map_err(|error| match reason.and_then(Reason::heard) {
         Some(reason) => format!("it can't be held to its bounds ({reason})"),
-        None => format!("{} can't be run ({error})", shell.display()),
+        None => format!("{} can't be run ({error})", shell.printable()),
     })
 }
 

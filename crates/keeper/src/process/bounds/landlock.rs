@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr;
 
+use longhaul_protocol::PrintablePath;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
 use super::{Done, while_};
@@ -85,7 +86,7 @@ pub(super) fn restrict(bounds: &Bounds) -> Done {
     ];
     for (paths, allowed) in kinds {
         for path in paths {
-            allow(&rules, path, allowed & known).map_err(while_(format!("allowing {}", path.display())))?;
+            allow(&rules, path, allowed & known).map_err(while_(format!("allowing {}", path.printable())))?;
         }
     }
     restrict_self(&rules).map_err(while_("setting Landlock's rules"))

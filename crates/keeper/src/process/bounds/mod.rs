@@ -15,6 +15,7 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use longhaul_protocol::PrintablePath;
 use rustix::io::Errno;
 
 use crate::Bounds;
@@ -68,7 +69,7 @@ impl Ready {
         mounts::carry_out(&self.plan)?;
         // The current folder is still the one that lies under whatever was mounted.
         rustix::process::chdir(&self.work_dir)
-            .map_err(while_(format!("going to the work folder {}", self.work_dir.display())))?;
+            .map_err(while_(format!("going to the work folder {}", self.work_dir.printable())))?;
         namespaces::drop_privileges()?;
         landlock::restrict(&self.bounds)?;
         filter::set(&self.bounds)
@@ -110,7 +111,7 @@ fn make_private(private: &Private) -> Done {
     if folder.is_dir() {
         return Ok(());
     }
-    let said = |error: io::Error| while_(format!("making {}", folder.display()))(error);
+    let said = |error: io::Error| while_(format!("making {}", folder.printable()))(error);
     if let Some(parent) = folder.parent() {
         DirBuilder::new().recursive(true).mode(PRIVATE).create(parent).map_err(said)?;
     }

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use longhaul_protocol::PrintablePath;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, readlinkat,
     symlinkat, unlinkat,
@@ -45,7 +46,7 @@ enum Source {
 pub(super) fn carry_out(plan: &Plan) -> Done {
     let mut sources = Vec::new();
     for (path, cover) in &plan.covers {
-        sources.push(source(path, cover).map_err(while_(format!("taking hold of {}", path.display())))?);
+        sources.push(source(path, cover).map_err(while_(format!("taking hold of {}", path.printable())))?);
     }
     if plan.rest == Rest::ReadOnly {
         let system = find(Path::new("/")).and_then(|root| root.ok_or_else(|| Errno::NOENT.into()));
@@ -56,7 +57,7 @@ pub(super) fn carry_out(plan: &Plan) -> Done {
     let mut masks = Masks::of(plan).map_err(while_("making the masks"))?;
     let mut passages = Vec::new();
     for ((path, cover), source) in plan.covers.iter().zip(&sources) {
-        let said = while_(format!("mounting over {}", path.display()));
+        let said = while_(format!("mounting over {}", path.printable()));
         let passage = match source {
             Some(source) => show(plan, path, source).map(|()| None),
             None => conceal(path, cover, &mut masks),
