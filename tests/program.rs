@@ -309,9 +309,9 @@ fn a_huge_line_is_refused_without_much_memory() {
     assert!(said(&output).contains("line 1: the line is cut off, or longer"), "{}", said(&output));
 }
 
-/// What is not a file is written to, not replaced; a link leads to what is replaced.
+/// S5: what is not a file is written to, not replaced; a link is replaced, and what it leads to stays as it is.
 #[test]
-fn an_export_goes_through_pipes_and_links() {
+fn an_export_goes_through_pipes_and_own_outputs_and_replaces_links() {
     let desk = Desk::with_a_session();
     let original = desk.stdout(&["sessions", "export", "cli:fixture"]);
     let (pipe, link, target) = (desk.file("pipe"), desk.file("link"), desk.file("target"));
@@ -324,11 +324,14 @@ fn an_export_goes_through_pipes_and_links() {
     });
 
     desk.stdout(&["sessions", "export", "cli:fixture", &pipe]);
+    let through_output = desk.stdout(&["sessions", "export", "cli:fixture", "/dev/stdout"]);
     desk.stdout(&["sessions", "export", "cli:fixture", &link]);
 
     assert_eq!(reader.join().unwrap(), original);
-    assert_eq!(std::fs::read_to_string(&target).unwrap(), original);
-    assert!(Path::new(&link).is_symlink());
+    assert!(through_output.starts_with(&original), "{through_output}");
+    assert_eq!(std::fs::read_to_string(&link).unwrap(), original);
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), "old");
+    assert!(!Path::new(&link).is_symlink());
 }
 
 /// What can't be looked at is not the same as what is not there.

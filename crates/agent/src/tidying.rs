@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use longhaul_keeper::Tasks;
 use longhaul_protocol::{SessionId, TaskId};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use tokio::task::spawn_blocking;
 
 use crate::load::load;
@@ -57,7 +57,10 @@ pub(crate) async fn tidy(runtime: &Arc<Inner>) {
 /// at it. Once it was given, it is not time any more.
 pub(crate) fn turn(mark: &Path, every: Duration) -> Option<File> {
     let _ = mark.parent().map(|folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder));
-    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(mark).ok()?;
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link);
+    let file = options.open(mark).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let metadata = file.metadata().ok()?;
     // One that is empty was just made. A time that has not come yet was noted by a clock that was wrong.

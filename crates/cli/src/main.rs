@@ -21,6 +21,7 @@ mod models;
 mod naming;
 mod one_shot;
 mod output;
+mod output_file;
 mod panics;
 mod printer;
 mod questions;

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use longhaul_agent::{Runtime, Watched};
+use longhaul_protocol::PrintablePath;
 
 use crate::exit;
 use crate::output::{note, shortened};
@@ -88,7 +89,7 @@ fn write_down(panic: &PanicHookInfo<'_>) {
     );
     let home = last_resort().as_ref().and_then(|last_resort| last_resort.home.clone());
     let details = match home.as_deref().map(|home| keep(home, &report)) {
-        Some(Ok(file)) => format!("; details are in {}", file.display()),
+        Some(Ok(file)) => format!("; details are in {}", file.printable()),
         Some(Err(error)) => format!("; no details could be kept: {error}"),
         None => String::new(),
     };
@@ -109,7 +110,7 @@ fn keep(home: &Path, report: &str) -> std::io::Result<PathBuf> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // The time has as many digits as its neighbours, so names are in the order of time.
     let file = folder.join(format!("panic-{}-{}.txt", now.as_millis(), std::process::id()));
-    OpenOptions::new().create(true).append(true).mode(0o600).open(&file)?.write_all(report.as_bytes())?;
+    OpenOptions::new().create_new(true).write(true).mode(0o600).open(&file)?.write_all(report.as_bytes())?;
     let names = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path());
     let is_report = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("panic-"))

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use longhaul_journal::ReplacingFile;
+use longhaul_protocol::PrintablePath;
 use serde_json::{Value, json};
 
 use super::{Opened, versions};
 use crate::BadUsage;
 use crate::output::{count, line, note};
-use crate::sessions::destination;
+use crate::output_file::{OutputFile, destination};
 
 pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
     let to = to.filter(|path| *path != Path::new("-"));
@@ -22,13 +22,15 @@ pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) ->
         (None, true) => line(everything(memory).await?),
         (Some(file), true) => {
             let really = destination(&memory.config.home, file)?;
-            write_object(&really, &format!("{}\n", everything(memory).await?))?;
-            note(format!("exported {} to {}", pages(memory), file.display()));
+            let mut out = OutputFile::create(&really)?;
+            out.write_all(format!("{}\n", everything(memory).await?).as_bytes())?;
+            out.finish()?;
+            note(format!("exported {} to {}", pages(memory), file.printable()));
             Ok(())
         }
         (Some(folder), false) => {
             write_files(memory, &destination(&memory.config.home, folder)?)?;
-            line(format!("Exported {} to {}", pages(memory), folder.display()))
+            line(format!("Exported {} to {}", pages(memory), folder.printable()))
         }
     }
 }
@@ -37,33 +39,14 @@ fn pages(memory: &Opened) -> String {
     format!("{} of {}", count(memory.book.pages.len() as u64, "page"), memory.book.scope)
 }
 
-/// A file is replaced whole; a pipe or a device is written to.
-fn write_object(path: &Path, text: &str) -> anyhow::Result<()> {
-    let in_words = || path.display().to_string();
-    match path.metadata() {
-        Ok(metadata) if metadata.is_dir() => {
-            Err(BadUsage(format!("{} is a folder; name a file", path.display())).into())
-        }
-        Ok(metadata) if !metadata.is_file() => {
-            let mut device = std::fs::OpenOptions::new().write(true).open(path).with_context(in_words)?;
-            device.write_all(text.as_bytes()).with_context(in_words)
-        }
-        _ => {
-            let mut out = ReplacingFile::create(path)?;
-            out.write_all(text.as_bytes()).with_context(in_words)?;
-            Ok(out.finish()?)
-        }
-    }
-}
-
 /// One Markdown file for each page, in a folder that has nothing else.
 fn write_files(memory: &Opened, folder: &Path) -> anyhow::Result<()> {
-    let in_words = || folder.display().to_string();
+    let in_words = || folder.printable().to_string();
     match std::fs::create_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-            if !is_empty {
-                let refused = format!("{} is there already; name a new folder", folder.display());
+            if !is_empty || folder.is_symlink() {
+                let refused = format!("{} is there already; name a new folder", folder.printable());
                 return Err(BadUsage(refused).into());
             }
         }
@@ -72,8 +55,8 @@ fn write_files(memory: &Opened, folder: &Path) -> anyhow::Result<()> {
     for (name, page) in &memory.book.pages {
         let text = format!("{}\n", page.text.trim_end());
         let file = folder.join(format!("{name}.md"));
-        let mut made = std::fs::File::create_new(&file).with_context(|| file.display().to_string())?;
-        made.write_all(text.as_bytes()).with_context(|| file.display().to_string())?;
+        let mut made = std::fs::File::create_new(&file).with_context(|| file.printable().to_string())?;
+        made.write_all(text.as_bytes()).with_context(|| file.printable().to_string())?;
     }
     Ok(())
 }

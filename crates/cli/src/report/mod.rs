@@ -21,19 +21,18 @@ mod text;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use figures::Figures;
-use longhaul_journal::{Error, Journal, ReplacingFile, SessionEntry};
+use longhaul_journal::{Error, Journal, SessionEntry};
 
-use longhaul_protocol::{At, Seq, StreamName};
+use longhaul_protocol::{At, PrintablePath, Seq, StreamName};
 use reading::Read;
 use story::Story;
 
 use crate::arguments::{Place, ShowOptions};
+use crate::exit;
 use crate::output::line;
-use crate::sessions::destination;
+use crate::output_file::{OutputFile, destination};
 use crate::sessions::finding::find_session;
-use crate::{BadUsage, exit};
 
 /// So many turns are shown in a terminal, unless all are wanted.
 const TURNS_SHOWN: usize = 20;
@@ -61,7 +60,7 @@ pub(crate) async fn show(place: &Place, options: &ShowOptions) -> anyhow::Result
             let file = file.as_deref().filter(|file| *file != Path::new("-"));
             told.as_html(file.map(|file| destination(&place.folder()?, file)).transpose()?, &figures).await?;
             if let Some(file) = file {
-                line(format!("Wrote {}", file.display()))?;
+                line(format!("Wrote {}", file.printable()))?;
             }
         }
         None => told.as_text(options.all, &figures).await?,
@@ -105,22 +104,9 @@ impl Told<'_> {
             self.write_html(&mut out, figures).await?;
             return Ok(out.flush()?);
         };
-        match path.metadata() {
-            Ok(metadata) if metadata.is_dir() => {
-                Err(BadUsage(format!("{} is a folder; name a file", path.display())).into())
-            }
-            Ok(metadata) if !metadata.is_file() => {
-                let device = std::fs::OpenOptions::new().write(true).open(&path);
-                let mut out = BufWriter::new(device.with_context(|| path.display().to_string())?);
-                self.write_html(&mut out, figures).await?;
-                out.flush().with_context(|| path.display().to_string())
-            }
-            _ => {
-                let mut out = BufWriter::new(ReplacingFile::create(&path)?);
-                self.write_html(&mut out, figures).await?;
-                Ok(out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?)
-            }
-        }
+        let mut out = OutputFile::create(&path)?;
+        self.write_html(&mut out, figures).await?;
+        out.finish()
     }
 
     async fn write_html(&self, out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {

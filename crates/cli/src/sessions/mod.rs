@@ -14,21 +14,20 @@ pub(crate) mod listing;
 pub(crate) mod saving;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::Context;
 use longhaul_agent::Mode;
 
 use longhaul_journal::{
-    Author, Error, Exported, Journal, Page, ReplacingFile, SessionEntry, export_session, import_session,
-    verify_export,
+    Author, Error, Exported, Journal, Page, SessionEntry, export_session, import_session, verify_export,
 };
-use longhaul_protocol::{Record, Seq, SessionId, StreamName};
+use longhaul_protocol::{PrintablePath, Record, Seq, SessionId, StreamName};
 use serde::Serialize;
 
 use crate::arguments::{Choice, Family, ImportOptions, ListOptions, Place, SessionsCommand, ShowOptions};
 use crate::output::{count, grouped, json, line, note, record, shortened};
-use crate::{BadUsage, epochs, exit, report};
+use crate::output_file::{OutputFile, destination};
+use crate::{epochs, exit, report};
 use finding::find_session;
 
 /// So many records are listed, unless somebody says how many.
@@ -202,52 +201,19 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
     journal.close().await;
     match (file, as_json) {
         (Some(_), true) => json(&exported)?,
-        (Some(path), false) => line(format!("Exported {} to {}", brought(&exported), path.display()))?,
+        (Some(path), false) => line(format!("Exported {} to {}", brought(&exported), path.printable()))?,
         // Standard output is the export itself.
         (None, _) => note(format!("exported {}", brought(&exported))),
     }
     Ok(exit::DONE)
 }
 
-/// Where an export really goes: through links, and never over what the home keeps.
-pub(crate) fn destination(home: &Path, file: &Path) -> anyhow::Result<PathBuf> {
-    let really = match file.canonicalize() {
-        Ok(really) => really,
-        Err(_) => {
-            let folder =
-                file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let missing = || Error::NoFolder { path: folder.to_owned() };
-            let name = file.file_name().ok_or_else(missing)?;
-            folder.canonicalize().map_err(|_| missing())?.join(name)
-        }
-    };
-    if home.canonicalize().is_ok_and(|home| really.starts_with(home)) {
-        let refused = format!("{} is in the home, which keeps its own files; name another", file.display());
-        return Err(BadUsage(refused).into());
-    }
-    Ok(really)
-}
-
-/// A file is replaced whole; a pipe or a device is written to.
+/// Writes an export to a file that the user named.
 pub(crate) async fn export_to(journal: &dyn Journal, key: &str, path: &Path) -> anyhow::Result<Exported> {
-    match path.metadata() {
-        Ok(metadata) if metadata.is_dir() => {
-            Err(BadUsage(format!("{} is a folder; name a file", path.display())).into())
-        }
-        Ok(metadata) if !metadata.is_file() => {
-            let device = std::fs::OpenOptions::new().write(true).open(path);
-            let mut out = std::io::BufWriter::new(device.with_context(|| path.display().to_string())?);
-            let exported = export_session(journal, key, &mut out).await?;
-            out.flush().with_context(|| path.display().to_string())?;
-            Ok(exported)
-        }
-        _ => {
-            let mut out = std::io::BufWriter::new(ReplacingFile::create(path)?);
-            let exported = export_session(journal, key, &mut out).await?;
-            out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?;
-            Ok(exported)
-        }
-    }
+    let mut out = OutputFile::create(path)?;
+    let exported = export_session(journal, key, &mut out).await?;
+    out.finish()?;
+    Ok(exported)
 }
 
 /// Standard output that notes when nobody reads it any more, since an export has errors of its own.

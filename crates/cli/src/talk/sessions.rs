@@ -4,11 +4,13 @@ use std::path::Path;
 
 use longhaul_agent::Mode;
 use longhaul_journal::{pin_session, trash_session, unpin_session};
+use longhaul_protocol::PrintablePath;
 use tokio::sync::oneshot;
 
 use super::lines::Lines;
 use super::tasks::Moment;
 use super::{Next, Talk, place};
+use crate::output_file::destination;
 use crate::resuming;
 use crate::screen::{Choice, Tell};
 use crate::sessions::about::{About, session_lines};
@@ -16,7 +18,7 @@ use crate::sessions::changing::{fork_as, forked_lines, pruned_lines, rename_to};
 use crate::sessions::finding::find_session;
 use crate::sessions::listing::{Listed, Which, ago, lines, list, now};
 use crate::sessions::saving::save;
-use crate::sessions::{brought, destination, export_to};
+use crate::sessions::{brought, export_to};
 
 const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
 const NEW: &str = "this session is new: nothing of it is stored yet";
@@ -63,7 +65,7 @@ impl Talk<'_> {
             ("export", file) if !file.is_empty() => {
                 let path = destination(&self.place.folder()?, Path::new(file))?;
                 let exported = export_to(&*journal, &key, &path).await?;
-                self.teller.note(format!("exported {} to {}", brought(&exported), path.display()));
+                self.teller.note(format!("exported {} to {}", brought(&exported), path.printable()));
             }
             ("prune", "" | "--dry-run") => {
                 let mode = if rest.is_empty() { Mode::ForReal } else { Mode::DryRun };

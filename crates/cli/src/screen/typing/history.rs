@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use longhaul_agent::Redactor;
 use longhaul_journal::ReplacingFile;
+use rustix::fs::OFlags;
 
 use super::chips::clean;
 
@@ -117,8 +118,9 @@ impl History {
 
 /// The entries of a file, the oldest first.
 fn read(path: &Path) -> io::Result<Vec<String>> {
-    let mut file = File::open(path)?;
-    // A pipe or a device would never end.
+    // A pipe or a device would never end, nor is a link followed.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -171,7 +173,8 @@ fn append_to(mut file: &File, entry: &str) -> io::Result<()> {
 /// Opens the file for appending, so that nobody replaces it meanwhile.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.create(true).read(true).append(true).mode(0o600);
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+    options.create(true).read(true).append(true).mode(0o600).custom_flags(no_link);
     for _ in 0..TRIES {
         let file = options.open(path)?;
         match file.try_lock_shared() {

@@ -1,0 +1,103 @@
+//! Files that the program writes whole because the user named them: exports, reports.
+//!
+//! The agent can write in the work folder, so it can put a link where the user is about to write. A link is replaced and never followed. Devices
+//! and pipes that the user names are written to.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use longhaul_journal::{Error, ReplacingFile};
+use longhaul_protocol::PrintablePath;
+use rustix::fs::OFlags;
+
+use crate::BadUsage;
+
+/// A file that takes its place when it is finished, or a device or pipe that is written to at once.
+pub(crate) enum OutputFile {
+    Whole(BufWriter<ReplacingFile>),
+    Stream(BufWriter<File>),
+}
+
+impl OutputFile {
+    /// Begins to write what will stand at this path.
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        let in_words = || path.printable().to_string();
+        // The caller's own outputs are links to wherever they lead, and nothing but the caller can change them.
+        if is_own_output(path) {
+            let stream = OpenOptions::new().append(true).open(path).with_context(in_words)?;
+            return Ok(Self::Stream(BufWriter::new(stream)));
+        }
+        if path.is_dir() {
+            return Err(BadUsage(format!("{} is a folder; name a file", path.printable())).into());
+        }
+        match path.symlink_metadata() {
+            Ok(there) if !there.is_file() && !there.is_symlink() => {
+                let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+                let stream =
+                    OpenOptions::new().write(true).custom_flags(no_link).open(path).with_context(in_words)?;
+                Ok(Self::Stream(BufWriter::new(stream)))
+            }
+            _ => Ok(Self::Whole(BufWriter::new(ReplacingFile::create(path)?))),
+        }
+    }
+
+    /// Makes the bytes durable and gives them their place.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Self::Whole(file) => Ok(file.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?),
+            Self::Stream(mut stream) => Ok(stream.flush()?),
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Whole(file) => file.write(bytes),
+            Self::Stream(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Whole(file) => file.flush(),
+            Self::Stream(stream) => stream.flush(),
+        }
+    }
+}
+
+/// Where a file goes that the user names: its folder without links, and never in the home, which keeps its own files. A link in place of the
+/// file itself stays: it is what is replaced.
+pub(crate) fn destination(home: &Path, file: &Path) -> anyhow::Result<PathBuf> {
+    if is_own_output(file) {
+        return Ok(file.to_owned());
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let missing = || Error::NoFolder { path: folder.to_owned() };
+    let real_folder = folder.canonicalize().map_err(|_| missing())?;
+    let path = match file.file_name() {
+        Some(name) => real_folder.join(name),
+        None => file.canonicalize().map_err(|_| missing())?,
+    };
+    let is_in_home = |path: &Path| home.canonicalize().is_ok_and(|home| path.starts_with(home));
+    if is_in_home(&path) || file.canonicalize().is_ok_and(|real| is_in_home(&real)) {
+        let refused = format!("{} is in the home, which keeps its own files; name another", file.printable());
+        return Err(BadUsage(refused).into());
+    }
+    Ok(path)
+}
+
+/// Whether a path is one of the names that every process has for its own open files.
+fn is_own_output(path: &Path) -> bool {
+    let number =
+        ["/dev/fd", "/proc/self/fd"].iter().find_map(|folder| path.strip_prefix(folder).ok()?.to_str());
+    let is_number = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    path == Path::new("/dev/stdout") || path == Path::new("/dev/stderr") || number.is_some_and(is_number)
+}
+
+#[cfg(test)]
+#[path = "output_file_tests.rs"]
+mod tests;
