@@ -304,15 +304,19 @@ fn a_project_is_bounded_until_it_is_trusted_and_again_when_it_changes() {
     };
 
     let bounded = seen();
-    let trusted = desk.stdout(&["trust"]);
+    let unasked = desk.refusal(&["trust"]);
+    let still_bounded = seen();
+    let trusted = desk.stdout(&["trust", "--yes"]);
     let open = seen();
     let listed = desk.json(&["trust", "--list", "--json"]);
     desk.write("project/longhaul.toml", &format!("{text}api_key_env = \"OTHER\"\n"));
     let changed = seen();
-    let again = desk.json(&["trust", "--json"]);
+    let shown = String::from_utf8(desk.run(&["trust"]).stdout).unwrap();
+    let again = desk.json(&["trust", "--json", "--yes"]);
     let removed = desk.stdout(&["trust", "--remove"]);
     let none = desk.refusal(&["trust", "--remove"]);
 
+    assert!(unasked.contains("--yes") && !still_bounded.0, "{unasked}");
     assert!(!bounded.0 && bounded.1.lines().count() == 1, "{}", bounded.1);
     assert!(
         bounded.1.starts_with(&format!("longhaul: {}:4: model.base_url is ignored", file.display())),
@@ -325,6 +329,7 @@ fn a_project_is_bounded_until_it_is_trusted_and_again_when_it_changes() {
     assert_eq!(open, (true, String::new()));
     assert_eq!((listed[0]["path"].clone(), listed[0]["standing"].clone()), (json!(file), json!("trusted")));
     assert!(!changed.0 && changed.1.contains("changed since it was trusted"), "{}", changed.1);
+    assert!(shown.contains("  +api_key_env = \"OTHER\"\n") && !shown.contains("  -"), "{shown}");
     assert_eq!(
         (again["before"].clone(), again["sets"][1]["key"].clone()),
         (json!("changed"), json!("model.api_key_env"))
@@ -346,16 +351,43 @@ fn where_there_is_no_projects_file_there_is_nothing_to_trust() {
     assert_eq!(desk.json(&["trust", "--list", "--json"]), json!([]));
 }
 
+/// P7
 #[test]
-fn a_projects_file_with_a_mistake_is_refused_by_everything_that_reads_it() {
+fn a_projects_file_with_a_mistake_is_a_warning_and_trust_refuses_it() {
     let desk = Desk::new();
     desk.write("project/longhaul.toml", "[agent]\nnaem = \"x\"\n");
     let place = format!("{}:2: unknown key \"naem\"", desk.path("project/longhaul.toml").display());
 
-    for arguments in [["config", "show"].as_slice(), &["trust"], &["serve", "--no-http", "--model", "a/b"]] {
-        let said = desk.refusal(arguments);
+    let shown = desk.run(&["config", "show"]);
+    let trusting = desk.refusal(&["trust", "--yes"]);
 
-        assert!(said.contains(&place), "{arguments:?}: {said}");
+    assert_eq!(shown.status.code(), Some(0));
+    assert!(errors(&shown).contains(&place), "{}", errors(&shown));
+    assert!(trusting.contains(&place), "{trusting}");
+}
+
+/// P7: a name that came with a project can't drive the terminal.
+#[test]
+fn names_of_folders_are_printed_without_control_characters() {
+    let desk = Desk::new();
+    let folder = "project/\u{1b}]0;owned\u{7}\n\u{202e}evil";
+    std::fs::create_dir(desk.path(folder)).unwrap();
+    desk.write(&format!("{folder}/longhaul.toml"), "[model]\nname = \"a/b\"\n[agent]\nname = \"x\"\n");
+    let misleading = |text: &str| text.contains(['\u{1b}', '\u{7}', '\u{202e}']) || text.contains("\nevil");
+
+    for arguments in [
+        ["config", "show"].as_slice(),
+        &["config", "path"],
+        &["trust"],
+        &["trust", "--yes"],
+        &["trust", "--list"],
+        &["doctor"],
+        &["trust", "--remove"],
+    ] {
+        let output = desk.command(arguments).current_dir(desk.path(folder)).output().unwrap();
+        let (out, said) = (String::from_utf8_lossy(&output.stdout).into_owned(), errors(&output));
+        assert!(out.contains("evil") || said.contains("evil"), "{arguments:?}: {out}{said}");
+        assert!(!misleading(&out) && !misleading(&said), "{arguments:?}: {out:?} {said:?}");
     }
 }
 

@@ -24,10 +24,14 @@ const CANCELLED: &str = "The user interrupted here. The next message says how to
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
 /// Warnings that are given once.
-pub(crate) const GIVEN_ONCE: [&str; 5] =
-    ["no_tools", "window_assumed", "cost_unknown", "summary_model", ROLE_ORDER];
+pub(crate) const GIVEN_ONCE: [&str; 7] =
+    ["no_tools", "window_assumed", "cost_unknown", "summary_model", ROLE_ORDER, RULES_SKIPPED, HOME_EXPOSED];
 /// The server refused the order of roles, and gets another one from then on.
 pub(crate) const ROLE_ORDER: &str = "role_order";
+/// The AGENTS.md of the work folder is not used.
+pub(crate) const RULES_SKIPPED: &str = "rules_skipped";
+/// The work folder is or contains the user's home folder.
+pub(crate) const HOME_EXPOSED: &str = "home_exposed";
 /// So many files that were changed are remembered.
 const MOST_CHANGED: usize = 1_000;
 

@@ -120,7 +120,12 @@ impl Worker {
             self.look_at_tasks().await?;
         }
         let mut facts = Vec::new();
-        facts.extend(turn.map(|turn| SessionRecord::TurnStarted(TurnStarted { turn })));
+        if let Some(turn) = turn {
+            facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
+            let warnings = self.equipment.warnings.iter();
+            let new = warnings.filter(|warning| !self.state.warned.contains(&warning.code));
+            facts.extend(new.cloned().map(SessionRecord::Warning));
+        }
         facts.extend(changed);
         if step.is_some() {
             facts.extend(self.state.tasks.tell());

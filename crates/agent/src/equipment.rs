@@ -1,7 +1,6 @@
 //! What a turn of a session works with: its folder, its tools, its system prompt.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -9,14 +8,14 @@ use std::time::Duration;
 use longhaul_context::{Prompt, estimate, estimate_bytes, system_prompt};
 use longhaul_journal::Blob;
 use longhaul_model::Facts;
-use longhaul_protocol::{BlobRef, Effect, ToolSchema};
+use longhaul_protocol::{BlobRef, Effect, PrintablePath, ToolSchema, Warning};
 use longhaul_tools::{
-    Cap, ExecSettings, ExecTool, Sandbox, Scope, TaskSettings, Tool, Unavailable, command_environment,
-    file_tools, task_tools,
+    Cap, ExecSettings, ExecTool, Sandbox, Scope, SmallFile, TaskSettings, Tool, Unavailable,
+    command_environment, file_tools, task_tools,
 };
 
 use crate::Config;
-use crate::apply::nano;
+use crate::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
 use crate::clock::now;
 use crate::compaction::Space;
 use crate::config::WithoutSandbox;
@@ -26,8 +25,10 @@ use crate::memory::{Noting, memory_tools};
 use crate::runtime::{Inner, lock};
 use crate::state::State;
 
-/// The largest AGENTS.md that is read.
-const LONGEST_RULES: u64 = 256 << 10;
+/// The rules of a project.
+const RULES_FILE: &str = "AGENTS.md";
+/// More of an AGENTS.md than this is not read.
+const MAX_RULES_BYTES: u64 = 256 << 10;
 /// The share of the context that the output of one tool may take.
 const OUTPUT_SHARE: u64 = 20;
 /// How many bytes of text a token is, roughly.
@@ -36,6 +37,8 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// What a turn of a session works with.
 pub(crate) struct Equipment {
     pub(crate) work_dir: PathBuf,
+    /// What the user should know about the work folder.
+    pub(crate) warnings: Vec<Warning>,
     pub(crate) system: Content,
     pub(crate) tools: Arc<Toolbox>,
 }
@@ -47,6 +50,7 @@ pub(crate) struct Toolbox {
     /// What they take in a request, before anything is learnt.
     pub(crate) tokens: u64,
     by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
+    scope: Arc<Scope>,
 }
 
 /// The toolboxes that some session uses.
@@ -91,18 +95,27 @@ impl Equipment {
             // A folder that is gone is named by every tool that would need it.
             None => config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone()),
         };
-        let rules = project_rules(&work_dir);
+        let tools = runtime.toolboxes.of(runtime, &work_dir);
+        let mut warnings = Vec::new();
+        let rules = project_rules(&tools.scope).unwrap_or_else(|why| {
+            warnings.push(Warning::new(RULES_SKIPPED, why));
+            None
+        });
+        if let Some(home) = tools.scope.exposed_home() {
+            warnings.push(Warning::new(HOME_EXPOSED, exposed_home_in_words(&work_dir, home)));
+        }
         let system = system_prompt(&Prompt {
             name: &config.settings.agent.name,
             instructions: &runtime.instructions,
+            project_instructions: config.project_instructions.as_ref().map(|added| added.text.as_str()),
             work_dir: work_dir.to_str(),
             project_rules: rules.as_deref(),
             sandbox: &config.settings.sandbox.in_words(),
             started_at: created.map_or_else(now, |created| created.at),
         });
-        let tools = runtime.toolboxes.of(runtime, &work_dir);
         Self {
             work_dir,
+            warnings,
             system: Content::new(runtime.redactor.redact(&system).into_owned(), "text/plain"),
             tools,
         }
@@ -139,7 +152,8 @@ impl Equipment {
 
 impl Toolbox {
     fn new(runtime: &Inner, work_dir: &Path) -> Self {
-        let tools = all_tools(runtime, work_dir);
+        let scope = Arc::new(scope(&runtime.config, work_dir));
+        let tools = all_tools(runtime, &scope);
         let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
         let text = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
         Self {
@@ -147,6 +161,7 @@ impl Toolbox {
             content: Content::new(text, "application/json"),
             schemas,
             by_name: tools.into_iter().map(|tool| (tool.about().name, tool)).collect(),
+            scope,
         }
     }
 
@@ -159,9 +174,8 @@ impl Toolbox {
     }
 }
 
-fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
+fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> Vec<Arc<dyn Tool>> {
     let Config { home, settings, .. } = &runtime.config;
-    let scope = Arc::new(scope(&runtime.config, work_dir));
     let environment = command_environment(&runtime.hidden);
     let mode = settings.sandbox.mode.of_tools();
     let network = settings.sandbox.network().unwrap_or(mode.default_network());
@@ -181,7 +195,7 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
         max_tasks: usize::try_from(settings.exec.max_tasks).unwrap_or(usize::MAX),
         redact: runtime.redact(),
     });
-    let mut tools = file_tools(scope);
+    let mut tools = file_tools(scope.clone());
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
     tools.extend(history_tools(&runtime.journal));
@@ -192,7 +206,7 @@ fn all_tools(runtime: &Inner, work_dir: &Path) -> Vec<Arc<dyn Tool>> {
 }
 
 /// What the tools may touch. The config in use is not theirs to write, wherever it lies.
-fn scope(config: &Config, work_dir: &Path) -> Scope {
+pub(crate) fn scope(config: &Config, work_dir: &Path) -> Scope {
     let scope = Scope::new(work_dir, &config.settings.scope, &config.home);
     match &config.file {
         Some(file) => scope.without_writing(file),
@@ -209,14 +223,31 @@ fn schema_of(tool: &dyn Tool) -> ToolSchema {
     }
 }
 
-/// The rules of the project that a folder belongs to. What can't be read is not there, and what would block is not read.
-fn project_rules(work_dir: &Path) -> Option<String> {
-    let path = work_dir.join("AGENTS.md");
-    let is_file = std::fs::metadata(&path).ok()?.is_file();
-    let file = is_file.then(|| std::fs::File::open(&path).ok())??;
-    let mut rules = Vec::new();
-    file.take(LONGEST_RULES).read_to_end(&mut rules).ok()?;
-    Some(String::from_utf8_lossy(&rules).into_owned())
+/// The rules of the project, from the AGENTS.md of the work folder; or why it is not used. The agent can write in that folder, so the file
+/// is read as the tools read files: it may be a link to another file in the folder, and leads nowhere else.
+fn project_rules(scope: &Scope) -> Result<Option<String>, String> {
+    if scope.work_dir().join(RULES_FILE).symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let skipped = |why: &dyn std::fmt::Display| format!("{RULES_FILE} of the work folder is not used: {why}");
+    let file = scope.read_in_work_dir(RULES_FILE, MAX_RULES_BYTES).map_err(|error| skipped(&error))?;
+    match file {
+        Some(SmallFile { foreign: Some(why), .. }) => Err(skipped(&why)),
+        Some(SmallFile { bytes, .. }) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        None => Ok(None),
+    }
+}
+
+/// What is said where the agent works in the user's home folder.
+pub(crate) fn exposed_home_in_words(work_dir: &Path, home: &Path) -> String {
+    let folder = match work_dir == home {
+        true => "is your home folder".to_owned(),
+        false => format!("{} contains your home folder", work_dir.printable()),
+    };
+    format!(
+        "the work folder {folder}: the agent can change everything in it but keys and startup files. Work in a project's folder, or name \
+         the folder in [[scope.allow]] of your config to settle this"
+    )
 }
 
 /// 2,000 lines and 32 KiB, or a twentieth of the context, whatever is less.

@@ -109,9 +109,9 @@ pub use compaction::{Asked, Compaction, Space, Trigger};
 pub use config::{
     AgentSettings, Approval, ApprovalRule, ApprovalSettings, Beyond, Config, ConfigFile, ContextSettings,
     ExecSettings, JournalSettings, LimitSettings, MemoryScope, MemorySettings, ModelSettings, Origins,
-    ProjectFile, RetrySettings, SandboxMode, SandboxNetwork, SandboxSettings, SecretSettings, ServerSettings,
-    SessionSettings, Settings, ShownKey, Sources, Standing, Summary, TrustList, TrustedFile, Wake,
-    WithoutSandbox, config_schema, without_password,
+    ProjectFile, ProjectInstructions, RetrySettings, SandboxMode, SandboxNetwork, SandboxSettings,
+    SecretSettings, ServerSettings, SessionSettings, Settings, ShownKey, Sources, Standing, Summary,
+    TrustList, TrustedFile, Wake, WithoutSandbox, config_schema, without_password,
 };
 pub use context_report::{ContextReport, context_report, last_compaction};
 pub use decide::{Action, Ending, Limits, Policy, decide};

@@ -13,6 +13,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use longhaul_agent::Sources;
 use longhaul_journal::{Home, SqliteJournal};
+use longhaul_protocol::PrintablePath;
 
 pub(crate) use self::conversing::{
     CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions,
@@ -92,12 +93,12 @@ impl Choice {
         let Some(folder) = &self.work_dir else { return Ok(None) };
         match folder.canonicalize() {
             Ok(found) if found.to_str().is_none() => {
-                Err(BadUsage(format!("{} can't be a work folder: its name is not UTF-8", folder.display()))
+                Err(BadUsage(format!("{} can't be a work folder: its name is not UTF-8", folder.printable()))
                     .into())
             }
             Ok(found) if found.is_dir() => Ok(Some(found)),
-            Ok(_) => Err(BadUsage(format!("{} is not a folder", folder.display())).into()),
-            Err(error) => Err(BadUsage(format!("--work-dir {}: {error}", folder.display())).into()),
+            Ok(_) => Err(BadUsage(format!("{} is not a folder", folder.printable())).into()),
+            Err(error) => Err(BadUsage(format!("--work-dir {}: {error}", folder.printable())).into()),
         }
     }
 }
@@ -127,7 +128,7 @@ impl Place {
     /// The home, if a journal was ever made there. Looking changes nothing.
     pub(crate) fn existing(&self) -> anyhow::Result<Option<Home>> {
         let folder = self.folder()?;
-        if !folder.try_exists().with_context(|| format!("{} can't be looked at", folder.display()))? {
+        if !folder.try_exists().with_context(|| format!("{} can't be looked at", folder.printable()))? {
             return Ok(None);
         }
         let home = Home::existing(&folder)?;
@@ -258,6 +259,9 @@ pub(crate) struct TrustOptions {
     /// Take back the trust in this folder's project.
     #[arg(long)]
     pub(crate) remove: bool,
+    /// Don't ask. Without a terminal nothing is trusted otherwise.
+    #[arg(long, short, conflicts_with_all = ["list", "remove"])]
+    pub(crate) yes: bool,
     /// Print what was done, or the list, as JSON.
     #[arg(long)]
     pub(crate) json: bool,

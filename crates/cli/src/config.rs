@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use longhaul_agent::{Config, Patience, config_schema};
 use longhaul_model::Models;
+use longhaul_protocol::PrintablePath;
 use serde_json::json;
 
 use crate::arguments::{Choice, ConfigCommand, Place};
@@ -19,7 +20,7 @@ pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
     let (home, sources) = (place.folder()?, choice.sources()?);
     if choice.verbose > 0 {
         for file in Config::files(&home, &sources)?.iter().filter(|file| file.exists) {
-            note(format!("config from {}", file.path.display()));
+            note(format!("config from {}", file.path.printable()));
         }
     }
     let config = Config::load(home, &sources)?;
@@ -30,6 +31,9 @@ pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
 /// The config of something that runs turns, with a model: where none is named, one is looked for, and the choice is said.
 pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patience) -> anyhow::Result<Config> {
     let mut config = Config { patience, ..load(place, choice)? };
+    if let Some(announcement) = config.announcement() {
+        note(announcement);
+    }
     let model = &mut config.settings.model;
     if model.name.is_empty() {
         if model.base_url.is_some() {
@@ -94,7 +98,7 @@ fn path(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
             (true, false) => "used",
             (true, true) => "used, as far as a project's file may",
         };
-        line(format!("{}  # {what}", file.path.display()))?;
+        line(format!("{}  # {what}", file.path.printable()))?;
     }
     Ok(())
 }

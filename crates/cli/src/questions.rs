@@ -1,6 +1,6 @@
 //! Questions that are open: which there are, and how each can be answered.
 
-use std::io::IsTerminal;
+use std::io::{BufRead, IsTerminal, Read, Write};
 
 use longhaul_agent::{Error, Result, State};
 use longhaul_journal::Journal;
@@ -8,6 +8,9 @@ use longhaul_protocol::{Question, QuestionId, SessionId};
 
 use crate::output::safe;
 use crate::resuming::quoted;
+
+/// More of a line is no answer to a yes-or-no question.
+const MAX_ANSWER_BYTES: u64 = 1 << 10;
 
 /// A question that nobody has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,16 @@ pub(crate) fn yes_or_no(line: &str) -> Option<&'static str> {
         "n" | "no" => Some("no"),
         _ => None,
     }
+}
+
+/// Asks whoever is at the terminal; anything but a yes is a no.
+pub(crate) fn confirm(question: &str) -> std::io::Result<bool> {
+    let mut errors = std::io::stderr().lock();
+    write!(errors, "{question} [y/N] ")?;
+    errors.flush()?;
+    let mut line = String::new();
+    std::io::stdin().lock().take(MAX_ANSWER_BYTES).read_line(&mut line)?;
+    Ok(yes_or_no(&line) == Some("yes"))
 }
 
 /// Whether a question is open no more, now that this came of an answer. One that could not be saved is asked again: whoever

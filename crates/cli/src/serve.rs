@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use longhaul_agent::{Patience, Runtime, Watched, Watcher};
-use longhaul_protocol::{Effect, Event, EventKind, Outcome};
+use longhaul_protocol::{Effect, Event, EventKind, Outcome, PrintablePath};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::arguments::{Choice, Place, ServeOptions};
@@ -24,9 +24,12 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
         );
     }
     let config = config::with_model(place, choice, Patience::Attended).await?;
+    if let Some(warning) = config.exposed_home() {
+        note(warning);
+    }
     // From here on a signal is ours: one that comes while the journal is opened must not be lost.
     let mut ends = Ends::new()?;
-    let home = config.home.display().to_string();
+    let home = config.home.printable().to_string();
     let model = config.settings.model.name.clone();
     let runtime = tokio::select! {
         opened = Runtime::open(config) => opened?,

@@ -7,6 +7,8 @@ pub struct Prompt<'a> {
     pub name: &'a str,
     /// What it was told to be.
     pub instructions: &'a str,
+    /// What the configuration file of the project adds to that.
+    pub project_instructions: Option<&'a str>,
     /// The folder that it works in, if it has one.
     pub work_dir: Option<&'a str>,
     /// The rules of the project, from the AGENTS.md of that folder.
@@ -20,10 +22,14 @@ pub struct Prompt<'a> {
 
 /// The system prompt. What it is made of stands under headings, so that the model can tell who said what.
 pub fn system_prompt(prompt: &Prompt<'_>) -> String {
-    let Prompt { name, instructions, work_dir, project_rules, sandbox, started_at } = *prompt;
+    let Prompt { name, instructions, project_instructions, work_dir, project_rules, sandbox, started_at } =
+        *prompt;
     let mut text = format!("You are {name}, an agent that works with tools.\n");
     if !instructions.trim().is_empty() {
         text += &format!("\n# Instructions\n\n{}\n", instructions.trim());
+    }
+    if let Some(added) = project_instructions.map(str::trim).filter(|added| !added.is_empty()) {
+        text += &format!("\n# Instructions of this project (longhaul.toml)\n\n{added}\n");
     }
     if let Some(rules) = project_rules.map(str::trim).filter(|rules| !rules.is_empty()) {
         text += &format!("\n# Rules of this project (AGENTS.md)\n\n{rules}\n");

@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | `tool` | what a tool is, for the runtime that calls it |
 //! | `scope` | the files that may be touched, and the only way to them |
+//! | `small_file` | configuration and rules that the runtime reads by itself, opened once and checked |
 //! | `files` | read_file, write_file, edit_file |
 //! | `search` | list_files, find_files, search_text |
 //! | `todo` | the todo list |
@@ -83,6 +84,7 @@ mod scope;
 mod search;
 mod shell;
 mod shown;
+mod small_file;
 mod tasks;
 mod todo;
 mod tool;
@@ -98,6 +100,7 @@ pub use printed::last_line;
 pub use reference::reference;
 pub use schema::schema_of;
 pub use scope::{Allowed, Denied, FileError, Permission, Scope, ScopeConfig};
+pub use small_file::{LastLink, SmallFile, read_small_file};
 pub use tasks::{Ended, TaskSettings, looks_like_a_prompt, task_end, task_tools};
 pub use tool::{
     About, Call, Cap, Finished, KnownTask, Picture, Prepared, Redact, Resumed, Run, Stop, Stopper, Tool,

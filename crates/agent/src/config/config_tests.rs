@@ -95,18 +95,19 @@ fn a_projects_file_that_is_named_is_the_persons_own() {
     assert_eq!((config.settings.model.name.as_str(), config.warnings), ("a/b", vec![]));
 }
 
+/// P7
 #[test]
-fn instructions_of_a_project_take_back_a_file_of_the_home() {
+fn instructions_of_a_project_leave_a_file_of_the_home_in_place() {
     let (_folder, root, sources) = desk();
     fs::write(root.join("home/rules.md"), "As the home says.").unwrap();
     fs::write(root.join("home/config.toml"), "[agent]\ninstructions_file = \"rules.md\"\n").unwrap();
-
-    let of_home = Config::load(root.join("home"), &sources).unwrap().instructions().unwrap();
     fs::write(root.join("project/longhaul.toml"), "[agent]\ninstructions = \"As the project says.\"\n")
         .unwrap();
-    let of_project = Config::load(root.join("home"), &sources).unwrap().instructions().unwrap();
 
-    assert_eq!((of_home.as_str(), of_project.as_str()), ("As the home says.", "As the project says."));
+    let config = Config::load(root.join("home"), &sources).unwrap();
+
+    assert_eq!(config.instructions().unwrap(), "As the home says.");
+    assert_eq!(config.project_instructions.unwrap().text, "As the project says.");
 }
 
 #[test]

@@ -18,7 +18,6 @@ const DENY: &str = "scope.deny";
 
 /// Keys that say the same in two ways. Whoever sets the first and not the second takes back a second one that was set before.
 const RIVALS: &[(&str, &str)] = &[
-    ("agent.instructions", "agent.instructions_file"),
     ("context.compact_at", "context.compact_at_tokens"),
     ("context.compact_now_at", "context.compact_now_at_tokens"),
     ("context.compact_idle_at", "context.compact_idle_at_tokens"),

@@ -19,13 +19,13 @@ mod show;
 mod sources;
 mod trust;
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use layers::{Layer, Layers};
 use longhaul_keeper::Launcher;
-pub use project::{Beyond, ProjectFile};
+use longhaul_protocol::PrintablePath;
+pub use project::{Beyond, ProjectFile, ProjectInstructions};
 pub use schema::config_schema;
 pub use settings::*;
 pub use show::{ShownKey, without_password};
@@ -50,6 +50,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// What a person should know about them.
     pub warnings: Vec<String>,
+    /// What the project's file tells the agent, besides what the user's says.
+    pub project_instructions: Option<ProjectInstructions>,
     /// How keepers are started; by default as this program, which must call `keeper::main_if_asked` first.
     pub launcher: Option<Launcher>,
     /// How long a tool other than a command may take.
@@ -92,6 +94,7 @@ impl Config {
             origins: Origins::default(),
             file: None,
             warnings: Vec::new(),
+            project_instructions: None,
             launcher: None,
             tool_time: TOOL_TIME,
             rest_time: REST_TIME,
@@ -130,10 +133,18 @@ impl Config {
         if let Some(layer) = base_layer(&config.home, sources)? {
             layers.put(layer);
         }
-        if let Some(project) = ProjectFile::over(&config.home, sources, &layers.settings()?.exec)? {
-            let (layer, warnings) = project.into_layer();
-            layers.put_project(layer);
-            config.warnings = warnings;
+        let project = ProjectFile::search(&config.home, sources, &layers.settings()?)?;
+        config.warnings = project.skipped;
+        match project.file {
+            Some(Ok(file)) => {
+                let part = file.into_part();
+                layers.put_project(part.layer);
+                config.project_instructions = part.instructions;
+                config.warnings.extend(part.warnings);
+            }
+            // The project may be anybody's: what is wrong with its file must not keep the user from working.
+            Some(Err(error)) => config.warnings.push(format!("{error}; the file is not used")),
+            None => {}
         }
         config.model_in_files = Some(layers.settings()?.model.name);
         let variable = sources.model_variable.as_deref().filter(|name| !name.is_empty());
@@ -194,21 +205,31 @@ impl Config {
         let Some(file) = instructions_file else { return Ok(instructions.clone()) };
         let path = self.home.join(file);
         let missing =
-            || bad(&path.display().to_string(), "there is no such file; agent.instructions_file names it");
-        reading::text_of(&path)?.ok_or_else(missing)
+            || bad(&path.printable().to_string(), "there is no such file; agent.instructions_file names it");
+        reading::users_text(&path)?.ok_or_else(missing)
+    }
+
+    /// What the user should know before the agent works in this folder: that it is, or contains, their home folder.
+    pub fn exposed_home(&self) -> Option<String> {
+        let scope = crate::equipment::scope(self, &self.work_dir);
+        Some(crate::equipment::exposed_home_in_words(scope.work_dir(), scope.exposed_home()?))
+    }
+
+    /// That the project adds to what the agent is told.
+    pub fn announcement(&self) -> Option<String> {
+        let added = self.project_instructions.as_ref()?;
+        Some(format!("the instructions of {} are added after yours", added.file.printable()))
     }
 }
 
 /// What stands below everything else: the home's own file, which may be missing, or the one that was named in its place.
 fn base_layer(home: &Path, sources: &Sources) -> Result<Option<Layer>> {
     let path = sources.base_file(home);
-    let name = path.display().to_string();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound && sources.config_file.is_none() => {
-            return Ok(None);
-        }
-        Err(error) => return Err(bad(&name, &error)),
+    let name = path.printable().to_string();
+    let text = match reading::users_text(&path)? {
+        Some(text) => text,
+        None if sources.config_file.is_none() => return Ok(None),
+        None => return Err(bad(&name, "there is no such file")),
     };
     let folder = path.parent().unwrap_or(Path::new("/"));
     Layer::from_toml(&text, &name)?.with_instructions_from(folder).map(Some)

@@ -1,5 +1,7 @@
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::config::{Config, Settings};
@@ -60,7 +62,9 @@ fn a_project_sets_what_the_agent_is_and_makes_things_tighter() {
 
     assert_eq!(config.warnings, Vec::<String>::new());
     assert_eq!(config.settings.agent.name, "p");
-    assert_eq!(config.instructions().unwrap(), "Be kind.");
+    assert_eq!(config.instructions().unwrap(), Settings::default().agent.instructions);
+    let added = ProjectInstructions { file: desk.root.join("project/rules.md"), text: "Be kind.".to_owned() };
+    assert_eq!(config.project_instructions, Some(added));
     assert_eq!((config.settings.context.compact_at, config.settings.context.keep_tokens), (0.5, 1));
     let exec = &config.settings.exec;
     assert_eq!((exec.timeout_s, exec.max_tasks, exec.output_cap_bytes), (5, 2, 1000));
@@ -126,8 +130,100 @@ fn a_project_can_not_move_keys_servers_or_permissions() {
         let file = desk.root.join("project/longhaul.toml");
         let [warning] = config.warnings.as_slice() else { panic!("{key}: {:?}", config.warnings) };
         assert!(warning.starts_with(&format!("{}:2: {key} is ignored: ", file.display())), "{warning}");
-        assert!(warning.contains("`longhaul trust`"), "{warning}");
+        let is_link = value == "\"link.md\"" || value == "\"up/secret.md\"";
+        let next = if is_link { "leads out of the work folder" } else { "`longhaul trust`" };
+        assert!(warning.contains(next) || warning.contains("is outside of what is allowed"), "{warning}");
+        assert_eq!(config.project_instructions, None);
     }
+}
+
+/// P7: the user's instructions stay, whatever the project's file says.
+#[test]
+fn the_instructions_of_a_project_are_added_to_the_users_and_announced() {
+    let desk = Desk::new();
+    desk.write("home/config.toml", "[agent]\ninstructions = \"Mine.\"\n");
+
+    let untrusted = desk.with("[agent]\ninstructions = \"Theirs.\"\n");
+    desk.trust();
+    let trusted = desk.load().unwrap();
+
+    let file = desk.root.join("project/longhaul.toml");
+    for config in [untrusted, trusted] {
+        assert_eq!(config.instructions().unwrap(), "Mine.");
+        assert_eq!(config.project_instructions.as_ref().unwrap().text, "Theirs.");
+        let announced = format!("the instructions of {} are added after yours", file.display());
+        assert_eq!(config.announcement(), Some(announced));
+        assert_eq!(config.warnings, Vec::<String>::new());
+    }
+}
+
+/// P7: once the user has looked at the file.
+#[test]
+fn a_trusted_project_may_name_a_file_elsewhere_but_not_reach_one_by_a_link_of_its_own() {
+    let desk = Desk::new();
+    desk.write("shared.md", "Shared.");
+    symlink("../shared.md", desk.root.join("project/link.md")).unwrap();
+
+    desk.with("[agent]\ninstructions_file = \"../shared.md\"\n");
+    desk.trust();
+    let named = desk.load().unwrap();
+    desk.with("[agent]\ninstructions_file = \"link.md\"\n");
+    desk.trust();
+    let linked = desk.load().unwrap();
+
+    assert_eq!(named.project_instructions.unwrap().text, "Shared.");
+    assert_eq!((linked.project_instructions, linked.warnings.len()), (None, 1));
+}
+
+/// P1: a background process swaps the file for a link as fast as it can.
+#[test]
+fn no_swap_makes_the_instructions_of_a_project_be_read_from_outside() {
+    let desk = Desk::new();
+    desk.write("secret.md", "the secret");
+    desk.write("project/longhaul.toml", "[agent]\ninstructions_file = \"rules.md\"\n");
+    let rules = desk.root.join("project/rules.md");
+    let is_over = AtomicBool::new(false);
+
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let (file, link) = (desk.root.join("project/file.new"), desk.root.join("project/link.new"));
+            while !is_over.load(Ordering::Relaxed) {
+                fs::write(&file, "plain").unwrap();
+                fs::rename(&file, &rules).unwrap();
+                symlink("../secret.md", &link).unwrap();
+                fs::rename(&link, &rules).unwrap();
+            }
+        });
+        let (mut plain, started) = (0, Instant::now());
+        while plain < 50 && started.elapsed() < Duration::from_secs(20) {
+            if let Some(added) = desk.load().unwrap().project_instructions {
+                assert_eq!(added.text, "plain");
+                plain += 1;
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(plain > 0, "the file was never read");
+    });
+}
+
+/// P7: another user could have put it into a folder above.
+#[test]
+fn a_file_that_another_user_could_have_written_is_not_used_and_the_next_one_above_is() {
+    let desk = Desk::new();
+    desk.write("project/longhaul.toml", "[agent]\nname = \"mine\"\n");
+    desk.write("project/below/longhaul.toml", "[agent]\nname = \"anybodys\"\n");
+    fs::set_permissions(desk.root.join("project/below/longhaul.toml"), fs::Permissions::from_mode(0o666))
+        .unwrap();
+
+    let config = desk.load().unwrap();
+
+    assert_eq!(config.settings.agent.name, "mine");
+    let file = desk.root.join("project/below/longhaul.toml");
+    assert_eq!(config.warnings, [format!("{} is not used: every user can write it", file.display())]);
+    assert_eq!(
+        ProjectFile::find(&desk.root.join("home"), &desk.sources()).unwrap().unwrap().path,
+        desk.root.join("project/longhaul.toml")
+    );
 }
 
 /// P7: whatever key there is, one that nobody has opened to projects is closed to them.
@@ -222,39 +318,49 @@ fn the_nearest_file_counts_alone() {
     assert_eq!((config.settings.agent.name.as_str(), config.settings.exec.timeout_s), ("inner", 30));
 }
 
+/// P7: a project that came from elsewhere must not keep the user from working.
 #[test]
-fn a_broken_file_of_a_project_is_an_error_that_names_it() {
+fn a_broken_file_of_a_project_is_a_warning_that_names_it() {
     let desk = Desk::new();
     let file = desk.root.join("project/longhaul.toml");
-    let refused = |text: &[u8]| {
-        fs::write(&file, text).unwrap();
-        desk.load().unwrap_err().to_string()
-    };
 
     for (text, place) in [
         (b"[agent]\nnaem = 1\n".as_slice(), ":2: unknown key"),
         (b"[modle]\n", ":1: unknown section"),
         (b"=\n", ":1: this is not TOML"),
-        (b"\xff\xfe", ": "),
-        (b"[agent]\ninstructions_file = \"missing.md\"\n", ":2: agent.instructions_file"),
-        (&[b'#'; (1 << 20) + 1], ": it has more than 1 MiB"),
+        (b"\xff\xfe", " is not used: it is not UTF-8"),
+        (b"[agent]\ninstructions_file = \"missing.md\"\n", ":2: agent.instructions_file is ignored"),
+        (&[b'#'; (1 << 20) + 1], " is not used: it has more than 1 MiB"),
     ] {
-        let error = refused(text);
-        assert!(error.starts_with(&format!("{}{place}", file.display())), "{error}");
+        fs::write(&file, text).unwrap();
+        let config = desk.load().unwrap();
+
+        assert_eq!(config.settings, Settings::default());
+        let [warning] = config.warnings.as_slice() else { panic!("{:?}", config.warnings) };
+        assert!(warning.starts_with(&format!("{}{place}", file.display())), "{warning}");
     }
 }
 
+/// P7
 #[test]
-fn what_is_no_file_is_an_error_and_not_waited_for() {
+fn what_is_no_file_of_its_own_is_not_used_and_not_waited_for() {
     let desk = Desk::new();
     let file = desk.root.join("project/longhaul.toml");
+    desk.write("real.toml", "[agent]\nname = \"linked\"\n");
 
     fs::create_dir(&file).unwrap();
-    let folder = desk.load().unwrap_err().to_string();
+    let folder = desk.load().unwrap();
     fs::remove_dir(&file).unwrap();
     symlink("/dev/zero", &file).unwrap();
-    let endless = desk.load().unwrap_err().to_string();
+    let endless = desk.load().unwrap();
+    fs::remove_file(&file).unwrap();
+    symlink("../real.toml", &file).unwrap();
+    let linked = desk.load().unwrap();
+    let trusting = ProjectFile::find(&desk.root.join("home"), &desk.sources()).unwrap_err().to_string();
 
-    assert_eq!(folder, format!("{}: it is not a file", file.display()));
-    assert_eq!(endless, format!("{}: it is not a file", file.display()));
+    for config in [folder, endless, linked] {
+        assert_eq!(config.settings, Settings::default());
+        assert!(config.warnings[0].starts_with(&file.display().to_string()), "{:?}", config.warnings);
+    }
+    assert!(trusting.contains("is a link, and is not followed"), "{trusting}");
 }

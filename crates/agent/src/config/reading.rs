@@ -1,31 +1,41 @@
-//! Reading a file that somebody else may have put there.
+//! Reading files of the user and of projects.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
 use std::path::Path;
+
+use longhaul_protocol::PrintablePath;
+use longhaul_tools::{LastLink, SmallFile, read_small_file};
 
 use super::bad;
 use crate::Result;
 
 /// The largest file that is read.
-const LONGEST: u64 = 1 << 20;
+pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// What a file says, if it is there. What would block is not read, nor what has no end.
-pub(crate) fn text_of(path: &Path) -> Result<Option<String>> {
-    let name = path.display().to_string();
-    let said = |error: std::io::Error| bad(&name, &error);
-    match path.symlink_metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(said(error)),
-        Ok(_) => {}
+/// What a file says that the user named, if it is there. It may be a link. What would block is not read, nor what has no end.
+pub(crate) fn users_text(path: &Path) -> Result<Option<String>> {
+    let name = path.printable().to_string();
+    match read_small_file(path, LastLink::Follow, MAX_CONFIG_BYTES) {
+        Ok(Some(file)) => text_of(file).map(Some).map_err(|reason| bad(&name, &reason)),
+        Ok(None) => Ok(None),
+        Err(error) => Err(bad(&name, &error)),
     }
-    if !path.metadata().map_err(said)?.is_file() {
-        return Err(bad(&name, "it is not a file"));
+}
+
+/// What the file of a project says, if it is there; or why it is not used. Another user must not have been able to write it.
+pub(crate) fn project_text(path: &Path) -> std::result::Result<Option<String>, String> {
+    let not_used = |reason: String| format!("{} is not used: {reason}", path.printable());
+    match read_small_file(path, LastLink::Refuse, MAX_CONFIG_BYTES) {
+        Ok(Some(SmallFile { foreign: Some(why), .. })) => Err(not_used(why)),
+        Ok(Some(file)) => text_of(file).map(Some).map_err(not_used),
+        Ok(None) => Ok(None),
+        Err(error) => Err(format!("{error}; it is not used")),
     }
-    let mut text = String::new();
-    let length = File::open(path).map_err(said)?.take(LONGEST + 1).read_to_string(&mut text).map_err(said)?;
-    if length as u64 > LONGEST {
-        return Err(bad(&name, "it has more than 1 MiB"));
+}
+
+/// The bytes of a small file as text.
+pub(crate) fn text_of(file: SmallFile) -> std::result::Result<String, String> {
+    if file.is_cut {
+        return Err("it has more than 1 MiB".to_owned());
     }
-    Ok(Some(text))
+    String::from_utf8(file.bytes).map_err(|_| "it is not UTF-8".to_owned())
 }

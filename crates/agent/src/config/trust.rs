@@ -1,19 +1,22 @@
 //! `trust.toml` in the home: which files of projects somebody has looked at, as they were then.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use longhaul_journal::Home;
-use longhaul_protocol::Hash;
+use longhaul_journal::{Home, ReplacingFile};
+use longhaul_protocol::{Hash, PrintablePath};
+use longhaul_tools::{LastLink, read_small_file};
 use serde::Deserialize;
 
 use super::project::ProjectFile;
+use super::reading::MAX_CONFIG_BYTES;
 use super::show::toml_text;
 use super::{bad, project};
 use crate::config::Sources;
 use crate::{Error, Result};
+
+/// A list that is larger was not written by this program.
+const MAX_LIST_BYTES: u64 = 256 << 20;
 
 /// Whether a file may set everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,13 +43,16 @@ pub struct TrustedFile {
     pub path: PathBuf,
     /// The hash that its bytes had.
     pub blake3: Hash,
+    /// What it said then, for showing what has changed. Lists of earlier versions don't have it.
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 impl TrustedFile {
     /// What has become of it; none if it is gone.
     pub fn standing(&self) -> Option<Standing> {
-        let bytes = std::fs::read(&self.path).ok()?;
-        Some(if Hash::of(bytes) == self.blake3 { Standing::Trusted } else { Standing::Changed })
+        let file = read_small_file(&self.path, LastLink::Refuse, MAX_CONFIG_BYTES).ok()??;
+        Some(if Hash::of(file.bytes) == self.blake3 { Standing::Trusted } else { Standing::Changed })
     }
 }
 
@@ -54,14 +60,17 @@ impl TrustList {
     /// The list of a home; empty if there is none.
     pub fn of_home(home: &Path) -> Result<Self> {
         let path = file_of(home);
-        match std::fs::read_to_string(&path) {
-            Ok(text) => toml::from_str(&text).map_err(|error| {
-                let reason = format!("{}; mend it, or remove it and trust anew", error.message());
-                bad(&path.display().to_string(), &reason)
-            }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(bad(&path.display().to_string(), &error)),
-        }
+        let name = path.printable().to_string();
+        // It holds the text of every trusted file.
+        let file =
+            read_small_file(&path, LastLink::Follow, MAX_LIST_BYTES).map_err(|error| bad(&name, &error))?;
+        let Some(file) = file else { return Ok(Self::default()) };
+        let text = String::from_utf8(file.bytes)
+            .map_err(|_| bad(&name, "it is not UTF-8; mend it, or remove it"))?;
+        toml::from_str(&text).map_err(|error| {
+            let reason = format!("{}; mend it, or remove it and trust anew", error.message());
+            bad(&name, &reason)
+        })
     }
 
     /// All of them, in the order in which they were trusted.
@@ -77,14 +86,20 @@ impl TrustList {
         }
     }
 
+    /// What a file said when it was last trusted.
+    pub(crate) fn text_of(&self, path: &Path) -> Option<String> {
+        self.trusted.iter().find(|known| known.path == path)?.text.clone()
+    }
+
     /// Trusts a file as it was when it was read, and keeps that in the home.
     pub fn trust(home: &Path, file: &ProjectFile) -> Result<()> {
         if file.path.to_str().is_none() {
-            return Err(bad(&file.path.display().to_string(), "its path is not UTF-8"));
+            return Err(bad(&file.path.printable().to_string(), "its path is not UTF-8"));
         }
         let mut list = Self::of_home(home)?;
         list.trusted.retain(|known| known.path != file.path);
-        list.trusted.push(TrustedFile { path: file.path.clone(), blake3: file.hash });
+        let (path, text) = (file.path.clone(), Some(file.text.clone()));
+        list.trusted.push(TrustedFile { path, blake3: file.hash, text });
         list.save(home)
     }
 
@@ -105,22 +120,21 @@ impl TrustList {
     fn save(&self, home: &Path) -> Result<()> {
         let home = Home::create(home)?;
         let path = file_of(home.folder());
-        let new = home.folder().join(format!("trust.toml.{}.new", std::process::id()));
-        let replaced = write_private(&new, &self.to_toml())
-            .and_then(|()| std::fs::rename(&new, &path))
-            .and_then(|()| File::open(home.folder())?.sync_all());
-        replaced.map_err(|error| {
-            let _ = std::fs::remove_file(&new);
-            Error::Folder { path, reason: format!("can't be written: {error}") }
-        })
+        let mut file = ReplacingFile::create(&path)?;
+        let written = file.write_all(self.to_toml().as_bytes());
+        written.map_err(|error| Error::Folder { path, reason: format!("can't be written: {error}") })?;
+        Ok(file.finish()?)
     }
 
     fn to_toml(&self) -> String {
         let mut text =
             String::from("# Files of projects that may set everything; `longhaul trust` writes it.\n");
-        for TrustedFile { path, blake3 } in &self.trusted {
+        for TrustedFile { path, blake3, text: said } in &self.trusted {
             let path = toml_text(&path.to_string_lossy().into());
             text.push_str(&format!("\n[[trusted]]\npath = {path}\nblake3 = \"{blake3}\"\n"));
+            if let Some(said) = said {
+                text.push_str(&format!("text = {}\n", toml_text(&said.as_str().into())));
+            }
         }
         text
     }
@@ -128,12 +142,6 @@ impl TrustList {
 
 fn file_of(home: &Path) -> PathBuf {
     home.join("trust.toml")
-}
-
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 #[cfg(test)]

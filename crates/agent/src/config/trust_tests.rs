@@ -21,7 +21,7 @@ fn trust_is_kept_in_a_private_file_and_taken_back() {
     TrustList::trust(&home, &file).unwrap();
     TrustList::trust(&home, &file).unwrap();
 
-    let known = TrustedFile { path: file.path.clone(), blake3: file.hash };
+    let known = TrustedFile { path: file.path.clone(), blake3: file.hash, text: Some(file.text.clone()) };
     assert_eq!(TrustList::of_home(&home).unwrap().files(), [known]);
     assert_eq!(fs::metadata(home.join("trust.toml")).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "nothing is left beside it");
@@ -53,6 +53,25 @@ fn a_file_shows_what_it_sets_beyond_and_what_has_become_of_it() {
         Some(file.path),
         "trust in a file that is gone is taken back as well"
     );
+}
+
+/// P7: `trust` shows what has changed since.
+#[test]
+fn what_a_file_said_when_it_was_trusted_is_kept_and_lists_without_it_are_read() {
+    let (_folder, root, sources) = desk("project");
+    let home = root.join("home");
+    let file = ProjectFile::find(&home, &sources).unwrap().unwrap();
+
+    TrustList::trust(&home, &file).unwrap();
+    fs::write(&file.path, "[model]\nname = \"c/d\"\n").unwrap();
+    let changed = ProjectFile::find(&home, &sources).unwrap().unwrap();
+    let list = format!("[[trusted]]\npath = {:?}\nblake3 = \"{}\"\n", file.path, file.hash);
+    fs::write(home.join("trust.toml"), list).unwrap();
+    let of_earlier_version = ProjectFile::find(&home, &sources).unwrap().unwrap();
+
+    assert_eq!((file.trusted_text, file.text.as_str()), (None, "[model]\nname = \"a/b\"\n"));
+    assert_eq!((changed.standing, changed.trusted_text), (Standing::Changed, Some(file.text)));
+    assert_eq!((of_earlier_version.standing, of_earlier_version.trusted_text), (Standing::Changed, None));
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod interleavings;
 mod interrupting;
 mod many_sessions;
 mod mishaps;
+mod project_rules;
 mod rare_cases;
 mod remembering;
 mod remembering_costs;

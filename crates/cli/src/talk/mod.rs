@@ -46,7 +46,7 @@ use crate::compact::focus_of;
 use crate::inbox::refuse_trashed;
 use crate::memory::with_real_home;
 use crate::output::{count, note};
-use crate::questions::OpenQuestion;
+use crate::questions::{OpenQuestion, confirm, somebody_is_there};
 use crate::screen::{Activity, History, Sources, Tell, Transcript, Typing, View};
 use crate::sessions::finding::key_or_new;
 use crate::signals::{Ends, INTERRUPT};
@@ -105,10 +105,17 @@ enum Next {
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -> anyhow::Result<u8> {
     let terminal = Terminal::remember();
-    let mut ends = Ends::new()?;
     // Where nobody types, nobody can end a wait either.
     let patience = if std::io::stdin().is_terminal() { Patience::Attended } else { Patience::OneShot };
     let config = config::with_model(place, choice, patience).await?;
+    // Asked before signals are ours, so that Ctrl-C leaves.
+    if let Some(warning) = config.exposed_home().filter(|_| somebody_is_there()) {
+        note(&warning);
+        if !confirm("Continue here?")? {
+            return Ok(exit::DONE);
+        }
+    }
+    let mut ends = Ends::new()?;
     let base = key_of(&config.work_dir);
     let home = config.home.clone();
     let runtime = tokio::select! {

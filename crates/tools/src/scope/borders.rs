@@ -116,9 +116,9 @@ fn located_through_links(target: &Path) -> (PathBuf, Option<Identity>) {
 
 /// Opening a thing only to know it, without any right to it.
 #[cfg(target_os = "linux")]
-pub(super) const LOOK: OFlags = OFlags::PATH;
+pub(crate) const LOOK: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+pub(crate) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
 /// What is denied and what is protected at one moment, for one permission.
 #[derive(Debug)]

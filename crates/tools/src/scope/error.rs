@@ -50,6 +50,12 @@ pub enum FileError {
     /// A link where none was when the path was checked, or one that leads nowhere.
     #[error("{path} goes through a link that leads nowhere, or that changed while it was being looked at")]
     Link { path: String },
+    /// It is a link where none is followed.
+    #[error("{path} is a link, and is not followed")]
+    IsLink { path: String },
+    /// It is a link that leads to something outside of the work folder.
+    #[error("{path} leads out of the work folder")]
+    LeadsOut { path: String },
     /// It is not as it was.
     #[error("{path} {what}")]
     Changed { path: String, what: String },

@@ -76,6 +76,12 @@ impl From<Errno> for Refused {
     }
 }
 
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
 impl Folder {
     /// The folder that everything is under.
     pub(super) fn root(borders: Arc<Borders>) -> Result<Self, Refused> {

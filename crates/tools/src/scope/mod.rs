@@ -36,8 +36,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use borders::Identity;
 use borders::{Barred, Borders, Denial, folded, located};
+pub(crate) use borders::{Identity, LOOK};
 pub use config::{Allowed, Denied, Permission, ScopeConfig};
 pub use error::FileError;
 pub(crate) use folder::{Folder, Kind, Status};
@@ -58,6 +58,7 @@ pub struct Scope {
     protected: Vec<Denial>,
     /// What the user's shell or login runs later: not written without asking.
     startup: Vec<PathBuf>,
+    user_home: Option<PathBuf>,
 }
 
 /// An allowed target, resolved once. A link that is put in its place later does not move it.
@@ -101,6 +102,7 @@ impl Scope {
             deny: config.deny.iter().map(denial).chain([home]).collect(),
             protected: unreadable.map(|path| Denial::new(path, Permission::Read)).collect(),
             startup,
+            user_home,
             work_dir,
         }
     }
@@ -110,6 +112,16 @@ impl Scope {
     pub fn without_writing(mut self, file: &Path) -> Self {
         self.deny.push(Denial::new(resolve::absolute(file), Permission::Write));
         self
+    }
+
+    /// The user's home folder, if the work folder is it or contains it and no allowed target names either of them. `./` names nothing.
+    pub fn exposed_home(&self) -> Option<&Path> {
+        let home = self.user_home.as_deref().filter(|home| home.starts_with(&self.work_dir))?;
+        let names = |ground: &Ground| {
+            let is_named = ground.target.starts_with(['/', '~']);
+            is_named && (ground.path == home || ground.path == self.work_dir)
+        };
+        (!self.allow.iter().any(names)).then_some(home)
     }
 
     /// The canonical path of the work folder.

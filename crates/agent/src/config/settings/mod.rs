@@ -66,7 +66,7 @@ pub(crate) fn is_used(key: &str) -> bool {
 pub struct AgentSettings {
     /// What it is called.
     pub name: String,
-    /// What it is told to be. The AGENTS.md of the work folder is added by itself.
+    /// What it is told to be. The instructions of a project's longhaul.toml and the AGENTS.md of the work folder are added after it.
     pub instructions: String,
     /// A file with that, in its place; from the folder of the config file on.
     #[serde(deserialize_with = "none_if_empty")]

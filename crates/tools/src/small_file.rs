@@ -1,0 +1,145 @@
+//! Small files that the runtime reads by itself: configuration, rules and instructions.
+//!
+//! Such a file is opened once, never waited for, and everything that is checked is checked on the open descriptor that is then read.
+//! A file that somebody swaps after a check is never read in place of the one that was checked.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::FileError;
+use crate::scope::{Kind, LOOK, Permission, Scope, Status};
+use crate::shown::shown_path;
+
+/// What is done about a link in place of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastLink {
+    /// It is followed: the user named it.
+    Follow,
+    /// It is an error: it may have come with a project, or a command may have put it there.
+    Refuse,
+}
+
+/// What a small file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmallFile {
+    /// Its bytes, at most as many as were asked for.
+    pub bytes: Vec<u8>,
+    /// Whether there is more of it.
+    pub is_cut: bool,
+    /// Why another user could have written it, if one could: `it belongs to another user (1001)`.
+    pub foreign: Option<String>,
+}
+
+/// Reads a small file. None if there is nothing of that name.
+pub fn read_small_file(path: &Path, link: LastLink, most: u64) -> Result<Option<SmallFile>, FileError> {
+    let shown = shown_path(path);
+    let failed = |error: Errno| FileError::system("read", &shown, error);
+    let Some(name) = path.file_name() else { return Err(FileError::IsFolder { path: shown }) };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = match rustix::fs::openat(CWD, parent, flags, Mode::empty()) {
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    match open_in(&folder, name, link) {
+        Ok(Some(Ok(file))) => {
+            read(file, &folder, most).map(Some).map_err(|error| FileError::system("read", &shown, error))
+        }
+        Ok(Some(Err(Kind::Folder))) => Err(FileError::IsFolder { path: shown }),
+        Ok(Some(Err(Kind::Link))) => Err(FileError::IsLink { path: shown }),
+        Ok(Some(Err(Kind::Special(kind)))) => Err(FileError::Special { path: shown, kind }),
+        Ok(None | Some(Err(Kind::File))) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+impl Scope {
+    /// Reads a small file of the work folder for the runtime itself, such as `AGENTS.md`. A link is followed to another file in the work
+    /// folder. None if there is nothing of that name; an error if it leads out of the work folder, or to what the scope does not let the
+    /// agent read.
+    pub fn read_in_work_dir(&self, path: &str, most: u64) -> Result<Option<SmallFile>, FileError> {
+        let place = self.resolve(path, Permission::Read)?;
+        if !place.path().starts_with(self.work_dir()) {
+            return Err(FileError::LeadsOut { path: shown_path(Path::new(path)) });
+        }
+        let opened = place.parent().and_then(|(folder, name)| Ok((place.open_in(&folder, &name)?, folder)));
+        let (open, folder) = match opened {
+            Err(FileError::NotFound { .. }) => return Ok(None),
+            opened => opened?,
+        };
+        let failed = |error: io::Error| FileError::system("read", place.shown(), error);
+        read(open.file, &folder, most).map(Some).map_err(failed)
+    }
+}
+
+/// Opens a regular file, or says what else is there. What is no regular file is not even opened: that can wait for ever, or do something.
+fn open_in(folder: &OwnedFd, name: &OsStr, link: LastLink) -> rustix::io::Result<Option<Result<File, Kind>>> {
+    let (at, follow) = match link {
+        LastLink::Follow => (AtFlags::empty(), OFlags::empty()),
+        LastLink::Refuse => (AtFlags::SYMLINK_NOFOLLOW, OFlags::NOFOLLOW),
+    };
+    let kind = |status: &Stat| Status::from(status).kind;
+    let before = match rustix::fs::statat(folder, name, at) {
+        Err(Errno::NOENT) => return Ok(None),
+        looked => kind(&looked?),
+    };
+    if before != Kind::File {
+        return Ok(Some(Err(before)));
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
+    let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Ok(Some(Err(Kind::Link))),
+        opened => opened?,
+    };
+    match kind(&rustix::fs::fstat(&file)?) {
+        Kind::File => Ok(Some(Ok(File::from(file)))),
+        other => Ok(Some(Err(other))),
+    }
+}
+
+fn read(file: File, folder: &impl AsFd, most: u64) -> io::Result<SmallFile> {
+    let foreign = foreign_writer(&rustix::fs::fstat(&file)?, &rustix::fs::fstat(folder)?);
+    let mut bytes = Vec::new();
+    let length = file.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64;
+    let is_cut = length > most;
+    if is_cut {
+        bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    }
+    Ok(SmallFile { bytes, is_cut, foreign })
+}
+
+/// Why another user than this process's and root could have written a file, or put it into its folder.
+#[allow(clippy::unnecessary_cast, reason = "these have other types on other systems")]
+fn foreign_writer(file: &Stat, folder: &Stat) -> Option<String> {
+    let user = rustix::process::geteuid().as_raw();
+    let writer = |status: &Stat, mode: u32, what: &str| {
+        // Many systems give each user a group of the same number that no other user is in.
+        let is_private_group = status.st_gid == user || status.st_gid == 0;
+        if status.st_uid != user && status.st_uid != 0 {
+            Some(format!("{what} belongs to another user ({})", status.st_uid))
+        } else if mode & 0o002 != 0 {
+            Some(format!("every user can write {what}"))
+        } else if mode & 0o020 != 0 && !is_private_group {
+            Some(format!("the group {} can write {what}", status.st_gid))
+        } else {
+            None
+        }
+    };
+    // In a sticky folder only the owner of a file can replace it.
+    let folder_mode = match folder.st_mode as u32 {
+        mode if mode & 0o1000 != 0 => 0,
+        mode => mode,
+    };
+    writer(file, file.st_mode as u32, "it").or_else(|| writer(folder, folder_mode, "its folder"))
+}
+
+#[cfg(test)]
+#[path = "small_file_tests.rs"]
+mod tests;

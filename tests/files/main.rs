@@ -1,0 +1,154 @@
+//! The user's own files through the real binary: the home folder, startup files, keys, exports.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
+#[allow(dead_code, reason = "each test program uses a part of it")]
+#[path = "../desk.rs"]
+mod desk;
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use desk::{Desk, told};
+use longhaul_testkit::Terminal;
+use serde_json::{Value, json};
+
+impl Desk {
+    /// The program, started in the home folder of a user.
+    fn at_home(&self, arguments: &[&str]) -> Command {
+        let user = self.path("user");
+        std::fs::create_dir_all(&user).unwrap();
+        let mut command = self.command(arguments);
+        command.env("HOME", &user).current_dir(&user);
+        command
+    }
+
+    fn run_at_home(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(&self.at_home(arguments).output().unwrap())
+    }
+}
+
+fn writes(path: &str, content: &str) -> Value {
+    json!({"calls": [{"name": "write_file", "arguments": {"path": path, "content": content}}]})
+}
+
+/// P4: whatever the rules say, because the shell runs it later.
+#[test]
+fn a_startup_file_is_written_only_after_a_yes() {
+    for (answer, written) in [("yes", true), ("no", false)] {
+        let desk = Desk::new(&json!([writes(".bashrc", "new"), "Done."]));
+        desk.configure(
+            "[approval]\ndefault = \"auto\"\n[[approval.rule]]\ntool = \"*\"\naction = \"auto\"\n",
+        );
+
+        let (code, _, errors) = desk.run_at_home(&["run", "-s", "a", "go"]);
+        let before = desk.path("user/.bashrc").exists();
+        let answered = desk.run_at_home(&["answer", "-s", "a", answer]);
+        let resumed = desk.run_at_home(&["resume", "a"]);
+
+        assert_eq!((code, before), (7, false), "{errors}");
+        assert!(errors.contains(".bashrc is a startup file"), "{errors}");
+        assert_eq!((answered.0, resumed.0), (0, 0), "{}{}", answered.2, resumed.2);
+        assert_eq!(desk.path("user/.bashrc").exists(), written, "{}", resumed.2);
+    }
+}
+
+/// P3
+#[test]
+fn commands_can_not_change_startup_files_or_read_keys_where_the_work_folder_is_the_home_folder() {
+    let command =
+        "echo planted >> .bashrc; echo planted > .local/bin/ls; cat .ssh/id_ed25519; echo fine > notes.txt";
+    let exec = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
+    let desk = Desk::new(&json!([exec, "Done."]));
+    std::fs::create_dir_all(desk.path("user/.local/bin")).unwrap();
+    std::fs::create_dir_all(desk.path("user/.ssh")).unwrap();
+    std::fs::write(desk.path("user/.ssh/id_ed25519"), "THE KEY").unwrap();
+    std::fs::write(desk.path("user/.bashrc"), "old\n").unwrap();
+
+    let (code, _, errors) = desk.run_at_home(&["run", "-s", "a", "go"]);
+
+    assert_eq!(code, 0, "{errors}");
+    let result = desk.records("a", "tool_finished").remove(0)["content"].to_string();
+    assert_eq!(std::fs::read_to_string(desk.path("user/notes.txt")).unwrap(), "fine\n", "{result}");
+    assert_eq!(std::fs::read_to_string(desk.path("user/.bashrc")).unwrap(), "old\n", "{result}");
+    assert!(!desk.path("user/.local/bin/ls").exists() && !result.contains("THE KEY"), "{result}");
+}
+
+/// P1: said by everything that runs turns; settled by naming the folder.
+#[test]
+fn a_work_folder_that_is_or_contains_the_home_folder_is_said() {
+    let desk = Desk::new(&json!(["Hello.", "Hello.", "Hello."]));
+    let words = "your home folder: the agent can change everything in it";
+
+    let at_home = desk.run_at_home(&["run", "-s", "a", "hi"]);
+    let above = told(&desk.at_home(&["run", "-s", "b", "hi"]).current_dir(desk.path("")).output().unwrap());
+    desk.configure("[[scope.allow]]\ntarget = \"~\"\npermission = \"write\"\n");
+    let settled = desk.run_at_home(&["run", "-s", "c", "hi"]);
+
+    assert!(at_home.2.contains(&format!("the work folder is {words}")), "{}", at_home.2);
+    assert!(above.2.contains(&format!("contains {words}")), "{}", above.2);
+    assert_eq!((at_home.0, above.0, settled.0), (0, 0, 0));
+    assert!(!settled.2.contains(words), "{}", settled.2);
+}
+
+/// P1
+#[test]
+fn the_terminal_asks_before_it_works_in_the_home_folder() {
+    let desk = Desk::new(&json!(["Hello there."]));
+
+    let mut refused = Terminal::start(desk.at_home(&[]));
+    refused.wait_to_see("Continue here? [y/N]");
+    refused.keys("\r");
+    let left = refused.wait();
+    let mut agreed = Terminal::start(desk.at_home(&[]));
+    agreed.wait_to_see("Continue here? [y/N]");
+    agreed.keys("y\r");
+    agreed.wait_to_see("longhaul: session ");
+    agreed.keys("hi\r");
+    agreed.wait_to_see("Hello there.");
+    agreed.keys("/exit\r");
+
+    assert_eq!((left.code(), agreed.wait().code()), (Some(0), Some(0)));
+}
+
+/// P7
+#[test]
+fn trust_asks_in_a_terminal_and_a_no_trusts_nothing() {
+    let desk = Desk::new(&json!([]));
+    std::fs::write(desk.path("work/longhaul.toml"), "[sandbox]\nmode = \"off\"\n").unwrap();
+    let listed = || desk.json(&["trust", "--list", "--json"]).as_array().unwrap().len();
+
+    let mut refused = Terminal::start(desk.command(&["trust"]));
+    refused.wait_to_see("sandbox.mode = \"off\"");
+    refused.wait_to_see("as it is now? [y/N]");
+    refused.keys("n\r");
+    let no = (refused.wait().code(), listed());
+    let mut agreed = Terminal::start(desk.command(&["trust"]));
+    agreed.wait_to_see("as it is now? [y/N]");
+    agreed.keys("yes\r");
+    let yes = (agreed.wait().code(), listed());
+
+    assert_eq!((no, yes), ((Some(2), 0), (Some(0), 1)));
+}
+
+/// P1: the agent can put a link where the user is about to write.
+#[test]
+fn exports_and_reports_replace_a_link_and_leave_what_it_leads_to() {
+    let desk = Desk::new(&json!(["Hello."]));
+    let (code, _, errors) = desk.run(&["run", "-s", "a", "hi"]);
+    assert_eq!(code, 0, "{errors}");
+    std::fs::write(desk.path("precious"), "precious").unwrap();
+
+    for (name, arguments) in [
+        ("a.jsonl", ["sessions", "export", "a", "a.jsonl"].as_slice()),
+        ("a.html", &["sessions", "show", "a", "--html", "a.html"]),
+        ("memory.json", &["memory", "export", "memory.json", "--json"]),
+    ] {
+        symlink("../precious", desk.path("work").join(name)).unwrap();
+        let (code, out, errors) = desk.run(arguments);
+
+        assert_eq!(code, 0, "{arguments:?}: {out}{errors}");
+        assert!(desk.path("work").join(name).symlink_metadata().unwrap().is_file(), "{name}");
+        assert_eq!(std::fs::read_to_string(desk.path("precious")).unwrap(), "precious", "{name}");
+    }
+}
