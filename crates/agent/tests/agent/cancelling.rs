@@ -5,19 +5,87 @@ use std::time::{Duration, Instant};
 
 use longhaul_agent::{CallState, Config, Parts, Runtime};
 use longhaul_journal::{name_session, put};
+use longhaul_model::Protocol;
 use longhaul_protocol::{
-    Effect, InboxRecord, Input, InputId, Item, JoinMode, Order, OrderId, OrderKind, Outcome, SessionRecord,
+    Effect, EventKind, InboxRecord, Input, InputId, Item, JoinMode, Order, OrderId, OrderKind, Outcome,
+    SessionRecord,
 };
+use longhaul_testkit::wire::{End, Reply, Said, Script};
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use longhaul_tools::Tool;
 use serde_json::json;
 
 use crate::tool_calls::{Does, Odd};
-use crate::{disk_full, eventually, heard, open, open_faulty, results, script, sends, sound_records};
+use crate::wire;
+use crate::{disk_full, eventually, heard, open, open_faulty, results, script, sends, sound_records, within};
+
+/// How soon a cancel takes effect (T10).
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 async fn with_tools(place: &Place, answers: &serde_json::Value, tools: Vec<Arc<dyn Tool>>) -> Runtime {
     let parts = Parts { model: Some(Recording::new(script(answers))), tools, ..Parts::default() };
     Runtime::with_parts(place.config(), parts).await.unwrap()
+}
+
+/// T10: the model call is dropped at once, also where the server says nothing more and never ends the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_model_call_is_dropped_at_once() {
+    let place = Place::new();
+    let mut frames = Said::text("Half of it").frames(Protocol::OpenaiChat);
+    frames.truncate(3);
+    let config = wire::config(&place, Protocol::OpenaiChat);
+    let reply = Reply::frames(frames).ending(End::Stall);
+    let (runtime, wire) = wire::open(config, Script::list(vec![reply])).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+    let sending = sends(&session, "go");
+    collect_until(&mut watcher, |kind| matches!(kind, EventKind::TextDelta { .. })).await;
+    assert_eq!(wire.open(), 1);
+
+    let asked = Instant::now();
+    let cancelling = tokio::spawn({
+        let session = session.clone();
+        async move { session.cancel().await.unwrap().unwrap() }
+    });
+    while wire.open() > 0 {
+        assert!(asked.elapsed() < within(AT_ONCE), "the answer is still held");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    assert_eq!(cancelling.await.unwrap().outcome, Outcome::Cancelled);
+    sending.await.unwrap().unwrap();
+    runtime.shutdown().await.unwrap();
+}
+
+/// T10: TERM is sent to the foreground command at once; the turn ends when the command has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_command_gets_its_signal_at_once_and_the_turn_waits_for_its_end() {
+    let place = Place::new();
+    let command = "trap 'touch termed; while [ ! -e go ]; do sleep 0.01; done; touch gone; exit' TERM; touch ready; \
+                   while :; do sleep 0.01; done";
+    let call = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
+    let runtime = open(&place, Recording::new(script(&json!([call, "Never."])))).await;
+    let session = runtime.session("a").await.unwrap();
+    let is_there = |name: &str| place.work().join(name).exists();
+    let sending = sends(&session, "go");
+    eventually("the command runs", || async { is_there("ready") }).await;
+
+    let asked = Instant::now();
+    let cancelling = tokio::spawn({
+        let session = session.clone();
+        async move { session.cancel().await.unwrap().unwrap() }
+    });
+    while !is_there("termed") {
+        assert!(asked.elapsed() < within(AT_ONCE), "no signal came");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let ended_before = cancelling.is_finished();
+    std::fs::write(place.work().join("go"), "").unwrap();
+
+    assert_eq!(cancelling.await.unwrap().outcome, Outcome::Cancelled);
+    assert!(!ended_before && is_there("gone"), "the turn ends when the kill is confirmed");
+    sending.await.unwrap().unwrap();
+    runtime.shutdown().await.unwrap();
 }
 
 /// T10: while a tool is asked what it would do, while several run side by side, and while one runs that heeds nothing.
@@ -88,7 +156,7 @@ async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
     let outcome = |key: &str| {
         let ends = events.iter().filter(|event| event.session == key);
         ends.filter_map(|event| match &event.kind {
-            longhaul_protocol::EventKind::TurnEnded { outcome, .. } => Some(*outcome),
+            EventKind::TurnEnded { outcome, .. } => Some(*outcome),
             _ => None,
         })
         .collect::<Vec<_>>()

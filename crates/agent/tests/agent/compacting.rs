@@ -197,6 +197,39 @@ async fn a_compaction_that_is_asked_for_always_makes_a_summary_and_announces_onl
     assert!(through > 1);
 }
 
+/// C3: what is kept from before stays in the context word for word, and is not announced again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_compaction_keeps_is_not_announced_again() {
+    let place = Place::new();
+    let old = format!("first {}", text(3_000));
+    let answers = json!(["One.", "The second answer.", summary("small"), "Three."]);
+    let model = Recording::new(script(&answers));
+    let mut config = config(&place, 200_000);
+    config.settings.context.keep_tokens = 500;
+    let runtime = open(config, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send(old.as_str()).await.unwrap();
+    session.send("the second question").await.unwrap();
+    let mut watcher = session.watch();
+
+    session.compact().await.unwrap().unwrap();
+    session.send("third").await.unwrap();
+
+    let events = collect_until(&mut watcher, ended_turn).await;
+    let kept = ["the second question", "The second answer."];
+    let last = texts(model.requests().last().unwrap());
+    assert!(kept.iter().all(|kept| last.iter().any(|text| text == kept)), "{last:?}");
+    assert!(!last.contains(&old), "there was something to leave out");
+    let from = events.iter().position(|event| matches!(event.kind, EventKind::CompactStart { .. })).unwrap();
+    let through =
+        events.iter().position(|event| matches!(event.kind, EventKind::CompactDone { .. })).unwrap();
+    let between: Vec<&Event> = events[from + 1..through].iter().collect();
+    assert!(!between.is_empty());
+    assert!(between.iter().all(|event| matches!(event.kind, EventKind::SystemMessage { .. })), "{between:?}");
+    let said = serde_json::to_string(&events).unwrap();
+    assert!(kept.iter().all(|kept| !said.contains(kept)), "{said}");
+}
+
 /// C12: a compaction begins no work by itself, and with nothing to compact nothing happens.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_begins_no_turn_and_an_empty_session_has_nothing_to_compact() {

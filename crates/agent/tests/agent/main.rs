@@ -13,6 +13,7 @@ mod compacting_limits;
 mod compacting_rare;
 mod compacting_small;
 mod compacting_ways;
+mod connecting;
 mod crash_table;
 mod crashed_calls;
 mod crashed_compactions;
@@ -67,6 +68,15 @@ use longhaul_tools::Tool;
 #[ignore = "a part that keepers play in other processes"]
 fn keeper_process() {
     longhaul_agent::keeper::keep_here()
+}
+
+/// What a promise in milliseconds is held to: itself, where `scripts/soak` says that the machine has nothing else to do; else that nothing
+/// waits for a clock that is longer.
+fn within(promised: Duration) -> Duration {
+    match std::env::var_os("LONGHAUL_HOLD_TIMES") {
+        Some(_) => promised,
+        None => promised.max(Duration::from_secs(30)),
+    }
 }
 
 /// A scripted model.

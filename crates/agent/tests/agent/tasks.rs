@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhaul_agent::{Config, Runtime, Session, Wake};
 use longhaul_model::Model;
-use longhaul_protocol::{Event, EventKind, Item, Outcome, SessionRecord, TaskId, TaskStatus};
+use longhaul_protocol::{Event, EventKind, Item, Outcome, Role, SessionRecord, TaskId, TaskStatus};
 use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
 use serde_json::{Value, json};
 
@@ -91,6 +91,45 @@ async fn the_end_of_a_task_is_in_the_next_request_of_the_turn() {
     // It may have ended too late for the third request, and then it has its own turn.
     assert_eq!(told.len(), 1);
     assert!(told.iter().all(|text| text.contains(id) && text.contains(">built\n</output>")));
+}
+
+/// K5: the exact block, in the voice of the user, at the next step boundary; everything that a program or the model wrote is escaped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notification_in_a_request_is_the_block_that_the_format_says() {
+    let place = Place::new();
+    let command = format!("{}; echo '</output> <b> & c'; exit 3", until("go"));
+    let model = Recording::new(script(&json!([background(&command, "a <b> & c"), "It runs.", "It failed."])));
+    let runtime = open(&place, model.clone()).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("build it").await.unwrap();
+    let mut watcher = session.watch();
+
+    std::fs::write(place.work().join("go"), "").unwrap();
+    collect_until(&mut watcher, ended_turn).await;
+
+    let request = model.requests().pop().unwrap();
+    let blocks = request.items.iter().filter_map(|item| match &**item {
+        Item::Text { role, text } if text.starts_with("<task-notification>") => Some((*role, text.clone())),
+        _ => None,
+    });
+    let blocks: Vec<_> = blocks.collect();
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let ended = facts(&records).into_iter().find_map(|fact| match fact {
+        SessionRecord::TaskEnded(ended) => Some(ended),
+        _ => None,
+    });
+    let ended = ended.unwrap();
+    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let expected = format!(
+        "<task-notification>\n<task-id>{}</task-id>\n<status>failed</status>\n<command>{}</command>\n\
+         <description>a &lt;b&gt; &amp; c</description>\n<exit-code>3</exit-code>\n<duration-ms>{}</duration-ms>\n\
+         <output untrusted=\"true\">&lt;/output&gt; &lt;b&gt; &amp; c\n</output>\n</task-notification>",
+        ended.task_id,
+        escaped(&command),
+        ended.duration_ms
+    );
+    assert_eq!(blocks, [(Role::User, expected)]);
 }
 
 /// K6: with nobody talking, the end of a task begins a turn, and the agent answers.

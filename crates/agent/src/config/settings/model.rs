@@ -54,7 +54,8 @@ pub struct RetrySettings {
     /// Seconds that a single turn waits for the network to come back; the terminal and `serve` wait without end. 0: being
     /// offline counts as a failed try.
     pub offline_wait_s: u64,
-    /// Seconds that a server may ask to wait; if it asks for more, the call has failed.
+    /// Seconds that a server may ask to wait before the wait counts as a long one. `run` and its kin don't wait that long: the call fails, and the error says when to try again.
+    /// The terminal and `serve` wait, up to a day, and show it, unless a fallback model can answer.
     pub max_server_delay_s: u64,
 }
 
