@@ -36,6 +36,36 @@ pub struct Bounds {
     /// Whether it can make Unix sockets.
     #[serde(skip_serializing_if = "UnixSockets::are_allowed")]
     pub unix_sockets: UnixSockets,
+    /// Names that the command must not take. Each is in [`Bounds::read_only`] too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub placeholders: Vec<Placeholder>,
+    /// Folders that the command changes in a layer of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overlays: Vec<Overlay>,
+}
+
+/// Something harmless at a path where a command must not put anything. Only what exists can be covered by a mount, so the keeper makes
+/// it before the command starts, and removes it after the last command that needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placeholder {
+    /// The path.
+    pub at: PathBuf,
+    /// The content of a file. Without it, it is an empty folder, which stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// A folder in parts of which a command sees its own changes on top of what is there. The folder itself doesn't change.
+///
+/// Where the system has no such file system (overlayfs), the command sees folders of its own in place of these parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overlay {
+    /// The folder that is the lower layer.
+    pub over: PathBuf,
+    /// The parts of it that the command may write: folders, or `over` itself.
+    pub at: Vec<PathBuf>,
+    /// Where the changes are kept. It is made if it isn't there.
+    pub kept_in: PathBuf,
 }
 
 /// A folder in whose place a command sees one of its own.

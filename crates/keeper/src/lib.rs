@@ -117,7 +117,7 @@ mod tail;
 mod task;
 mod tasks;
 
-pub use bounds::{Bounds, Network, Private, UnixSockets};
+pub use bounds::{Bounds, Network, Overlay, Placeholder, Private, UnixSockets};
 pub use enforcement::{Enforcement, what_can_be_enforced};
 pub use error::{Error, Result};
 pub use format::{FORMAT, MARK, Spec, Status};

@@ -66,16 +66,20 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
     // The child's end of the reason goes with it, or nobody would ever have heard all of it.
     drop(command);
     started.map(|child| Pid::from_child(&child)).map_err(|error| match reason.and_then(Reason::heard) {
-        Some(reason) => format!("it can't be held to its bounds ({reason})"),
+        Some(reason) => out_of_bounds(&reason),
         None => format!("{} can't be run ({error})", shell.printable()),
     })
 }
 
+/// Why a command is not started, in words for people.
+pub(super) fn out_of_bounds(trouble: &str) -> String {
+    format!("it can't be held to its bounds ({trouble})")
+}
+
 /// Sees to it that the command begins within its bounds or not at all.
 fn hold(command: &mut Command, bounds: &Bounds, spec: &Spec, keeper: Pid) -> Result<Reason, String> {
-    let in_words = |trouble: String| format!("it can't be held to its bounds ({trouble})");
-    let ready = Ready::new(bounds, &spec.work_dir).map_err(in_words)?;
-    let said = |error: std::io::Error| in_words(error.to_string());
+    let ready = Ready::new(bounds, &spec.work_dir).map_err(|trouble| out_of_bounds(&trouble))?;
+    let said = |error: std::io::Error| out_of_bounds(&error.to_string());
     let reason = Reason::new().map_err(said)?;
     let theirs = reason.theirs().map_err(said)?;
     on_the_way(command, move || {

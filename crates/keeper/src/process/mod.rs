@@ -23,6 +23,7 @@ use crate::folder::{Folder, Reserved, name};
 use crate::format::{FORMAT, KeeperFile, ProcessFile, Spec, StartReport, Status, decode, encode, line, now};
 use crate::{Result, holder, launcher};
 
+use bounds::Placeholders;
 use clients::Clients;
 use command::Started;
 pub use command::shell_for;
@@ -68,9 +69,9 @@ fn keep() -> Result<()> {
     let keeper = holder::this_process();
     lock.note(&encode(&keeper));
     match start(&folder, keeper) {
-        Ok(Some((watch, room))) => {
+        Ok(Some(kept)) => {
             report(None);
-            finish(&folder, watch, &room)
+            finish(&folder, kept)
         }
         Ok(None) => Ok(()),
         Err(error) => {
@@ -89,8 +90,17 @@ fn detach() {
     signals::close_inherited_files();
 }
 
+/// What a keeper has while its command runs.
+struct Kept {
+    watch: Watch,
+    /// For the status.
+    room: Reserved,
+    spec: Spec,
+    placeholders: Placeholders,
+}
+
 /// Everything up to the running command. `None` if it can't run: that is on record then, and was reported.
-fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<(Watch, Reserved)>> {
+fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<Kept>> {
     let file = folder.title(name::SPEC);
     let spec: Spec = decode(&file, &folder.read(name::SPEC)?.unwrap_or_default())?;
     let signals = Signals::catch().map_err(crate::Error::io("catching signals"))?;
@@ -104,8 +114,17 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<(Watch, Reserved)
     folder.write(name::SPAWNING, b"")?;
     folder.sync()?;
     let (began, started_at) = (Instant::now(), now());
-    let command = match command::start(&spec, output) {
-        Ok(command) => command,
+    let names = spec.bounds.as_ref().map_or(&[][..], |bounds| &bounds.placeholders);
+    let made = Placeholders::make(names).map_err(|trouble| command::out_of_bounds(&trouble));
+    let started = made.and_then(|placeholders| match command::start(&spec, output) {
+        Ok(command) => Ok((command, placeholders)),
+        Err(reason) => {
+            placeholders.remove();
+            Err(reason)
+        }
+    });
+    let (command, placeholders) = match started {
+        Ok(started) => started,
         Err(reason) => {
             // If it can't be written, the runtime is still told the reason; whoever asks later has to look.
             let written =
@@ -125,15 +144,18 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<(Watch, Reserved)
 
     let started = Started { command, began, started_at };
     let clients = Clients::new(listener, spec.token_file.clone());
-    Ok(Some((Watch::new(started, &spec, signals, copying, clients), room)))
+    let watch = Watch::new(started, &spec, signals, copying, clients);
+    Ok(Some(Kept { watch, room, spec, placeholders }))
 }
 
 /// Sees the command through, records how it ended, and only then tells whoever waits.
-fn finish(folder: &Folder, mut watch: Watch, room: &Reserved) -> Result<()> {
+fn finish(folder: &Folder, kept: Kept) -> Result<()> {
+    let Kept { mut watch, room, spec, placeholders } = kept;
     let status = watch.until_the_end(folder);
+    placeholders.remove();
     let bytes = encode(&status);
     let since = Instant::now();
-    while let Err(error) = folder.fill(room, name::STATUS, &bytes) {
+    while let Err(error) = folder.fill(&room, name::STATUS, &bytes) {
         // Nobody will look for a status in a folder that is not there any more.
         if folder.is_gone()
             || since.elapsed() > PATIENCE_WITH_DISK
@@ -144,6 +166,7 @@ fn finish(folder: &Folder, mut watch: Watch, room: &Reserved) -> Result<()> {
     }
     let _ = std::fs::remove_file(name::SOCKET);
     watch.clients.say_ended(status.status == TaskStatus::Killed);
+    bounds::clean_up_overlays(spec.bounds.as_ref().map_or(&[], |bounds| &bounds.overlays));
     Ok(())
 }
 

@@ -77,11 +77,13 @@ pub(super) fn restrict(bounds: &Bounds) -> Done {
     // Nobody makes a device in here: whoever has one has all that is behind it.
     let writing = known & !(access::MAKE_CHAR | access::MAKE_BLOCK | access::IOCTL_DEV);
     let private = bounds.private.iter().map(|private| private.at.clone()).collect();
+    let layered = bounds.overlays.iter().flat_map(|overlay| overlay.at.clone()).collect();
     let kinds = [
         (&bounds.read, access::READING),
         (&bounds.emptied, access::READ_FILE),
         (&bounds.write, writing),
         (&private, writing),
+        (&layered, writing),
         (&bounds.devices, access::DEVICES),
     ];
     for (paths, allowed) in kinds {

@@ -7,6 +7,8 @@ mod filter;
 mod landlock;
 mod mounts;
 mod namespaces;
+mod overlay;
+mod placeholders;
 mod plan;
 mod probe;
 
@@ -20,8 +22,11 @@ use rustix::io::Errno;
 
 use crate::Bounds;
 use crate::bounds::Private;
+use overlay::Layers;
 use plan::Plan;
 
+pub(super) use overlay::clean_up as clean_up_overlays;
+pub(super) use placeholders::Placeholders;
 pub(super) use probe::answer as answer_probe;
 
 /// In which everybody may make files, as in every folder for temporary things. The folder that holds it is the user's alone.
@@ -45,6 +50,7 @@ fn while_<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Tro
 pub(super) struct Ready {
     bounds: Bounds,
     plan: Plan,
+    layers: Vec<Layers>,
     work_dir: PathBuf,
 }
 
@@ -60,13 +66,14 @@ impl Ready {
         for private in &bounds.private {
             make_private(private)?;
         }
-        Ok(Self { bounds: bounds.clone(), plan: Plan::new(bounds), work_dir: work_dir.to_owned() })
+        let layers = bounds.overlays.iter().map(Layers::prepare).collect::<Done<_>>()?;
+        Ok(Self { bounds: bounds.clone(), plan: Plan::new(bounds), layers, work_dir: work_dir.to_owned() })
     }
 
     /// Puts this process into the bounds, for good.
     fn enter(&self) -> Done {
         namespaces::leave(self.bounds.network)?;
-        mounts::carry_out(&self.plan)?;
+        mounts::carry_out(&self.plan, &self.layers)?;
         // The current folder is still the one that lies under whatever was mounted.
         rustix::process::chdir(&self.work_dir)
             .map_err(while_(format!("going to the work folder {}", self.work_dir.printable())))?;

@@ -6,7 +6,7 @@
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use longhaul_protocol::PrintablePath;
 use rustix::fs::{
@@ -19,10 +19,12 @@ use rustix::mount::{
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 
+use super::overlay::{Layers, Part};
 use super::plan::{Cover, Plan, Rest};
 use super::{Done, while_};
 
-const HARMLESS: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+pub(super) const HARMLESS: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const SHUT: MountAttrFlags =
     HARMLESS.union(MountAttrFlags::MOUNT_ATTR_NOEXEC).union(MountAttrFlags::MOUNT_ATTR_RDONLY);
 /// Where the masks are mounted for the moment in which they are copied if no folder is hidden: one that every system has.
@@ -43,10 +45,14 @@ enum Source {
 }
 
 /// Makes this process see what the plan says.
-pub(super) fn carry_out(plan: &Plan) -> Done {
+pub(super) fn carry_out(plan: &Plan, layers: &[Layers]) -> Done {
     let mut sources = Vec::new();
     for (path, cover) in &plan.covers {
         sources.push(source(path, cover).map_err(while_(format!("taking hold of {}", path.printable())))?);
+    }
+    for layers in layers {
+        let parts = layers.mount(covered_folder(plan)).map_err(while_("mounting an overlay"))?;
+        show_parts(plan, &mut sources, parts).map_err(while_("looking at an overlay"))?;
     }
     if plan.rest == Rest::ReadOnly {
         let system = find(Path::new("/")).and_then(|root| root.ok_or_else(|| Errno::NOENT.into()));
@@ -69,9 +75,32 @@ pub(super) fn carry_out(plan: &Plan) -> Done {
     passages.try_for_each(|passage| set_alone(passage, SHUT)).map_err(while_("closing what is hidden"))
 }
 
+/// A folder over which something will be mounted, and in which nothing of what is mounted before that can be reached.
+fn covered_folder(plan: &Plan) -> Option<&Path> {
+    let is_covered = |(path, cover): &&(PathBuf, Cover)| {
+        cover.conceals()
+            && plan.around(path).is_none()
+            && kind(path).is_ok_and(|kind| kind == Some(FileType::Directory))
+    };
+    plan.covers.iter().find(is_covered).map(|(path, _)| path.as_path())
+}
+
+/// Sets the parts of an overlay as what their covers show.
+fn show_parts(plan: &Plan, sources: &mut [Option<Source>], parts: Vec<Part>) -> io::Result<()> {
+    for (at, mount) in parts {
+        let place = plan.covers.iter().position(|(path, cover)| *path == at && *cover == Cover::Layered);
+        let is_folder = FileType::from_raw_mode(fstat(&mount)?.st_mode) == FileType::Directory;
+        if let Some(source) = place.and_then(|place| sources.get_mut(place)) {
+            *source = Some(Source::Tree { mount, is_folder });
+        }
+    }
+    Ok(())
+}
+
 /// Takes hold of what a cover shows, if it shows something and that is there.
 fn source(path: &Path, cover: &Cover) -> io::Result<Option<Source>> {
-    if !cover.shows() {
+    // What is layered comes with its overlay.
+    if !cover.shows() || *cover == Cover::Layered {
         return Ok(None);
     }
     let from = match cover {
@@ -205,7 +234,7 @@ fn kind(path: &Path) -> io::Result<Option<FileType>> {
 }
 
 /// Opens what is at a path, only to know it; a link at its end too. None if it is not there, or can't be reached by anybody here.
-fn find(path: &Path) -> io::Result<Option<OwnedFd>> {
+pub(super) fn find(path: &Path) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(place) => Ok(Some(place)),
@@ -215,7 +244,7 @@ fn find(path: &Path) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Mounts something at a path.
-fn put(mount: &OwnedFd, path: &Path) -> io::Result<()> {
+pub(super) fn put(mount: &OwnedFd, path: &Path) -> io::Result<()> {
     let place = find(path)?.ok_or(Errno::NOENT)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", &place, "", flags)?)
@@ -315,7 +344,7 @@ struct Attributes {
 }
 
 /// Narrows what can be done through a mount and through those in it.
-fn set(mount: &impl AsFd, flags: MountAttrFlags) -> io::Result<()> {
+pub(super) fn set(mount: &impl AsFd, flags: MountAttrFlags) -> io::Result<()> {
     set_attributes(mount, flags, libc::AT_RECURSIVE)
 }
 

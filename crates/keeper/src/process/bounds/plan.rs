@@ -40,6 +40,8 @@ pub(super) enum Cover {
     Pinned,
     /// The path itself, for writing.
     Writable,
+    /// What is there, with the command's own changes on top.
+    Layered,
     /// The path itself, for reading.
     ReadOnly,
     /// An empty folder in memory that can be written.
@@ -61,14 +63,18 @@ impl Cover {
     pub(super) fn conceals(&self) -> bool {
         match self {
             Self::Memory | Self::Folder(_) | Self::Terminals | Self::Hidden | Self::HiddenAround => true,
-            Self::Kept | Self::Pinned | Self::Writable | Self::ReadOnly | Self::Emptied => false,
+            Self::Kept | Self::Pinned | Self::Writable | Self::Layered | Self::ReadOnly | Self::Emptied => {
+                false
+            }
         }
     }
 
     /// Whether it shows something that is there already.
     pub(super) fn shows(&self) -> bool {
         match self {
-            Self::Kept | Self::Pinned | Self::Writable | Self::ReadOnly | Self::Folder(_) => true,
+            Self::Kept | Self::Pinned | Self::Writable | Self::Layered | Self::ReadOnly | Self::Folder(_) => {
+                true
+            }
             Self::Memory | Self::Terminals | Self::Emptied | Self::Hidden | Self::HiddenAround => false,
         }
     }
@@ -101,6 +107,8 @@ impl Plan {
         }
         bounds.kept.iter().for_each(|path| cover(path, Cover::Kept));
         bounds.write.iter().for_each(|path| cover(path, Cover::Writable));
+        let layered = bounds.overlays.iter().flat_map(|overlay| &overlay.at);
+        layered.for_each(|path| cover(path, Cover::Layered));
         bounds.read_only.iter().for_each(|path| cover(path, Cover::ReadOnly));
         if rest == Rest::Writable {
             OF_THE_KERNEL.iter().for_each(|path| cover(Path::new(path), Cover::ReadOnly));

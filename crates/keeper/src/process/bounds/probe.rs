@@ -37,7 +37,7 @@ fn look() -> Enforcement {
     let namespaces = Ready::new(&bounds, "/".as_ref()).and_then(|ready| {
         try_out(move || {
             namespaces::leave(Network::Open)?;
-            mounts::carry_out(&ready.plan)?;
+            mounts::carry_out(&ready.plan, &ready.layers)?;
             namespaces::drop_privileges()
         })
     });

@@ -1,0 +1,187 @@
+//! Names that a command must not take, taken by something harmless.
+//!
+//! Several commands may need the same placeholder. Each keeper holds a shared lock on the file, and a keeper that ends removes the
+//! file only if it gets an exclusive one: removing a mount point drops the mounts on it in every namespace. The lock is a child's
+//! too until that executes something, so it lasts as long as any process of ours in the namespace.
+//!
+//! Processes that a command leaves behind have the mounts and no lock. For them the file is marked (by its mode) as one that stays
+//! until the system has been started anew.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Mode, OFlags, ResolveFlags, flock, linkat, mkdirat, openat, openat2,
+    unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, getpid, wait};
+
+use super::{Done, while_};
+use crate::bounds::Placeholder;
+
+/// How often a placeholder is tried that another keeper removes at the same time, and the pause between two tries.
+const MOST_TRIES: usize = 100;
+const PAUSE: Duration = Duration::from_millis(2);
+/// The mode of a placeholder that stays, and of any other.
+const STAYS: u32 = 0o444;
+const GOES: u32 = 0o644;
+
+/// Placeholders that this keeper holds.
+#[derive(Debug, Default)]
+pub(in crate::process) struct Placeholders {
+    held: Vec<(Placeholder, File)>,
+}
+
+impl Placeholders {
+    /// Makes what is missing.
+    pub(in crate::process) fn make(placeholders: &[Placeholder]) -> Done<Self> {
+        let mut held = Vec::new();
+        for placeholder in placeholders {
+            let made = match &placeholder.text {
+                None => make_folder(&placeholder.at).map(|()| None),
+                Some(text) => hold_file(&placeholder.at, text),
+            };
+            let file = made.map_err(while_(format!("making {}", placeholder.at.display())))?;
+            held.extend(file.map(|file| (placeholder.clone(), file)));
+        }
+        Ok(Self { held })
+    }
+
+    /// Removes those that no other keeper holds. If the command has left processes behind, all of them stay until these are gone for
+    /// sure.
+    pub(in crate::process) fn remove(self) {
+        let has_children = has_children();
+        for (placeholder, file) in self.held {
+            // One that stays does no harm, and the next keeper that holds it tries again.
+            if has_children {
+                let _ = file.set_permissions(Permissions::from_mode(STAYS));
+            } else {
+                drop(file);
+                let _ = remove_file(&placeholder);
+            }
+        }
+    }
+}
+
+/// Whether the command has left processes behind that run.
+fn has_children() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// The folder that a path lies in, found through no link, and the path's name in it.
+fn parent(path: &Path) -> io::Result<(std::os::fd::OwnedFd, &std::ffi::OsStr)> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::INVAL.into());
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok((openat2(CWD, parent, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?, name))
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    let (parent, name) = parent(path)?;
+    match mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        // Where its user may not, the command may not either.
+        Err(Errno::ACCESS | Errno::ROFS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes a file, unless it is there, and locks it. None if it isn't a placeholder and so has to stay, or if nothing can be made there.
+fn hold_file(path: &Path, text: &str) -> io::Result<Option<File>> {
+    for _ in 0..MOST_TRIES {
+        let (parent, name) = parent(path)?;
+        let mut file = match open(&parent, name) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => match make_file(&parent, name, text) {
+                Ok(()) => continue,
+                Err(Errno::ACCESS | Errno::ROFS) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) => return Err(error.into()),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) if !is_at(&file, path) => continue,
+            Ok(()) => return Ok(has_text(&mut file, text)?.then_some(file)),
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            // A file system without locks: nobody can tell when it may go, so it stays.
+            Err(_) => return Ok(None),
+        }
+    }
+    Err(Errno::WOULDBLOCK.into())
+}
+
+fn open(parent: &std::os::fd::OwnedFd, name: &std::ffi::OsStr) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty()).map(File::from)
+}
+
+/// Makes a file that is complete from the moment on at which it has its name: other programs may read it at any time.
+fn make_file(parent: &std::os::fd::OwnedFd, name: &std::ffi::OsStr, text: &str) -> rustix::io::Result<()> {
+    let partial = format!(".longhaul-{}", getpid().as_raw_nonzero());
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let _ = unlinkat(parent, &partial, AtFlags::empty());
+    let file = openat(parent, &partial, flags, Mode::from_raw_mode(GOES))?;
+    let written = File::from(file).write_all(text.as_bytes());
+    let linked = match written {
+        Ok(()) => linkat(parent, &partial, parent, name, AtFlags::empty()),
+        Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+    };
+    unlinkat(parent, &partial, AtFlags::empty())?;
+    match linked {
+        // Another keeper was quicker.
+        Err(Errno::EXIST) => Ok(()),
+        linked => linked,
+    }
+}
+
+/// Whether a path still leads to this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let (Ok(file), Ok(there)) = (file.metadata(), std::fs::symlink_metadata(path)) else { return false };
+    identity(file) == identity(there)
+}
+
+fn has_text(file: &mut File, text: &str) -> io::Result<bool> {
+    let mut found = Vec::new();
+    file.take(text.len() as u64 + 1).read_to_end(&mut found)?;
+    Ok(found == text.as_bytes())
+}
+
+/// Whether no process can be left that needs it. One that is marked was marked in this run of the system, or its processes are gone.
+fn may_go(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if metadata.mode() & 0o200 != 0 {
+        return Ok(true);
+    }
+    let uptime = std::fs::read_to_string("/proc/uptime")?;
+    let seconds = uptime.split('.').next().and_then(|seconds| seconds.parse().ok());
+    let started = SystemTime::now().checked_sub(Duration::from_secs(seconds.unwrap_or(u64::MAX)));
+    let marked = u64::try_from(metadata.ctime()).map_err(io::Error::other)?;
+    Ok(started.is_some_and(|started| started > SystemTime::UNIX_EPOCH + Duration::from_secs(marked)))
+}
+
+fn remove_file(placeholder: &Placeholder) -> io::Result<()> {
+    let (parent, name) = parent(&placeholder.at)?;
+    let mut file = open(&parent, name)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    let is_ours = has_text(&mut file, placeholder.text.as_deref().unwrap_or_default())?;
+    if is_ours && may_go(&file)? && is_at(&file, &placeholder.at) {
+        unlinkat(&parent, name, AtFlags::empty())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "placeholders_tests.rs"]
+mod tests;
