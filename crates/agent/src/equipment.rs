@@ -8,10 +8,10 @@ use std::time::Duration;
 use longhaul_context::{Prompt, estimate, estimate_bytes, system_prompt};
 use longhaul_journal::Blob;
 use longhaul_model::Facts;
-use longhaul_protocol::{BlobRef, Effect, PrintablePath, ToolSchema, Warning};
+use longhaul_protocol::{BlobRef, Effect, PrintablePath, SessionId, ToolSchema, Warning};
 use longhaul_tools::{
-    Cap, ExecSettings, ExecTool, Sandbox, Scope, SmallFile, TaskSettings, Tool, Unavailable,
-    command_environment, file_tools, task_tools,
+    Cap, ExecSettings, ExecTool, Repositories, RepositoryNews, Sandbox, Scope, SmallFile, TaskSettings, Tool,
+    Unavailable, command_environment, file_tools, task_tools,
 };
 
 use crate::Config;
@@ -50,6 +50,7 @@ pub(crate) struct Toolbox {
     /// What they take in a request, before anything is learnt.
     pub(crate) tokens: u64,
     by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
+    repositories: Arc<Repositories>,
     scope: Arc<Scope>,
 }
 
@@ -153,7 +154,7 @@ impl Equipment {
 impl Toolbox {
     fn new(runtime: &Inner, work_dir: &Path) -> Self {
         let scope = Arc::new(scope(&runtime.config, work_dir));
-        let tools = all_tools(runtime, &scope);
+        let (tools, repositories) = all_tools(runtime, &scope);
         let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
         let text = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
         Self {
@@ -161,8 +162,22 @@ impl Toolbox {
             content: Content::new(text, "application/json"),
             schemas,
             by_name: tools.into_iter().map(|tool| (tool.about().name, tool)).collect(),
+            repositories,
             scope,
         }
+    }
+
+    /// What the user should know about git repositories that commands of a session have made or changed since they were last told.
+    pub(crate) async fn repository_news(self: &Arc<Self>, session: SessionId) -> Option<RepositoryNews> {
+        let tools = Arc::clone(self);
+        let look = move || tools.repositories.news(&tools.scope, session);
+        tokio::task::spawn_blocking(look).await.ok().flatten()
+    }
+
+    /// The user has been told, on record.
+    pub(crate) async fn acknowledge(self: &Arc<Self>, session: SessionId, news: RepositoryNews) {
+        let tools = Arc::clone(self);
+        let _ = tokio::task::spawn_blocking(move || tools.repositories.acknowledge(session, news)).await;
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
@@ -174,7 +189,8 @@ impl Toolbox {
     }
 }
 
-fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> Vec<Arc<dyn Tool>> {
+/// All tools, and the repositories that commands among them may make.
+fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<Repositories>) {
     let Config { home, settings, .. } = &runtime.config;
     let environment = command_environment(&runtime.hidden);
     let mode = settings.sandbox.mode.of_tools();
@@ -184,10 +200,12 @@ fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> Vec<Arc<dyn Tool>> {
         WithoutSandbox::Refuse => Unavailable::Refuse,
         WithoutSandbox::Ask | WithoutSandbox::Allow => Unavailable::Run,
     };
+    let sandbox = Sandbox::new(mode, home, &environment).with_network(network).or_else(unavailable);
+    let repositories = Arc::clone(sandbox.repositories());
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
         scope: scope.clone(),
-        sandbox: Sandbox::new(mode, home, &environment).with_network(network).or_else(unavailable),
+        sandbox,
         environment,
         output_cap: settings.exec.output_cap_bytes,
         token_file: "../../run/token".to_owned(),
@@ -202,7 +220,7 @@ fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> Vec<Arc<dyn Tool>> {
     let noting = Noting { redact: runtime.redact(), told: runtime.memory.told() };
     tools.extend(memory_tools(&runtime.journal, &runtime.memory.scopes, noting));
     tools.extend(runtime.tools.iter().cloned());
-    tools
+    (tools, repositories)
 }
 
 /// What the tools may touch. The config in use is not theirs to write, wherever it lies.

@@ -1,8 +1,13 @@
 //! How a worker records what happened. Everything that it does passes through [`Worker::commit`], so what watchers see, what
 //! the state says and what is on disk are always the same.
 
+use std::sync::Arc;
+
 use longhaul_journal::{Append, Blob, Error as JournalError, Page};
-use longhaul_protocol::{Answered, EventKind, Record, SessionRecord, StreamName, ToolFinished, TurnEnded};
+use longhaul_protocol::{
+    Answered, EventKind, Record, SessionRecord, StreamName, ToolFinished, TurnEnded, Warning,
+};
+use longhaul_tools::RepositoryNews;
 
 use crate::Error;
 use crate::decide::Ending;
@@ -134,8 +139,16 @@ impl Worker {
             self.state.waiting.is_empty() && self.state.again.is_none() && self.state.tasks.are_over();
         let inbox_through = is_idle.then_some(self.state.inbox_through);
         let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };
+        let tools = Arc::clone(&self.equipment.tools);
+        let news = tools.repository_news(self.id).await;
+        let warning =
+            |news: &RepositoryNews| SessionRecord::Warning(Warning::new("new_repository", news.text.clone()));
+        facts.extend(news.as_ref().map(warning));
         facts.push(SessionRecord::TurnEnded(ended));
         self.commit(facts, vec![]).await?;
+        if let Some(news) = news {
+            tools.acknowledge(self.id, news).await;
+        }
         self.policy.must_end = None;
         // Whatever went wrong went with its turn.
         self.runtime.failures.forget(&self.shared);

@@ -174,7 +174,13 @@ impl Tool for ExecTool {
             bounds: held.bounds,
         };
         let tasks = self.settings.tasks.identity().to_owned();
-        Ok(Prepared::new(move |stop| watch.start(spec, stop)).kept_in(&tasks))
+        let settings = Arc::clone(&self.settings);
+        let run = move |stop| async move {
+            let finished = watch.start(spec, stop).await;
+            settings.sandbox.repositories().command_ended(&settings.scope);
+            finished
+        };
+        Ok(Prepared::new(run).kept_in(&tasks))
     }
 
     async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {

@@ -25,6 +25,7 @@
 //! | `printed`, `report` | what a command printed, without secrets; the JSON object that tells of it |
 //! | `shell` | what a command line would run, as far as that can be told before it runs |
 //! | `approval` | what is done only after asking, by tool and command |
+//! | `git` | repositories in and around the work folder: what of them is guarded, and which are new |
 //! | `bounds` | what the system lets a command reach, because of the scope |
 //! | `protected` | keys, credentials, sockets and startup files: one list for the scope and the bounds |
 //! | `cap`, `plain` | what of a long output the model gets to read; text without colours and control codes |
@@ -74,6 +75,7 @@ mod bounds;
 mod cap;
 mod exec;
 mod files;
+mod git;
 mod plain;
 mod printed;
 mod protected;
@@ -95,6 +97,7 @@ pub use arguments::parse as parse_arguments;
 pub use bounds::{Sandbox, SandboxMode, Unavailable};
 pub use cap::cap;
 pub use exec::{ExecSettings, ExecTool, command_environment};
+pub use git::{Repositories, RepositoryNews};
 pub use plain::plain;
 pub use printed::last_line;
 pub use reference::reference;

@@ -279,3 +279,35 @@ async fn a_command_whose_folder_is_removed_while_it_runs_is_lost() {
     let (_, _, content) = results(&sound_records(&place, &session).await).remove(0);
     assert!(content.contains("lost"), "{content}");
 }
+
+/// P3: whatever git would run in a repository that a command has made, the user reads of it before they use it; and once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_a_command_made_is_reported_with_the_end_of_its_turn() {
+    let place = Place::new();
+    let made = "git init -q sub && git -C sub config core.fsmonitor ./evil && mkdir -p bare/objects bare/refs && touch bare/HEAD";
+    let model = Recording::new(script(&json!([exec(made), "Done.", exec("true"), "Done."])));
+    let runtime = open(&place, model).await;
+    let session = runtime.session("a").await.unwrap();
+
+    session.send("go").await.unwrap();
+    session.send("again").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let told =
+        |record: &SessionRecord| matches!(record, SessionRecord::Warning(_) | SessionRecord::TurnEnded(_));
+    let records = records.iter().map(|record| SessionRecord::decode(record).unwrap());
+    let told: Vec<SessionRecord> = records.filter(told).collect();
+    let [SessionRecord::Warning(warning), SessionRecord::TurnEnded(_), SessionRecord::TurnEnded(_)] =
+        &told[..]
+    else {
+        panic!("{told:?}");
+    };
+    assert_eq!(warning.code, "new_repository");
+    assert!(
+        warning.text.contains("sub/.git is a new repository: git runs programs by its config core.fsmonitor"),
+        "{}",
+        warning.text
+    );
+    assert!(warning.text.contains("bare is new and looks like a bare repository"), "{}", warning.text);
+}

@@ -44,6 +44,11 @@ impl World {
         self.within(&bounds.kept).into_iter().filter(|path| path.starts_with(folder)).collect()
     }
 
+    /// The caches in this world that a command without a session has in memory.
+    fn caches(&self, bounds: &Bounds) -> Vec<String> {
+        self.within(&bounds.private.iter().map(|private| private.at.clone()).collect::<Vec<_>>())
+    }
+
     /// The paths among these that lie in this world, from its root on.
     fn within(&self, paths: &[PathBuf]) -> Vec<String> {
         let inside = paths.iter().filter_map(|path| path.strip_prefix(&self.root).ok());
@@ -63,7 +68,8 @@ fn a_variable_that_names_all_of_a_users_files_opens_none_of_them() {
 
     let bounds = world.bounds(&ScopeConfig::default());
 
-    assert_eq!(world.within(&bounds.write), ["work", "user/.cache"]);
+    assert_eq!(world.within(&bounds.write), ["work"]);
+    assert_eq!(world.caches(&bounds), ["user/.cache"]);
     assert!(world.within(&bounds.read).is_empty());
 }
 
@@ -78,6 +84,7 @@ fn nothing_in_the_home_is_opened_whatever_names_it() {
     assert!(world.within(&bounds.hidden).contains(&"home".to_owned()));
     assert!(bounds.kept.iter().all(|path| !path.starts_with(world.root.join("home"))));
     assert!(!world.within(&bounds.write).contains(&"home/cache".to_owned()));
+    assert_eq!(world.caches(&bounds), ["user/.cache"]);
 }
 
 /// P3
@@ -104,7 +111,8 @@ fn nothing_that_a_command_can_write_is_followed() {
 
     let bounds = world.bounds(&ScopeConfig::default());
 
-    assert_eq!(world.within(&bounds.write), ["work", "user/.cache"]);
+    assert_eq!(world.within(&bounds.write), ["work"]);
+    assert_eq!(world.caches(&bounds), ["user/.cache"]);
     assert!(world.within(&bounds.read).is_empty());
 }
 
@@ -262,7 +270,8 @@ fn nothing_is_followed_out_of_a_cache_whatever_names_it_and_in_whatever_order() 
 
     let bounds = world.bounds(&ScopeConfig::default());
 
-    assert_eq!(world.within(&bounds.write), ["work", "user/.cache", "user/xc"]);
+    assert_eq!(world.within(&bounds.write), ["work"]);
+    assert_eq!(world.caches(&bounds), ["user/.cache", "user/xc"]);
     assert!(world.within(&bounds.read).is_empty(), "{:?}", world.within(&bounds.read));
 }
 
@@ -275,7 +284,8 @@ fn a_cache_that_the_user_keeps_elsewhere_is_followed() {
 
     let bounds = world.bounds(&ScopeConfig::default());
 
-    assert_eq!(world.within(&bounds.write), ["work", "disk/cache"]);
+    assert_eq!(world.within(&bounds.write), ["work"]);
+    assert_eq!(world.caches(&bounds), ["disk/cache"]);
     assert_eq!(world.within(&bounds.read), ["disk/env"]);
 }
 
@@ -402,4 +412,31 @@ fn links_to_what_is_allowed_are_kept_where_they_are_hidden() {
         ["user/.cargo", "user/bin", "user/data"].iter().all(|path| kept.contains(&(*path).to_owned())),
         "{kept:?}"
     );
+}
+
+/// P3: what a command puts into a cache the user never meets.
+#[test]
+fn the_caches_of_a_session_are_layers_one_for_each_place_that_has_some() {
+    let folders =
+        ["user/.cache", "user/.npm", "elsewhere/cargo/registry", "elsewhere/cargo/git", "elsewhere/go"];
+    let world = World::new(&folders).with("CARGO_HOME", "elsewhere/cargo").with("GOCACHE", "elsewhere/go");
+    let scope = Scope::new(&world.root.join("work"), &ScopeConfig::default(), &world.root.join("home"));
+    let sandbox = Sandbox::new(SandboxMode::On, &world.root.join("home"), &world.environment);
+    let session = SessionId::generate();
+
+    let held = sandbox.around(&scope, &world.environment, &world.root.join("work"), Some(session));
+
+    let overlays = held.unwrap().bounds.unwrap().overlays;
+    let over = |overlay: &longhaul_keeper::Overlay| {
+        (world.within(std::slice::from_ref(&overlay.over)), world.within(&overlay.at))
+    };
+    let expected = [
+        ("elsewhere", vec!["elsewhere/go"]),
+        ("elsewhere/cargo", vec!["elsewhere/cargo/git", "elsewhere/cargo/registry"]),
+        ("user", vec!["user/.cache", "user/.npm"]),
+    ];
+    let expected =
+        expected.map(|(over, at)| (vec![over.to_owned()], at.into_iter().map(str::to_owned).collect()));
+    assert_eq!(overlays.iter().map(over).collect::<Vec<_>>(), expected);
+    assert!(overlays.iter().all(|overlay| overlay.kept_in.starts_with(sandbox.temporary_of(session))));
 }

@@ -4,6 +4,8 @@
 //! user's toolchains and the caches of those, and folders for temporary files that are the session's own. What holds keys is never
 //! among them. The keeper carries this out and decides nothing.
 
+mod caches;
+mod git;
 mod known;
 mod places;
 mod sockets;
@@ -12,10 +14,12 @@ mod user;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use longhaul_keeper::{Bounds, Enforcement, Network, Private, UnixSockets, shell_for};
 use longhaul_protocol::SessionId;
 
+use crate::git::Repositories;
 use crate::{Permission, Scope};
 use places::{Places, resolved};
 pub(crate) use user::{caches_of_this_user, environment_of_this_process};
@@ -41,6 +45,7 @@ pub struct Sandbox {
     unavailable: Unavailable,
     /// Where the temporary folders of sessions are kept.
     temporary: PathBuf,
+    repositories: Arc<Repositories>,
 }
 
 /// What becomes of commands where the system can't hold them.
@@ -76,12 +81,10 @@ impl Sandbox {
             }
         }
         let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
-        Self {
-            mode,
-            network: mode.default_network(),
-            unavailable: Unavailable::default(),
-            temporary: home.join("tmp"),
-        }
+        let temporary = home.join("tmp");
+        let repositories = Arc::new(Repositories::new(temporary.clone()));
+        let (network, unavailable) = (mode.default_network(), Unavailable::default());
+        Self { mode, network, unavailable, temporary, repositories }
     }
 
     /// The same, with this network for commands in place of what the mode gives them.
@@ -110,6 +113,11 @@ impl Sandbox {
         self.mode
     }
 
+    /// The git repositories in the work folder, for whoever reports new ones.
+    pub fn repositories(&self) -> &Arc<Repositories> {
+        &self.repositories
+    }
+
     /// The temporary files of a session, for whoever removes it.
     pub fn temporary_of(&self, session: SessionId) -> PathBuf {
         self.temporary.join(session.to_string())
@@ -123,7 +131,8 @@ impl Sandbox {
         }
     }
 
-    /// What a command gets that runs in this folder, or why it can't run. Looks at the file system, and changes nothing.
+    /// What a command gets that runs in this folder, or why it can't run. Looks at the file system, and changes nothing but what it
+    /// notes of repositories.
     ///
     /// Without a session its temporary files are in memory, and go with it.
     pub(crate) fn around(
@@ -150,21 +159,37 @@ impl Sandbox {
         }
         places.add_system();
         places.add_path(self.mode);
+        let holding = git::opened(scope, &places, places.user_home());
+        let work_tree = holding.as_ref().map(|holding| holding.work_tree.clone());
+        places.add_repository(holding);
+        let repositories = self.repositories.guarded(scope, session);
+        let guards = git::guarded(scope, &places.write, &repositories, places.user_home());
+        let (overlays, in_memory) = match &own_folders {
+            Some(folder) => (caches::layers(&places.caches, places.user_home(), folder), Vec::new()),
+            None => (Vec::new(), caches::in_memory(&places.caches)),
+        };
+        let emptied = match self.mode {
+            SandboxMode::Strict => git::user_config(places.user_home()),
+            SandboxMode::On | SandboxMode::Off => Vec::new(),
+        };
         let hidden = places.hidden(&private);
+        let in_sight: Vec<PathBuf> = [work_dir.to_owned()].into_iter().chain(work_tree).collect();
         let bounds = Bounds {
-            kept: places.kept(&private, &hidden, work_dir),
-            emptied: places.emptied(),
+            kept: places.kept(&private, &hidden, &in_sight),
+            emptied: places.emptied().into_iter().chain(emptied).collect(),
             hidden,
-            read_only: places.read_only(),
+            read_only: places.read_only().into_iter().chain(guards.read_only).collect(),
+            placeholders: guards.placeholders,
+            overlays,
             devices: known::DEVICES.iter().filter_map(|path| resolved(Path::new(path))).collect(),
-            private,
+            private: private.into_iter().chain(in_memory).collect(),
             network: self.network,
             unix_sockets: match self.mode {
                 SandboxMode::Strict => UnixSockets::Refused,
                 SandboxMode::On | SandboxMode::Off => UnixSockets::Allowed,
             },
+            write: places.without_caches(),
             read: places.read,
-            write: places.write,
         };
         let mut environment = with_temporary_folder(environment, &bounds);
         if self.mode == SandboxMode::Strict {
@@ -221,7 +246,9 @@ fn with_temporary_folder(
 ) -> BTreeMap<String, String> {
     let is_writable = |folder: &str| {
         let path = resolved(Path::new(folder));
-        path.is_some_and(|path| bounds.write.iter().any(|place| path.starts_with(place)))
+        let layered = bounds.overlays.iter().flat_map(|overlay| &overlay.at);
+        let mut places = bounds.write.iter().chain(layered);
+        path.is_some_and(|path| places.any(|place| path.starts_with(place)))
     };
     let is_of_use =
         |name: &str, value: &str| !known::NAMES_OF_TEMPORARY.contains(&name) || is_writable(value);

@@ -8,6 +8,7 @@ use longhaul_keeper::Private;
 use super::sockets::sockets_in;
 use super::user::{User, home_of_this_user};
 use super::{SandboxMode, denied, known};
+use crate::git::Holding;
 use crate::protected::ProtectedPlaces;
 use crate::scope::{Way, is_in, unbent};
 use crate::{Permission, Scope};
@@ -26,9 +27,12 @@ pub(super) struct Places<'a> {
     /// Longhaul's own folder.
     home: PathBuf,
     pub(super) read: Vec<PathBuf>,
+    /// What a command may write, the caches among it.
     pub(super) write: Vec<PathBuf>,
     /// Links that lead to those: where a cover hides one, what it leads to can't be found by its usual path.
     links: Vec<PathBuf>,
+    /// What it may write in a layer of its session.
+    pub(super) caches: Vec<PathBuf>,
 }
 
 impl<'a> Places<'a> {
@@ -49,7 +53,8 @@ impl<'a> Places<'a> {
         let user_home = own.and_then(resolved);
         let protected = ProtectedPlaces::new(user_home.as_deref(), environment);
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        Self { scope, environment, user, user_home, protected, home, read, write, links }
+        let caches = Vec::new();
+        Self { scope, environment, user, user_home, protected, home, read, write, links, caches }
     }
 
     pub(super) fn add_system(&mut self) {
@@ -83,7 +88,32 @@ impl<'a> Places<'a> {
         let mut places: Vec<PathBuf> = ways.into_iter().map(|way| way.place).collect();
         // In the order of paths each comes after those that it lies in, and needs nothing then.
         places.sort();
-        places.into_iter().for_each(|place| self.add_place(place, Permission::Write));
+        for place in places {
+            if !self.is_writable(&place) {
+                self.caches.push(place.clone());
+                self.write.push(place);
+            }
+        }
+    }
+
+    /// What a command may write at its own place.
+    pub(super) fn without_caches(&self) -> Vec<PathBuf> {
+        self.write.iter().filter(|place| !self.caches.contains(place)).cloned().collect()
+    }
+
+    /// The repository that holds the work folder. It is for reading if the work folder is.
+    pub(super) fn add_repository(&mut self, holding: Option<Holding>) {
+        let Some(Holding { common_dir, read, .. }) = holding else { return };
+        let permission = match self.is_writable(self.scope.work_dir()) {
+            true => Permission::Write,
+            false => Permission::Read,
+        };
+        self.add_place(common_dir, permission);
+        read.into_iter().for_each(|file| self.add_place(file, Permission::Read));
+    }
+
+    pub(super) fn user_home(&self) -> Option<&Path> {
+        self.user_home.as_deref()
     }
 
     /// The folders in which commands are looked for.
@@ -169,7 +199,7 @@ impl<'a> Places<'a> {
 
     /// What is allowed, or is the folder that the command runs in, and would be out of sight otherwise. Whoever names a part of what
     /// is hidden has named that part alone.
-    pub(super) fn kept(&self, private: &[Private], hidden: &[PathBuf], work_dir: &Path) -> Vec<PathBuf> {
+    pub(super) fn kept(&self, private: &[Private], hidden: &[PathBuf], in_sight: &[PathBuf]) -> Vec<PathBuf> {
         let denied = denied(self.scope, Permission::Read);
         let is_concealed = |path: &Path| {
             let mut covers = private.iter().map(|private| &private.at).chain(hidden);
@@ -179,7 +209,7 @@ impl<'a> Places<'a> {
             let is_denied = denied.iter().chain([&self.home]).any(|denied| path.starts_with(denied));
             is_concealed(path) && !is_denied
         };
-        let places = self.read.iter().chain(&self.write).map(PathBuf::as_path).chain([work_dir]);
+        let places = self.read.iter().chain(&self.write).chain(in_sight).map(PathBuf::as_path);
         let known_links = known::LINKS_AMONG_SOCKETS.iter().map(Path::new).filter(|link| link.is_symlink());
         let links = self.links.iter().map(PathBuf::as_path).chain(known_links);
         let mut kept: Vec<PathBuf> = places.chain(links).filter(is_kept).map(Path::to_owned).collect();

@@ -23,6 +23,12 @@ pub enum FileError {
     /// It may be read and not written.
     #[error("{path} may be read but not written. Allowed: {allowed}")]
     ReadOnly { path: String, allowed: String },
+    /// What is there decides what git runs.
+    #[error(
+        "{path} is not written, because git runs programs by what is there. Use git commands; what they may not change is for \
+         the user to change"
+    )]
+    RunByGit { path: String },
     /// The folder that everything is relative to is not there.
     #[error("the work folder {path} is gone; no file can be used until it is there again")]
     WorkFolderGone { path: String },

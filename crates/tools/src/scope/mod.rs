@@ -45,6 +45,7 @@ pub(crate) use place::{OpenFile, Place};
 pub(crate) use way::{Way, is_in, unbent};
 
 use crate::bounds::{caches_of_this_user, environment_of_this_process};
+use crate::git;
 use crate::protected::ProtectedPlaces;
 use crate::shown::{shown_name, shown_path};
 
@@ -197,6 +198,9 @@ impl Scope {
                 true => FileError::ReadOnly { path: self.show(canonical), allowed },
                 false => FileError::Outside { path: written, allowed },
             });
+        }
+        if permission == Permission::Write && git::is_run_by_git(self, canonical) {
+            return Err(FileError::RunByGit { path: self.show(canonical) });
         }
         if barred == Some(Barred::Protected) {
             return Err(FileError::Protected { path: written });

@@ -6,4 +6,6 @@ mod workplace;
 
 mod attempts;
 mod builds;
+mod caches;
+mod git;
 mod modes;

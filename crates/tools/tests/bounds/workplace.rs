@@ -53,12 +53,24 @@ impl Workplace {
         Self::within(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), mode)
     }
 
+    /// The same with another work folder, made by a command that runs in the root before anything is looked at.
+    pub(crate) fn prepared(mode: SandboxMode, work: &str, command: &str) -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::create_dir_all(folder.path().join("user")).unwrap();
+        let ended =
+            user_command(folder.path()).arg("-ec").arg(command).current_dir(folder.path()).output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        fs::create_dir_all(folder.path().join(work)).unwrap();
+        Self::new_in(folder, mode, mode.default_network(), work, &ScopeConfig::default())
+    }
+
     pub(crate) fn within(folder: TempDir, mode: SandboxMode) -> Self {
-        Self::with(folder, mode, mode.default_network(), &scope())
+        Self::with(folder, mode, mode.default_network(), &scope_config())
     }
 
     pub(crate) fn with_network(mode: SandboxMode, network: Network) -> Self {
-        Self::with(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), mode, network, &scope())
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self::with(folder, mode, network, &scope_config())
     }
 
     pub(crate) fn with_scope(mode: SandboxMode, scope: &ScopeConfig) -> Self {
@@ -67,11 +79,20 @@ impl Workplace {
     }
 
     fn with(folder: TempDir, mode: SandboxMode, network: Network, scope: &ScopeConfig) -> Self {
+        let root = folder.path();
+        for name in ["work/denied", "work/holder/denied", "work/fixed/deep"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        for name in ["denied/secret", "holder/denied/secret", "denied-file", "fixed/deep/secret"] {
+            fs::write(root.join("work").join(name), SECRET).unwrap();
+        }
+        fs::write(root.join("work/fixed/file"), "to be read").unwrap();
+        Self::new_in(folder, mode, network, "work", scope)
+    }
+
+    fn new_in(folder: TempDir, mode: SandboxMode, network: Network, work: &str, scope: &ScopeConfig) -> Self {
         let root = folder.path().canonicalize().unwrap();
         let folders = [
-            "work/denied",
-            "work/holder/denied",
-            "work/fixed/deep",
             "outside",
             "library",
             "home/run",
@@ -87,10 +108,6 @@ impl Workplace {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         let secrets = [
-            "work/denied/secret",
-            "work/holder/denied/secret",
-            "work/denied-file",
-            "work/fixed/deep/secret",
             "outside/secret",
             "outside/movable",
             "home/run/token",
@@ -103,7 +120,6 @@ impl Workplace {
             fs::write(root.join(name), SECRET).unwrap();
         }
         fs::write(root.join("library/file"), "to be read").unwrap();
-        fs::write(root.join("work/fixed/file"), "to be read").unwrap();
         fs::write(root.join("user/.docker/plugins"), "to be read").unwrap();
         let temporary = tempfile::tempdir_in("/tmp").unwrap();
         fs::write(temporary.path().join("secret"), SECRET).unwrap();
@@ -130,9 +146,11 @@ impl Workplace {
             UnixListener::bind(root.join("work/service.sock")).unwrap(),
             UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(),
         ];
+        let work = root.join(work);
+        let scope = Arc::new(Scope::new(&work, scope, &root.join("home")));
         let sandbox = Sandbox::new(mode, &root.join("home"), &environment).with_network(network);
-        let tool = tool(&root, sandbox, environment, scope);
-        let (work, session) = (root.join("work"), SessionId::generate());
+        let tool = tool(&root, scope, sandbox, environment);
+        let session = SessionId::generate();
         let (terminal, memory) = (terminal(), memory());
         Self {
             work,
@@ -183,6 +201,11 @@ impl Workplace {
         }
     }
 
+    /// Where the session's temporary files are kept.
+    pub(crate) fn session_folder(&self) -> PathBuf {
+        self.root.join("home/tmp").join(self.session.to_string())
+    }
+
     /// Where everything is, for the command.
     fn header(&self) -> String {
         let (root, temporary) = (self.root.display(), self.temporary.path().display());
@@ -206,7 +229,14 @@ impl Drop for Workplace {
     }
 }
 
-fn scope() -> ScopeConfig {
+/// A shell as the user runs it, outside of every sandbox.
+pub(crate) fn user_command(root: &Path) -> Command {
+    let mut command = Command::new("bash");
+    command.env("HOME", root.join("user")).env_remove("XDG_CONFIG_HOME").stdin(Stdio::null());
+    command
+}
+
+fn scope_config() -> ScopeConfig {
     let deny = |target: &str, permission| Denied { target: target.to_owned(), permission };
     ScopeConfig {
         allow: vec![
@@ -225,17 +255,12 @@ fn scope() -> ScopeConfig {
     }
 }
 
-fn tool(
-    root: &Path,
-    sandbox: Sandbox,
-    environment: BTreeMap<String, String>,
-    config: &ScopeConfig,
-) -> ExecTool {
+fn tool(root: &Path, scope: Arc<Scope>, sandbox: Sandbox, environment: BTreeMap<String, String>) -> ExecTool {
     let keeper = ["workplace::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
     let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
     ExecTool::new(ExecSettings {
         tasks: Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap()),
-        scope: Arc::new(Scope::new(&root.join("work"), config, &root.join("home"))),
+        scope,
         sandbox,
         environment,
         output_cap: 1 << 20,

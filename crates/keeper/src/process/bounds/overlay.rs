@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use longhaul_protocol::PrintablePath;
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string,
@@ -40,7 +41,7 @@ pub(super) type Part = (PathBuf, OwnedFd);
 impl Layers {
     pub(super) fn prepare(overlay: &Overlay) -> Done<Self> {
         let scratch = scratch(overlay);
-        let said = |folder: &Path| while_::<io::Error>(format!("making {}", folder.display()));
+        let said = |folder: &Path| while_::<io::Error>(format!("making {}", folder.printable()));
         for folder in [&overlay.kept_in.join(CHANGES), &scratch] {
             make(folder).map_err(said(folder))?;
         }

@@ -13,6 +13,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use longhaul_protocol::PrintablePath;
 use rustix::fs::{
     AtFlags, CWD, FlockOperation, Mode, OFlags, ResolveFlags, flock, linkat, mkdirat, openat, openat2,
     unlinkat,
@@ -45,7 +46,7 @@ impl Placeholders {
                 None => make_folder(&placeholder.at).map(|()| None),
                 Some(text) => hold_file(&placeholder.at, text),
             };
-            let file = made.map_err(while_(format!("making {}", placeholder.at.display())))?;
+            let file = made.map_err(while_(format!("making {}", placeholder.at.printable())))?;
             held.extend(file.map(|file| (placeholder.clone(), file)));
         }
         Ok(Self { held })

@@ -1,0 +1,55 @@
+//! The caches of tools, as layers of the session.
+//!
+//! What lies in a cache is run later, by the user too: programs that `npx` has fetched, sources that `cargo` has unpacked, what a
+//! shell reads from `~/.cache` when it starts. So a command sees the user's caches and changes them in a layer of its own. One layer
+//! over the home folder serves all caches in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use longhaul_keeper::{Overlay, Private};
+
+/// In a session's temporary folder: where its layers are kept.
+const FOLDER: &str = "caches";
+const OF_HOME: &str = "home";
+
+/// The layers over these caches, kept in a session's own folder. Caches elsewhere share one if they lie in the same folder.
+pub(super) fn layers(caches: &[PathBuf], home: Option<&Path>, session_folder: &Path) -> Vec<Overlay> {
+    let home = home.map(|home| (home, device(home)));
+    let mut parts: BTreeMap<&Path, Vec<PathBuf>> = BTreeMap::new();
+    for cache in caches {
+        let of_cache = device(cache);
+        let is_in_home = |(home, of_home): &(&Path, Option<u64>)| {
+            cache.starts_with(home) && cache != home && of_cache == *of_home
+        };
+        let over = match home.filter(is_in_home) {
+            Some((home, _)) => home,
+            // Another file system that is mounted here wouldn't show in a layer over the folder above.
+            None => cache
+                .parent()
+                .filter(|above| above.parent().is_some() && device(above) == of_cache)
+                .unwrap_or(cache),
+        };
+        parts.entry(over).or_default().push(cache.clone());
+    }
+    let layer = |(over, at): (&Path, Vec<PathBuf>)| {
+        let name = match home {
+            Some((home, _)) if home == over => OF_HOME.to_owned(),
+            _ => blake3::hash(over.as_os_str().as_encoded_bytes()).to_hex()[..16].to_owned(),
+        };
+        Overlay { over: over.to_owned(), at, kept_in: session_folder.join(FOLDER).join(name) }
+    };
+    parts.into_iter().map(layer).collect()
+}
+
+fn device(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|metadata| metadata.dev())
+}
+
+/// The same without a session: empty folders in memory.
+pub(super) fn in_memory(caches: &[PathBuf]) -> Vec<Private> {
+    let folders = caches.iter().filter(|cache| cache.is_dir());
+    folders.map(|cache| Private { at: cache.clone(), kept_in: None }).collect()
+}

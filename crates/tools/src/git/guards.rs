@@ -1,0 +1,217 @@
+//! The parts of a repository that commands may not write.
+
+use std::collections::BTreeSet;
+use std::fs::{self, FileType};
+use std::path::{Path, PathBuf};
+
+use longhaul_keeper::Placeholder;
+
+use super::config::{GitConfig, expand};
+use super::{DOT_GIT, is_git_dir};
+
+/// What git takes for "here", and nothing else writes so: by its text a keeper knows that it made the file.
+const COMMON_DIR_HERE: &str = "././.\n";
+/// How deep files that include others are followed, and modules that have modules.
+const MAX_DEPTH: usize = 6;
+/// A repository has this many modules and linked work trees that are guarded in parts. Those beyond are read-only as a whole.
+const MAX_PARTS: usize = 64;
+/// The user's own configuration files, from their home folder on.
+pub(crate) const USER_CONFIG: [&str; 2] = [".gitconfig", ".config/git/config"];
+const SYSTEM_CONFIG: &str = "/etc/gitconfig";
+
+/// Paths that commands may not write although they lie in something that may be written.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Guards {
+    pub(crate) read_only: BTreeSet<PathBuf>,
+    pub(crate) placeholders: Vec<Placeholder>,
+    parts: usize,
+}
+
+/// The guards of these repositories: each a `.git`, or the folder of a bare one.
+pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Option<&Path>) -> Guards {
+    let mut guards = Guards::default();
+    let named = Named { writable, home };
+    for repository in repositories {
+        let work_tree = repository.parent().filter(|_| repository.ends_with(DOT_GIT));
+        match kind(repository) {
+            Some(kind) if kind.is_dir() => guards.add_git_dir(repository, work_tree, &named, 0),
+            // The file of a submodule or a linked work tree. A link can't be guarded.
+            Some(kind) if kind.is_file() => drop(guards.read_only.insert(repository.clone())),
+            _ => {}
+        }
+        if let Some(work_tree) = work_tree {
+            let of_user = home.into_iter().flat_map(|home| USER_CONFIG.map(|file| home.join(file)));
+            of_user
+                .chain([PathBuf::from(SYSTEM_CONFIG)])
+                .for_each(|file| guards.add_named_in(&file, Some(work_tree), &named, 0));
+        }
+    }
+    guards.placeholders.sort_by(|a, b| a.at.cmp(&b.at));
+    guards.placeholders.dedup_by(|a, b| a.at == b.at);
+    guards
+}
+
+/// What decides about paths that a configuration names.
+struct Named<'a> {
+    writable: &'a [PathBuf],
+    home: Option<&'a Path>,
+}
+
+impl Guards {
+    /// Adds what makes git run something in the folder of a repository. One that isn't as git makes it is read-only as a whole.
+    fn add_git_dir(&mut self, folder: &Path, work_tree: Option<&Path>, named: &Named<'_>, depth: usize) {
+        self.parts += 1;
+        let config = GitConfig::read(&folder.join("config"));
+        if self.parts > MAX_PARTS || depth > MAX_DEPTH || !is_ordinary(folder, &config) {
+            self.read_only.insert(folder.to_owned());
+            return;
+        }
+        let has_worktree_config = config.is_true("extensions.worktreeconfig");
+        self.read_only.insert(folder.join("config"));
+        self.add(folder.join("hooks"), None);
+        self.add(folder.join("commondir"), Some(COMMON_DIR_HERE));
+        if has_worktree_config {
+            self.add(folder.join("config.worktree"), Some(""));
+            self.add_named_in(&folder.join("config.worktree"), work_tree, named, 0);
+        }
+        self.add_named_in(&folder.join("config"), work_tree, named, 0);
+        self.add_links_in(&folder.join("hooks"), named);
+        for linked in folders_in(&folder.join("worktrees")) {
+            self.add_linked_work_tree(&linked, has_worktree_config);
+        }
+        for module in modules(folder) {
+            self.add_git_dir(&module, module_work_tree(&module).as_deref(), named, depth + 1);
+        }
+    }
+
+    fn add_linked_work_tree(&mut self, folder: &Path, has_worktree_config: bool) {
+        self.parts += 1;
+        let files = [folder.join("commondir"), folder.join("gitdir")];
+        if self.parts > MAX_PARTS || !files.iter().all(|file| kind(file).is_some_and(|kind| kind.is_file())) {
+            self.read_only.insert(folder.to_owned());
+            return;
+        }
+        self.read_only.extend(files);
+        if has_worktree_config {
+            self.add(folder.join("config.worktree"), Some(""));
+        }
+    }
+
+    /// Adds the folder for hooks and the files that a configuration names, where commands could write them.
+    fn add_named_in(&mut self, file: &Path, work_tree: Option<&Path>, named: &Named<'_>, depth: usize) {
+        let config = GitConfig::read(file);
+        let folder = file.parent().unwrap_or(file);
+        for include in config.includes().filter_map(|path| expand(path, folder, named.home)) {
+            if let Some(include) = self.add_named(&include, Some(""), named).filter(|_| depth < MAX_DEPTH) {
+                self.add_named_in(&include, work_tree, named, depth + 1);
+            }
+        }
+        let hooks = config.last("core.hookspath").and_then(|path| expand(path, work_tree?, named.home));
+        if let Some(hooks) = hooks {
+            // The scripts that husky's own hooks run are beside them.
+            let hooks = if hooks.ends_with(".husky/_") { hooks.parent().unwrap_or(&hooks) } else { &hooks };
+            if let Some(hooks) = self.add_named(hooks, None, named) {
+                self.add_links_in(&hooks, named);
+            }
+        }
+    }
+
+    /// Hooks that are links to files which commands could write.
+    fn add_links_in(&mut self, hooks: &Path, named: &Named<'_>) {
+        let entries = fs::read_dir(hooks).into_iter().flatten().flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        for link in links.filter_map(|link| link.path().canonicalize().ok()) {
+            self.add_named(&link, None, named);
+        }
+    }
+
+    /// Adds something that a configuration names, and says where it is, if it is there and commands could write it.
+    fn add_named(&mut self, path: &Path, text: Option<&str>, named: &Named<'_>) -> Option<PathBuf> {
+        let (found, missing) = find(path)?;
+        let place = missing.as_ref().map_or_else(|| found.clone(), |name| found.join(name));
+        let is_in_reach = named.writable.iter().any(|writable| place.starts_with(writable));
+        let is_all = named.writable.iter().any(|writable| writable.starts_with(&place));
+        if is_all {
+            return None;
+        }
+        match (is_in_reach, missing) {
+            (true, None) => drop(self.read_only.insert(place.clone())),
+            // Of several names that are missing the first is enough, and that is a folder.
+            (true, Some(_)) if place.file_name() != path.file_name() => self.add(place.clone(), None),
+            (true, Some(_)) => self.add(place.clone(), text),
+            (false, _) => {}
+        }
+        Some(place)
+    }
+
+    /// Adds a path that is there, or must not be made.
+    fn add(&mut self, at: PathBuf, text: Option<&str>) {
+        if kind(&at).is_none() {
+            self.placeholders.push(Placeholder { at: at.clone(), text: text.map(str::to_owned) });
+        }
+        self.read_only.insert(at);
+    }
+}
+
+/// Whether the parts that are guarded are what git makes. Nothing can be mounted over a link; and of repositories with another
+/// store for references, git takes one with a file `commondir` for two that lock each other out.
+fn is_ordinary(folder: &Path, config: &GitConfig) -> bool {
+    let is =
+        |name: &str, right: fn(&FileType) -> bool| kind(&folder.join(name)).is_none_or(|kind| right(&kind));
+    kind(&folder.join("config")).is_some_and(|kind| kind.is_file())
+        && ["hooks", "worktrees", "modules"].into_iter().all(|name| is(name, FileType::is_dir))
+        && ["commondir", "config.worktree"].into_iter().all(|name| is(name, FileType::is_file))
+        && config.last("extensions.refstorage").is_none_or(|store| store == "files")
+}
+
+/// What is at a path, which may be a link.
+fn kind(path: &Path) -> Option<FileType> {
+    path.symlink_metadata().ok().map(|metadata| metadata.file_type())
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// The repositories of a repository's submodules. Their names may have slashes.
+pub(super) fn modules(git_dir: &Path) -> Vec<PathBuf> {
+    let (mut modules, mut folders) = (Vec::new(), vec![(git_dir.join("modules"), 0)]);
+    while let Some((folder, depth)) = folders.pop() {
+        for inside in folders_in(&folder) {
+            // One that is too deep for any name is guarded as what it may become.
+            match is_git_dir(&inside) || depth == MAX_DEPTH {
+                true => modules.push(inside),
+                false => folders.push((inside, depth + 1)),
+            }
+        }
+    }
+    modules
+}
+
+/// The folder into which a module is checked out.
+pub(super) fn module_work_tree(module: &Path) -> Option<PathBuf> {
+    let config = GitConfig::read(&module.join("config"));
+    module.join(config.last("core.worktree")?).canonicalize().ok()
+}
+
+/// Where a path leads as far as it exists, without links, and the first name that doesn't.
+fn find(path: &Path) -> Option<(PathBuf, Option<std::ffi::OsString>)> {
+    if let Ok(found) = path.canonicalize() {
+        return Some((found, None));
+    }
+    let above = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let (above, found) = above?;
+    let missing = path.strip_prefix(above).ok()?.components().next()?;
+    match missing {
+        std::path::Component::Normal(name) => Some((found, Some(name.to_owned()))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "guards_tests.rs"]
+mod tests;

@@ -1,0 +1,62 @@
+use super::*;
+
+fn world(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for (name, text) in files {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), text).unwrap();
+    }
+    (folder, root)
+}
+
+fn below(root: &Path, paths: &BTreeSet<PathBuf>) -> Vec<String> {
+    paths.iter().map(|path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+/// P3
+#[test]
+fn the_parts_that_run_something_are_guarded_whether_they_are_there_or_not() {
+    let (_folder, root) = world(&[(".git/config", "[extensions]\nworktreeConfig = true"), (".git/HEAD", "")]);
+
+    let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+
+    let parts = [".git/commondir", ".git/config", ".git/config.worktree", ".git/hooks"];
+    assert_eq!(below(&root, &guards.read_only), parts);
+    let missing: BTreeSet<PathBuf> = guards.placeholders.iter().map(|made| made.at.clone()).collect();
+    assert_eq!(below(&root, &missing), [parts[0], parts[2], parts[3]]);
+}
+
+/// P3: nothing can be mounted over a link, and the file that keeps `commondir` from being made would break such a repository.
+#[test]
+fn a_repository_that_is_not_as_git_makes_it_is_read_only_as_a_whole() {
+    for config in ["[extensions]\nrefStorage = reftable", "link", "none"] {
+        let (_folder, root) = world(&[("elsewhere", ""), (".git/HEAD", ""), (".git/config", config)]);
+        match config {
+            "link" => {
+                fs::remove_file(root.join(".git/config")).unwrap();
+                std::os::unix::fs::symlink("../elsewhere", root.join(".git/config")).unwrap();
+            }
+            "none" => fs::remove_file(root.join(".git/config")).unwrap(),
+            _ => {}
+        }
+
+        let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+
+        assert_eq!((below(&root, &guards.read_only), guards.placeholders), (vec![".git".to_owned()], vec![]));
+    }
+}
+
+/// P3
+#[test]
+fn what_a_configuration_names_is_guarded_only_where_commands_could_write_it() {
+    let config = "[include]\npath = /elsewhere/config\npath = ../more\n[core]\nhooksPath = .";
+    let (_folder, root) =
+        world(&[(".git/config", config), ("more", "[core]\nhooksPath = ~/hooks\n"), ("home/hooks/x", "")]);
+
+    let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), Some(&root.join("home")));
+
+    let paths = below(&root, &guards.read_only);
+    assert!(paths.contains(&"more".to_owned()) && paths.contains(&"home/hooks".to_owned()), "{paths:?}");
+    assert!(!paths.contains(&String::new()), "the work folder itself can be written: {paths:?}");
+}

@@ -1,0 +1,74 @@
+//! Git repositories in and around the work folder, and what of them makes git run programs.
+//!
+//! Whoever changes a repository's configuration or hooks decides what the user's next `git status` or `git commit` runs, outside of
+//! every sandbox. So commands get these parts read-only (`guards`) while the rest of `.git` can be written; file tools write nothing
+//! in a `.git` at all. A repository that commands make is theirs to change, and is reported to the user (`Repositories`).
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `config` | git's configuration files |
+//! | `guards` | the parts of a repository that commands may not write |
+//! | `holding` | the repository whose work tree the work folder is a part of |
+//! | `survey` | finding the repositories below a folder |
+//! | `repositories` | which of them a session began with, and which are new |
+
+mod config;
+mod guards;
+mod holding;
+mod repositories;
+mod survey;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use guards::{Guards, USER_CONFIG, guards};
+pub(crate) use holding::{Holding, holding};
+pub use repositories::{Repositories, RepositoryNews};
+
+use crate::{Permission, Scope};
+
+/// The name of a repository's folder, or of the file that leads to it.
+pub(crate) const DOT_GIT: &str = ".git";
+
+/// Whether a folder has what git takes for a repository.
+pub(crate) fn is_git_dir(folder: &Path) -> bool {
+    let has_objects = || folder.join("objects").is_dir() && folder.join("refs").is_dir();
+    folder.join("HEAD").symlink_metadata().is_ok() && (has_objects() || folder.join("commondir").is_file())
+}
+
+/// Whether somebody has allowed a repository to be written by naming it, or something in it.
+pub(crate) fn is_lifted(scope: &Scope, repository: &Path) -> bool {
+    let mut named = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
+    named.any(|(path, _)| path.starts_with(repository))
+}
+
+/// Whether file tools leave a path alone because of git: it is a `.git` or lies in one, or in a bare repository, or it is a hook or a
+/// file with configuration that git takes from the work tree.
+///
+/// A command may write most of a repository, through git. A tool that writes files has no reason to.
+pub(crate) fn is_run_by_git(scope: &Scope, path: &Path) -> bool {
+    if let Some(repository) = repository_around(path) {
+        return !is_lifted(scope, &repository);
+    }
+    let dot_gits = path.ancestors().skip(1).map(|folder| folder.join(DOT_GIT));
+    let Some(dot_git) = dot_gits.into_iter().find(|dot_git| dot_git.symlink_metadata().is_ok()) else {
+        return false;
+    };
+    let writable: Vec<PathBuf> = scope.allowed().map(|(path, _)| path.to_owned()).collect();
+    let guards = guards(std::slice::from_ref(&dot_git), &writable, std::env::home_dir().as_deref());
+    guards.read_only.iter().any(|guarded| path.starts_with(guarded)) && !is_lifted(scope, &dot_git)
+}
+
+/// The repository that a path is, or lies in: a `.git`, or a bare one.
+fn repository_around(path: &Path) -> Option<PathBuf> {
+    let is_dot_git = |folder: &Path| {
+        let name = folder.file_name().map(std::ffi::OsStr::as_encoded_bytes);
+        name.is_some_and(|name| name.eq_ignore_ascii_case(DOT_GIT.as_bytes()))
+    };
+    let named = path.ancestors().find(|folder| is_dot_git(folder));
+    let bare = || path.ancestors().skip(1).find(|folder| is_git_dir(folder));
+    named.or_else(bare).map(Path::to_owned)
+}
+
+#[cfg(test)]
+#[path = "git_tests.rs"]
+mod tests;

@@ -1,0 +1,274 @@
+//! Which repositories a session began with, and which are new.
+//!
+//! What a session found at its first command is noted in its temporary folder before that command starts. Those repositories are
+//! guarded from then on. Whatever is found later may have been made by a command: it isn't guarded, so that commands can go on with
+//! it or remove it, and the user is told what git would run in it. What was told is noted once it is on record, so a crash repeats it
+//! and never loses it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longhaul_protocol::SessionId;
+use serde::{Deserialize, Serialize};
+
+use super::config::GitConfig;
+use super::survey::Survey;
+use super::{DOT_GIT, holding, is_git_dir};
+use crate::shown::shown_path;
+use crate::{Permission, Scope};
+
+const FILE: &str = "repositories.json";
+/// Findings that one warning names.
+const MAX_NAMED: usize = 10;
+/// Programs and hooks that are named of one repository.
+const MAX_NAMES: usize = 8;
+
+/// The repositories of a work folder, as its sessions know them.
+#[derive(Debug)]
+pub struct Repositories {
+    /// Where the temporary folders of sessions are.
+    temporary: PathBuf,
+    survey: Mutex<Look>,
+    sessions: Mutex<HashMap<SessionId, Known>>,
+}
+
+/// The last look at all repositories.
+#[derive(Debug, Default)]
+struct Look {
+    survey: Survey,
+    found: BTreeSet<PathBuf>,
+    /// No command has ended since.
+    is_fresh: bool,
+}
+
+/// What a session knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Known {
+    guarded: BTreeSet<PathBuf>,
+    /// What the user has been told, or what was so at first.
+    told: BTreeMap<PathBuf, String>,
+    /// A command ran since the user was last told. It is so after a restart, because nobody can tell.
+    #[serde(skip, default = "yes")]
+    is_due: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What a user should know about repositories that commands have made or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepositoryNews {
+    /// In words for people.
+    pub text: String,
+    told: BTreeMap<PathBuf, String>,
+}
+
+impl Repositories {
+    /// Those of sessions whose temporary folders are kept here.
+    pub(crate) fn new(temporary: PathBuf) -> Self {
+        Self { temporary, survey: Mutex::default(), sessions: Mutex::default() }
+    }
+
+    /// The repositories that a command of a session may not make run anything. Looks for them if this is the session's first.
+    pub(crate) fn guarded(&self, scope: &Scope, session: Option<SessionId>) -> Vec<PathBuf> {
+        let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
+        let Some(session) = session else { return self.look_again(scope).into_iter().collect() };
+        if let Some(known) = lock(&self.sessions).get_mut(&session) {
+            known.is_due = true;
+            return known.guarded.iter().filter(is_there).cloned().collect();
+        }
+        let known = match self.read(session) {
+            Some(known) => known,
+            None => {
+                let guarded = self.look_again(scope);
+                let told = guarded.iter().flat_map(|path| changes(path)).collect();
+                let known = Known { guarded, told, is_due: true };
+                // If it can't be noted, what is there after a restart counts as what was there at first.
+                let _ = self.write(session, &known);
+                known
+            }
+        };
+        let guarded = known.guarded.iter().filter(is_there).cloned().collect();
+        lock(&self.sessions).insert(session, known);
+        guarded
+    }
+
+    /// A command has ended, so there may be new ones. Looks for them now, so that the end of the turn need not wait for that.
+    pub(crate) fn command_ended(self: &Arc<Self>, scope: &Arc<Scope>) {
+        lock(&self.survey).is_fresh = false;
+        let (repositories, scope) = (Arc::clone(self), Arc::clone(scope));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn_blocking(move || repositories.look(&scope));
+        }
+    }
+
+    /// What is new since the user was last told, if a command of the session has run since.
+    pub fn news(&self, scope: &Scope, session: SessionId) -> Option<RepositoryNews> {
+        let known = lock(&self.sessions).get(&session).cloned().or_else(|| self.read(session))?;
+        if !known.is_due {
+            return None;
+        }
+        let found = self.look(scope);
+        let guarded = known.guarded.iter().flat_map(|path| changes(path));
+        let new = found.difference(&known.guarded).filter_map(|path| made(path, &known.guarded));
+        let mut told: BTreeMap<PathBuf, String> = new.chain(guarded).collect();
+        told.retain(|path, text| known.told.get(path) != Some(text));
+        if told.is_empty() {
+            lock(&self.sessions).entry(session).or_insert(known).is_due = false;
+            return None;
+        }
+        let line = |(path, what): (&PathBuf, &String)| format!("{} {what}", scope.show(path));
+        let mut lines: Vec<String> = told.iter().take(MAX_NAMED).map(line).collect();
+        if told.len() > MAX_NAMED {
+            lines.push(format!("and {} more", told.len() - MAX_NAMED));
+        }
+        let text = format!("new in git since the last look: {}", lines.join("; "));
+        Some(RepositoryNews { text, told })
+    }
+
+    /// The user has been told, on record.
+    pub fn acknowledge(&self, session: SessionId, news: RepositoryNews) {
+        let mut sessions = lock(&self.sessions);
+        let read = || self.read(session).unwrap_or_default();
+        let known = sessions.entry(session).or_insert_with(read);
+        known.told.extend(news.told);
+        known.is_due = false;
+        // If it can't be noted, the user is told once more after a restart.
+        let _ = self.write(session, known);
+    }
+
+    /// The same, whatever was found before: the user may have made one since.
+    fn look_again(&self, scope: &Scope) -> BTreeSet<PathBuf> {
+        lock(&self.survey).is_fresh = false;
+        self.look(scope)
+    }
+
+    /// Everything that is there now, or was there after the last command's end.
+    fn look(&self, scope: &Scope) -> BTreeSet<PathBuf> {
+        let mut look = lock(&self.survey);
+        if look.is_fresh {
+            return look.found.clone();
+        }
+        let mut found = BTreeSet::new();
+        for top in tops(scope) {
+            found.extend(look.survey.find(&top));
+        }
+        let home = std::env::home_dir();
+        found.extend(holding(scope.work_dir(), home.as_deref()).map(|holding| holding.common_dir));
+        look.found.clone_from(&found);
+        look.is_fresh = true;
+        found
+    }
+
+    fn read(&self, session: SessionId) -> Option<Known> {
+        let bytes = fs::read(self.temporary.join(session.to_string()).join(FILE)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    fn write(&self, session: SessionId, known: &Known) -> io::Result<()> {
+        let folder = self.temporary.join(session.to_string());
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let partial = folder.join(format!("{FILE}.{}", std::process::id()));
+        fs::write(&partial, serde_json::to_vec(known).map_err(io::Error::other)?)?;
+        fs::rename(&partial, folder.join(FILE))
+    }
+}
+
+/// The folders that commands may write, without those that lie in another.
+fn tops(scope: &Scope) -> Vec<PathBuf> {
+    let writable = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
+    let mut tops: Vec<PathBuf> = Vec::new();
+    let mut sorted: Vec<&Path> =
+        writable.map(|(path, _)| path).filter(|path| path.parent().is_some()).collect();
+    sorted.sort();
+    for path in sorted {
+        if !tops.iter().any(|top| path.starts_with(top)) {
+            tops.push(path.to_owned());
+        }
+    }
+    tops
+}
+
+/// What is to be said of a repository that was not there at first. Nothing of a work tree that belongs to one that is guarded.
+fn made(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, String)> {
+    let metadata = path.symlink_metadata().ok()?;
+    if metadata.is_symlink() {
+        let leads_to = fs::read_link(path).unwrap_or_default();
+        return Some((path.to_owned(), format!("is a link to {}", shown_path(&leads_to))));
+    }
+    if metadata.is_file() {
+        let work_tree = path.parent()?;
+        let own = holding(work_tree, None).filter(|holding| holding.work_tree == work_tree);
+        if own.is_some_and(|holding| guarded.contains(&holding.common_dir)) {
+            return None;
+        }
+        let leads_to = fs::read_to_string(path).unwrap_or_default();
+        let leads_to: String = leads_to.lines().next().unwrap_or_default().chars().take(200).collect();
+        return Some((path.to_owned(), format!("is new and leads to another repository ({leads_to:?})")));
+    }
+    let is_dot_git = path.file_name().is_some_and(|name| name == DOT_GIT);
+    let kind = match (is_git_dir(path), is_dot_git) {
+        (true, true) => "is a new repository",
+        (true, false) => "is new and looks like a bare repository",
+        (false, _) => "is new",
+    };
+    let runs = runs(path);
+    let what = match runs.is_empty() {
+        true => "nothing in it runs programs".to_owned(),
+        false => format!("git runs programs by its {}; look at it before you use git there", runs.join(", ")),
+    };
+    Some((path.to_owned(), format!("{kind}: {what}")))
+}
+
+/// What in the folder of a repository makes git run programs.
+fn runs(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut hooks: Vec<String> = names.filter(|name| !name.ends_with(".sample")).collect();
+    hooks.sort();
+    let config = GitConfig::read(&folder.join("config"));
+    let mut runs: Vec<String> = config.programs().into_iter().map(|name| format!("config {name}")).collect();
+    runs.sort();
+    runs.dedup();
+    runs.extend(hooks.into_iter().map(|name| format!("hook {name}")));
+    if folder.join("commondir").symlink_metadata().is_ok() && !folder.join("gitdir").exists() {
+        runs.insert(0, "file commondir".to_owned());
+    }
+    runs.truncate(MAX_NAMES);
+    runs.iter().map(|name| name.escape_debug().to_string()).collect()
+}
+
+/// What a command can leave in a guarded repository that git would use against the user: links that git writes through, and a
+/// rebase that waits to run something.
+fn changes(git_dir: &Path) -> Vec<(PathBuf, String)> {
+    let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
+    let logs = fs::read_dir(git_dir.join("logs")).into_iter().flatten().flatten();
+    let links = entries.chain(logs).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let mut changes: Vec<(PathBuf, String)> = links
+        .filter(|entry| entry.file_name() != "HEAD" || entry.path().parent() != Some(git_dir))
+        .map(|entry| {
+            let leads_to = shown_path(&fs::read_link(entry.path()).unwrap_or_default());
+            (entry.path(), format!("is a link to {leads_to}, and git would write there"))
+        })
+        .collect();
+    let todo = git_dir.join("rebase-merge/git-rebase-todo");
+    let steps = fs::read_to_string(&todo).unwrap_or_default();
+    let runs = |step: &str| matches!(step.split_whitespace().next(), Some("exec" | "x"));
+    if steps.lines().any(runs) {
+        changes.push((todo, "is a rebase that would run programs if you continue it".to_owned()));
+    }
+    changes
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "repositories_tests.rs"]
+mod tests;

@@ -1,0 +1,28 @@
+use super::*;
+
+/// P3
+#[test]
+fn repositories_are_found_at_any_depth_and_what_changed_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["a/b/c/.git/objects/.git", "bare/objects", "bare/refs", "plain/d"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    fs::create_dir(root.join("module")).unwrap();
+    fs::write(root.join("module/.git"), "gitdir: x").unwrap();
+    fs::write(root.join("bare/HEAD"), "").unwrap();
+    std::os::unix::fs::symlink("a", root.join("link")).unwrap();
+    let mut survey = Survey::default();
+    let mut found = || -> Vec<String> {
+        let found = survey.find(&root);
+        found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned()).collect()
+    };
+
+    let first = found();
+    fs::create_dir_all(root.join("plain/d/.git")).unwrap();
+    fs::remove_dir_all(root.join("a")).unwrap();
+    let second = found();
+
+    assert_eq!(first, ["a/b/c/.git", "bare", "module/.git"]);
+    assert_eq!(second, ["bare", "module/.git", "plain/d/.git"]);
+}

@@ -1,0 +1,322 @@
+//! Repositories: no command makes the user's git run anything, and git works all the same.
+
+use std::time::{Duration, Instant};
+
+use longhaul_tools::SandboxMode;
+
+use crate::workplace::{Workplace, user_command};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A repository with everything that repositories have: a module, a linked work tree, another repository in it and a bare one.
+const SETUP: &str = r#"
+git config --global user.name me; git config --global user.email me@example.org
+git config --global protocol.file.allow always; git config --global init.defaultBranch main
+git config --global advice.detachedHead false
+git init -q module-source; git -C module-source commit -q --allow-empty -m 'Begin the module'
+git init -q work; cd work; mkdir folder; echo text > folder/file; git add .; git commit -qm Begin
+git submodule -q add ../module-source module; git commit -qm 'Add a module'
+git worktree add -q linked -b linked-branch
+git init -q deep/nested; git -C deep/nested commit -q --allow-empty -m Begin
+git init -q --bare bare
+echo linked > .gitignore; echo deep >> .gitignore; echo bare >> .gitignore; echo 'evil*' >> .gitignore
+git add .gitignore; git commit -qm 'Ignore the rest'
+printf '#!/bin/sh\necho > %s\n' "$PWD/../reached" > ../evil; chmod +x ../evil; cp ../evil evil
+"#;
+
+/// In `strict` a command doesn't read the user's own configuration.
+const IDENTITY: &str = "export GIT_AUTHOR_NAME=me GIT_AUTHOR_EMAIL=me@example.org GIT_COMMITTER_NAME=me GIT_COMMITTER_EMAIL=me@example.org";
+
+/// What the user does next, wherever there is a repository.
+const USER: &str = r#"
+for folder in work work/folder work/module work/linked work/deep/nested; do
+  for act in status 'diff HEAD' 'commit -q --allow-empty -m next' 'checkout -q -b next' 'log -1'; do git -C $folder $act; done
+done
+git -C work/bare log --all; git -C work push -q bare HEAD:refs/heads/pushed
+"#;
+
+struct Attempt {
+    name: &'static str,
+    /// What the user has set up besides.
+    before: &'static str,
+    command: &'static str,
+}
+
+const fn attempt(name: &'static str, command: &'static str) -> Attempt {
+    Attempt { name, before: "", command }
+}
+
+const fn after(name: &'static str, before: &'static str, command: &'static str) -> Attempt {
+    Attempt { name, before, command }
+}
+
+const ATTEMPTS: &[Attempt] = &[
+    attempt("git config", "git config core.fsmonitor $PWD/evil"),
+    attempt("the configuration", "printf '[core]\\nfsmonitor = %s\\n' $PWD/evil >> .git/config"),
+    attempt(
+        "another configuration in its place",
+        "cp .git/config c; git config -f c core.fsmonitor $PWD/evil; mv -f c .git/config",
+    ),
+    attempt(
+        "removing the configuration first",
+        "cp .git/config c; git config -f c core.fsmonitor $PWD/evil; rm -f .git/config; cp c .git/config",
+    ),
+    attempt("a hook", "cp evil .git/hooks/pre-commit"),
+    attempt(
+        "other hooks in their place",
+        "mv .git/hooks old; mkdir .git/hooks; cp evil .git/hooks/pre-commit",
+    ),
+    after(
+        "hooks where there were none",
+        "rm -r work/.git/hooks",
+        "mkdir .git/hooks; cp evil .git/hooks/pre-commit",
+    ),
+    attempt("another .git in its place", "mv .git old; cp -r old .git; git config core.fsmonitor $PWD/evil"),
+    attempt(
+        "a file in place of .git",
+        "mv .git old; cp -r old evil-git; git config -f evil-git/config core.fsmonitor $PWD/evil; echo gitdir: $PWD/evil-git > .git",
+    ),
+    attempt(
+        "another common folder",
+        "cp -r .git evil-git; git config -f evil-git/config core.fsmonitor $PWD/evil; echo $PWD/evil-git > c; mv -f c .git/commondir",
+    ),
+    attempt(
+        "another common folder, written in place",
+        "cp -r .git evil-git; git config -f evil-git/config core.fsmonitor $PWD/evil; echo $PWD/evil-git > .git/commondir",
+    ),
+    attempt(
+        "another common folder, after the command",
+        "cp -r .git evil-git; git config -f evil-git/config core.fsmonitor $PWD/evil; \
+         setsid sh -c 'sleep 0.5; rm -f .git/commondir; echo $PWD/evil-git > .git/commondir; touch tried' > /dev/null 2>&1 &",
+    ),
+    attempt(
+        "another common folder, after the command and another one",
+        "cp -r .git evil-git; git config -f evil-git/config core.fsmonitor $PWD/evil; \
+         setsid sh -c 'while ! test -e go; do sleep 0.05; done; sleep 0.5; rm -f .git/commondir; \
+         echo $PWD/evil-git > .git/commondir; touch tried' > /dev/null 2>&1 & ;; touch go",
+    ),
+    after(
+        "configuration of the work tree",
+        "git -C work config extensions.worktreeConfig true",
+        "git config -f .git/config.worktree core.fsmonitor $PWD/evil",
+    ),
+    after(
+        "configuration of a linked work tree",
+        "git -C work config extensions.worktreeConfig true",
+        "git config -f .git/worktrees/linked/config.worktree core.fsmonitor $PWD/evil",
+    ),
+    attempt("the configuration of a module", "git -C module config core.fsmonitor $PWD/evil"),
+    attempt("a hook of a module", "cp evil .git/modules/module/hooks/pre-commit"),
+    attempt(
+        "the file of a module",
+        "cp -r .git/modules/module evil-git; git config -f evil-git/config core.worktree $PWD/module; git config -f evil-git/config core.fsmonitor $PWD/evil; rm module/.git; echo gitdir: $PWD/evil-git > module/.git",
+    ),
+    attempt(
+        "another common folder of a module",
+        "cp -r .git/modules/module evil-git; git config -f evil-git/config core.fsmonitor $PWD/evil; echo $PWD/evil-git > .git/modules/module/commondir",
+    ),
+    attempt(
+        "all modules",
+        "mv .git/modules old; cp -r old .git/modules; git config -f .git/modules/module/config core.fsmonitor $PWD/evil",
+    ),
+    attempt(
+        "another common folder of a linked work tree",
+        "cp -r .git evil-git; git config -f evil-git/config core.fsmonitor $PWD/evil; echo $PWD/evil-git > .git/worktrees/linked/commondir",
+    ),
+    attempt(
+        "the file of a linked work tree",
+        "git init -q evil-tree; git -C evil-tree config core.fsmonitor $PWD/evil; git -C evil-tree config core.worktree $PWD/linked; rm linked/.git; echo gitdir: $PWD/evil-tree/.git > linked/.git",
+    ),
+    attempt("a repository in the repository", "git -C deep/nested config core.fsmonitor $PWD/evil"),
+    attempt(
+        "moving a repository away",
+        "mv deep old; cp -r old deep; git -C deep/nested config core.fsmonitor $PWD/evil",
+    ),
+    attempt("a hook of a bare repository", "cp evil bare/hooks/pre-receive"),
+    after(
+        "a file that is included",
+        "git -C work config include.path ../shared; touch work/shared",
+        "git config -f shared core.fsmonitor $PWD/evil",
+    ),
+    after(
+        "a file that is included and missing",
+        "git -C work config include.path ../shared",
+        "git config -f shared core.fsmonitor $PWD/evil",
+    ),
+    after(
+        "a folder for hooks",
+        "mkdir work/.githooks; git -C work config core.hooksPath .githooks",
+        "cp evil .githooks/pre-commit",
+    ),
+    after(
+        "a folder for hooks that is missing",
+        "git -C work config core.hooksPath tools/hooks",
+        "mkdir -p tools/hooks; cp evil tools/hooks/pre-commit",
+    ),
+    after(
+        "a folder for hooks of all repositories",
+        "git config --global core.hooksPath .githooks",
+        "mkdir -p .githooks; cp evil .githooks/pre-commit",
+    ),
+    after(
+        "a hook that is a link",
+        "touch work/hook; chmod +x work/hook; ln -s ../../hook work/.git/hooks/pre-commit",
+        "cp evil hook",
+    ),
+];
+
+fn workplace(mode: SandboxMode, work: &str, before: &str) -> Workplace {
+    Workplace::prepared(mode, work, &format!("{SETUP}\ncd ..\n{before}"))
+}
+
+fn as_user(workplace: &Workplace, commands: &str) -> String {
+    let output =
+        user_command(&workplace.root).arg("-c").arg(commands).current_dir(&workplace.root).output().unwrap();
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn succeeds(attempt: &Attempt, mode: SandboxMode) -> (bool, String) {
+    let workplace = workplace(mode, "work", attempt.before);
+    let mut output: String = attempt.command.split(" ;; ").map(|command| workplace.run(command)).collect();
+    let since = Instant::now();
+    while attempt.command.contains("tried")
+        && !workplace.work.join("tried").exists()
+        && since.elapsed() < PATIENCE
+    {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    output += &as_user(&workplace, USER);
+    (workplace.root.join("reached").exists(), output)
+}
+
+/// P3
+#[test]
+fn no_command_makes_the_users_git_run_anything() {
+    let mut wrong = Vec::new();
+    for attempt in ATTEMPTS {
+        let (without, output) = succeeds(attempt, SandboxMode::Off);
+        if !without {
+            wrong.push(format!(
+                "{} proves nothing, because it fails without a sandbox: {output}",
+                attempt.name
+            ));
+        }
+        let (within, output) = succeeds(attempt, SandboxMode::On);
+        if within {
+            wrong.push(format!("{} succeeds: {output}", attempt.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// P3
+#[test]
+fn git_works_in_every_kind_of_work_tree() {
+    let commands = "git status --short && echo more > new && git add new && git commit -qm More && git branch other && \
+                    echo again >> new && git stash -q && git stash pop -q && git commit -qam Again && git tag v1 && \
+                    git checkout -q other && git commit -q --allow-empty -m Side && git rebase -q - && git merge -q --no-edit - && \
+                    git fetch -q . && git log --format=%s -2 && git gc -q";
+
+    for work in ["work", "work/folder", "work/linked", "work/module", "work/deep/nested"] {
+        for mode in [SandboxMode::On, SandboxMode::Strict] {
+            let workplace = workplace(mode, work, "");
+            let result = workplace.result(&format!("set -e\n{IDENTITY}\n{commands}"));
+            assert_eq!(result["exit_code"], 0, "{work} {mode:?}: {result}");
+            assert!(
+                result["output"].as_str().unwrap().contains("Side\nAgain\n"),
+                "{work} {mode:?}: {result}"
+            );
+            let fsck = as_user(
+                &workplace,
+                &format!(
+                    "cd {work}; git fsck --no-dangling 2>&1 && git status --short | grep -v '^ M module'"
+                ),
+            );
+            assert_eq!(
+                fsck.replace("notice: HEAD points to an unborn branch (main)\n", ""),
+                "",
+                "{work} {mode:?}"
+            );
+        }
+    }
+}
+
+/// P3
+#[test]
+fn work_trees_modules_and_clones_are_made() {
+    let workplace = workplace(SandboxMode::On, "work", "");
+
+    let result = workplace.result(
+        "set -e; git worktree add -q another; git -C another commit -q --allow-empty -m There; git -C another log -1 --format=%s; \
+         git clone -q . copy; git -C copy remote add here ..; git -C copy fetch -q here; git init -q fresh; \
+         git -C fresh config user.name me; git -C module commit -q --allow-empty -m Inside; git commit -qam 'Take the module'; rm -r copy",
+    );
+
+    assert_eq!(result["exit_code"], 0, "{result}");
+    let after = as_user(
+        &workplace,
+        "cd work; git log -1 --format=%s; git -C another status --short; git worktree list | wc -l",
+    );
+    assert_eq!(after, "Take the module\n3\n");
+}
+
+/// P3: what git would write to the configuration fails, and says so.
+#[test]
+fn what_changes_the_configuration_of_the_users_repository_fails() {
+    let workplace = workplace(SandboxMode::On, "work", "");
+    let commands = [
+        "git config a.b c",
+        "git remote add o bare",
+        "git push -q -u bare HEAD:refs/heads/x",
+        "git branch -q --track t main",
+    ];
+    for command in commands {
+        let output = workplace.run(command);
+        assert!(output.contains("could not write config file"), "{command}: {output}");
+    }
+
+    let pushed = as_user(
+        &workplace,
+        "git -C work/bare for-each-ref --format='%(refname)'; git -C work config --get-regexp 'a.b|remote.o'",
+    );
+    assert_eq!(pushed, "refs/heads/x\n");
+}
+
+/// P3
+#[test]
+fn the_users_own_git_works_while_a_command_runs_and_finds_nothing_afterwards() {
+    let workplace = workplace(
+        SandboxMode::On,
+        "work",
+        "git -C work status > /dev/null; find work -name commondir -o -name hooks | sort > before",
+    );
+
+    let during = "while ! test -e started; do sleep 0.02; done; \
+                  git status --short && git commit -q --allow-empty -m Meanwhile && git -C module commit -q --allow-empty -m Meanwhile && \
+                  git -C linked status && git fsck 2>&1 && git worktree list && echo fine; touch done";
+    let root = workplace.root.clone();
+    let user = std::thread::spawn(move || {
+        let output =
+            user_command(&root).arg("-c").arg(during).current_dir(root.join("work")).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    });
+    workplace.run("touch started; while ! test -e done; do sleep 0.02; done");
+
+    let user = user.join().unwrap();
+    assert!(user.ends_with("fine\n"), "{user}");
+    let after =
+        as_user(&workplace, "find work -name commondir -o -name hooks | sort | diff before - && echo same");
+    assert_eq!(after, "same\n");
+}
+
+/// P3: whoever names a repository in the scope has it written.
+#[test]
+fn a_planted_file_opens_no_other_repository() {
+    let planted = "git init -q other; git -C other commit -q --allow-empty -m Secret; rm -rf work/module/.git; \
+                   echo \"gitdir: $PWD/other/.git\" > work/module/.git";
+    let workplace = workplace(SandboxMode::On, "work/module", planted);
+
+    let output = workplace.run("git log --format=%s; cat $ROOT/other/.git/HEAD");
+
+    assert!(!output.contains("Secret") && !output.contains("ref:"), "{output}");
+}
