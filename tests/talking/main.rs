@@ -4,6 +4,7 @@
 
 #[path = "../desk.rs"]
 mod desk;
+mod killed;
 mod leaving;
 mod pictures;
 mod piped;

@@ -165,6 +165,18 @@ impl State {
         }
     }
 
+    /// M10: after a crash, or between two tries, the open turn goes on from the text of the answer that broke off, if the user wants that.
+    fn go_on_in_turn(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        if turn.attempt.is_some() || !std::mem::take(&mut turn.continues) || turn.answered {
+            return;
+        }
+        let Some(text) = turn.interrupted.take() else { return };
+        let place = Place { seq: self.head, turn: turn.number, step: turn.steps, said: None };
+        self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
+        self.push(place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
+    }
+
     /// Whether the context ends with this answer, results of its calls and notes aside.
     fn ends_with_answer(&self, text: &str) -> bool {
         let said = |item: &Arc<Item>| match &**item {
@@ -234,6 +246,10 @@ impl State {
             }
             (OrderKind::Retry, Some(turn)) => turn.hurried += 1,
             (OrderKind::Retry, None) if stopped_short && is_quiet => self.again = Some(Again::Retry),
+            (OrderKind::Continue, Some(turn)) => {
+                turn.continues = true;
+                self.go_on_in_turn();
+            }
             (OrderKind::Continue, None) if self.interrupted.is_some() => self.again = Some(Again::Continue),
             (OrderKind::Kill { task }, _) => self.tasks.is_to_end(*task),
             (OrderKind::Compact { focus }, _) if has_news => {
@@ -323,10 +339,12 @@ impl State {
             if ended.stop.is_none() && !text.trim().is_empty() {
                 turn.interrupted = Some(text);
             }
+            self.go_on_in_turn();
             return;
         }
         attempt.blocks.truncate(kept);
         turn.answered = true;
+        turn.continues = false;
         (turn.too_long, turn.refusal) = (0, None);
         let said = text_of(&attempt.blocks);
         turn.interrupted = Some(said).filter(|said| turn.cancelled && !said.trim().is_empty());

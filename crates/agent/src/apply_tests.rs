@@ -66,7 +66,7 @@ fn results_are_in_the_context_once() {
     ]);
 
     assert_eq!(texts(&state)[..3], ["hello", "call look", "result a"]);
-    assert!(texts(&state)[3].contains("was cancelled"), "and the model is told");
+    assert!(texts(&state)[3].contains("The user interrupted here"), "and the model is told");
     assert_eq!(state.turn, None);
 }
 

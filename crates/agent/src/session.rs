@@ -122,9 +122,21 @@ impl Session {
         self.order(OrderKind::Retry).await
     }
 
-    /// Goes on from the text of an answer that was interrupted, or waits for the turn that is open. Nothing, if there was neither.
+    /// Goes on from the text of an answer that was interrupted: by a failure, a crash or the user. Otherwise waits for the turn that is open.
+    /// Nothing, if there was neither.
     pub async fn go_on(&self) -> Result<Option<TurnEnded>> {
-        self.order(OrderKind::Continue).await
+        let Some(id) = self.known().await? else { return Ok(None) };
+        let holder = self.runtime.journal.holder(&StreamName::session(id)).await?;
+        if holder.is_some_and(|holder| !holder.is_gone()) {
+            return self.order(OrderKind::Continue).await;
+        }
+        // After a crash the order is on disk before a worker opens the session, which would ask for the answer again.
+        let order = Order { id: OrderId::generate(), kind: OrderKind::Continue };
+        let outcome = self.shared.wait_for(Awaited::Order(order.id));
+        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
+        self.shared.awake(&self.runtime).await?;
+        self.ring(id).await;
+        outcome.await.unwrap_or(Err(Error::Suspended))
     }
 
     /// Waits for the end of the turn that is open, or of the one that what waits in the inbox begins; nothing, if there is

@@ -196,6 +196,8 @@ pub struct Turn {
     pub cuts: u32,
     /// What there was of the last answer that failed.
     pub interrupted: Option<String>,
+    /// The user wants the answer to go on from what there is of it, once the attempt that is open has come to nothing.
+    pub continues: bool,
     /// Whether the newest step has its answer.
     pub answered: bool,
     /// The text of the newest answer.

@@ -131,7 +131,9 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<Strin
         worker.policy.must_end = must_end.filter(|_| worker.state.turn.is_some());
         shared.hub.recorded(worker.state.head);
         shared.arrived();
-        if let Some(turn) = &worker.state.turn {
+        // An order that waits may end the turn.
+        worker.take_inbox().await?;
+        if let Some(turn) = worker.state.turn.as_ref().filter(|turn| !turn.cancelled) {
             let text = format!("turn {} was open, and goes on: {}", turn.number, worker.state.under_way());
             worker.show(EventKind::Warning { code: "resumed".to_owned(), text });
         }

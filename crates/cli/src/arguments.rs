@@ -153,11 +153,11 @@ impl Place {
 pub(crate) enum Command {
     /// Say one thing and print the answer. Everything else goes to standard error.
     Run(RunOptions),
-    /// Go on with a turn that was interrupted.
+    /// Go on with an unfinished turn. Calls are brought to their end; an answer that was cut off is asked for again.
     Resume(ResumeOptions),
     /// Run the last turn again, if it failed; or end the wait before the next try, in whatever process.
     Retry(SessionOptions),
-    /// Go on with an answer where it was interrupted.
+    /// Go on with an answer where it was interrupted, by a crash, a failure or you: the model gets what it had said.
     Continue(SessionOptions),
     /// Show what a session is right now: its model, its turn, how full its context is.
     Status(SessionOptions),

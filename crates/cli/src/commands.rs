@@ -91,7 +91,7 @@ pub(crate) const COMMANDS: [Row; 18] = [
         name: "/continue",
         aliases: &[],
         arguments: "",
-        help: "Go on with an answer where it was interrupted.",
+        help: "Go on with an answer where it was interrupted; the model gets what it had said.",
         one_shot: "longhaul continue -s KEY",
         when: When::BetweenTurns,
         action: Action::Continue,

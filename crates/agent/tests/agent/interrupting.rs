@@ -169,3 +169,37 @@ async fn resumed(runtime: &Runtime) -> Session {
     session.resume().await.unwrap();
     session
 }
+
+/// M10, T12: killed in the middle of an answer, `continue` goes on from the text that was kept, and `resume` asks again.
+#[tokio::test(flavor = "multi_thread")]
+async fn continue_after_a_kill_goes_on_from_the_kept_text_and_resume_asks_again() {
+    for continues in [true, false] {
+        let place = Place::new();
+        let chat = Protocol::OpenaiChat;
+        let (runtime, _wire) = wire::open(wire::config(&place, chat), Script::list(vec![stalls(chat)])).await;
+        let session = runtime.session("a").await.unwrap();
+        let sending = sends(&session, "Change the file.");
+        crate::eventually("some of it is on disk", || async {
+            let turn = session.state().await.unwrap().turn;
+            turn.and_then(|turn| turn.attempt).is_some_and(|attempt| !attempt.unfinished.is_empty())
+        })
+        .await;
+        runtime.shutdown().await.unwrap();
+        drop(sending);
+        let replies = vec![says("the second line of it.", chat), says("Fine.", chat)];
+        let (runtime, wire) = wire::open(wire::config(&place, chat), Script::list(replies)).await;
+        let session = runtime.session("a").await.unwrap();
+
+        let ended = if continues { session.go_on().await } else { session.resume().await };
+
+        assert_eq!(ended.unwrap().unwrap().text, "the second line of it.");
+        session.send("And now?").await.unwrap();
+        let requests = wire.requests();
+        let sent = requests[0].json()["messages"].to_string();
+        assert_eq!(requests.len(), 2, "one request for the answer, one for the next turn");
+        assert_eq!(sent.contains("I will read the first file"), continues, "{sent}");
+        assert_eq!(sent.contains("Go on from exactly this point"), continues, "{sent}");
+        runtime.shutdown().await.unwrap();
+        sound_records(&place, &session).await;
+    }
+}

@@ -77,6 +77,8 @@ pub(crate) enum Tell {
     },
     /// Another session is shown from here on.
     TurnOver,
+    /// The turn that is open is run by nobody: nothing of it moves.
+    Interrupted,
     /// It is over.
     End(oneshot::Sender<()>),
 }
@@ -364,6 +366,7 @@ impl<W: Write> Showing<W> {
             Tell::Ask(question) => self.view.ask(question),
             Tell::Pick { title, choices, answer } => self.view.pick(&title, choices, answer),
             Tell::TurnOver => self.view.turn_over(),
+            Tell::Interrupted => self.view.turn_interrupted(),
             Tell::End(mark) => {
                 self.view.keep_typed();
                 self.leave()?;

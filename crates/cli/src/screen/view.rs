@@ -163,10 +163,7 @@ impl View {
             | EventKind::TextDelta { .. }
             | EventKind::Partial { .. }
             | EventKind::ToolStarted { .. } => self.activity = Activity::Turn,
-            EventKind::Warning { code, .. } if code == "abandoned" => {
-                self.transcript.turn_over();
-                self.activity = Activity::Idle;
-            }
+            EventKind::Warning { code, .. } if code == "abandoned" => self.turn_interrupted(),
             EventKind::TurnEnded { .. } => {
                 self.questions.clear();
                 self.activity = Activity::Idle;
@@ -220,6 +217,12 @@ impl View {
         self.questions.clear();
         self.queued.clear();
         self.pills.clear();
+        self.activity = Activity::Idle;
+    }
+
+    /// Nobody runs the turn that is open.
+    pub(crate) fn turn_interrupted(&mut self) {
+        self.transcript.turn_over();
         self.activity = Activity::Idle;
     }
 

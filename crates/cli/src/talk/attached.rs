@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use longhaul_agent::{Followed, Follower, Watched, follow};
+use longhaul_agent::{Followed, Follower, State, Watched, follow};
 use longhaul_journal::{Holder, Page};
-use longhaul_protocol::{Event, EventKind, SessionRecord, StreamName};
+use longhaul_protocol::{AttemptId, Event, EventKind, SessionRecord, StreamName};
 
 use super::Talk;
 use super::lines::Lines;
+use crate::output::shortened;
 use crate::screen::Tell;
+use crate::sessions::listing::now;
 
 /// So many records of a turn that others run are shown to whoever comes in its middle.
 const SHOWN_AGAIN: u64 = 1_000;
@@ -89,6 +91,27 @@ impl Talk<'_> {
         }
         self.follower = None;
         Ok(())
+    }
+
+    /// T12: shows what was on its way in the turn that is open: the text of its answer that was kept, and the calls that had started.
+    pub(super) fn show_kept(&mut self, state: &State) {
+        let Some(turn) = &state.turn else { return };
+        let unfinished = turn.attempt.as_ref().map(|attempt| (attempt.id, attempt.text()));
+        let failed = turn.interrupted.clone().map(|text| (AttemptId::generate(), text));
+        if let Some((attempt, text)) = unfinished.or(failed).filter(|(_, text)| !text.trim().is_empty()) {
+            let kind = EventKind::Partial { attempt, text };
+            self.see(&Watched::Event(self.live(turn.number, kind)));
+            self.teller.aside("[interrupted here]");
+        }
+        for call in turn.calls.iter().filter(|call| call.is_open()) {
+            let (name, arguments) = (shortened(&call.name, 60), shortened(&call.arguments, 200));
+            self.teller.aside(&format!("· {name} {arguments} [had started]"));
+        }
+    }
+
+    fn live(&self, turn: u64, kind: EventKind) -> Event {
+        let (at, session) = (now(), self.session.key().to_owned());
+        Event { seq: None, at, session, turn: Some(turn), kind }
     }
 
     /// Shows what happens while nobody here has said anything; what somebody said elsewhere, too.

@@ -278,6 +278,7 @@ impl Talk<'_> {
         };
         if let (Some(_), None) = (&state.turn, &holder) {
             self.show_open_turn().await?;
+            self.show_kept(&state);
         }
         if options.resume {
             return self.turn(Wish::Resume).await;
@@ -301,6 +302,7 @@ impl Talk<'_> {
 
     /// T12: whoever is at the terminal decides.
     async fn ask_about(&mut self, open: &str) -> anyhow::Result<Next> {
+        self.teller.tell(Tell::Interrupted);
         loop {
             self.ask(format!("{open}. Go on with it? [Y/n] "));
             let Self { lines, ends, .. } = self;
