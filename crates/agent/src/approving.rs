@@ -49,8 +49,13 @@ impl Worker {
             }
         }
         // One that began before a crash was allowed then, and its start is on record: it can't be asked about any more.
-        let is_covered =
-            |reason: &String| call.answer.as_ref().is_some_and(|yes| yes.reasons.contains(reason));
+        // Questions of earlier versions have no reasons on record. Theirs were those of the policy.
+        let is_covered = |reason: &String| {
+            let is_caution = caution == Some(reason.as_str());
+            call.answer
+                .as_ref()
+                .is_some_and(|yes| yes.reasons.contains(reason) || (yes.reasons.is_empty() && !is_caution))
+        };
         if call.started.is_some() || reasons.iter().all(is_covered) {
             Permission::Given
         } else {

@@ -84,7 +84,7 @@ impl Worker {
         let block = attempt.interrupted_block().filter(|_| self.state.cancelled());
         let kept = match block {
             Some(_) => attempt.kept_when_cancelled(),
-            None => attempt.kept_when_cancelled().min(attempt.blocks.len()),
+            None => attempt.kept_when_stopped(),
         };
         let ended = ended_with(attempt.id, kept, None, Some(why.to_owned()));
         block.map(SessionRecord::Block).into_iter().chain([ended]).collect()

@@ -1,4 +1,4 @@
-use longhaul_protocol::{Effect, JoinMode, SessionRecord};
+use longhaul_protocol::{Effect, Item, JoinMode, SessionRecord};
 
 use super::*;
 use crate::facts::*;
@@ -33,6 +33,22 @@ fn what_a_context_begins_with_is_changed_only_between_turns() {
 
     assert_eq!((between, idle), (Action::StartEpoch, Action::Rest));
     assert!(matches!(within, Action::EndTurn(_)));
+}
+
+/// M10, T11: thoughts alone don't enter the context, and an interrupt keeps the text that followed them.
+#[test]
+fn thoughts_count_only_with_the_text_that_they_led_to() {
+    let thought = Item::Reasoning { text: "Hm.".to_owned(), signature: None };
+    let attempt = |unfinished: &str| crate::state::Attempt {
+        id: longhaul_protocol::AttemptId::generate(),
+        blocks: vec![std::sync::Arc::new(thought.clone())],
+        unfinished: unfinished.to_owned(),
+    };
+
+    let kept =
+        ["", "So I"].map(|text| (attempt(text).kept_when_stopped(), attempt(text).kept_when_cancelled()));
+
+    assert_eq!(kept, [(0, 0), (0, 2)]);
 }
 
 /// M9, T12: what a broken attempt leaves.

@@ -364,12 +364,19 @@ impl Attempt {
         (!self.unfinished.trim().is_empty()).then_some(block)
     }
 
-    /// How many blocks of an attempt that was cancelled count, with the one of its unfinished text: all, unless they are thoughts alone,
-    /// which no provider takes back without what they led to.
-    pub fn kept_when_cancelled(&self) -> usize {
-        let interrupted = usize::from(self.interrupted_block().is_some());
+    /// How many complete blocks of an attempt count where its turn stops: all, unless they are thoughts alone, which no provider takes
+    /// back without what they led to.
+    pub fn kept_when_stopped(&self) -> usize {
         let only_thoughts = self.blocks.iter().all(|block| matches!(**block, Item::Reasoning { .. }));
-        if only_thoughts && interrupted == 0 { 0 } else { self.blocks.len() + interrupted }
+        if only_thoughts { 0 } else { self.blocks.len() }
+    }
+
+    /// The same where the user interrupted it: the block of its unfinished text counts as well.
+    pub fn kept_when_cancelled(&self) -> usize {
+        match self.interrupted_block() {
+            Some(_) => self.blocks.len() + 1,
+            None => self.kept_when_stopped(),
+        }
     }
 }
 

@@ -144,9 +144,27 @@ impl Watcher {
         }
     }
 
+    /// The next of what has happened so far, records that had no room included; nothing when all of it was seen.
+    pub async fn next_waiting(&mut self) -> Option<Watched> {
+        loop {
+            if let Some(watched) = self.catch_up.next().await {
+                return Some(watched);
+            }
+            match self.take() {
+                Next::Event(event) => return Some(Watched::Event(event)),
+                Next::Missed(missed) => self.catch_up.begin(missed),
+                Next::Head(_) => {}
+                Next::Nothing | Next::Over => return None,
+            }
+        }
+    }
+
     /// What is there already. Records that were missed are not read: the watcher is told how many, and from where to read.
     pub fn try_next(&mut self) -> Option<Watched> {
         loop {
+            if let Some(watched) = self.catch_up.next_without_reading() {
+                return Some(watched);
+            }
             match self.take() {
                 Next::Event(event) => return Some(Watched::Event(event)),
                 Next::Missed(missed) => return Some(missed.told()),

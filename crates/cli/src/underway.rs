@@ -245,7 +245,7 @@ async fn try_here(
             outcome = &mut work => break outcome,
         }
     };
-    while let Some(watched) = watcher.try_next() {
+    while let Some(watched) = watcher.next_waiting().await {
         let _ = tell.send(watched);
     }
     outcome

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainCheck;
 use crate::home::io_error;
-use crate::import::{Brought, ImportMark, ImportOptions, mark_imported, note_earlier};
+use crate::import::{Brought, EarlierImports, ImportMark, ImportOptions, mark_imported};
 use crate::{Blob, Error, Head, Journal, Lease, Page, Result, names};
 
 const FORMAT: u32 = 1;
@@ -226,6 +226,9 @@ async fn bring(
         bytes += line.len();
         match lines.parse(&line)? {
             Line::Blob(blob) => blobs.push(blob),
+            Line::Record(record) if !header.streams.contains_key(&record.stream) => {
+                return Err(lines.changed());
+            }
             Line::Record(record) => {
                 records.push(record);
                 // Only here: a blob must come with the record that refers to it.
@@ -236,6 +239,10 @@ async fn bring(
             }
             Line::End(_) => break,
         }
+    }
+    // What is adopted is what was verified: the file may have been replaced between the two readings.
+    if lines.hash_so_far() != verified.file_hash {
+        return Err(lines.changed());
     }
     journal.adopt(lease, records, blobs).await?;
     let head_of = |stream: StreamName| header.streams.get(&stream).map_or(0, |head| head.seq);
@@ -287,7 +294,7 @@ fn verify(file: &Path) -> Result<Verified> {
     let mut chains: HashMap<StreamName, (ChainCheck, Hash)> =
         header.streams.keys().map(|stream| (stream.clone(), (ChainCheck::from(1), Hash::ZERO))).collect();
     let (mut records, mut blobs, mut waiting) = (0, HashSet::new(), 0);
-    let mut earlier = ImportMark::default();
+    let mut earlier = EarlierImports::none();
     loop {
         let hash = lines.hash_so_far();
         let Some(line) = lines.next()? else { return Err(lines.wrong("the end is missing")) };
@@ -311,7 +318,9 @@ fn verify(file: &Path) -> Result<Verified> {
                 })?;
                 *last = record.hash;
                 if record.stream == StreamName::session(header.id) {
-                    note_earlier(&mut earlier, &record);
+                    earlier
+                        .note(&record)
+                        .map_err(|reason| lines.wrong(format!("seq {}: {reason}", record.seq)))?;
                 }
                 let missing = record.text().map(blob_refs).unwrap_or_default();
                 if let Some(blob) = missing.iter().find(|blob| !blobs.contains(&blob.hash)) {
@@ -334,7 +343,7 @@ fn verify(file: &Path) -> Result<Verified> {
         }
     }
     let (blobs, file_hash) = (blobs.len() as u64, lines.hash_so_far());
-    Ok(Verified { header, records, blobs, file_hash, earlier })
+    Ok(Verified { header, records, blobs, file_hash, earlier: earlier.newest })
 }
 
 enum Line {
@@ -402,6 +411,10 @@ impl<'a> Lines<'a> {
         } else {
             Err(self.wrong("the blob does not match its hash"))
         }
+    }
+
+    fn changed(&self) -> Error {
+        self.wrong("the file was changed while it was read; import it again")
     }
 
     fn wrong(&self, reason: impl Into<String>) -> Error {

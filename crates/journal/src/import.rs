@@ -3,11 +3,13 @@
 //! The record `imported` follows the records of the file and is durable before the session has a name, so a session from a file that can be
 //! found is always marked. It carries the key `imported/<n>`: one look-up tells whether a session was ever imported.
 
+use std::collections::HashSet;
+
 use longhaul_protocol::{
     At, Hash, Imported, NewRecord, Record, Seq, SessionCreated, SessionId, SessionRecord, StreamName,
 };
 
-use crate::{Append, Journal, Lease, Page, Result};
+use crate::{Append, Error, Journal, Lease, Page, Result};
 
 /// How a session is imported.
 #[derive(Debug, Clone)]
@@ -57,9 +59,12 @@ pub struct ImportMark {
 impl ImportMark {
     /// What a record of kind `imported` says.
     fn of(record: &Record) -> Self {
-        let imported: Imported = record.decode().unwrap_or_else(|_| Imported::unknown(record.seq));
+        Self::from_body(record.seq, record.decode().unwrap_or_else(|_| Imported::unknown(record.seq)))
+    }
+
+    fn from_body(seq: Seq, imported: Imported) -> Self {
         Self {
-            seq: record.seq,
+            seq,
             key: imported.key,
             work_dir: imported.work_dir,
             foreign_through: imported.foreign_through,
@@ -69,6 +74,8 @@ impl ImportMark {
 }
 
 const IMPORTED: &str = "imported";
+/// Imports that a file may have on record. Finding the newest one looks at each of them.
+const MAX_IMPORTS: u64 = 1_000;
 
 /// The key of the record of a session's nth import.
 fn key_of(number: u64) -> String {
@@ -95,10 +102,14 @@ pub async fn newest_import(journal: &dyn Journal, session: SessionId) -> Result<
     Ok(newest)
 }
 
-/// What the newest import of a session says; the default, if it was never imported.
+/// What the newest import of a session says; the default, if it was never imported. Where its record is damaged, nothing before it
+/// counts as this user's.
 pub async fn import_mark(journal: &dyn Journal, session: SessionId) -> Result<ImportMark> {
-    let newest = newest_import(journal, session).await?;
-    Ok(newest.as_ref().map(ImportMark::of).unwrap_or_default())
+    match newest_import(journal, session).await {
+        Ok(newest) => Ok(newest.as_ref().map(ImportMark::of).unwrap_or_default()),
+        Err(Error::Damaged { seq, .. }) => Ok(ImportMark::from_body(seq, Imported::unknown(seq))),
+        Err(error) => Err(error),
+    }
 }
 
 /// The key and the folder that a session began with in this home.
@@ -138,10 +149,29 @@ pub(crate) struct Brought<'a> {
     pub(crate) earlier: &'a ImportMark,
 }
 
-/// What the file's own records say of earlier imports.
-pub(crate) fn note_earlier(earlier: &mut ImportMark, record: &Record) {
-    if record.kind == IMPORTED {
-        *earlier = ImportMark::of(record);
+/// What the records of a file's session say of earlier imports.
+pub(crate) struct EarlierImports {
+    /// The newest of them.
+    pub(crate) newest: ImportMark,
+    count: u64,
+    keys: HashSet<Hash>,
+}
+
+impl EarlierImports {
+    pub(crate) fn none() -> Self {
+        let keys = (1..=MAX_IMPORTS + 1).map(|number| Hash::of(key_of(number))).collect();
+        Self { newest: ImportMark::default(), count: 0, keys }
+    }
+
+    /// Takes note of the session's next record, or says why a file may not have it.
+    pub(crate) fn note(&mut self, record: &Record) -> std::result::Result<(), &'static str> {
+        if record.kind != IMPORTED {
+            let is_disguised = record.key.is_some_and(|key| self.keys.contains(&key));
+            return if is_disguised { Err("only an import may have its key") } else { Ok(()) };
+        }
+        self.newest = ImportMark::of(record);
+        self.count += 1;
+        if self.count > MAX_IMPORTS { Err("it was imported too often") } else { Ok(()) }
     }
 }
 

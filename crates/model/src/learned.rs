@@ -69,15 +69,21 @@ impl Learned {
         lessons.get(model).copied().unwrap_or_default()
     }
 
-    /// Remembers what `change` makes of the lesson about a model.
-    pub(crate) fn learn(&self, model: &ServedModel, change: impl FnOnce(&mut Lesson)) {
+    /// Remembers what `change` makes of the lesson about a model, for as long as this process runs.
+    pub(crate) fn suppose(&self, model: &ServedModel, change: impl FnOnce(&mut Lesson)) -> Lesson {
         let mut lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
         let lesson = lessons.entry(model.clone()).or_default();
-        let before = *lesson;
         change(lesson);
-        if let (true, Some(file)) = (*lesson != before, &self.file) {
+        *lesson
+    }
+
+    /// The same, and writes it down for other processes.
+    pub(crate) fn learn(&self, model: &ServedModel, change: impl FnOnce(&mut Lesson)) {
+        let before = self.about(model);
+        let lesson = self.suppose(model, change);
+        if let (true, Some(file)) = (lesson != before, &self.file) {
             // A lesson that can't be written is learned again by the next process.
-            let _ = append(file, &Line { of: model.clone(), lesson: *lesson });
+            let _ = append(file, &Line { of: model.clone(), lesson });
         }
     }
 }

@@ -53,12 +53,25 @@ pub(crate) fn stated_limits(message: &str) -> StatedLimits {
     StatedLimits { window, answer }
 }
 
-/// The first number that stands shortly after these words. It may have commas in it.
+/// The first number that stands shortly after these words. It may have commas in it, and a unit (`128k`, `1M`). One that can't be
+/// read with certainty is none: a window that is taken for too small would be kept.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let rest = &text[text.find(words)? + words.len()..];
     let start = rest.find(|c: char| c.is_ascii_digit()).filter(|start| *start <= NEARBY)?;
-    let digits = rest[start..].chars().take_while(|c| c.is_ascii_digit() || *c == ',');
-    digits.filter(char::is_ascii_digit).collect::<String>().parse().ok().filter(|number| *number > 0)
+    let rest = &rest[start..];
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != ',').unwrap_or(rest.len());
+    let (digits, rest) = rest.split_at(end);
+    let number: u64 = digits.replace(',', "").parse().ok()?;
+    if rest.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+        return None;
+    }
+    let unit = match rest.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default() {
+        "" | "tokens" => 1,
+        "k" => 1_000,
+        "m" => 1_000_000,
+        _ => return None,
+    };
+    number.checked_mul(unit).filter(|number| *number > 0)
 }
 
 /// A request that was refused as too long.

@@ -18,6 +18,11 @@ fn the_limits_stand_in_the_words_of_every_server() {
             window(4096),
         ),
         ("max_tokens=8192 cannot be greater than max_model_len=max_total_tokens=4096.", window(4096)),
+        // Units, and numbers that say nothing certain.
+        ("The prompt does not fit into the context window of 128k tokens.", window(128_000)),
+        ("input is longer than the context window of 1M tokens", window(1_000_000)),
+        ("the context window is 1.5 times too small", StatedLimits::default()),
+        ("the context window is 2x smaller than the prompt", StatedLimits::default()),
         // llama.cpp
         (
             "request (9001 tokens) exceeds the available context size (4096 tokens), try increasing it",

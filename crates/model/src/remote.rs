@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::classify::{rate_limits, server_delay};
 use crate::discovery::{Discovered, Server, ask_about};
 use crate::hosts::Hosts;
-use crate::learned::{Learned, LearnedWindow, ServedModel};
+use crate::learned::{Learned, LearnedWindow, Lesson, ServedModel};
 use crate::limits::corrected_window;
 use crate::listening::Listening;
 use crate::role_check::{RoleCheck, RoleOrders};
@@ -188,7 +188,13 @@ impl Model for Remote {
         };
         let tokens = corrected_window(now, stated, size)?;
         let declared = self.declared_facts().await.window?.tokens;
-        self.learned.learn(&self.served, |lesson| lesson.window = Some(LearnedWindow { declared, tokens }));
+        let change = |lesson: &mut Lesson| lesson.window = Some(LearnedWindow { declared, tokens });
+        match stated {
+            Some(_) => self.learned.learn(&self.served, change),
+            None => {
+                self.learned.suppose(&self.served, change);
+            }
+        }
         Some(CorrectedLimits { window: (now, tokens), answer: None })
     }
 

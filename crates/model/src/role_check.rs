@@ -6,6 +6,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use longhaul_protocol::Hash;
+
 use crate::codec::Asked;
 use crate::learned::{Learned, ServedModel};
 use crate::target::Target;
@@ -26,15 +28,19 @@ struct State {
     accepted: RoleOrder,
     /// An order that is tried after a refusal.
     trial: Option<RoleOrder>,
-    /// An order was tried because of a refusal without a reason.
-    guessed: bool,
+    /// The request that was refused without a reason, where the trial is a guess. Only the same request, accepted in the other order,
+    /// shows that the order was the reason.
+    guessed_for: Option<Hash>,
+    /// A guess was made. There is one for each server.
+    has_guessed: bool,
 }
 
 impl RoleOrders {
     pub(crate) fn new(target: &Target, learned: Arc<Learned>) -> Self {
         let model = target.served_model();
         let accepted = learned.about(&model).roles.unwrap_or(target.quirks.roles);
-        Self { learned, model, state: Mutex::new(State { accepted, trial: None, guessed: false }) }
+        let state = State { accepted, trial: None, guessed_for: None, has_guessed: false };
+        Self { learned, model, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -55,8 +61,13 @@ impl RoleCheck {
     /// A request in the order that is used now.
     pub(crate) fn new(orders: Arc<RoleOrders>, target: Arc<Target>, request: Request) -> Self {
         let state = *orders.state();
-        let order = state.trial.unwrap_or(state.accepted);
-        Self { orders, target, request, order, is_over: false }
+        let mut check = Self { orders, target, request, order: state.accepted, is_over: false };
+        if let Some(trial) = state.trial
+            && state.guessed_for.is_none_or(|refused| refused == Hash::of(check.body()))
+        {
+            check.order = trial;
+        }
+        check
     }
 
     /// The body of the request.
@@ -85,7 +96,7 @@ impl RoleCheck {
         if state.trial != Some(self.order) || self.body() == self.body_in(state.accepted) {
             return;
         }
-        *self.orders.state() = State { accepted: self.order, trial: None, ..state };
+        *self.orders.state() = State { accepted: self.order, trial: None, guessed_for: None, ..state };
         self.orders.learned.learn(&self.orders.model, |lesson| lesson.roles = Some(self.order));
     }
 
@@ -94,26 +105,33 @@ impl RoleCheck {
     pub(crate) fn refused(&mut self, failure: Failure) -> Failure {
         let is_named = failure.class == Class::RoleOrder;
         let is_opaque = failure.class == Class::Invalid && matches!(failure.status, Some(400 | 422));
-        if !(is_named || is_opaque) || std::mem::replace(&mut self.is_over, true) {
+        if !(is_named || is_opaque) {
             return failure;
+        }
+        if std::mem::replace(&mut self.is_over, true) {
+            // The server had begun to answer, so it accepts the order: the answer broke off.
+            return Failure { class: if is_named { Class::Broken } else { failure.class }, ..failure };
         }
         let mut state = self.orders.state();
         // Another request has learned something since this one was sent.
-        if state.trial.unwrap_or(state.accepted) != self.order {
+        if state.guessed_for.is_none() && state.trial.unwrap_or(state.accepted) != self.order {
             return self.target.another_order(failure);
         }
         let body = self.body();
         let is_other = |order: &RoleOrder| self.body_in(*order) != body;
         let next = if is_named {
             self.order.plainer().find(is_other)
-        } else if state.guessed {
+        } else if state.has_guessed {
             None
         } else {
-            state.guessed = true;
+            state.has_guessed = true;
             let plain = RoleOrder::Alternating;
             Some(plain).filter(|plain| *plain > self.order).filter(is_other)
         };
-        state.trial = next;
+        if next.is_some() || state.trial == Some(self.order) {
+            state.trial = next;
+            state.guessed_for = next.filter(|_| is_opaque).map(|_| Hash::of(&body));
+        }
         match next {
             Some(_) => self.target.another_order(failure),
             None => self.target.no_other_order(failure),

@@ -74,6 +74,9 @@ impl State {
         self.counting.clear();
         self.reported = None;
         self.rate_limits.clear();
+        // A warning that was given elsewhere was not given here.
+        self.warned.clear();
+        self.interrupted = None;
         // Tasks, files and what is known of them are those of another machine.
         self.tasks = SessionTasks::default();
         self.seen = Arc::default();
@@ -103,5 +106,6 @@ impl State {
             summary.constraints.extend(theirs);
         }
         self.pins.clear();
+        self.todo.clear();
     }
 }

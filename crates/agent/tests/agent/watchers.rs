@@ -169,6 +169,50 @@ async fn a_watcher_that_pauses_for_many_turns_reads_what_it_missed_from_the_jour
     assert_eq!(recorded(&of_one, "a"), recorded(&events, "a"));
 }
 
+/// Reads until a watcher would have to wait, and gives up in the middle of whatever it began then.
+async fn read_until_it_waits(watcher: &mut Watcher) -> Vec<Event> {
+    let mut events = Vec::new();
+    loop {
+        let watched = tokio::select! { biased; watched = watcher.next() => watched, () = std::future::ready(()) => None };
+        match watched {
+            Some(Watched::Event(event)) => events.push(event),
+            Some(Watched::Missed { from, .. }) => assert_eq!(from, None),
+            None => return events,
+        }
+    }
+}
+
+/// T14: a watcher that gave up in the middle of catching up gets the rest, or is told of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_watcher_includes_the_records_that_it_was_about_to_read() {
+    let place = Place::in_memory();
+    let answers: Vec<String> = (0..300).map(|number| format!("Answer {number}.")).collect();
+    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let session = runtime.session("a").await.unwrap();
+    let (mut reading, mut told) = (session.watch(), session.watch());
+    for _ in 0..260 {
+        session.send("more").await.unwrap();
+    }
+
+    let mut events = read_until_it_waits(&mut reading).await;
+    while let Some(watched) = reading.next_waiting().await {
+        let Watched::Event(event) = watched else { continue };
+        events.push(event);
+    }
+    let mut seen = recorded(&read_until_it_waits(&mut told).await, "a").len() as u64;
+    while let Some(watched) = told.try_next() {
+        seen += match watched {
+            Watched::Event(event) => u64::from(event.seq.is_some()),
+            Watched::Missed { events, from } => from.map_or(0, |_| events),
+        };
+    }
+    runtime.shutdown().await.unwrap();
+
+    let expected = events_of("a", &sound_records(&place, &session).await);
+    assert_eq!(recorded(&events, "a"), expected);
+    assert!(seen >= expected.len() as u64, "{seen} of {}", expected.len());
+}
+
 /// T14: a watcher that can't read the journal any more is told what it missed, and from where to read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_can_not_catch_up_is_told_what_it_missed() {

@@ -22,7 +22,7 @@ pub(super) async fn go_through(session: &Session, attendant: &mut Attendant<'_>)
             extracted = &mut work => break extracted,
         }
     };
-    while let Some(watched) = watcher.try_next() {
+    while let Some(watched) = watcher.next_waiting().await {
         attendant.teller.watched(&watched);
     }
     if let Err(error) = extracted {

@@ -132,11 +132,24 @@ fn awk(words: &[Word]) -> Inside {
 }
 
 fn sed(words: &[Word]) -> Inside {
-    let Some(program) = script_of(words, &SED, 'e', "--expression") else { return Inside::Nothing };
+    let words: Vec<Word> = words.iter().map(without_backup_suffix).collect();
+    let Some(program) = script_of(&words, &SED, 'e', "--expression") else { return Inside::Nothing };
     match program {
         Script::Text(text) if sed_is_harmless(&text) => Inside::Nothing,
         Script::Text(text) | Script::Unknown(text) => runs_code(&text),
     }
+}
+
+/// `-i` has its value only where it is attached to it: in `-i.l`, `l` is no option.
+fn without_backup_suffix(word: &Word) -> Word {
+    let mut word = word.clone();
+    let letters = word.text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    let suffix =
+        letters.and_then(|letters| letters.find('i').filter(|at| !letters[..*at].contains(['e', 'f', 'l'])));
+    if let Some(at) = suffix {
+        word.text.truncate("-".len() + at + "i".len());
+    }
+    word
 }
 
 enum Script {
@@ -208,7 +221,16 @@ fn sed_is_harmless(script: &str) -> bool {
         let Some(command) = behind.chars().next() else { return false };
         let after = &behind[command.len_utf8()..];
         rest = match command {
-            '#' | ':' | 'a' | 'i' | 'c' | 'r' | 'R' => {
+            // Old seds take the whole line for the label, newer ones end it at a semicolon.
+            ':' => {
+                let label = after.trim_start_matches(' ');
+                let after = label.trim_start_matches(|letter: char| !matches!(letter, ';' | '\n' | '}'));
+                if label[..label.len() - after.len()].contains(char::is_whitespace) {
+                    return false;
+                }
+                after
+            }
+            '#' | 'a' | 'i' | 'c' | 'r' | 'R' => {
                 let (line, next) = after.split_once('\n').unwrap_or((after, ""));
                 // The text goes on in the next line.
                 if line.ends_with('\\') {
@@ -237,7 +259,7 @@ fn sed_is_harmless(script: &str) -> bool {
         };
         let is_ended =
             rest.is_empty() || rest.starts_with(|next: char| next.is_whitespace() || ";}#".contains(next));
-        if !is_ended && !matches!(command, '{' | '#' | ':' | 'a' | 'i' | 'c' | 'r' | 'R') {
+        if !is_ended && !matches!(command, '{' | '#' | 'a' | 'i' | 'c' | 'r' | 'R') {
             return false;
         }
     }
