@@ -27,6 +27,8 @@ impl From<&Stat> for Identity {
 pub(super) struct Denial {
     target: PathBuf,
     path_at_first: PathBuf,
+    /// Both of them without case, each once.
+    folded: Vec<PathBuf>,
     /// What was there at first. The handle keeps its inode from being given to something else, so that it can be denied
     /// wherever it is moved.
     at_first: Option<(OwnedFd, Identity)>,
@@ -40,8 +42,10 @@ impl Denial {
             let identity = Identity::from(&rustix::fs::fstat(&handle).ok()?);
             Some((handle, identity))
         });
-        let path_at_first = resolve::canonical(&target).unwrap_or_else(|| target.clone());
-        Self { target, path_at_first, at_first, permission }
+        let path_at_first = located(&target).0;
+        let mut folded = vec![folded(&target), folded(&path_at_first)];
+        folded.dedup();
+        Self { target, path_at_first, folded, at_first, permission }
     }
 
     pub(super) fn path_now(&self) -> PathBuf {
@@ -77,9 +81,10 @@ impl Denial {
     /// Everything that it is known by at this moment: paths without case, and identities.
     fn known_by(&self) -> (Vec<PathBuf>, Vec<Identity>) {
         let (path, identity) = located(&self.target);
-        let mut paths: Vec<PathBuf> =
-            [&self.target, &self.path_at_first, &path].map(|path| folded(path)).into();
-        paths.dedup();
+        let mut paths = self.folded.clone();
+        if path != self.target && path != self.path_at_first {
+            paths.push(folded(&path));
+        }
         let at_first = self.at_first.as_ref().map(|(_, identity)| *identity);
         (paths, at_first.into_iter().chain(identity).collect())
     }
