@@ -1,7 +1,7 @@
 //! Memory: the stories, with the exact number of model calls.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use longhaul_agent::{Config, Error, Runtime, Watched, Watcher};
@@ -236,25 +236,28 @@ async fn an_extraction_can_be_waited_for_and_moves_on_without_items() {
     runtime.shutdown().await.unwrap();
 }
 
-/// Y3: a session that was active within two intervals is left alone, and gone through once it was not.
+/// Y3: a session that was active within two intervals is left alone, check after check, and gone through once it is quiet.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_was_active_recently_is_left_alone() {
-    let mut interval = Duration::from_secs(1);
-    loop {
+    for interval in [50, 200, 1_000, 5_000].map(Duration::from_millis) {
         let place = Place::new();
         let model = Recording::new(script(&json!(["Hello.", "Good."])));
         let runtime = remembering(&place, model.clone()).await;
         runtime.set_check_interval(interval);
         let session = runtime.session("a").await.unwrap();
-        let began = std::time::Instant::now();
         session.send("hello").await.unwrap();
 
         runtime.start_idle().await.unwrap();
-        checks(&runtime, 1).await;
+        let (mut active_at, mut is_recent, mut seen) = (Instant::now(), true, Vec::new());
+        while seen.len() < 6 {
+            tokio::time::sleep(interval / 10).await;
+            is_recent &= active_at.elapsed() < interval;
+            session.touch();
+            active_at = Instant::now();
+            seen.extend(runtime.idle_status().last_check);
+            seen.dedup();
+        }
         let during = asked(&model.requests());
-        // On a machine that was too busy, so much time has passed that nothing can be said.
-        let is_recent = began.elapsed() < 2 * interval;
-        runtime.set_check_interval(INTERVAL);
         eventually("it is gone through", || async { session.extracted_through().await.unwrap() > 0 }).await;
         runtime.shutdown().await.unwrap();
 
@@ -262,9 +265,9 @@ async fn a_session_that_was_active_recently_is_left_alone() {
             assert_eq!(during, ["step"]);
             return;
         }
-        interval *= 2;
-        assert!(interval < DEADLINE, "never fast enough");
+        // The machine was too busy for this to show anything: more slowly.
     }
+    panic!("the machine is too busy");
 }
 
 /// Y3: a session that has a turn running is left alone.
