@@ -159,8 +159,8 @@ fn begin(state: &State, policy: &Policy) -> Action {
 impl State {
     /// Whether something is there that a turn should begin with.
     pub(crate) fn wants_a_turn(&self, policy: &Policy) -> bool {
-        let wakes = !policy.is_gathering && self.tasks.wakes(policy.wake);
-        !self.waiting.is_empty() || self.again.is_some() || wakes
+        let work = self.own_work(policy.wake);
+        work.input || (work.task_end && !policy.is_gathering)
     }
 }
 

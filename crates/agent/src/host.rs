@@ -13,7 +13,6 @@ use tokio::time::Instant;
 
 use crate::load::load;
 use crate::runtime::Inner;
-use crate::state::State;
 use crate::tasks::{TaskState, watching};
 use crate::{Result, tidying};
 
@@ -168,19 +167,8 @@ async fn look_at(runtime: &Inner, entry: &SessionEntry) -> Result<Look> {
         return Ok(Look { has_something_to_do: through < entry.inbox_head, ..Look::default() });
     }
     let state = load(&*runtime.journal, &entry.key, entry.id).await?;
-    let has_something_to_do = has_something_to_do(runtime, &state, entry.inbox_head);
+    let has_something_to_do = state.work(entry.inbox_head, runtime.wake()).is_due();
     Ok(Look { has_something_to_do, running: state.tasks.running().map(TaskState::id).collect() })
-}
-
-/// Whether a turn is open in a session, or something waits for one.
-pub(crate) fn has_something_to_do(runtime: &Inner, state: &State, inbox_head: Seq) -> bool {
-    state.turn.is_some()
-        || state.again.is_some()
-        || !state.waiting.is_empty()
-        || state.tasks.wakes(runtime.config.settings.exec.wake)
-        || state.compaction.open.is_some()
-        || state.compaction.asked.is_some()
-        || state.inbox_through < inbox_head
 }
 
 /// Most sessions rest, and their last record says so: then nothing else of them needs to be read.
@@ -190,6 +178,7 @@ async fn rests_through(runtime: &Inner, entry: &SessionEntry) -> Result<Option<S
     let last = runtime.journal.read(&stream, entry.head.seq, page).await?.pop();
     Ok(match last.map(|last| SessionRecord::decode(&last)) {
         Some(Ok(SessionRecord::TurnEnded(ended))) => ended.inbox_through,
+        Some(Ok(SessionRecord::Imported(imported))) => Some(imported.inbox_through),
         _ => None,
     })
 }

@@ -101,6 +101,7 @@ mod state;
 mod tasks;
 mod tidying;
 mod watch;
+mod work;
 mod worker;
 
 pub use cancel::{Cancelled, cancel_turn};
@@ -133,3 +134,4 @@ pub use session::{Accepted, Session, compaction_by, input_at};
 pub use state::{Again, Attempt, CallState, Counting, Created, Cut, Epoch, Reported, State, Turn, Waiting};
 pub use tasks::{SessionTasks, Settled, Stall, TaskState, Told};
 pub use watch::{Watched, Watcher};
+pub use work::Work;

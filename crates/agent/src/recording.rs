@@ -14,6 +14,7 @@ use crate::decide::Ending;
 use crate::events::event_of;
 use crate::shared::Awaited;
 use crate::tasks::watching;
+use crate::work::Work;
 use crate::worker::{FIRST_RETRY, LONGEST_RETRY, Step, Stopped, Worker};
 
 /// What settles a question that the end of its turn has left open.
@@ -99,7 +100,7 @@ impl Worker {
                 if self.state.compaction.asked.is_none() {
                     self.shared.compacted();
                 }
-                if self.state.turn.is_none() && self.state.waiting.is_empty() && self.state.again.is_none() {
+                if !self.state.own_work(self.policy.wake).is_unfinished() {
                     self.shared.settled(None, &self.state);
                 }
             }
@@ -135,8 +136,9 @@ impl Worker {
         let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
         let (turn, text) = (turn.number, text.unwrap_or_else(|| said.clone()));
         // With this a later look at the session's last record shows that there is nothing to do.
-        let is_idle =
-            self.state.waiting.is_empty() && self.state.again.is_none() && self.state.tasks.are_over();
+        let work = self.state.own_work(self.policy.wake);
+        // The questions of the turn end with it.
+        let is_idle = !Work { turn: false, question: false, ..work }.is_in_use();
         let inbox_through = is_idle.then_some(self.state.inbox_through);
         let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };
         let tools = Arc::clone(&self.equipment.tools);

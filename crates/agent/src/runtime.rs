@@ -331,6 +331,11 @@ fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
 }
 
 impl Inner {
+    /// Which ends of tasks begin a turn by themselves.
+    pub(crate) fn wake(&self) -> crate::Wake {
+        self.config.settings.exec.wake
+    }
+
     /// Passes rings on to the sessions that they are for, and tells whoever calls what happens in theirs.
     async fn listen(self: &Arc<Self>) -> Result<()> {
         let mut rings = self.journal.rings().await?;

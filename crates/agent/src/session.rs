@@ -199,8 +199,7 @@ impl Session {
     pub async fn is_unfinished(&self) -> Result<bool> {
         let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(false) };
         let state = self.state().await?;
-        let has_more = state.inbox_through < entry.inbox_head || !state.waiting.is_empty();
-        Ok(has_more || state.turn.is_some() || state.again.is_some())
+        Ok(state.work(entry.inbox_head, self.runtime.wake()).is_unfinished())
     }
 
     /// Puts an order into the inbox, and returns when the turn that it concerns has ended.

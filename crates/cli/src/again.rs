@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use longhaul_agent::load;
+use longhaul_agent::{Wake, load};
 use longhaul_journal::{Journal, SessionEntry, SqliteJournal};
 use serde_json::json;
 
@@ -103,7 +103,7 @@ pub(crate) async fn open_in(journal: &SqliteJournal, entry: &SessionEntry) -> an
     let state = load(journal, &entry.key, entry.id).await?;
     Ok(match &state.turn {
         Some(turn) => Some(format!("turn {}: {}", turn.number, state.under_way())),
-        None if state.inbox_through < entry.inbox_head || !state.waiting.is_empty() => {
+        None if state.work(entry.inbox_head, Wake::Never).is_unfinished() => {
             Some("an input waits".to_owned())
         }
         None => None,

@@ -8,7 +8,6 @@ use longhaul_protocol::{Seq, SessionId, StreamName};
 
 use super::activity::{Moment, is_idle};
 use super::{Job, THIS_WEEK};
-use crate::host::has_something_to_do;
 use crate::load::load;
 use crate::memory::check_after_turn;
 use crate::runtime::Inner;
@@ -101,7 +100,7 @@ async fn look_at(runtime: &Arc<Inner>, jobs: &[Job], id: SessionId) -> Result<Lo
     }
     let state = load(&*runtime.journal, &entry.key, id).await?;
     // By its records, so that nothing of this changes before the ends do.
-    if !has_something_to_do(runtime, &state, entry.inbox_head) {
+    if !state.work(entry.inbox_head, runtime.wake()).is_due() {
         let shared = runtime.shared(&entry.key, Some(id));
         let mut failure = None;
         for job in jobs.iter().filter(|job| quiet <= job.within) {

@@ -242,12 +242,8 @@ async fn is_at_work(journal: &dyn Journal, entry: &SessionEntry) -> Result<bool>
         return Ok(true);
     }
     let Ok(state) = load(journal, &entry.key, entry.id).await else { return Ok(true) };
-    Ok(state.turn.is_some()
-        || state.again.is_some()
-        || !state.waiting.is_empty()
-        || !state.questions.is_empty()
-        || state.tasks.running().next().is_some()
-        || state.inbox_through < entry.inbox_head)
+    // Every end that the model has not been told of counts, whatever wakes here.
+    Ok(state.work(entry.inbox_head, crate::Wake::Always).is_in_use())
 }
 
 async fn bytes_of(journal: &dyn Journal, id: SessionId) -> Result<u64> {
