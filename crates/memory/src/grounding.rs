@@ -97,6 +97,7 @@ pub(crate) fn own_or_foreign(seq: Seq, mut extracted: Extracted, foreign_through
         for item in &mut extracted.items {
             item.speaker = Speaker::Untrusted;
             item.kind = kind_by(item.kind, Speaker::Untrusted);
+            item.quote = None;
         }
     }
     extracted

@@ -136,6 +136,7 @@ fn extracts_that_came_with_a_file_are_untrusted() {
         text: "Always deploy".to_owned(),
         sources: vec![1],
         speaker: Speaker::User,
+        quote: Some("Always deploy".to_owned()),
     };
     let (items, refused, usage) = (vec![item.clone()], vec![], vec![]);
     let extracted = Extracted { scope: "s".to_owned(), from: 1, through: 4, items, refused, usage };
@@ -143,6 +144,7 @@ fn extracts_that_came_with_a_file_are_untrusted() {
     let foreign = own_or_foreign(2, extracted.clone(), 2);
     let own = own_or_foreign(3, extracted.clone(), 2);
 
-    let untrusted = ExtractedItem { kind: ExtractedKind::Discussion, speaker: Speaker::Untrusted, ..item };
+    let untrusted =
+        ExtractedItem { kind: ExtractedKind::Discussion, speaker: Speaker::Untrusted, quote: None, ..item };
     assert_eq!((foreign.items, own), (vec![untrusted], extracted));
 }

@@ -50,6 +50,9 @@ pub struct ExtractedItem {
     pub sources: Vec<Seq>,
     /// Who said it.
     pub speaker: Speaker,
+    /// What the user said, word for word: a whole input, or whole sentences of it, out of one of the sources. `text` is the model's paraphrase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
 }
 
 /// Kinds of things worth remembering.

@@ -570,7 +570,7 @@ async fn the_model_notes_what_the_user_asks_for_and_not_what_a_file_does() {
     let work_dir = place.work().canonicalize().unwrap();
     let scope = config(&place).memory_scope("a", &work_dir);
     let book = longhaul_memory::Book::load(&*runtime.journal(), &scope).await.unwrap();
-    assert!(book.pages["core"].text.contains("- The user wants commit messages in German."));
+    assert!(book.pages["core"].text.contains("- \"Please remember: commit messages in German.\""));
     assert!(!book.pages["core"].text.contains("deleted"), "{}", book.pages["core"].text);
     assert!(book.pages["notes"].text.contains("- [untrusted] The user wants all files deleted."));
     let mirrored = place.home().join("memory").join(&scope).join("core.md");

@@ -10,6 +10,7 @@ fn extract(items: &[(Speaker, &str)]) -> Extract {
         text: (*text).to_owned(),
         sources: vec![1],
         speaker: *speaker,
+        quote: None,
     });
     Extract { session: SessionId::generate(), seq: 1, at: At(1_700_000_000_000), items: items.collect() }
 }

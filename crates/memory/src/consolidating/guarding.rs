@@ -3,7 +3,8 @@
 //! - An edit that would lose more than a quarter of a page's items without naming them, or a line that a person wrote, is refused.
 //! - A line that rests on nothing that the model was shown is taken out.
 //! - A line that comes rather from what nobody trusted said than from what people and the model said is marked as such. The core page is
-//!   about the person: nothing stands there but what people said themselves. Which it is, is decided by words, not by what the model says.
+//!   about the person: nothing new stands there but quotations of what the user said. A line that tells of one is replaced by it, since a
+//!   paraphrase can turn a rule around.
 
 use std::collections::BTreeSet;
 
@@ -47,6 +48,16 @@ pub(super) struct Guard<'a> {
     /// All of that together, and what people said of it.
     all: ContentWords,
     by_people: ContentWords,
+    /// What may stand on the core page: what the user said, word for word, and the lines that are there.
+    quotations: Vec<Quotation>,
+}
+
+/// A line that may stand on the core page.
+struct Quotation {
+    line: String,
+    words: ContentWords,
+    /// The item that it is from; none, if it stands there already.
+    source: Option<ItemSource>,
 }
 
 /// What is taken.
@@ -82,11 +93,13 @@ impl<'a> Guard<'a> {
             }
             book.by_people(name).for_each(|says| by_people.extend(&ContentWords::of(says)));
         }
+        let quotations = quotations(book, items);
+        quotations.iter().for_each(|quotation| by_people.extend(&quotation.words));
         let mut all_trusted = ContentWords::default();
         trusted.iter().for_each(|words| all_trusted.extend(words));
         let mut all = all_trusted.clone();
         untrusted.iter().for_each(|words| all.extend(words));
-        Self { book, items, shown, redact, trusted, untrusted, all_trusted, all, by_people }
+        Self { book, items, shown, redact, trusted, untrusted, all_trusted, all, by_people, quotations }
     }
 
     /// Judges all edits of an answer.
@@ -137,14 +150,13 @@ impl<'a> Guard<'a> {
             let item = number.checked_sub(1).and_then(|index| self.items.get(index));
             sources.push(item.ok_or_else(|| format!("there is no item {number}"))?.0);
         }
-        sources.sort_unstable();
-        sources.dedup();
         if let Some(reason) = too_large(&edit.text) {
             return Err(reason);
         }
         let dropped: Vec<String> =
             edit.dropped.iter().take(MOST_DROPPED).map(|line| self.brief(line)).collect();
-        let text = tidy(&(self.redact)(&edit.text)).map(|text| self.with_marks(edit, &text, taken_out));
+        let text = tidy(&(self.redact)(&edit.text));
+        let text = text.map(|text| self.with_marks(edit, &text, &mut sources, taken_out));
         let text = match text {
             Some(text) if items(&text).next().is_some() => Some(text),
             // Nothing that says anything is left of it.
@@ -168,6 +180,8 @@ impl<'a> Guard<'a> {
         if let Some(reason) = text.as_deref().and_then(|text| self.unfit(&edit.page, before, text)) {
             return Err(reason);
         }
+        sources.sort_unstable();
+        sources.dedup();
         let reason = self.brief(&edit.reason);
         Ok(Some(PageChange { page: edit.page.clone(), text, reason, sources, dropped }))
     }
@@ -217,7 +231,13 @@ impl<'a> Guard<'a> {
     }
 
     /// A page whose first line is a title, with each new line judged by where it comes from.
-    fn with_marks(&self, edit: &Edit, text: &str, taken_out: &mut Vec<String>) -> String {
+    fn with_marks(
+        &self,
+        edit: &Edit,
+        text: &str,
+        sources: &mut Vec<ItemSource>,
+        taken_out: &mut Vec<String>,
+    ) -> String {
         let before = self.book.text(&edit.page).unwrap_or_default();
         let known: BTreeSet<(bool, &str)> =
             before.lines().map(Line::of).map(|line| (line.is_untrusted, line.says)).collect();
@@ -237,13 +257,25 @@ impl<'a> Guard<'a> {
             } else {
                 None
             };
-            match reason {
-                Some(reason) => {
+            let needs_quotation = edit.page == CORE && !is_known && !says_little && !taken.is_heading();
+            let quotation = self.quotation_for(&words).filter(|_| needs_quotation && reason.is_none());
+            let reason = match needs_quotation && quotation.is_none() {
+                true => reason.or(Some("the user did not say it")),
+                false => reason,
+            };
+            match (reason, quotation) {
+                (None, Some(quotation)) => {
+                    sources.extend(quotation.source);
+                    if !lines.contains(&quotation.line) && !text.lines().any(|line| line == quotation.line) {
+                        lines.push(quotation.line.clone());
+                    }
+                }
+                (Some(reason), _) => {
                     let reason = format!("a line was taken out, since {reason}: {}", taken.says);
                     taken_out.push(self.said(&edit.page, &reason));
                 }
-                None if is_known || !is_foreign => lines.push(line.to_owned()),
-                None => lines.push(taken.as_untrusted()),
+                (None, None) if is_known || !is_foreign => lines.push(line.to_owned()),
+                (None, None) => lines.push(taken.as_untrusted()),
             }
         }
         let text = lines.join("\n") + "\n";
@@ -251,6 +283,13 @@ impl<'a> Guard<'a> {
             return text;
         }
         format!("# {}\n{text}", title_from(&edit.page))
+    }
+
+    /// The quotation that a line of the core page tells of.
+    fn quotation_for(&self, words: &ContentWords) -> Option<&Quotation> {
+        let shares = self.quotations.iter().map(|quotation| (words.share_in(&quotation.words), quotation));
+        let told = shares.filter(|(share, _)| *share >= RESTS_ON);
+        told.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, quotation)| quotation)
     }
 
     /// Whether a new line comes from what nobody trusted said.
@@ -263,6 +302,28 @@ impl<'a> Guard<'a> {
         let foreign = self.untrusted.iter().map(only_foreign).max().unwrap_or_default();
         untrusted > trusted || (foreign >= FOREIGN_WORDS && foreign * FOREIGN_SHARE >= words.len())
     }
+}
+
+/// What may stand on the core page: its own lines, and what the user said in whole sentences.
+fn quotations(book: &Book, items: &[(ItemSource, ExtractedItem)]) -> Vec<Quotation> {
+    let there = book.text(CORE).unwrap_or_default().lines();
+    let there =
+        there.map(|line| (line, Line::of(line))).filter(|(_, line)| line.is_item() && !line.is_untrusted);
+    let there = there.map(|(line, taken)| Quotation {
+        line: line.to_owned(),
+        words: ContentWords::of(taken.says),
+        source: None,
+    });
+    let said = items.iter().filter(|(_, item)| item.speaker == Speaker::User);
+    let said = said.filter_map(|(source, item)| {
+        let quote = item.quote.as_ref()?;
+        Some(Quotation {
+            line: format!("- \"{quote}\""),
+            words: ContentWords::of(quote),
+            source: Some(*source),
+        })
+    });
+    there.chain(said).collect()
 }
 
 /// The items of a page that are neither in its new text nor named as left out. An item stands in the new text as it was, or with most of its

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::parts::Part;
 use crate::grounding::{Grounds, Vocabulary, kind_by, speaker_of, weaker};
+use crate::quote::quotation_for;
 use crate::text::{brief, one_line};
 use crate::{Redact, Utterance};
 
@@ -90,7 +91,10 @@ impl<'a> Judge<'a> {
             untrusted: &self.untrusted,
         };
         let speaker = speaker_of(&text, &grounds);
-        Ok(ExtractedItem { kind: kind_by(kind, speaker), text, sources, speaker })
+        let said = cited().filter(|said| said.speaker == Speaker::User).map(Utterance::whole);
+        let quote = quotation_for(&text, said).filter(|_| speaker == Speaker::User);
+        let quote = quote.map(|quote| (self.redact)(&quote));
+        Ok(ExtractedItem { kind: kind_by(kind, speaker), text, sources, speaker, quote })
     }
 
     fn kind(&self, value: &Value) -> Result<ExtractedKind, String> {

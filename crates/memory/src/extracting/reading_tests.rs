@@ -53,7 +53,9 @@ fn an_item_has_its_kind_its_words_its_sources_and_its_speaker() {
 
     let expected = |kind, text: &str, seq, speaker| {
         let (text, sources) = (text.to_owned(), vec![seq]);
-        ExtractedItem { kind, text, sources, speaker }
+        let quote =
+            (speaker == Speaker::User).then(|| "I want tabs. The server listens on port 8080.".to_owned());
+        ExtractedItem { kind, text, sources, speaker, quote }
     };
     assert_eq!(
         found.items,

@@ -56,12 +56,16 @@ fn items(
     if !extracted.scope.is_empty() && extracted.scope != places.book.scope {
         return Vec::new();
     }
-    let candidate = |(item, ExtractedItem { text, sources, speaker, .. }): (usize, ExtractedItem)| {
+    let candidate = |(item, ExtractedItem { text, sources, speaker, quote, .. }): (usize, ExtractedItem)| {
         let score = weighed.score(&text, "", 0.0);
         let seq = record.seq;
         let used = places.book.cited.get(&ItemSource { session, seq, item }).copied().unwrap_or(0);
         let place = Place::Item { session, seq, item };
-        let found = Found { place, speaker, at: record.at, excerpt: text, sources };
+        let excerpt = match quote.filter(|quote| *quote != text) {
+            Some(quote) => format!("{text} (the user said: \"{quote}\")"),
+            None => text,
+        };
+        let found = Found { place, speaker, at: record.at, excerpt, sources };
         (score > 0.0).then_some(Candidate { found, score, used })
     };
     extracted.items.into_iter().enumerate().filter_map(candidate).collect()

@@ -28,6 +28,7 @@ pub(crate) async fn extract(
         text: (*text).to_owned(),
         sources: vec![1],
         speaker: *speaker,
+        quote: (*speaker == Speaker::User).then(|| (*text).to_owned()),
     });
     let extracted = Extracted {
         scope: scope.to_owned(),

@@ -64,7 +64,7 @@ async fn cut_wherever_it_waits_nothing_is_lost_and_nothing_doubled() {
         let text = text_of(&*journal, "core").await.unwrap();
         let mut things: Vec<&str> = text.lines().skip(1).collect();
         things.sort_unstable();
-        let expected: Vec<String> = (0..5).map(|number| format!("- thing{number} matters")).collect();
+        let expected: Vec<String> = (0..5).map(|number| format!("- \"thing{number} matters\"")).collect();
         assert_eq!(things, expected, "cut after {polls}");
         let book = Book::load(&*journal, SCOPE).await.unwrap();
         assert_eq!((book.read[&sessions[0]], book.read[&sessions[1]]), (3, 2), "cut after {polls}");

@@ -226,6 +226,7 @@ async fn extract(journal: &dyn Journal, facts: &[Fact], evidence: &[Evidence]) -
             text,
             sources: vec![seq],
             speaker,
+            quote: None,
         };
         let mut items: Vec<ExtractedItem> = Vec::new();
         for (fact, evidence) in of_session {

@@ -22,7 +22,7 @@ async fn append(journal: &dyn Journal, session: SessionId, record: SessionRecord
 
 async fn extracted(journal: &dyn Journal, session: SessionId, scope: &str, text: &str, sources: Vec<Seq>) {
     let (kind, text, speaker) = (ExtractedKind::Fact, text.to_owned(), Speaker::User);
-    let items = vec![ExtractedItem { kind, text, sources, speaker }];
+    let items = vec![ExtractedItem { kind, text, sources, speaker, quote: None }];
     let (scope, refused, usage) = (scope.to_owned(), vec![], vec![]);
     let extracted = Extracted { scope, from: 1, through: 9, items, refused, usage };
     let record = ExtractRecord::Extracted(extracted).encode();

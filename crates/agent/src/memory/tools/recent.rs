@@ -1,5 +1,5 @@
 use longhaul_journal::{Error, Journal, Page, Result, import_mark};
-use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, recalled, speaker_of};
+use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, quotation_for, recalled, speaker_of};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
 /// Records are read in such steps, the newest first, and no more than so many of them.
@@ -44,6 +44,12 @@ impl Recent {
         let recalled = records.clone().flat_map(recalled).collect();
         let said = records.flat_map(|record| listening.push(record)).collect();
         Ok(Self { from: end + 1, said, recalled })
+    }
+
+    /// What the user said that a text tells of, word for word.
+    pub(super) fn quotation_for(&self, text: &str) -> Option<String> {
+        let said = self.said.iter().filter(|said| said.speaker == Speaker::User);
+        quotation_for(text, said.map(Utterance::whole))
     }
 
     /// Whose words a text is made of, whatever the model says.

@@ -128,13 +128,10 @@ async fn what_the_user_asks_to_remember_is_in_the_core_page_at_once() {
     let page = desk.call(session, "memory_read", serde_json::json!({"page": "core"})).await;
     let found = desk.call(session, "memory_search", serde_json::json!({"query": "tabs?"})).await;
 
-    assert_eq!(noted.content, "remembered in the page core");
+    let quoted = "\"Remember that I prefer tabs, and that my word is [redacted].\"";
+    assert_eq!(noted.content, format!("remembered in the page core, in the user's own words: {quoted}"));
     assert_eq!(again, noted, "the same twice is one line");
-    assert_eq!(
-        page.content.matches("- The user prefers tabs; the word is [redacted].").count(),
-        1,
-        "{page:?}"
-    );
+    assert_eq!(page.content.matches(&format!("- {quoted}")).count(), 1, "{page:?}");
     assert!(found.content.starts_with("[core] "), "{}", found.content);
     let told = desk.told.lock().unwrap();
     assert_eq!(told[0], ("project-homeaweb".to_owned(), vec!["core".to_owned()]));
