@@ -118,7 +118,8 @@ fn a_line_at_the_prompt_says_that_memory_changed() {
 
     terminal.wait_for("memory: core changed (longhaul memory log)");
     terminal.keys("/memory show core\r");
-    terminal.wait_for("- The user likes tea.");
+    // The user is quoted in their own words.
+    terminal.wait_for("- \"I like tea\"");
     terminal.wait_for(PROMPT);
     terminal.keys("/exit\r");
 
