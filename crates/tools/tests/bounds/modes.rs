@@ -108,15 +108,16 @@ fn the_network_is_a_switch_of_its_own() {
     assert_eq!(run(SandboxMode::Strict, Network::Open), "open\n");
 }
 
-/// P3: in the scope a socket is reached like a file; `strict` has no Unix sockets but pairs, which lead nowhere else.
+/// P3: in the scope a socket is reached like a file; `strict` has no Unix sockets but pairs that lead nowhere else.
 #[test]
 fn strict_has_no_unix_sockets() {
     let connect = "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"service.sock\") and print 1'";
     let pair = "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) and print 1'";
-    let run = |mode| [connect, pair].map(|command| Workplace::new(mode).run(command));
+    let datagrams = "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) and print 1'";
+    let run = |mode| [connect, pair, datagrams].map(|command| Workplace::new(mode).run(command));
 
-    assert_eq!(run(SandboxMode::On), ["1", "1"]);
-    assert_eq!(run(SandboxMode::Strict), ["", "1"]);
+    assert_eq!(run(SandboxMode::On), ["1", "1", "1"]);
+    assert_eq!(run(SandboxMode::Strict), ["", "1", ""]);
 }
 
 /// P3: these use Unix sockets where they can, to look up users and hosts, and do without.

@@ -69,8 +69,12 @@ const WITHOUT_NETWORK: &[Rule] = &[(
     libc::EAFNOSUPPORT,
 )];
 
-/// Without Unix sockets. Of `socketpair` nothing is said: a pair is connected to itself.
-const WITHOUT_UNIX_SOCKETS: &[Rule] = &[(libc::SYS_socket, When::Is(0, libc::AF_UNIX as u32), libc::EACCES)];
+/// Without Unix sockets. A pair of streams or of packets is connected to itself and stays so; one of datagrams (type 2, or 3, which is
+/// the same here) could send to any socket.
+const WITHOUT_UNIX_SOCKETS: &[Rule] = &[
+    (libc::SYS_socket, When::Is(0, libc::AF_UNIX as u32), libc::EACCES),
+    (libc::SYS_socketpair, When::HasBits(1, libc::SOCK_DGRAM as u32), libc::EACCES),
+];
 
 /// The system's name for this processor, if the calls are known here.
 const ARCHITECTURE: Option<u32> = if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
