@@ -6,6 +6,8 @@ use serde_json::json;
 
 use rustix::process::Signal;
 
+use longhaul_testkit::TaskProcesses;
+
 use crate::{Desk, eventually, said};
 
 /// Two processes: the holder is told, it does not look once a second. The figure is in `docs/performance.md`.
@@ -43,17 +45,17 @@ fn an_input_from_another_process_is_taken_at_once() {
 #[test]
 fn cancel_from_another_process_ends_the_turn_and_its_command() {
     let desk = Desk::new(&json!([
-        {"calls": [{"name": "exec", "arguments": {"command": "echo $$ > pid.txt; sleep 300 & wait"}}]}, "Never.",
+        {"calls": [{"name": "exec", "arguments": {"command": "echo > begun.txt; sleep 300 & wait"}}]}, "Never.",
     ]));
     desk.send("go");
     let serving = desk.serve();
-    eventually("the command has started", || !desk.file("pid.txt").is_empty());
+    eventually("the command has started", || !desk.file("begun.txt").is_empty());
+    let command = TaskProcesses::of_first(&desk.home()).unwrap().command;
 
     let cancelled = desk.run(&["cancel", "-s", "a", "--json"]);
 
     assert_eq!(said(&cancelled).trim(), r#"{"outcome":"cancelled","session":"a","taken":true,"turn":1}"#);
-    let pid = desk.file("pid.txt").trim().to_owned();
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    assert!(!std::path::Path::new(&format!("/proc/{command}")).exists());
     let ended = desk.sound_records().into_iter().any(|record| record.kind == "turn_ended");
     assert!(ended, "it was told before it was on record");
     let again = desk.run(&["cancel", "-s", "a"]);

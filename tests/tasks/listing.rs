@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Running, WAITS, eventually, told};
+use crate::processes::carries_mark;
 
 fn short(id: TaskId) -> String {
     let id = id.to_string();
@@ -277,4 +278,29 @@ fn the_doctor_says_what_to_do_where_there_is_no_model() {
     // Where a server runs on this machine, that one answers.
     assert!(is_fine && found.contains(" runs at ") || found.contains("none is named"), "{found}");
     assert!(is_fine || found.contains("`longhaul models`"), "{found}");
+}
+
+/// K8, K15: what a command left running is listed with it, also one that was never a task, and ends with it or with its session.
+#[test]
+fn what_a_command_left_running_is_listed_and_ended() {
+    let leaving = json!({"calls": [{"name": "exec", "arguments": {
+        "command": "sleep 600 > /dev/null 2>&1 &",
+    }}]});
+    let desk = Desk::new(&json!([leaving, leaving, "Done."]));
+    desk.run(&["run", "-s", "a", "go"]);
+
+    let (_, table, _) = desk.run(&["tasks"]);
+    let listed = desk.json(&["tasks", "-s", "a", "--json"]);
+    let left: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|task| task["task_id"].as_str().unwrap()).collect();
+    let (_, killed, _) = desk.run(&["tasks", "kill", left[0]]);
+    let after = desk.json(&["tasks", "--json"]);
+    let other_runs = carries_mark(left[1]);
+    desk.json(&["sessions", "delete", "a", "--now", "--json"]);
+
+    assert_eq!((left.len(), &listed[0]["left_processes"]), (2, &json!(1)), "{listed}");
+    assert!(table.contains("left 1 process running"), "{table}");
+    assert!(killed.contains("what it left running is over now"), "{killed}");
+    assert_eq!((after.as_array().unwrap().len(), &after[0]["task_id"]), (1, &json!(left[1])));
+    assert!(other_runs && left.iter().all(|task| !carries_mark(task)));
 }

@@ -42,6 +42,9 @@ pub struct Bounds {
     /// Folders that the command changes in a layer of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overlays: Vec<Overlay>,
+    /// Which processes it sees.
+    #[serde(skip_serializing_if = "Processes::are_shared")]
+    pub processes: Processes,
 }
 
 /// Something harmless at a path where a command must not put anything. Only what exists can be covered by a mount, so the keeper makes
@@ -98,6 +101,24 @@ pub enum UnixSockets {
     Allowed,
     /// No. Pairs of connected sockets (`socketpair`) still work: they reach nothing else.
     Refused,
+}
+
+/// Which processes a command sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Processes {
+    /// Those that its keeper sees.
+    #[default]
+    Shared,
+    /// Its own: it has a PID namespace. What it leaves behind stays in there.
+    Own,
+}
+
+impl Processes {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn are_shared(&self) -> bool {
+        *self == Self::Shared
+    }
 }
 
 impl UnixSockets {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::Network;
+use crate::bounds::{Network, Processes};
 use crate::{Error, Launcher, Result};
 
 /// It takes milliseconds; a machine that is very busy can make that seconds.
@@ -22,6 +22,9 @@ const GAPS: [(u32, &str); 2] = [
 const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them, make user namespaces, and in \
      strict connect to Unix sockets (seccomp is missing)";
 
+/// What a PID namespace keeps a command from.
+const WITHOUT_PROCESS_NAMESPACE: &str = "a command sees the user's other processes and their command lines (no PID namespace, or no /proc in one)";
+
 /// What the system lets a keeper enforce.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -34,6 +37,8 @@ pub struct Enforcement {
     pub no_namespaces: Option<String>,
     /// Why there is no network namespace.
     pub no_network_namespace: Option<String>,
+    /// Why there is no PID namespace, with a `/proc` of its own.
+    pub no_process_namespace: Option<String>,
     /// Why system calls can't be filtered.
     pub no_filter: Option<String>,
 }
@@ -70,7 +75,13 @@ impl Enforcement {
     pub fn gaps(&self) -> Vec<&'static str> {
         let version = self.landlock.unwrap_or(0);
         let of_landlock = GAPS.iter().filter(|(since, _)| version < *since).map(|(_, gap)| *gap);
-        of_landlock.chain(self.no_filter.as_ref().map(|_| WITHOUT_FILTER)).collect()
+        let of_processes = self.no_process_namespace.as_ref().map(|_| WITHOUT_PROCESS_NAMESPACE);
+        of_landlock.chain(self.no_filter.as_ref().map(|_| WITHOUT_FILTER)).chain(of_processes).collect()
+    }
+
+    /// The processes that commands can be made to see.
+    pub fn processes(&self) -> Processes {
+        if self.no_process_namespace.is_none() { Processes::Own } else { Processes::Shared }
     }
 }
 

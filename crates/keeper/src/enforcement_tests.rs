@@ -8,6 +8,7 @@ fn what_is_missing_is_said_with_what_to_do() {
         no_landlock: Some("Function not implemented".to_owned()),
         no_namespaces: Some("making a user and mount namespace: Operation not permitted".to_owned()),
         no_network_namespace: None,
+        no_process_namespace: None,
         no_filter: None,
     };
     let no_network = Enforcement { no_network_namespace: Some("no".to_owned()), ..all.clone() };
@@ -38,4 +39,16 @@ fn a_system_without_filters_leaves_a_gap_that_is_said() {
 
     assert_eq!(unfiltered.gaps().len(), 1);
     assert_eq!(unfiltered.missing(Network::Closed), None);
+}
+
+#[test]
+fn a_system_without_pid_namespaces_leaves_a_gap_and_shared_processes() {
+    let shared = Enforcement {
+        landlock: Some(7),
+        no_process_namespace: Some("mounting /proc: Operation not permitted".to_owned()),
+        ..Enforcement::default()
+    };
+
+    assert_eq!((shared.gaps().len(), shared.processes()), (1, Processes::Shared));
+    assert_eq!(shared.missing(Network::Closed), None);
 }

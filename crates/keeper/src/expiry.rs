@@ -61,6 +61,8 @@ impl Tasks {
     fn expire_task(&self, id: TaskId, older_than: Duration) -> Result<bool> {
         let Some(folder) = self.folder_of(id)? else { return Ok(false) };
         match known_status(&folder) {
+            // What it left behind can be ended as long as its folder is there.
+            Ok(Some(_)) if self.left_behind(id)?.is_some() => return Ok(false),
             Ok(Some(status)) if is_older(status.ended_at, older_than) => {}
             // One that a newer version wrote is for that one to judge.
             Ok(Some(_)) | Err(Error::Newer { .. }) => return Ok(false),

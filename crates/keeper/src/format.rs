@@ -95,6 +95,9 @@ pub(crate) struct ProcessFile {
     pub(crate) format: u32,
     #[serde(flatten)]
     pub(crate) command: Process,
+    /// The first process of its PID namespace, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) init: Option<Process>,
     /// The process that keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keeper: Option<Process>,

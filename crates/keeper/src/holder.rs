@@ -18,6 +18,8 @@ use crate::{Error, Result};
 pub(crate) struct Recorded {
     pub(crate) keeper: Option<Process>,
     pub(crate) command: Option<Process>,
+    /// The first process of its PID namespace.
+    pub(crate) init: Option<Process>,
 }
 
 /// What becomes of trying to reach a keeper.
@@ -97,7 +99,11 @@ pub(crate) fn recorded(folder: &Folder) -> Recorded {
     let keeper = lock.map(|file| file.keeper).or_else(|| pid.as_ref()?.keeper);
     // A process of which it is not known when it started can't be told from another.
     let is_known = |process: &Process| process.start_time > 0;
-    Recorded { keeper: keeper.filter(is_known), command: pid.map(|file| file.command).filter(is_known) }
+    Recorded {
+        keeper: keeper.filter(is_known),
+        command: pid.as_ref().map(|file| file.command).filter(is_known),
+        init: pid.and_then(|file| file.init),
+    }
 }
 
 fn read<T: serde::de::DeserializeOwned>(folder: &Folder, name: &str) -> Option<T> {

@@ -10,9 +10,12 @@
 //! - **It outlives the runtime**, with all its output, and is found again by its keeper's lock, never by a guess from a pid.
 //! - **It does not outlive its keeper.** Who asks after a task whose keeper died also ends what is left of its command: all
 //!   that carries its mark in the environment, or is in its keeper's session, or in its group. What has left all three (a
-//!   cleared environment and a session of its own) can escape then; as long as the keeper lives, it can't.
+//!   cleared environment and a session of its own) can escape then; as long as the keeper lives, it can't. In a PID namespace of its
+//!   own nothing escapes: its first process ends with the keeper, and everything in it with that.
 //! - **Its end is its own process's end**, and 200 ms of draining where something that it left behind holds the pipe. What it
 //!   leaves behind (`server &`) goes on, and can no longer print: writing to the closed pipe ends it, unless it was sent elsewhere.
+//!   In a PID namespace it belongs to its task: the keeper stays for it, with the folder's lock, counts it ([`Tasks::left_behind`]) and ends it when
+//!   the task is killed.
 //! - **Killing is thorough**: the group is asked, after 2 s everything that descends from the command is forced, also
 //!   what has left the group, and only then is the kill confirmed. Something that makes new processes faster than they can be
 //!   ended is given up after 5 s more, and the status says so. A keeper that can't be talked to is ended by signals.
@@ -40,6 +43,7 @@
 //! | the command is started | keeper | `spawning` | `Unknown`, and what is left of it is ended | as above |
 //! | `pid` is written | keeper | `pid` | `Lost`, and what is left of it is ended | as above |
 //! | the status is written | keeper | `status.json` | `Ended` | half a status: it is put in place whole |
+//! | nothing is left behind | keeper | `status.json`, no `socket` | `Ended` | |
 //!
 //! While the keeper lives, the answer is `Running` at every step. A start that fails for a reason (no such work folder) writes
 //! a status, too, so it is `Ended` with [`Status::never_started`].
@@ -109,6 +113,7 @@ mod folder;
 mod format;
 mod holder;
 mod launcher;
+mod left_behind;
 mod output;
 mod process;
 mod process_table;
@@ -117,11 +122,12 @@ mod tail;
 mod task;
 mod tasks;
 
-pub use bounds::{Bounds, Network, Overlay, Placeholder, Private, UnixSockets};
+pub use bounds::{Bounds, Network, Overlay, Placeholder, Private, Processes, UnixSockets};
 pub use enforcement::{Enforcement, what_can_be_enforced};
 pub use error::{Error, Result};
 pub use format::{FORMAT, MARK, Spec, Status};
 pub use launcher::Launcher;
+pub use left_behind::LeftBehind;
 pub use output::{Chunk, Output};
 pub use process::{keep_here, main_if_asked, shell_for};
 pub use task::{Following, Task};

@@ -70,8 +70,8 @@ impl Task {
         }
     }
 
-    /// Ends the command and everything that it has started, and returns when that is done. A command that has ended
-    /// already is left as it is; [`Task::status`] tells which.
+    /// Ends the command and everything that it has started, and returns when that is done. A command that has ended already
+    /// keeps its status ([`Task::status`] tells which), and what it has left behind is ended.
     ///
     /// A keeper that was stopped is let go on. One that can't be talked to (its token is gone, it does not answer) is sent
     /// SIGTERM, on which it ends its command, too; if that doesn't help, it is killed, and what is left of the command then.
@@ -114,14 +114,14 @@ impl Task {
             process_table::send(&keeper, signal);
             process_table::send(&keeper, Signal::CONT);
             let since = Instant::now();
-            while !self.is_over()? && since.elapsed() < patience {
+            while holder::lives(&self.folder)? && since.elapsed() < patience {
                 std::thread::sleep(PAUSE);
             }
-            if self.is_over()? {
+            if !holder::lives(&self.folder)? {
                 break;
             }
         }
-        if !self.is_over()? {
+        if holder::lives(&self.folder)? {
             return Err(trouble);
         }
         if known_status(&self.folder)?.is_none() {
@@ -146,7 +146,9 @@ impl Task {
             if let Some((answer, heard)) = self.ask(&stream, request, patience)? {
                 return Ok(Some((stream, answer, heard)));
             }
-            if self.is_over()? {
+            // To end a command is to end what it has left behind as well, for which its keeper stays.
+            let is_over = if request.kill { !holder::lives(&self.folder)? } else { self.is_over()? };
+            if is_over {
                 return Ok(None);
             }
             if since.elapsed() > patience {

@@ -210,7 +210,12 @@ impl Tasks {
     pub fn kill(&self, id: TaskId) -> Result<()> {
         match self.find(id)? {
             Found::Running(task) => task.kill(),
-            Found::NotStarted | Found::Ended(_) | Found::Unknown | Found::Lost | Found::Expired => Ok(()),
+            // Its keeper lives on if it has left something behind.
+            Found::Ended(_) => match self.folder_of(id)? {
+                Some(folder) if holder::lives(&folder)? => adopt(id, folder).kill(),
+                _ => Ok(()),
+            },
+            Found::NotStarted | Found::Unknown | Found::Lost | Found::Expired => Ok(()),
         }
     }
 

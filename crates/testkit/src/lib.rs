@@ -32,6 +32,6 @@ pub use emulated::Emulated;
 pub use invariants::{broken_rules, of_newest_epoch, records_of};
 pub use journal::{Crash, FaultyJournal, When};
 pub use model::{Gate, Gated, Recording};
-pub use place::Place;
+pub use place::{Place, TaskProcesses};
 pub use terminal::Terminal;
 pub use watching::{collect_until, ended_turn};

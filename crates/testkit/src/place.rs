@@ -57,6 +57,27 @@ impl Place {
     }
 }
 
+/// The processes of a task, by their numbers outside of its namespace.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskProcesses {
+    /// The one that keeps it.
+    pub keeper: i64,
+    /// The command's own.
+    pub command: i64,
+}
+
+impl TaskProcesses {
+    /// Those of the first task that a home has, once it has begun.
+    pub fn of_first(home: &Path) -> Option<Self> {
+        let mut folders: Vec<PathBuf> =
+            std::fs::read_dir(home.join("tasks")).ok()?.flatten().map(|entry| entry.path()).collect();
+        folders.sort();
+        let file = folders.iter().find_map(|folder| std::fs::read(folder.join("pid")).ok())?;
+        let file: serde_json::Value = serde_json::from_slice(&file).ok()?;
+        Some(Self { keeper: file["keeper"]["pid"].as_i64()?, command: file["pid"].as_i64()? })
+    }
+}
+
 impl Default for Place {
     fn default() -> Self {
         Self::new()

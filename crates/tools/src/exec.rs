@@ -138,7 +138,8 @@ pub(crate) fn about() -> About {
             "API keys are not in the environment of commands, nor what is not Unicode.",
             "`timeout` is at most 600; more is taken as 600. What is the default, and how many tasks of a session may run at \
              once, is set under `[exec]`.",
-            "What a command started in the background by itself (`server &`) goes on, if its output goes to a file.",
+            "What a command started in the background by itself (`server &`) goes on, if its output goes to a file. In the sandbox, \
+             task_list shows it and task_kill ends it.",
         ],
         example: r#"{"command": "cargo test --quiet", "description": "run the tests", "max_runtime": 600}"#,
     }
@@ -239,7 +240,11 @@ impl ExecTool {
                 && sandbox.holds(settings.tasks.enforcement()).map_err(refused)?
             {
                 let held = sandbox.around(&settings.scope, &settings.environment, &work_dir, Some(session));
-                return held.map_err(|why| Finished::error(format!("exec was not run: {why}")));
+                let mut held = held.map_err(|why| Finished::error(format!("exec was not run: {why}")))?;
+                if let Some(bounds) = &mut held.bounds {
+                    bounds.processes = settings.tasks.enforcement().processes();
+                }
+                return Ok(held);
             }
             Ok(Held { bounds: None, environment: settings.environment.clone() })
         })

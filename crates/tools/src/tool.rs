@@ -99,6 +99,13 @@ pub struct KnownTask {
     pub is_waiting: bool,
 }
 
+impl From<TaskStarted> for KnownTask {
+    /// One of which nothing else is on record.
+    fn from(started: TaskStarted) -> Self {
+        Self { started, ended: None, told: None, is_waiting: false }
+    }
+}
+
 /// Takes what nobody should see out of a text.
 pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
 

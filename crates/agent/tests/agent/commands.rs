@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use longhaul_protocol::{Outcome, SessionRecord};
-use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{Place, Recording, TaskProcesses, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::{at_best, eventually, heard, open, results, script, sends, sound_records, within};
@@ -58,12 +58,13 @@ async fn a_command_that_fails_is_a_result_with_its_output_and_exit_code() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_kills_the_foreground_command_and_everything_it_started() {
     let place = Place::new();
-    let command = "(sleep 300; echo late > late.txt) & echo $$ > pid.txt; echo so far; wait";
+    let command = "(sleep 300; echo late > late.txt) & echo > begun.txt; echo so far; wait";
     let model = Recording::new(script(&json!([exec(command), "Never."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
-    wait_for_file(&place, "pid.txt").await;
+    wait_for_file(&place, "begun.txt").await;
+    let command = TaskProcesses::of_first(&place.home()).unwrap().command;
 
     let ended = session.cancel().await.unwrap().unwrap();
 
@@ -71,8 +72,7 @@ async fn cancel_kills_the_foreground_command_and_everything_it_started() {
         (ended.outcome, sending.await.unwrap().unwrap().outcome),
         (Outcome::Cancelled, Outcome::Cancelled)
     );
-    let pid = place.file("pid.txt").trim().to_owned();
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it is still running");
+    assert!(!std::path::Path::new(&format!("/proc/{command}")).exists(), "it is still running");
     runtime.shutdown().await.unwrap();
     let (_, _, content) = results(&sound_records(&place, &session).await).remove(0);
     let result = object(&content);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use longhaul_agent::{Config, Runtime, Session, Wake};
 use longhaul_model::Model;
 use longhaul_protocol::{Event, EventKind, Item, Outcome, Role, SessionRecord, TaskId, TaskStatus};
-use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{Place, Recording, TaskProcesses, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::wire::facts;
@@ -286,14 +286,15 @@ async fn a_runtime_that_looks_after_sessions_sees_the_end_of_a_task_that_ran_bef
 async fn a_task_whose_keeper_was_killed_is_lost_and_said_to_be() {
     let place = Place::new();
     let model = Recording::new(script(&json!([
-        background("echo so far; echo $PPID > keeper; sleep 300", "x"),
+        background("echo so far; echo > begun; sleep 300", "x"),
         "Go.",
         "Lost."
     ])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
-    eventually("the command runs", || async { place.file("keeper").ends_with('\n') }).await;
+    eventually("the command runs", || async { place.file("begun").ends_with('\n') }).await;
+    let keeper = TaskProcesses::of_first(&place.home()).unwrap().keeper;
     let (task, _) = tasks_of(&session).await[0];
     let output = place.home().join("tasks").join(task.to_string()).join("output.head");
     eventually("its output is kept", || async {
@@ -302,7 +303,7 @@ async fn a_task_whose_keeper_was_killed_is_lost_and_said_to_be() {
     .await;
     let mut watcher = session.watch();
 
-    std::process::Command::new("kill").args(["-9", place.file("keeper").trim()]).status().unwrap();
+    std::process::Command::new("kill").args(["-9", &keeper.to_string()]).status().unwrap();
     collect_until(&mut watcher, ended_turn).await;
 
     let request = model.requests().pop().unwrap();

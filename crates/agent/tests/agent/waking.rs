@@ -7,7 +7,7 @@ use longhaul_agent::{Config, Runtime};
 use longhaul_journal::Journal;
 use longhaul_model::Model;
 use longhaul_protocol::StreamName;
-use longhaul_testkit::{Place, Recording};
+use longhaul_testkit::{Place, Recording, TaskProcesses};
 use serde_json::{Value, json};
 
 use crate::{eventually, open, script};
@@ -109,18 +109,19 @@ async fn an_end_that_comes_while_another_process_has_the_session_wakes_it_afterw
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_could_not_be_read_at_once_is_recorded_later() {
     let place = Place::new();
-    let command = "echo $PPID > keeper; while true; do sleep 1; done";
+    let command = "echo > begun; while true; do sleep 1; done";
     let arguments = json!({"command": command, "run_in_background": true});
     let answers = json!([{"calls": [{"name": "exec", "arguments": arguments}]}, "It runs.", "It is lost."]);
     let runtime = open(&place, Recording::new(script(&answers))).await;
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
-    eventually("the command runs", || async { place.file("keeper").ends_with('\n') }).await;
+    eventually("the command runs", || async { place.file("begun").ends_with('\n') }).await;
+    let keeper = TaskProcesses::of_first(&place.home()).unwrap().keeper;
     let task = session.state().await.unwrap().tasks.all()[0].id();
     let status = place.home().join("tasks").join(task.to_string()).join("status.json");
 
     std::fs::write(&status, r#"{"format": 9999}"#).unwrap();
-    std::process::Command::new("kill").args(["-9", place.file("keeper").trim()]).status().unwrap();
+    std::process::Command::new("kill").args(["-9", &keeper.to_string()]).status().unwrap();
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     std::fs::remove_file(&status).unwrap();
     let recorded = tokio::time::timeout(LONG_ENOUGH, async {

@@ -16,6 +16,7 @@ use super::{ONE, SessionForm};
 use crate::arguments::{Choice, ForkOptions, ForkPoint, Place};
 use crate::output::{count, json, line, note, safe, shortened};
 use crate::talk::free_key;
+use crate::tasks::board::left_behind;
 use crate::{BadUsage, config, exit, resuming};
 
 pub(crate) async fn fork(place: &Place, choice: &Choice, options: ForkOptions) -> anyhow::Result<u8> {
@@ -153,6 +154,7 @@ pub(super) async fn delete(
     let deleted = delete_session(&journal, &entry.key).await;
     journal.close().await;
     let deleted = deleted?;
+    end_what_is_left(place, deleted.id)?;
     if as_json {
         let (key, id, records) = (deleted.key, deleted.id, deleted.records);
         json(
@@ -167,6 +169,18 @@ pub(super) async fn delete(
     }
     line("Backups and exports that were made before still hold it.")?;
     Ok(exit::DONE)
+}
+
+/// Ends what the commands of a session left running.
+fn end_what_is_left(place: &Place, session: SessionId) -> anyhow::Result<()> {
+    let tasks = Tasks::existing(&place.folder()?.join("tasks"), Launcher::this_program()?)?;
+    for left in left_behind(tasks.as_ref(), session) {
+        let id = left.started.task_id;
+        if let Some(Err(error)) = tasks.as_ref().map(|tasks| tasks.kill(id)) {
+            note(format!("what task {id} left running could not be ended: {error}"));
+        }
+    }
+    Ok(())
 }
 
 /// That tasks of a session run, if they do. One that can't be read may be deleted.

@@ -98,11 +98,11 @@ impl Talk<'_> {
 
     async fn kill_task(&mut self, name: &str) -> anyhow::Result<()> {
         let mut task = self.task(name).await?;
-        let was_running = task.is_running();
+        let (was_running, had_left) = (task.is_running(), task.now.left > 0);
         let (tasks, id) = (Arc::clone(self.board.tasks()?), task.id());
         spawn_blocking(move || tasks.kill(id)).await??;
         task.now = self.board.now(&task).await?;
-        self.teller.note(ended(&task, was_running));
+        self.teller.note(ended(&task, was_running, had_left));
         Ok(())
     }
 

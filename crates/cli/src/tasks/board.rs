@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Context;
-use longhaul_agent::keeper::{Found, Launcher, Status, Tasks};
+use longhaul_agent::keeper::{Found, Launcher, LeftBehind, Status, Tasks};
 use longhaul_agent::{TaskState, load};
 use longhaul_journal::Journal;
 use longhaul_protocol::{At, SessionId, TaskEnded, TaskId, TaskStarted, TaskStatus};
@@ -50,6 +50,8 @@ pub(crate) struct Now {
     pub(crate) printed: Option<u64>,
     /// What else there is to say.
     pub(crate) message: Option<String>,
+    /// How many processes run that it left behind when it ended.
+    pub(crate) left: usize,
 }
 
 impl Board {
@@ -68,11 +70,13 @@ impl Board {
     /// could not be read.
     pub(crate) async fn all(&self) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
         let Some(tasks) = self.tasks.clone() else { return Ok((vec![], vec![])) };
-        let sessions = spawn_blocking(move || sessions_with_tasks(&tasks)).await??;
+        let looking = move || anyhow::Ok((sessions_with_tasks(&tasks)?, tasks.all_left_behind()));
+        let (sessions, left) = spawn_blocking(looking).await??;
         let (mut listed, mut unreadable) = (Vec::new(), Vec::new());
         for id in sessions {
             let Some(entry) = self.journal.session_with_id(id).await? else { continue };
-            match self.of(&entry.key, id).await {
+            let left = left.iter().filter(|left| left.session == Some(id)).cloned().collect();
+            match self.listed(&entry.key, id, left).await {
                 Ok(mut tasks) => listed.append(&mut tasks),
                 Err(error) => {
                     unreadable.push(format!("the tasks of {} can't be listed: {error:#}", entry.key));
@@ -85,11 +89,23 @@ impl Board {
 
     /// The tasks of a session, the oldest first.
     pub(crate) async fn of(&self, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
+        let tasks = self.tasks.clone();
+        let left = spawn_blocking(move || left_behind(tasks.as_deref(), id)).await?;
+        self.listed(key, id, left).await
+    }
+
+    /// The same, where it is known what its commands left running: one that ended in the foreground is listed as long as that runs.
+    async fn listed(&self, key: &str, id: SessionId, left: Vec<LeftBehind>) -> anyhow::Result<Vec<Listed>> {
         let state = load(&*self.journal, key, id).await?;
         let (tasks, key) = (self.tasks.clone(), key.to_owned());
         let states = state.tasks.all().to_vec();
         let listing = move || {
-            states.into_iter().map(|state| Listed::new(tasks.as_deref(), &key, state)).collect::<Vec<_>>()
+            let known: BTreeSet<TaskId> = states.iter().map(TaskState::id).collect();
+            let others =
+                left.into_iter().map(|left| left.started).filter(|task| !known.contains(&task.task_id));
+            let others = others.map(|started| (started, None));
+            let all = states.into_iter().map(|state| (state.started, state.ended)).chain(others);
+            all.map(|(started, record)| Listed::new(tasks.as_deref(), &key, started, record)).collect()
         };
         Ok(spawn_blocking(listing).await?)
     }
@@ -145,6 +161,12 @@ impl Board {
     }
 }
 
+/// What the commands of a session left running.
+pub(crate) fn left_behind(tasks: Option<&Tasks>, session: SessionId) -> Vec<LeftBehind> {
+    let all = tasks.map(Tasks::all_left_behind).into_iter().flatten();
+    all.filter(|left| left.session == Some(session)).collect()
+}
+
 fn sessions_with_tasks(tasks: &Tasks) -> anyhow::Result<BTreeSet<SessionId>> {
     let of = |id: TaskId| tasks.spec(id).ok().flatten()?.session;
     Ok(tasks.all()?.into_iter().filter_map(of).collect())
@@ -163,9 +185,9 @@ fn unknown(listed: &[Listed], name: &str) -> anyhow::Error {
 }
 
 impl Listed {
-    fn new(tasks: Option<&Tasks>, key: &str, state: TaskState) -> Self {
-        let now = now(tasks, &state.started, state.ended.as_ref());
-        Self { session: key.to_owned(), started: state.started, record: state.ended, now }
+    fn new(tasks: Option<&Tasks>, key: &str, started: TaskStarted, record: Option<TaskEnded>) -> Self {
+        let now = now(tasks, &started, record.as_ref());
+        Self { session: key.to_owned(), started, record, now }
     }
 
     pub(crate) fn id(&self) -> TaskId {
@@ -188,7 +210,7 @@ impl Listed {
 
     /// For programs.
     pub(crate) fn as_json(&self) -> Value {
-        let Now { status, exit_code, ended_at, duration_ms, printed, message } = &self.now;
+        let Now { status, exit_code, ended_at, duration_ms, printed, message, left } = &self.now;
         let mut form = json!({
             "task_id": self.id(),
             "session": self.session,
@@ -203,6 +225,7 @@ impl Listed {
             ("duration_ms", duration_ms.map(|milliseconds| json!(milliseconds))),
             ("printed", printed.map(|bytes| json!(bytes))),
             ("message", message.as_ref().map(|message| json!(message))),
+            ("left_processes", (*left > 0).then(|| json!(left))),
         ];
         for (name, value) in more {
             if let Some(value) = value {
@@ -233,6 +256,15 @@ pub(crate) fn word(status: TaskStatus) -> &'static str {
 
 /// How a task is: what the keeper knows, and where it knows nothing any more, the records.
 fn now(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> Now {
+    let mut now = by_keeper_or_record(tasks, started, record);
+    if let Some(left) = tasks.and_then(|tasks| tasks.left_behind(started.task_id).ok().flatten()) {
+        now.message = Some(left.to_string());
+        now.left = left.processes;
+    }
+    now
+}
+
+fn by_keeper_or_record(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> Now {
     let id = started.task_id;
     let printed = tasks.and_then(|tasks| tasks.output(id).ok()?.printed().ok());
     if let Some(ended) = record {
@@ -246,6 +278,7 @@ fn now(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>)
             duration_ms: Some(ended.duration_ms),
             printed: status.map(|status| status.printed).or(printed),
             message: ended.message.clone(),
+            left: 0,
         };
     }
     let so_far = started.started_at.map(since);
@@ -256,6 +289,7 @@ fn now(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>)
         duration_ms: so_far.filter(|_| status == TaskStatus::Running),
         printed,
         message,
+        left: 0,
     };
     match tasks.map_or(Ok(Found::NotStarted), |tasks| tasks.find(id)) {
         Ok(Found::Running(_)) => unknown(TaskStatus::Running, None),
@@ -279,6 +313,7 @@ impl From<Status> for Now {
             duration_ms: Some(status.duration_ms),
             printed: Some(status.printed),
             message: status.message,
+            left: 0,
         }
     }
 }

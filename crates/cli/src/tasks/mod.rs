@@ -201,7 +201,7 @@ async fn kill(place: &Place, options: &TaskKillOptions) -> anyhow::Result<u8> {
     let mut forms: Vec<Value> = Vec::new();
     let mut code = exit::DONE;
     for mut task in wanted {
-        let was_running = task.is_running();
+        let (was_running, had_left) = (task.is_running(), task.now.left > 0);
         let id = task.id();
         if let Ok(tasks) = board.tasks().cloned()
             && let Err(error) = tokio::task::spawn_blocking(move || tasks.kill(id)).await?
@@ -212,7 +212,7 @@ async fn kill(place: &Place, options: &TaskKillOptions) -> anyhow::Result<u8> {
         task.now = board.now(&task).await?;
         forms.push(task.as_json());
         if !options.json {
-            line(ended(&task, was_running))?;
+            line(ended(&task, was_running, had_left))?;
         }
     }
     board.journal.close().await;
@@ -223,8 +223,12 @@ async fn kill(place: &Place, options: &TaskKillOptions) -> anyhow::Result<u8> {
 }
 
 /// What became of a task that somebody wanted to end.
-pub(crate) fn ended(task: &Listed, was_running: bool) -> String {
-    let before = if was_running { "" } else { ", before anybody asked" };
+pub(crate) fn ended(task: &Listed, was_running: bool, had_left: bool) -> String {
+    let before = match (was_running, had_left) {
+        (true, _) => "",
+        (false, true) => " before, and what it left running is over now",
+        (false, false) => ", before anybody asked",
+    };
     format!("{}{before}: {}", words::task(task.id(), task.now.status, task.now.exit_code), task.what())
 }
 

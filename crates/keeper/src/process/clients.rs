@@ -53,6 +53,8 @@ struct Client {
 pub(crate) struct State {
     pub(crate) printed: u64,
     pub(crate) pid: i32,
+    /// Only what it left behind still runs.
+    pub(crate) has_ended: bool,
 }
 
 impl Clients {
@@ -90,6 +92,12 @@ impl Clients {
         }
         self.clients.retain(|client| !client.is_gone);
         self.clients.iter().any(|client| client.wants_kill)
+    }
+
+    /// Closes every connection, which is the news that the command has ended, but those that asked for its end when it had come by itself: what
+    /// it left behind is ended for them first.
+    pub(crate) fn close_watching(&mut self) {
+        self.clients.retain(|client| client.wants_kill);
     }
 
     /// Tells those who asked for the end that it has come. All connections close with this, which tells the others.
@@ -185,8 +193,12 @@ impl Client {
         }
         // What isn't understood is from a newer runtime, which knows that it may be passed over.
         let request = serde_json::from_slice::<Request>(text).unwrap_or_default();
-        if request.watch || request.follow {
-            let State { printed, pid } = state;
+        let wants_news = request.watch || request.follow;
+        if wants_news && state.has_ended {
+            // That the connection closes is the news.
+            self.is_gone = true;
+        } else if wants_news {
+            let State { printed, pid, .. } = state;
             self.say(&Answer::State { format: FORMAT, state: TaskStatus::Running, printed, pid });
         }
         self.follows |= request.follow;

@@ -11,7 +11,7 @@ use longhaul_protocol::{At, PrintablePath};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, getpid};
 
-use super::bounds::{Ready, Reason};
+use super::bounds::{Ready, Reason, SiblingsPipe};
 use super::signals::{become_command, die_with};
 use crate::Bounds;
 use crate::format::{MARK, Spec};
@@ -22,13 +22,22 @@ const LOCAL: &str = "local";
 /// A command that runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
-    pub(crate) command: Pid,
+    pub(crate) processes: Processes,
     pub(crate) began: Instant,
     pub(crate) started_at: At,
 }
 
+/// The processes that are children of the keeper.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Processes {
+    /// The command's own.
+    pub(crate) command: Pid,
+    /// The first one of its PID namespace, if it has one.
+    pub(crate) init: Option<Pid>,
+}
+
 /// Starts the command, in a process group of its own, or says in words for people why not. It prints to `output`.
-pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
+pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Processes, String> {
     if spec.target != LOCAL {
         return Err(format!(
             "its target is {:?}, and this version runs commands on {LOCAL:?} only",
@@ -55,7 +64,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
         .stdin(Stdio::null())
         .stdout(Stdio::from(output))
         .stderr(Stdio::from(errors));
-    let reason = match &spec.bounds {
+    let held = match &spec.bounds {
         Some(bounds) => Some(hold(&mut command, bounds, spec, keeper)?),
         None => {
             on_the_way(&mut command, move || become_command(keeper));
@@ -63,12 +72,26 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Pid, String> {
         }
     };
     let started = command.spawn();
-    // The child's end of the reason goes with it, or nobody would ever have heard all of it.
+    // The child's ends of the pipes go with it, or nobody would ever have heard all of what it says.
     drop(command);
-    started.map(|child| Pid::from_child(&child)).map_err(|error| match reason.and_then(Reason::heard) {
+    let (reason, siblings) = held.map_or((None, None), |held| (Some(held.reason), held.siblings));
+    let child = started.map_err(|error| match reason.and_then(Reason::heard) {
         Some(reason) => out_of_bounds(&reason),
         None => format!("{} can't be run ({error})", shell.printable()),
-    })
+    })?;
+    match siblings.map(SiblingsPipe::heard) {
+        None => Ok(Processes { command: Pid::from_child(&child), init: None }),
+        Some(Ok(siblings)) => Ok(Processes { command: siblings.command, init: Some(siblings.init) }),
+        // Its processes end with this one.
+        Some(Err(error)) => Err(format!("which processes were started is not known ({error})")),
+    }
+}
+
+/// What a child that is held to bounds says.
+struct Held {
+    reason: Reason,
+    /// Which processes it started in its place, if the command has a PID namespace.
+    siblings: Option<SiblingsPipe>,
 }
 
 /// Why a command is not started, in words for people.
@@ -77,18 +100,25 @@ pub(super) fn out_of_bounds(trouble: &str) -> String {
 }
 
 /// Sees to it that the command begins within its bounds or not at all.
-fn hold(command: &mut Command, bounds: &Bounds, spec: &Spec, keeper: Pid) -> Result<Reason, String> {
+fn hold(command: &mut Command, bounds: &Bounds, spec: &Spec, keeper: Pid) -> Result<Held, String> {
     let ready = Ready::new(bounds, &spec.work_dir).map_err(|trouble| out_of_bounds(&trouble))?;
     let said = |error: std::io::Error| out_of_bounds(&error.to_string());
     let reason = Reason::new().map_err(said)?;
     let theirs = reason.theirs().map_err(said)?;
+    let siblings = SiblingsPipe::new().map_err(said)?;
+    let their_siblings = siblings.theirs().map_err(said)?;
+    let has_own_processes = ready.has_own_processes();
     on_the_way(command, move || {
         become_command(keeper)?;
-        ready.enter_or_say(&theirs)?;
-        // A change of rights can undo this.
-        die_with(keeper)
+        ready.enter_or_say(keeper, &their_siblings, &theirs)?;
+        match has_own_processes {
+            // It ends with the first process of its namespace, and that with the keeper.
+            true => Ok(()),
+            // A change of rights can undo this.
+            false => die_with(keeper),
+        }
     });
-    Ok(reason)
+    Ok(Held { reason, siblings: has_own_processes.then_some(siblings) })
 }
 
 #[allow(unsafe_code, reason = "between fork and exec only some things are allowed, and nothing checks that")]

@@ -35,7 +35,8 @@ pub(crate) enum Left {
 /// The way of the output.
 #[derive(Debug)]
 pub(crate) struct Copying {
-    pipe: File,
+    /// Until nothing more is taken from it.
+    pipe: Option<File>,
     way: Way,
     head: File,
     tail_file: Option<File>,
@@ -68,7 +69,7 @@ impl Copying {
         let _ = fcntl_setpipe_size(&pipe, PIPE);
         let head = folder.make(name::HEAD).map_err(Error::io("making the file for the command's output"))?;
         let copying = Self {
-            pipe: pipe.into(),
+            pipe: Some(pipe.into()),
             way: Way::Spliced,
             head,
             tail_file: None,
@@ -80,8 +81,9 @@ impl Copying {
         Ok((copying, output))
     }
 
-    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
+    /// What to wait for, if there is more to come.
+    pub(crate) fn handle(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().filter(|_| !self.ended).map(AsFd::as_fd)
     }
 
     pub(crate) fn printed(&self) -> u64 {
@@ -129,6 +131,8 @@ impl Copying {
     /// Nothing more will come: what was set apart for it is given back to what was printed. The file's time is that of the last
     /// output, and stays so.
     pub(crate) fn close(&mut self) {
+        // Whoever prints now learns that nobody hears it, and does not wait for room for ever.
+        self.pipe = None;
         if let Some(file) = &self.tail_file {
             let printed_at = file.metadata().and_then(|metadata| metadata.modified());
             self.tail.reserved = self.tail.written;
@@ -144,12 +148,13 @@ impl Copying {
     }
 
     fn copy_once(&mut self, folder: &Folder) -> std::result::Result<u64, Errno> {
+        let Some(pipe) = &self.pipe else { return Ok(0) };
         if let Way::Thrown(buffer, _) = &mut self.way {
-            return (&self.pipe).read(buffer).map(|count| count as u64).map_err(errno);
+            return { pipe }.read(buffer).map(|count| count as u64).map_err(errno);
         }
         if self.head_written < self.tail.begins {
             let room = self.tail.begins - self.head_written;
-            let count = move_bytes(&self.pipe, &mut self.way, &self.head, self.head_written, room)?;
+            let count = move_bytes(pipe, &mut self.way, &self.head, self.head_written, room)?;
             self.head_written += count;
             return Ok(count);
         }
@@ -163,7 +168,7 @@ impl Copying {
             }
         };
         let (place, room) = self.tail.room();
-        let count = move_bytes(&self.pipe, &mut self.way, tail_file, place, room)?;
+        let count = move_bytes(pipe, &mut self.way, tail_file, place, room)?;
         if count == 0 {
             // That the pipe has ended is no output.
             return Ok(0);

@@ -35,6 +35,8 @@ use watch::Watch;
 /// disk is full; unless it is one that never writes in the same place twice.
 const PATIENCE_WITH_DISK: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long the end of a command waits for its namespace to go, where names are to be freed then.
+const LAST_PROCESSES: Duration = Duration::from_millis(20);
 
 /// Call this first thing in `main`: if this process was started to be a keeper, it becomes one and never returns.
 pub fn main_if_asked() {
@@ -117,13 +119,13 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<Kept>> {
     let names = spec.bounds.as_ref().map_or(&[][..], |bounds| &bounds.placeholders);
     let made = Placeholders::make(names).map_err(|trouble| command::out_of_bounds(&trouble));
     let started = made.and_then(|placeholders| match command::start(&spec, output) {
-        Ok(command) => Ok((command, placeholders)),
+        Ok(processes) => Ok((processes, placeholders)),
         Err(reason) => {
             placeholders.remove();
             Err(reason)
         }
     });
-    let (command, placeholders) = match started {
+    let (processes, placeholders) = match started {
         Ok(started) => started,
         Err(reason) => {
             // If it can't be written, the runtime is still told the reason; whoever asks later has to look.
@@ -135,24 +137,29 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<Kept>> {
     };
     let file = ProcessFile {
         format: FORMAT,
-        command: holder::process(command.as_raw_nonzero().get()),
+        command: holder::process(processes.command.as_raw_nonzero().get()),
+        init: processes.init.map(|init| holder::process(init.as_raw_nonzero().get())),
         keeper: Some(keeper.keeper),
         system: Some(keeper.system),
     };
     // The command runs now. If this can't be written (the disk is full), that only makes a later message vaguer.
     let _ = folder.write(name::PID, &encode(&file));
 
-    let started = Started { command, began, started_at };
+    let started = Started { processes, began, started_at };
     let clients = Clients::new(listener, spec.token_file.clone());
     let watch = Watch::new(started, &spec, signals, copying, clients);
     Ok(Some(Kept { watch, room, spec, placeholders }))
 }
 
-/// Sees the command through, records how it ended, and only then tells whoever waits.
+/// Sees the command through, records how it ended, and only then tells whoever waits. Stays for what the command left behind.
 fn finish(folder: &Folder, kept: Kept) -> Result<()> {
     let Kept { mut watch, room, spec, placeholders } = kept;
     let status = watch.until_the_end(folder);
-    placeholders.remove();
+    // Most commands leave nothing behind, and then the names are free before anybody hears of the end.
+    let mut placeholders = Some(placeholders).filter(|placeholders| !placeholders.is_empty());
+    if placeholders.is_some() && watch.has_nothing_left_within(folder, LAST_PROCESSES) {
+        placeholders.take().into_iter().for_each(Placeholders::remove);
+    }
     let bytes = encode(&status);
     let since = Instant::now();
     while let Err(error) = folder.fill(&room, name::STATUS, &bytes) {
@@ -164,8 +171,15 @@ fn finish(folder: &Folder, kept: Kept) -> Result<()> {
             return Err(error);
         }
     }
+    match status.status {
+        TaskStatus::Killed => watch.clients.say_ended(true),
+        _ => watch.clients.close_watching(),
+    }
+    watch.keep_what_is_left(folder);
+    // Something that was left behind could have taken the names as long as it ran.
+    placeholders.into_iter().for_each(Placeholders::remove);
     let _ = std::fs::remove_file(name::SOCKET);
-    watch.clients.say_ended(status.status == TaskStatus::Killed);
+    watch.clients.say_ended(false);
     bounds::clean_up_overlays(spec.bounds.as_ref().map_or(&[], |bounds| &bounds.overlays));
     Ok(())
 }

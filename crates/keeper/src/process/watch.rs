@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use longhaul_protocol::{At, TaskStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process_group, wait};
+use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 
+use super::bounds::COMMAND_REAPED;
 use super::clients::{Clients, State};
 use super::command::Started;
 use super::copying::Copying;
@@ -39,6 +40,8 @@ pub(crate) struct Watch {
     message: Option<String>,
     /// It is being ended because of a signal.
     is_unasked: bool,
+    /// How it ended is on disk.
+    is_recorded: bool,
 }
 
 /// The end of the command's own process.
@@ -66,6 +69,8 @@ enum Phase {
         until: Instant,
     },
     Over,
+    /// It is over, and something that it left behind goes on.
+    Left,
 }
 
 impl Watch {
@@ -78,8 +83,20 @@ impl Watch {
     ) -> Self {
         let max_runtime = spec.max_runtime_s.map(Duration::from_secs);
         let (phase, exit, ended_as, message) = (Phase::Running, None, None, None);
-        let is_unasked = false;
-        Self { started, max_runtime, signals, copying, clients, phase, exit, ended_as, message, is_unasked }
+        let (is_unasked, is_recorded) = (false, false);
+        Self {
+            started,
+            max_runtime,
+            signals,
+            copying,
+            clients,
+            phase,
+            exit,
+            ended_as,
+            message,
+            is_unasked,
+            is_recorded,
+        }
     }
 
     /// Returns when the command has ended and all that is to be kept of its output is in its files.
@@ -107,6 +124,36 @@ impl Watch {
         self.status()
     }
 
+    /// Whether no process of the command is left, or is within this time.
+    pub(crate) fn has_nothing_left_within(&mut self, folder: &Folder, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while !self.reap() {
+            if Instant::now() >= until {
+                return false;
+            }
+            self.wait(Some(until));
+            self.clients.serve(folder, self.state());
+        }
+        true
+    }
+
+    /// Stays as long as something runs in the PID namespace that the command left behind, and ends that if a client asks for it. Without a
+    /// namespace what is left behind is on its own.
+    pub(crate) fn keep_what_is_left(&mut self, folder: &Folder) {
+        if self.started.processes.init.is_none() {
+            return;
+        }
+        (self.phase, self.is_recorded) = (Phase::Left, true);
+        while !self.reap() && !matches!(self.phase, Phase::Over) {
+            // A client may have asked before the command's end was recorded.
+            if self.signals.asked_to_end() || self.clients.serve(folder, self.state()) {
+                self.end_as(TaskStatus::Killed, None);
+            }
+            self.phase = self.next_phase(false);
+            self.wait(self.next_deadline());
+        }
+    }
+
     /// Hears clients until then, when all else is over. Says whether somebody told the keeper meanwhile to end.
     pub(crate) fn serve_until(&mut self, folder: &Folder, until: Instant) -> bool {
         while Instant::now() < until {
@@ -121,14 +168,18 @@ impl Watch {
     }
 
     fn state(&self) -> State {
-        State { printed: self.copying.printed(), pid: self.started.command.as_raw_nonzero().get() }
+        State {
+            printed: self.copying.printed(),
+            pid: self.started.processes.command.as_raw_nonzero().get(),
+            has_ended: self.is_recorded,
+        }
     }
 
     /// Sleeps until something happens or is due.
     fn wait(&self, deadline: Option<Instant>) {
         let mut polled = vec![PollFd::from_borrowed_fd(self.signals.handle(), PollFlags::IN)];
-        if !self.copying.has_ended() && !matches!(self.phase, Phase::Over) {
-            polled.push(PollFd::from_borrowed_fd(self.copying.handle(), PollFlags::IN));
+        if let Some(pipe) = self.copying.handle().filter(|_| !matches!(self.phase, Phase::Over)) {
+            polled.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
         }
         polled.extend(self.clients.handles().map(|(handle, has_unsent)| {
             let flags = if has_unsent { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -149,6 +200,7 @@ impl Watch {
             Phase::Draining { until } | Phase::Asking { until } => Some(until),
             Phase::Forcing { .. } => Some(Instant::now() + PAUSE),
             Phase::Over => Some(Instant::now()),
+            Phase::Left => None,
         };
         phase.into_iter().chain(self.clients.next_deadline(self.copying.printed())).min()
     }
@@ -158,8 +210,10 @@ impl Watch {
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.started.command => {
+                Ok(Some((pid, status))) if pid == self.started.processes.command => {
                     self.exit = Some(Exit::now(Some(status), &self.started));
+                    // The first process of the namespace ends now, unless the command left something behind.
+                    let _ = self.started.processes.init.map(|init| kill_process(init, COMMAND_REAPED));
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return false,
@@ -196,21 +250,23 @@ impl Watch {
                 self.force();
                 self.phase
             }
-            Phase::Running | Phase::Draining { .. } | Phase::Asking { .. } | Phase::Over => self.phase,
+            Phase::Running | Phase::Draining { .. } | Phase::Asking { .. } | Phase::Over | Phase::Left => {
+                self.phase
+            }
         }
     }
 
     /// Begins to end the command, unless that has begun. One that has ended by itself keeps its own status, and what it
     /// left behind is ended.
     fn end_as(&mut self, status: TaskStatus, message: Option<&str>) {
-        if !matches!(self.phase, Phase::Running | Phase::Draining { .. }) {
+        if !matches!(self.phase, Phase::Running | Phase::Draining { .. } | Phase::Left) {
             return;
         }
         if self.exit.is_none() {
             self.ended_as = Some(status);
             self.message = message.map(str::to_owned);
         }
-        let group = self.started.command;
+        let group = self.started.processes.command;
         // Its group is told as a whole; only what has left the group is told one by one, so nobody is told twice.
         let _ = kill_process_group(group, Signal::TERM);
         for entry in process_table::descendants(getpid()) {

@@ -53,6 +53,7 @@ fn everything_can_be_enforced_where_these_tests_run() {
 
     assert_eq!(found.missing(Network::Closed), None);
     assert_eq!(found.no_filter, None);
+    assert_eq!(found.no_process_namespace, None);
 }
 
 /// P3

@@ -68,8 +68,8 @@ impl Drop for Home {
     fn drop(&mut self) {
         for entry in fs::read_dir(self.folder.join("tasks")).into_iter().flatten().flatten() {
             let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            if let Some(Ok(Found::Running(task))) = id.map(|id| self.tasks.find(id)) {
-                let _ = task.kill();
+            if let Some(id) = id {
+                let _ = self.tasks.kill(id);
             }
         }
     }

@@ -4,6 +4,7 @@
 
 mod home;
 mod part;
+mod processes;
 
 mod adopting;
 mod bounds;

@@ -16,10 +16,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longhaul_keeper::{Bounds, Enforcement, Network, Private, UnixSockets, shell_for};
+use longhaul_keeper::{Bounds, Enforcement, Network, Private, Processes, UnixSockets, shell_for};
 use longhaul_protocol::SessionId;
 
 use crate::git::Repositories;
+use crate::shown::shown_path;
 use crate::{Permission, Scope};
 use places::{Places, resolved};
 pub(crate) use user::{caches_of_this_user, environment_of_this_process};
@@ -147,7 +148,7 @@ impl Sandbox {
         }
         let shell = shell_for(environment.get("PATH").map(String::as_str));
         if resolved(&shell).is_some_and(|shell| scope.denies(&shell)) {
-            return Err(format!("the scope denies {}, which runs commands", shell.display()));
+            return Err(format!("the scope denies {}, which runs commands", shown_path(&shell)));
         }
         let mut places = Places::new(scope, environment, self.temporary.parent().unwrap_or(&self.temporary));
         let own_folders = session.map(|session| self.temporary_of(session));
@@ -188,6 +189,8 @@ impl Sandbox {
                 SandboxMode::Strict => UnixSockets::Refused,
                 SandboxMode::On | SandboxMode::Off => UnixSockets::Allowed,
             },
+            // What the system can do is known where the command is started.
+            processes: Processes::Shared,
             write: places.without_caches(),
             read: places.read,
         };

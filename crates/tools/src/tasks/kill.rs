@@ -1,7 +1,8 @@
 //! K8: `task_kill`.
 
 use async_trait::async_trait;
-use longhaul_protocol::{Effect, TaskNews};
+use longhaul_keeper::LeftBehind;
+use longhaul_protocol::{Effect, SessionId, TaskNews};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -34,7 +35,7 @@ impl TaskKill {
 pub(crate) fn about() -> About {
     About {
         name: "task_kill",
-        description: "Ends a task and everything that it started.",
+        description: "Ends a task and everything that it started or left running.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &["It is asked to end, and forced after 2 s. The result comes when it is over."],
@@ -50,22 +51,54 @@ impl Tool for TaskKill {
 
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let Arguments { task_id } = arguments::parse(&self.about, &call.arguments)?;
-        let (task, settings, cap) = (known(call, &task_id)?, self.settings.clone(), call.cap);
+        let (known, settings, cap) = (known(call, &task_id), self.settings.clone(), call.cap);
+        let session = call.session;
         Ok(Prepared::new(move |_| async move {
-            to_the_end(move || kill(&settings, &task, cap)).await.unwrap_or_else(|trouble| trouble)
+            to_the_end(move || kill_known_or_left(&settings, known, &task_id, session, cap))
+                .await
+                .unwrap_or_else(|trouble| trouble)
         }))
     }
 }
 
-fn kill(settings: &TaskSettings, task: &KnownTask, cap: Cap) -> Result<Finished, Finished> {
+/// A command that ended in the foreground is no task, but what it left behind is ended like one.
+fn kill_known_or_left(
+    settings: &TaskSettings,
+    known: Result<KnownTask, Finished>,
+    task_id: &str,
+    session: SessionId,
+    cap: Cap,
+) -> Result<Finished, Finished> {
+    let left = task_id.parse().ok().and_then(|id| settings.tasks.left_behind(id).ok().flatten());
+    match (known, left.filter(|left| left.session == Some(session))) {
+        (Ok(task), left) => kill(settings, &task, left.as_ref(), cap),
+        (Err(_), Some(left)) => {
+            let finished = kill(settings, &left.started.clone().into(), Some(&left), cap)?;
+            // Of what is no task there is no news.
+            Ok(Finished { news: None, ..finished })
+        }
+        (Err(refused), None) => Err(refused),
+    }
+}
+
+fn kill(
+    settings: &TaskSettings,
+    task: &KnownTask,
+    left: Option<&LeftBehind>,
+    cap: Cap,
+) -> Result<Finished, Finished> {
     let id = task.started.task_id;
     let before = state_of(&settings.tasks, task)?;
-    if before.is_over() {
+    if before.is_over() && left.is_none() {
         let said = format!("it had ended before ({})", before.status.word());
         return Ok(over(settings, task, &before, cap, said));
     }
     let failed = |error| Finished::error(format!("{id} could not be ended: {error}"));
     settings.tasks.kill(id).map_err(failed)?;
+    if let Some(left) = left.filter(|_| before.is_over()) {
+        let said = format!("it had ended before ({}) and {left}, which is over now", before.status.word());
+        return Ok(over(settings, task, &before, cap, said));
+    }
     let state = state_of(&settings.tasks, task)?;
     if !state.is_over() {
         return Err(Finished::error(format!("{id} could not be ended: it still runs")));

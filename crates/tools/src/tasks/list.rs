@@ -1,6 +1,7 @@
 //! `task_list`.
 
 use async_trait::async_trait;
+use longhaul_keeper::LeftBehind;
 use longhaul_protocol::{Effect, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,10 @@ pub(crate) fn about() -> About {
         description: "Lists this session's tasks, the oldest first.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
-        limits: &["All that run, and the newest of those that have ended."],
+        limits: &[
+            "All that run, and the newest of those that have ended.",
+            "In the sandbox, a command that left processes running (`server &`) is listed as long as they run; task_kill ends them.",
+        ],
         example: "{}",
     }
 }
@@ -77,16 +81,22 @@ impl Tool for TaskList {
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let Arguments {} = arguments::parse(&self.about, &call.arguments)?;
         let (settings, known, cap) = (self.settings.clone(), call.tasks.clone(), call.cap);
+        let session = call.session;
         Ok(Prepared::new(move |stop| {
             while_wanted(stop, move |_| {
-                let rows = known.iter().map(|task| row(&settings, task)).collect();
+                let mut left = settings.tasks.all_left_behind();
+                left.retain(|left| left.session == Some(session));
+                let is_known = |id| known.iter().any(|task| task.started.task_id == id);
+                let others = left.iter().filter(|left| !is_known(left.started.task_id));
+                let others: Vec<KnownTask> = others.map(|left| left.started.clone().into()).collect();
+                let rows = known.iter().chain(&others).map(|task| row(&settings, task, &left)).collect();
                 Finished::ok(within(cap, List { tasks: rows, message: None }))
             })
         }))
     }
 }
 
-fn row(settings: &TaskSettings, known: &KnownTask) -> Row {
+fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> Row {
     let started = &known.started;
     let short = |text: &str| {
         let text = (settings.redact)(text);
@@ -107,12 +117,13 @@ fn row(settings: &TaskSettings, known: &KnownTask) -> Row {
         printed,
         message: None,
     };
+    let left = left.iter().find(|left| left.started.task_id == started.task_id).map(ToString::to_string);
     match state_of(&settings.tasks, known) {
         Ok(state) => Row {
             status: state.status.word(),
             exit_code: state.exit_code,
             duration_ms: state.duration_ms.filter(|_| state.is_over()),
-            message: state.message.or_else(|| {
+            message: left.or(state.message).or_else(|| {
                 known.is_waiting.then(|| "it seems to wait for input, which nobody can give it".to_owned())
             }),
             ..row

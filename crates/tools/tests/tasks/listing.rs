@@ -1,7 +1,7 @@
 //! `task_list`, and which tasks there are for a session.
 
-use longhaul_protocol::{CallId, TaskId};
-use longhaul_tools::Cap;
+use longhaul_protocol::{CallId, SessionId, TaskId};
+use longhaul_tools::{Call, Cap};
 use serde_json::{Value, json};
 
 use crate::place::{SECRET, Workplace, fields, text};
@@ -84,4 +84,25 @@ async fn where_there_is_no_task_that_is_said() {
     let refused = place.make("task_output", json!({"task_id": id})).await;
 
     assert_eq!(refused.content, format!("there is no task {id}; this session has none"));
+}
+
+/// K8, K15: what a command left running when it ended is listed with it, for its own session, and ended with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_left_running_is_listed_and_killed() {
+    let place = Workplace::new();
+    place.make("exec", json!({"command": "sleep 600 > /dev/null 2>&1 & echo started"})).await;
+
+    let listed = place.make("task_list", json!({})).await.content;
+    let list: Value = serde_json::from_str(&listed).unwrap();
+    let id = list["tasks"][0]["task_id"].as_str().unwrap();
+    let foreign = Call { session: SessionId::generate(), ..place.call(&json!({"task_id": id})) };
+    let refused = place.make_call("task_kill", &foreign).await;
+    let killed = place.make("task_kill", json!({"task_id": id})).await;
+    let after = place.make("task_list", json!({})).await.content;
+
+    assert_eq!(list["tasks"][0]["status"], "completed", "{listed}");
+    assert_eq!(list["tasks"][0]["message"], "left 1 process running", "{listed}");
+    assert!(refused.is_error, "{}", refused.content);
+    assert!(!killed.is_error && killed.content.contains("is over now"), "{}", killed.content);
+    assert_eq!(after, "{\"tasks\":[]}");
 }

@@ -4,6 +4,7 @@
 //! last. If any of them fails, the command is not started, and the step that failed is the reason. A keeper has one thread, so a child of it may allocate.
 
 mod filter;
+mod init;
 mod landlock;
 mod mounts;
 mod namespaces;
@@ -19,12 +20,14 @@ use std::path::{Path, PathBuf};
 
 use longhaul_protocol::PrintablePath;
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 use crate::Bounds;
-use crate::bounds::Private;
+use crate::bounds::{Private, Processes};
 use overlay::Layers;
 use plan::Plan;
 
+pub(super) use init::{COMMAND_REAPED, SiblingsPipe};
 pub(super) use overlay::clean_up as clean_up_overlays;
 pub(super) use placeholders::Placeholders;
 pub(super) use probe::answer as answer_probe;
@@ -70,9 +73,18 @@ impl Ready {
         Ok(Self { bounds: bounds.clone(), plan: Plan::new(bounds), layers, work_dir: work_dir.to_owned() })
     }
 
-    /// Puts this process into the bounds, for good.
-    fn enter(&self) -> Done {
-        namespaces::leave(self.bounds.network)?;
+    /// Whether the command has a PID namespace of its own.
+    pub(super) fn has_own_processes(&self) -> bool {
+        self.bounds.processes == Processes::Own
+    }
+
+    /// Puts this process into the bounds, for good. With processes of its own it is another one that returns: see `init`.
+    fn enter(&self, keeper: Pid, siblings: &PipeWriter) -> Done {
+        namespaces::leave(self.bounds.network, self.bounds.processes)?;
+        if self.has_own_processes() {
+            init::start_in_namespace(keeper, siblings)?;
+            mounts::put_processes().map_err(while_("mounting /proc"))?;
+        }
         mounts::carry_out(&self.plan, &self.layers)?;
         // The current folder is still the one that lies under whatever was mounted.
         rustix::process::chdir(&self.work_dir)
@@ -83,8 +95,13 @@ impl Ready {
     }
 
     /// The same, for between fork and exec. The reason for a failure goes to whoever listens.
-    pub(super) fn enter_or_say(&self, mut reason: &PipeWriter) -> io::Result<()> {
-        self.enter().map_err(|trouble| {
+    pub(super) fn enter_or_say(
+        &self,
+        keeper: Pid,
+        siblings: &PipeWriter,
+        mut reason: &PipeWriter,
+    ) -> io::Result<()> {
+        self.enter(keeper, siblings).map_err(|trouble| {
             let _ = reason.write_all(trouble.as_bytes());
             Errno::PERM.into()
         })

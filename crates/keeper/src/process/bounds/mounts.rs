@@ -44,6 +44,13 @@ enum Source {
     Link(CString),
 }
 
+/// Mounts a `/proc` that shows the processes of this process's PID namespace.
+pub(super) fn put_processes() -> io::Result<()> {
+    let system = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&system)?;
+    put(&fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, SHUT)?, Path::new("/proc"))
+}
+
 /// Makes this process see what the plan says.
 pub(super) fn carry_out(plan: &Plan, layers: &[Layers]) -> Done {
     let mut sources = Vec::new();

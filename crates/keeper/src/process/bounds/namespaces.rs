@@ -13,7 +13,7 @@ use rustix::thread::{
 };
 
 use super::{Done, while_};
-use crate::bounds::Network;
+use crate::bounds::{Network, Processes};
 
 /// What a command that runs as root may still do: to be root to files and to its own processes. Everything else could undo its bounds,
 /// or reach the system beneath them.
@@ -29,14 +29,17 @@ const LEFT_TO_ROOT: CapabilitySet = CapabilitySet::CHOWN
 const MOST_CAPABILITIES: u32 = 64;
 
 /// Leaves the keeper's mounts, and its network if that is to be closed, for copies of them, and what it shares with other processes (System V
-/// memory, queues) for nothing.
+/// memory, queues) for nothing. Children of this process are in a PID namespace of their own, if that is wanted.
 ///
 /// Whoever may do so does just that. Everybody else needs a user namespace first, in which they are what they were.
-pub(super) fn leave(network: Network) -> Done {
-    let wanted = match network {
-        Network::Open => UnshareFlags::NEWNS | UnshareFlags::NEWIPC,
-        Network::Closed => UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWNET,
-    };
+pub(super) fn leave(network: Network, processes: Processes) -> Done {
+    let mut wanted = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+    if network == Network::Closed {
+        wanted |= UnshareFlags::NEWNET;
+    }
+    if processes == Processes::Own {
+        wanted |= UnshareFlags::NEWPID;
+    }
     match unshare(wanted) {
         Err(Errno::PERM) => as_an_ordinary_user(wanted)?,
         left => left.map_err(while_("making a mount namespace"))?,

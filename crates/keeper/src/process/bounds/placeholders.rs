@@ -4,8 +4,8 @@
 //! file only if it gets an exclusive one: removing a mount point drops the mounts on it in every namespace. The lock is a child's
 //! too until that executes something, so it lasts as long as any process of ours in the namespace.
 //!
-//! Processes that a command leaves behind have the mounts and no lock. For them the file is marked (by its mode) as one that stays
-//! until the system has been started anew.
+//! Processes that a command leaves behind have the mounts and no lock. In a PID namespace their keeper stays and holds it for them. Otherwise,
+//! or if the keeper can't end them, the file is marked (by its mode) as one that stays until the system has been started anew.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
@@ -50,6 +50,10 @@ impl Placeholders {
             held.extend(file.map(|file| (placeholder.clone(), file)));
         }
         Ok(Self { held })
+    }
+
+    pub(in crate::process) fn is_empty(&self) -> bool {
+        self.held.is_empty()
     }
 
     /// Removes those that no other keeper holds. If the command has left processes behind, all of them stay until these are gone for

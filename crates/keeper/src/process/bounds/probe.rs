@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::io::Errno;
+use rustix::process::{Signal, WaitOptions, getpid, kill_process, wait};
 
-use super::{Done, Ready, Reason, filter, landlock, mounts, namespaces, plan, while_};
+use super::init::SiblingsPipe;
+use super::{Done, Ready, Reason, filter, init, landlock, mounts, namespaces, plan, while_};
 use crate::Bounds;
-use crate::bounds::{Network, Private};
+use crate::bounds::{Network, Private, Processes};
 use crate::enforcement::Enforcement;
 use crate::format::line;
 
@@ -36,19 +38,38 @@ fn look() -> Enforcement {
     };
     let namespaces = Ready::new(&bounds, "/".as_ref()).and_then(|ready| {
         try_out(move || {
-            namespaces::leave(Network::Open)?;
+            namespaces::leave(Network::Open, Processes::Shared)?;
             mounts::carry_out(&ready.plan, &ready.layers)?;
             namespaces::drop_privileges()
         })
     });
-    let network = try_out(|| namespaces::leave(Network::Closed));
+    let network = try_out(|| namespaces::leave(Network::Closed, Processes::Shared));
+    let processes = try_out_processes();
     Enforcement {
         landlock: landlock.as_ref().ok().copied(),
         no_landlock: landlock.err(),
         no_namespaces: namespaces.err(),
         no_network_namespace: network.err(),
+        no_process_namespace: processes.err(),
         no_filter: filter::missing(),
     }
+}
+
+fn try_out_processes() -> Done {
+    let pipe = SiblingsPipe::new().map_err(while_("making a pipe"))?;
+    let theirs = pipe.theirs().map_err(while_("making a pipe"))?;
+    let prober = getpid();
+    let tried = try_out(move || {
+        namespaces::leave(Network::Open, Processes::Own)?;
+        init::start_in_namespace(prober, &theirs)?;
+        mounts::put_processes().map_err(while_("mounting /proc"))
+    });
+    // Reaped here, because in many containers no other process would.
+    if let Ok(siblings) = pipe.heard() {
+        let _ = kill_process(siblings.init, Signal::KILL);
+        while let Ok(Some(_)) = wait(WaitOptions::empty()) {}
+    }
+    tried
 }
 
 /// Does something in a child that executes nothing.

@@ -1,0 +1,159 @@
+//! A PID namespace for the command, and its first process.
+//!
+//! Such a namespace lives as long as its first process, and all that runs in it ends with that. The command can't be that process itself: what it
+//! leaves behind (`server &`) would end with it, and the system ignores most signals to a first process. So there is one that does nothing but wait
+//! for orphans. It ends when its namespace has no other process, or with the keeper.
+//!
+//! Both are children of the keeper, which so learns how the command ended from the system alone:
+//!
+//! ```text
+//! keeper ─┬─ the child that was forked to become the command: makes the namespace, starts the two others, ends
+//!         ├─ first process of the namespace: takes orphans in
+//!         └─ command
+//! ```
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal, setpgid};
+
+use super::{Done, while_};
+
+/// Tells the first process that the keeper has reaped the command, which is no child of its own. Only a hint to look: a command that sends it
+/// changes nothing.
+pub(crate) const COMMAND_REAPED: Signal = Signal::USR1;
+
+/// The two processes that a child of the keeper started in its place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Siblings {
+    pub(crate) init: Pid,
+    pub(crate) command: Pid,
+}
+
+/// Where a child says which two those are.
+#[derive(Debug)]
+pub(crate) struct SiblingsPipe {
+    theirs: PipeWriter,
+    ours: PipeReader,
+}
+
+impl SiblingsPipe {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (ours, theirs) = io::pipe()?;
+        Ok(Self { theirs, ours })
+    }
+
+    /// The child's end.
+    pub(crate) fn theirs(&self) -> io::Result<PipeWriter> {
+        self.theirs.try_clone()
+    }
+
+    /// What the child said. It ended before the command began.
+    pub(crate) fn heard(mut self) -> io::Result<Siblings> {
+        drop(self.theirs);
+        let mut number = || {
+            let mut bytes = [0; size_of::<i32>()];
+            self.ours.read_exact(&mut bytes)?;
+            Pid::from_raw(i32::from_ne_bytes(bytes))
+                .ok_or_else(|| io::Error::other("a process without a number"))
+        };
+        Ok(Siblings { init: number()?, command: number()? })
+    }
+}
+
+/// Starts the first process of the namespace that was just made, and the command. Returns in the latter; this process ends.
+pub(super) fn start_in_namespace(keeper: Pid, tell: &PipeWriter) -> Done {
+    let keeper = pidfd_open(keeper, PidfdFlags::empty()).map_err(while_("looking for the keeper"))?;
+    // Before there is anybody who could be told something.
+    set_blocked(libc::SIG_BLOCK);
+    let init = clone_sibling().map_err(while_("starting the first process of a PID namespace"))?;
+    if init == 0 {
+        be_first(&keeper);
+    }
+    let command = clone_sibling().map_err(while_("starting a process in a PID namespace"))?;
+    if command == 0 {
+        set_blocked(libc::SIG_UNBLOCK);
+        return setpgid(None, None).map_err(while_("making a process group"));
+    }
+    let mut tell = tell;
+    let told = tell.write_all(&[init.to_ne_bytes(), command.to_ne_bytes()].concat());
+    end(libc::c_int::from(told.is_err()))
+}
+
+/// Sees to it that this process ends when the keeper does. In a namespace of its own the keeper can't be recognised as its parent.
+fn die_with(keeper: &OwnedFd) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let mut polled = [PollFd::new(keeper, PollFlags::IN)];
+    match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+        0 => Ok(()),
+        _ => Err(io::Error::other("the keeper has ended")),
+    }
+}
+
+/// The first process. Nothing of the keeper's stays open in it: its lock says that it lives, and the pipe that somebody may still print.
+#[allow(unsafe_code, reason = "there is no safe way to wait for a signal")]
+fn be_first(keeper: &OwnedFd) -> ! {
+    if die_with(keeper).is_err() || setpgid(None, None).is_err() || rustix::process::chdir("/").is_err() {
+        end(1);
+    }
+    let _ = rustix::thread::set_name(c"longhaul-init");
+    // SAFETY: plain system calls; nothing of this process is used after its files are closed but numbers.
+    unsafe {
+        // Nobody looks into it: it has the rights that the command gives up.
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+        libc::syscall(libc::SYS_close_range, 0_u32, u32::MAX, 0_u32);
+        let signals = waited_for();
+        loop {
+            libc::sigwaitinfo(&raw const signals, std::ptr::null_mut());
+            while libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) > 0 {}
+            // `-1` is every other process of the namespace, also one that has ended and was not reaped.
+            let is_alone = libc::kill(-1, 0) != 0 && *libc::__errno_location() == libc::ESRCH;
+            if is_alone {
+                libc::_exit(0);
+            }
+        }
+    }
+}
+
+/// The signals that the first process waits for. They are blocked before it is there, so that none is lost.
+#[allow(unsafe_code, reason = "the library has no sets of signals")]
+fn waited_for() -> libc::sigset_t {
+    // SAFETY: all zeros is a set, and it lives here.
+    unsafe {
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut signals);
+        libc::sigaddset(&raw mut signals, COMMAND_REAPED.as_raw());
+        libc::sigaddset(&raw mut signals, libc::SIGCHLD);
+        signals
+    }
+}
+
+#[allow(unsafe_code, reason = "the library has no sets of signals")]
+fn set_blocked(how: libc::c_int) {
+    let signals = waited_for();
+    // SAFETY: the set lives here, and nothing is written elsewhere.
+    unsafe {
+        libc::sigprocmask(how, &raw const signals, std::ptr::null_mut());
+    }
+}
+
+/// Forks a child of this process's parent: 0 in the child, its number here.
+#[allow(unsafe_code, reason = "the library has no such call")]
+fn clone_sibling() -> io::Result<i32> {
+    // SAFETY: without a stack of its own the child goes on with a copy of this one, as after a fork. There is one thread.
+    let number = unsafe {
+        libc::syscall(libc::SYS_clone, libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD), 0, 0, 0, 0)
+    };
+    match i32::try_from(number) {
+        Ok(number) if number >= 0 => Ok(number),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Ends this process and runs nothing of the keeper's on the way.
+#[allow(unsafe_code, reason = "the library runs what was left for the end")]
+fn end(code: libc::c_int) -> ! {
+    // SAFETY: it does not return.
+    unsafe { libc::_exit(code) }
+}

@@ -1,0 +1,229 @@
+//! The processes of a command: which it sees, what becomes of those that it leaves behind, and that all end with it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use longhaul_keeper::{Bounds, Found, Processes, Spec, Task};
+use longhaul_protocol::TaskStatus;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::home::{Home, after_all, ended, keeper_of, until};
+
+/// A home whose commands have processes of their own, or none of that.
+struct Place {
+    home: Home,
+    processes: Processes,
+    /// What the processes that a test looks for are called.
+    mark: String,
+}
+
+impl Place {
+    fn new(processes: Processes) -> Self {
+        let home = Home::new();
+        let name = home.folder.parent().unwrap().file_name().unwrap().to_str().unwrap().replace('.', "");
+        Self { home, processes, mark: format!("left-{name}") }
+    }
+
+    fn start(&self, command: &str) -> Task {
+        let bounds = Bounds {
+            read: vec!["/".into()],
+            write: vec![self.work()],
+            devices: vec!["/dev/null".into()],
+            processes: self.processes,
+            ..Bounds::default()
+        };
+        let command = format!("MARK={}\n{command}", self.mark);
+        let spec = Spec { bounds: Some(bounds), work_dir: self.work(), ..self.home.spec(&command) };
+        self.home.tasks.start(&spec).unwrap()
+    }
+
+    fn work(&self) -> PathBuf {
+        self.home.folder.parent().unwrap().to_owned()
+    }
+
+    fn run(&self, command: &str) -> (longhaul_keeper::Status, String) {
+        let task = self.start(command);
+        (ended(&task), self.home.output(&task))
+    }
+
+    /// How many processes have the mark for a name.
+    fn marked(&self) -> usize {
+        let lines = fs::read_dir("/proc").unwrap().flatten();
+        let lines = lines.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.filter(|line| line.starts_with(self.mark.as_bytes())).count()
+    }
+
+    fn is_kept(&self, task: &Task) -> bool {
+        self.home.tasks.is_kept(task.id()).unwrap()
+    }
+}
+
+/// A process in a session of its own that goes on after the command.
+const LEAVING: &str = "setsid bash -c \"exec -a $MARK sleep 600\" > /dev/null 2>&1 & \
+                       until grep -q $MARK /proc/*/cmdline 2> /dev/null; do :; done; echo started";
+
+/// P3
+#[test]
+fn a_command_sees_its_own_processes_and_no_others() {
+    let place = Place::new(Processes::Own);
+    let outside = std::process::id();
+
+    let (_, output) = place.run(&format!(
+        "echo $$; for number in $(ls /proc | grep '^[0-9]'); do cat /proc/$number/comm 2> /dev/null; done | sort -u; \
+         kill -0 {outside} 2> /dev/null && echo reached; cat /proc/{outside}/cmdline 2> /dev/null"
+    ));
+
+    assert!(output.starts_with("2\nbash\n"), "{output}");
+    assert!(output.contains("longhaul-init") && !output.contains("reached"), "{output}");
+    assert!(!output.contains("longhaul-keeper"), "{output}");
+}
+
+/// K8: also for a signal that the first process of a namespace would ignore.
+#[test]
+fn how_a_command_ended_is_exact_in_a_namespace_of_its_own() {
+    let place = Place::new(Processes::Own);
+    let end = |command| {
+        let (status, _) = place.run(command);
+        (status.status, status.exit_code, status.signal)
+    };
+
+    assert_eq!(end("true"), (TaskStatus::Completed, Some(0), None));
+    assert_eq!(end("exit 7"), (TaskStatus::Failed, Some(7), None));
+    assert_eq!(end("kill -TERM $$"), (TaskStatus::Failed, Some(143), Some(15)));
+    assert_eq!(end("kill -USR1 $$"), (TaskStatus::Failed, Some(138), Some(10)));
+    assert_eq!(end("kill -KILL $$"), (TaskStatus::Failed, Some(137), Some(9)));
+}
+
+/// K8: what a command leaves behind goes on, is counted, and is ended with its task.
+#[test]
+fn what_is_left_behind_goes_on_and_is_ended_with_its_task() {
+    let place = Place::new(Processes::Own);
+    let task = place.start(LEAVING);
+    let status = ended(&task);
+
+    let left = place.home.tasks.left_behind(task.id()).unwrap().unwrap();
+    let listed = place.home.tasks.all_left_behind();
+    let found = place.home.tasks.find(task.id()).unwrap();
+    assert_eq!((status.status, place.marked(), left.processes), (TaskStatus::Completed, 1, 1));
+    assert_eq!((left.started.task_id, &listed[..]), (task.id(), &[left.clone()][..]));
+    assert!(matches!(found, Found::Ended(_)));
+
+    place.home.tasks.kill(task.id()).unwrap();
+
+    assert_eq!(place.marked(), 0);
+    assert_eq!(place.home.tasks.left_behind(task.id()).unwrap(), None);
+    assert_eq!(task.status().unwrap(), Some(status));
+}
+
+/// K8: without a namespace of its own, what a command leaves behind is on its own, and its keeper goes.
+#[test]
+fn without_a_namespace_what_is_left_behind_is_on_its_own() {
+    let place = Place::new(Processes::Shared);
+    let task =
+        place.start("(until [ -e go ]; do sleep 0.01; done; echo > gone) > /dev/null 2>&1 & echo started");
+    ended(&task);
+
+    until("the keeper's end", || (!place.is_kept(&task)).then_some(()));
+    assert_eq!(place.home.tasks.left_behind(task.id()).unwrap(), None);
+    fs::write(place.work().join("go"), "").unwrap();
+    until("the end of what was left behind", || fs::read(place.work().join("gone")).ok());
+}
+
+/// P3: it has the rights that the command gave up.
+#[test]
+fn a_command_can_not_look_into_the_first_process() {
+    let place = Place::new(Processes::Own);
+
+    let (_, output) = place.run(
+        "for what in cwd/ root/; do ls /proc/1/$what > /dev/null && echo reached $what; done; \
+         for what in environ maps mem; do head -c 1 /proc/1/$what > /dev/null && echo reached $what; done; \
+         head -c 1 /proc/self/environ > /dev/null && echo own",
+    );
+
+    assert!(output.lines().any(|line| line == "own") && !output.contains("reached"), "{output}");
+}
+
+/// K8: a connection to the keeper of a command that has ended closes at once, also while it keeps what was left behind.
+#[test]
+fn the_end_of_a_command_is_told_while_something_is_left_behind() {
+    let place = Place::new(Processes::Own);
+    let task = place.start(LEAVING);
+    ended(&task);
+
+    let again = ended(&task);
+    let (_, following) = task.follow().unwrap();
+
+    assert_eq!(again.status, TaskStatus::Completed);
+    assert_eq!(following.printed(), again.printed);
+}
+
+/// K8
+#[test]
+fn a_keeper_goes_when_nothing_is_left() {
+    let place = Place::new(Processes::Own);
+    let plain = place.start("true");
+    let leaving = place.start(
+        "(until [ -e ask ]; do sleep 0.01; done; echo > here; until [ -e go ]; do sleep 0.01; done) \
+         > /dev/null 2>&1 & echo started",
+    );
+    ended(&plain);
+    ended(&leaving);
+
+    until("its end", || (!place.is_kept(&plain)).then_some(()));
+    fs::write(place.work().join("ask"), "").unwrap();
+    until("its answer", || fs::read(place.work().join("here")).ok());
+    assert!(place.is_kept(&leaving));
+    fs::write(place.work().join("go"), "").unwrap();
+    until("its end", || (!place.is_kept(&leaving)).then_some(()));
+}
+
+/// K9: nothing of a command outlives its keeper in a namespace of its own, not even what has a session and an environment of its own.
+#[test]
+fn what_is_left_behind_in_a_namespace_ends_with_the_keeper() {
+    let place = Place::new(Processes::Own);
+    let left = place.start(&LEAVING.replace("setsid", "env -i PATH=$PATH setsid"));
+    ended(&left);
+    let runs = place.start("exec -a $MARK sleep 600");
+    until("both", || (place.marked() == 2).then_some(()));
+
+    for task in [&left, &runs] {
+        let keeper = keeper_of(&place.home.task_folder(task.id()));
+        kill_process(Pid::from_raw(keeper).unwrap(), Signal::KILL).unwrap();
+    }
+
+    until("the end of both", || (place.marked() == 0).then_some(()));
+    assert!(matches!(after_all(&place.home.tasks, left.id()), Found::Ended(_)));
+    assert!(matches!(after_all(&place.home.tasks, runs.id()), Found::Lost));
+}
+
+/// K8
+#[test]
+fn killing_ends_everything_in_a_namespace() {
+    let place = Place::new(Processes::Own);
+    let command = "setsid bash -c \"trap '' TERM; exec -a $MARK sleep 600\" & trap '' TERM; \
+                   for i in 1 2 3; do (trap '' TERM; exec -a $MARK sleep 600) & done; wait";
+    let task = place.start(command);
+    until("all of them", || (place.marked() == 4).then_some(()));
+
+    task.kill().unwrap();
+
+    assert_eq!(place.marked(), 0);
+    assert_eq!(task.status().unwrap().unwrap().status, TaskStatus::Killed);
+    until("its end", || (!place.is_kept(&task)).then_some(()));
+}
+
+/// K16
+#[test]
+fn a_task_does_not_expire_as_long_as_it_has_left_something_behind() {
+    let place = Place::new(Processes::Own);
+    let task = place.start(LEAVING);
+    ended(&task);
+
+    let with_some = place.home.tasks.expire(Duration::ZERO, |_| false).unwrap();
+    place.home.tasks.kill(task.id()).unwrap();
+    until("its end", || (!place.is_kept(&task)).then_some(()));
+    let with_none = place.home.tasks.expire(Duration::ZERO, |_| false).unwrap();
+
+    assert_eq!((with_some, with_none), (vec![], vec![task.id()]));
+}
