@@ -4,7 +4,7 @@
 //! A file that somebody swaps after a check is never read in place of the one that was checked.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -59,6 +59,16 @@ pub fn read_small_file(path: &Path, link: LastLink, most: u64) -> Result<Option<
     }
 }
 
+/// Reads a small file of which a part is of no use. None if there is nothing of that name; an error also if it is longer than `most`.
+pub(crate) fn read_whole(path: &Path, link: LastLink, most: u64) -> Result<Option<String>, FileError> {
+    match read_small_file(path, link, most)? {
+        Some(SmallFile { is_cut: true, .. }) => {
+            Err(FileError::system("read", &shown_path(path), Errno::FBIG))
+        }
+        file => Ok(file.map(|file| String::from_utf8_lossy(&file.bytes).into_owned())),
+    }
+}
+
 impl Scope {
     /// Reads a small file of the work folder for the runtime itself, such as `AGENTS.md`. A link is followed to another file in the work
     /// folder. None if there is nothing of that name; an error if it leads out of the work folder, or to what the scope does not let the
@@ -105,7 +115,7 @@ fn open_in(folder: &OwnedFd, name: &OsStr, link: LastLink) -> rustix::io::Result
 }
 
 fn read(file: File, folder: &impl AsFd, most: u64) -> io::Result<SmallFile> {
-    let foreign = foreign_writer(&rustix::fs::fstat(&file)?, &rustix::fs::fstat(folder)?);
+    let foreign = foreign_writer((&rustix::fs::fstat(&file)?).into(), (&rustix::fs::fstat(folder)?).into());
     let mut bytes = Vec::new();
     let length = file.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64;
     let is_cut = length > most;
@@ -115,29 +125,62 @@ fn read(file: File, folder: &impl AsFd, most: u64) -> io::Result<SmallFile> {
     Ok(SmallFile { bytes, is_cut, foreign })
 }
 
-/// Why another user than this process's and root could have written a file, or put it into its folder.
+/// Who may write something.
+#[derive(Debug, Clone, Copy)]
+struct Writers {
+    user: u32,
+    group: u32,
+    mode: u32,
+}
+
 #[allow(clippy::unnecessary_cast, reason = "these have other types on other systems")]
-fn foreign_writer(file: &Stat, folder: &Stat) -> Option<String> {
+impl From<&Stat> for Writers {
+    fn from(status: &Stat) -> Self {
+        Self { user: status.st_uid, group: status.st_gid, mode: status.st_mode as u32 }
+    }
+}
+
+/// Why another user than this process's and root could have written a file, or put it into its folder.
+fn foreign_writer(file: Writers, folder: Writers) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
-    let writer = |status: &Stat, mode: u32, what: &str| {
-        // Many systems give each user a group of the same number that no other user is in.
-        let is_private_group = status.st_gid == user || status.st_gid == 0;
-        if status.st_uid != user && status.st_uid != 0 {
-            Some(format!("{what} belongs to another user ({})", status.st_uid))
-        } else if mode & 0o002 != 0 {
-            Some(format!("every user can write {what}"))
-        } else if mode & 0o020 != 0 && !is_private_group {
-            Some(format!("the group {} can write {what}", status.st_gid))
-        } else {
-            None
-        }
-    };
     // In a sticky folder only the owner of a file can replace it.
-    let folder_mode = match folder.st_mode as u32 {
-        mode if mode & 0o1000 != 0 => 0,
-        mode => mode,
-    };
-    writer(file, file.st_mode as u32, "it").or_else(|| writer(folder, folder_mode, "its folder"))
+    let folder = if folder.mode & 0o1000 != 0 { Writers { mode: 0, ..folder } } else { folder };
+    other_writer(user, file, "it").or_else(|| other_writer(user, folder, "its folder"))
+}
+
+fn other_writer(user: u32, of: Writers, what: &str) -> Option<String> {
+    if of.user != user && of.user != 0 {
+        Some(format!("{what} belongs to another user ({})", of.user))
+    } else if of.mode & 0o002 != 0 {
+        Some(format!("every user can write {what}"))
+    } else if of.mode & 0o020 != 0 && !is_own_group(user, of.group) {
+        Some(format!("the group {} can write {what}", of.group))
+    } else {
+        None
+    }
+}
+
+/// Whether only this user is in a group. Many systems give each user such a group, and let it write what the user makes.
+fn is_own_group(user: u32, group: u32) -> bool {
+    let list = |path| fs::read_to_string(path).unwrap_or_default();
+    group == 0 || has_no_other_member(user, group, &list("/etc/passwd"), &list("/etc/group"))
+}
+
+/// The same by the system's lists of users and groups. A group that they don't know counts if it has the user's number.
+fn has_no_other_member(user: u32, group: u32, users: &str, groups: &str) -> bool {
+    let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
+    let is = |field: Option<&String>, number: u32| field.is_some_and(|field| *field == number.to_string());
+    let (own, others): (Vec<_>, Vec<_>) = users.lines().map(fields).partition(|line| is(line.get(2), user));
+    let is_first_group = |line: &Vec<String>| is(line.get(3), group);
+    let members = groups
+        .lines()
+        .map(fields)
+        .filter(|line| is(line.get(2), group))
+        .filter_map(|line| line.into_iter().nth(3));
+    let is_own_name = |name: &str| own.iter().any(|line| line.first().is_some_and(|own| own == name));
+    let has_others =
+        members.into_iter().any(|names| names.split(',').any(|name| !name.is_empty() && !is_own_name(name)));
+    (group == user || own.iter().any(is_first_group)) && !others.iter().any(is_first_group) && !has_others
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -124,16 +124,32 @@ fn a_file_that_another_user_could_have_written_says_so() {
     assert_eq!(foreign().as_deref(), Some("every user can write its folder"));
     set(&work, 0o1777);
     assert_eq!(foreign(), None, "as in /tmp, others can't replace it");
-    if rustix::process::geteuid().is_root() {
-        set(&work, 0o775);
-        chown(&work, Some(0), Some(4_242)).unwrap();
-        assert_eq!(foreign().as_deref(), Some("the group 4242 can write its folder"));
-        chown(&work, Some(4_242), None).unwrap();
-        set(&work, 0o755);
-        assert_eq!(foreign().as_deref(), Some("its folder belongs to another user (4242)"));
-        chown(&file, Some(4_243), None).unwrap();
-        assert_eq!(foreign().as_deref(), Some("it belongs to another user (4243)"));
-    }
+}
+
+/// P7
+#[test]
+fn only_the_user_and_root_and_the_users_own_group_may_have_written_a_file() {
+    let said = |user, group, mode| other_writer(1000, Writers { user, group, mode }, "it");
+
+    assert_eq!(said(1000, 4_242, 0o644), None, "a group that can't write does not matter");
+    assert_eq!(said(0, 0, 0o664), None);
+    assert_eq!(said(1001, 1000, 0o600).as_deref(), Some("it belongs to another user (1001)"));
+    assert_eq!(said(1000, 4_294_900_000, 0o664).as_deref(), Some("the group 4294900000 can write it"));
+}
+
+/// P7: a group is the user's own if nobody else is in it, whatever its number is.
+#[test]
+fn a_group_is_the_users_own_if_nobody_else_is_in_it() {
+    let users = "root:x:0:0::/root:/bin/sh\nann:x:1000:1005::/home/ann:/bin/sh\nbob:x:1001:100::/:/bin/sh\ncid:x:1002:100::/:/bin/sh\n";
+    let groups = "root:x:0:\nusers:x:100:\nann:x:1005:\nbob:x:1001:ann\ncid:x:1002:cid\nadm:x:4:ann\n";
+    let is_own = |user, group| has_no_other_member(user, group, users, groups);
+
+    assert!(is_own(1000, 1005), "its number is not the user's");
+    assert!(is_own(1002, 1002), "named as a member of their own group");
+    assert!(is_own(5_000, 5_000), "a user that is on no list, as in a container");
+    assert!(!is_own(1001, 100), "the first group of another user, too");
+    assert!(!is_own(1001, 1001), "another user is a member");
+    assert!(!is_own(1000, 4) && !is_own(1000, 7), "a group of several, and an unknown one");
 }
 
 #[test]

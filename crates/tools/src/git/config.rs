@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::small_file::{LastLink, read_whole};
+
 /// A configuration file larger than this is not read.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -10,12 +12,10 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) struct GitConfig(Vec<(String, String)>);
 
 impl GitConfig {
-    /// The variables of a file. One that can't be read has none.
-    pub(crate) fn read(file: &Path) -> Self {
-        let is_small =
-            file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_BYTES);
-        let bytes = if is_small { std::fs::read(file).unwrap_or_default() } else { Vec::new() };
-        Self::parse(&String::from_utf8_lossy(&bytes))
+    /// The variables of a file. One that is missing has none; None if there is something that can't be read as a configuration.
+    pub(crate) fn read(file: &Path, link: LastLink) -> Option<Self> {
+        let text = read_whole(file, link, MAX_BYTES).ok()?;
+        Some(Self::parse(&text.unwrap_or_default()))
     }
 
     pub(crate) fn parse(text: &str) -> Self {

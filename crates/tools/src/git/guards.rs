@@ -8,6 +8,7 @@ use longhaul_keeper::Placeholder;
 
 use super::config::{GitConfig, expand};
 use super::{DOT_GIT, is_git_dir};
+use crate::small_file::LastLink;
 
 /// What git takes for "here", and nothing else writes so: by its text a keeper knows that it made the file.
 const COMMON_DIR_HERE: &str = "././.\n";
@@ -61,11 +62,13 @@ impl Guards {
     /// Adds what makes git run something in the folder of a repository. One that isn't as git makes it is read-only as a whole.
     fn add_git_dir(&mut self, folder: &Path, work_tree: Option<&Path>, named: &Named<'_>, depth: usize) {
         self.parts += 1;
-        let config = GitConfig::read(&folder.join("config"));
-        if self.parts > MAX_PARTS || depth > MAX_DEPTH || !is_ordinary(folder, &config) {
+        let config = GitConfig::read(&folder.join("config"), LastLink::Refuse);
+        let is_in_limits = self.parts <= MAX_PARTS && depth <= MAX_DEPTH;
+        let config = config.filter(|config| is_in_limits && is_ordinary(folder, config));
+        let Some(config) = config else {
             self.read_only.insert(folder.to_owned());
             return;
-        }
+        };
         let has_worktree_config = config.is_true("extensions.worktreeconfig");
         self.read_only.insert(folder.join("config"));
         self.add(folder.join("hooks"), None);
@@ -99,7 +102,7 @@ impl Guards {
 
     /// Adds the folder for hooks and the files that a configuration names, where commands could write them.
     fn add_named_in(&mut self, file: &Path, work_tree: Option<&Path>, named: &Named<'_>, depth: usize) {
-        let config = GitConfig::read(file);
+        let config = GitConfig::read(file, LastLink::Follow).unwrap_or_default();
         let folder = file.parent().unwrap_or(file);
         for include in config.includes().filter_map(|path| expand(path, folder, named.home)) {
             if let Some(include) = self.add_named(&include, Some(""), named).filter(|_| depth < MAX_DEPTH) {
@@ -194,7 +197,7 @@ pub(super) fn modules(git_dir: &Path) -> Vec<PathBuf> {
 
 /// The folder into which a module is checked out.
 pub(super) fn module_work_tree(module: &Path) -> Option<PathBuf> {
-    let config = GitConfig::read(&module.join("config"));
+    let config = GitConfig::read(&module.join("config"), LastLink::Refuse)?;
     module.join(config.last("core.worktree")?).canonicalize().ok()
 }
 

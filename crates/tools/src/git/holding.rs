@@ -1,11 +1,11 @@
 //! The repository whose work tree the work folder is a part of, where it lies outside of what commands may write.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::guards::{module_work_tree, modules};
 use super::{DOT_GIT, is_git_dir};
+use crate::small_file::{LastLink, read_whole};
 
 /// Files of a work tree that git reads wherever it is called.
 const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
@@ -70,9 +70,7 @@ fn named_by(dot_git: &Path, work_tree: &Path) -> Option<PathBuf> {
 }
 
 fn read_line(file: &Path) -> Option<String> {
-    let metadata = file.symlink_metadata().ok()?;
-    let is_small = metadata.is_file() && metadata.len() <= MAX_LINK_BYTES;
-    let text = is_small.then(|| fs::read_to_string(file).ok())??;
+    let text = read_whole(file, LastLink::Refuse, MAX_LINK_BYTES).ok()??;
     Some(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 

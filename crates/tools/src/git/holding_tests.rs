@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 
 fn world(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {

@@ -19,9 +19,14 @@ use super::config::GitConfig;
 use super::survey::Survey;
 use super::{DOT_GIT, holding, is_git_dir};
 use crate::shown::shown_path;
+use crate::small_file::{LastLink, read_whole};
 use crate::{Permission, Scope};
 
 const FILE: &str = "repositories.json";
+/// Larger than the notes about as many repositories as are looked for.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+/// A longer list of the steps of a rebase is reported unread.
+const MAX_TODO_BYTES: u64 = 1 << 20;
 /// Findings that one warning names.
 const MAX_NAMED: usize = 10;
 /// Programs and hooks that are named of one repository.
@@ -166,8 +171,8 @@ impl Repositories {
     }
 
     fn read(&self, session: SessionId) -> Option<Known> {
-        let bytes = fs::read(self.temporary.join(session.to_string()).join(FILE)).ok()?;
-        serde_json::from_slice(&bytes).ok()
+        let file = self.temporary.join(session.to_string()).join(FILE);
+        serde_json::from_str(&read_whole(&file, LastLink::Refuse, MAX_FILE_BYTES).ok()??).ok()
     }
 
     fn write(&self, session: SessionId, known: &Known) -> io::Result<()> {
@@ -230,8 +235,10 @@ fn runs(folder: &Path) -> Vec<String> {
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut hooks: Vec<String> = names.filter(|name| !name.ends_with(".sample")).collect();
     hooks.sort();
-    let config = GitConfig::read(&folder.join("config"));
-    let mut runs: Vec<String> = config.programs().into_iter().map(|name| format!("config {name}")).collect();
+    let mut runs = match GitConfig::read(&folder.join("config"), LastLink::Refuse) {
+        Some(config) => config.programs().into_iter().map(|name| format!("config {name}")).collect(),
+        None => vec!["unreadable config".to_owned()],
+    };
     runs.sort();
     runs.dedup();
     runs.extend(hooks.into_iter().map(|name| format!("hook {name}")));
@@ -256,9 +263,9 @@ fn changes(git_dir: &Path) -> Vec<(PathBuf, String)> {
         })
         .collect();
     let todo = git_dir.join("rebase-merge/git-rebase-todo");
-    let steps = fs::read_to_string(&todo).unwrap_or_default();
     let runs = |step: &str| matches!(step.split_whitespace().next(), Some("exec" | "x"));
-    if steps.lines().any(runs) {
+    let steps = read_whole(&todo, LastLink::Refuse, MAX_TODO_BYTES);
+    if steps.map_or(true, |steps| steps.is_some_and(|steps| steps.lines().any(runs))) {
         changes.push((todo, "is a rebase that would run programs if you continue it".to_owned()));
     }
     changes

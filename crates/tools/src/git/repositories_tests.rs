@@ -96,3 +96,51 @@ fn links_and_waiting_commands_in_a_guarded_repository_are_told() {
     assert!(news.contains(".git/COMMIT_EDITMSG is a link to /etc/profile"), "{news}");
     assert!(news.contains("git-rebase-todo is a rebase that would run programs"), "{news}");
 }
+
+/// P3, P1: what a command puts in place of a configuration is neither followed nor passed over.
+#[test]
+fn a_configuration_that_can_not_be_checked_is_told_as_such() {
+    let world = World::new();
+    let repositories = world.repositories();
+    world.guarded(&repositories);
+    fs::write(world.root.join("secret"), "[alias]\nsecret = !x\n").unwrap();
+    for name in ["link", "fifo", "large"] {
+        world.make(&format!("{name}/.git"), "");
+    }
+    let config = |name: &str| world.root.join("work").join(name).join(".git/config");
+    fs::remove_file(config("link")).unwrap();
+    std::os::unix::fs::symlink(world.root.join("secret"), config("link")).unwrap();
+    fs::remove_file(config("fifo")).unwrap();
+    make_fifo(&config("fifo"));
+    fs::write(config("large"), "#".repeat(1 << 20) + "\n[core]\nfsmonitor = ./evil\n").unwrap();
+
+    world.guarded(&repositories);
+    let news = repositories.news(&world.scope, world.session).unwrap().text;
+
+    let unchecked = "is a new repository: git runs programs by its unreadable config;";
+    for name in ["link", "fifo", "large"] {
+        assert!(news.contains(&format!("{name}/.git {unchecked}")), "{name}: {news}");
+    }
+    assert!(!news.contains("alias"), "{news}");
+}
+
+/// P3: a pipe in place of the steps of a rebase would make the runtime wait for ever.
+#[test]
+fn a_pipe_in_a_repository_is_not_waited_for() {
+    let world = World::new();
+    world.make(".git", "");
+    let repositories = world.repositories();
+    world.guarded(&repositories);
+
+    fs::create_dir(world.root.join("work/.git/rebase-merge")).unwrap();
+    make_fifo(&world.root.join("work/.git/rebase-merge/git-rebase-todo"));
+    world.guarded(&repositories);
+    let news = repositories.news(&world.scope, world.session).unwrap().text;
+
+    assert!(news.contains("git-rebase-todo is a rebase that would run programs"), "{news}");
+}
+
+fn make_fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+}
