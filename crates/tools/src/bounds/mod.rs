@@ -173,14 +173,16 @@ impl Sandbox {
             SandboxMode::Strict => git::user_config(places.user_home()),
             SandboxMode::On | SandboxMode::Off => Vec::new(),
         };
+        let missing = places.placeholders();
+        let read_only = places.read_only().into_iter().chain(guards.read_only);
         let hidden = places.hidden(&private);
         let in_sight: Vec<PathBuf> = [work_dir.to_owned()].into_iter().chain(work_tree).collect();
         let bounds = Bounds {
             kept: places.kept(&private, &hidden, &in_sight),
             emptied: places.emptied().into_iter().chain(emptied).collect(),
             hidden,
-            read_only: places.read_only().into_iter().chain(guards.read_only).collect(),
-            placeholders: guards.placeholders,
+            read_only: read_only.chain(missing.iter().map(|missing| missing.at.clone())).collect(),
+            placeholders: guards.placeholders.into_iter().chain(missing).collect(),
             overlays,
             devices: known::DEVICES.iter().filter_map(|path| resolved(Path::new(path))).collect(),
             private: private.into_iter().chain(in_memory).collect(),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use longhaul_keeper::Private;
+use longhaul_keeper::{Placeholder, Private};
 
 use super::sockets::sockets_in;
 use super::user::{User, home_of_this_user};
 use super::{SandboxMode, denied, known};
 use crate::git::Holding;
-use crate::protected::ProtectedPlaces;
+use crate::protected::{ProtectedPlaces, missing_startup_files};
 use crate::scope::{Way, is_in, unbent};
 use crate::{Permission, Scope};
 
@@ -51,7 +51,8 @@ impl<'a> Places<'a> {
         links.extend(own_way.iter().flat_map(|way| way.links.clone()));
         let user = User { own: own_way.map(|way| way.place), environment };
         let user_home = own.and_then(resolved);
-        let protected = ProtectedPlaces::new(user_home.as_deref(), environment);
+        let allowed = scope.allowed().map(|(path, _)| path);
+        let protected = ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
         let caches = Vec::new();
         Self { scope, environment, user, user_home, protected, home, read, write, links, caches }
@@ -156,6 +157,14 @@ impl<'a> Places<'a> {
         let startup = self.protected.startup.iter().filter_map(|path| self.concealed(path));
         read_only.extend(startup.filter(|path| self.is_writable(path) && !self.is_meant(path)));
         read_only
+    }
+
+    /// What stands in for missing startup files that a command could make.
+    pub(super) fn placeholders(&self) -> Vec<Placeholder> {
+        let missing = self.user_home.iter().flat_map(|home| missing_startup_files(home));
+        let is_denied = |path: &Path| self.scope.denied().any(|(denied, _)| path.starts_with(denied));
+        let is_open = |path: &Path| self.is_writable(path) && !is_denied(path) && !self.is_meant(path);
+        missing.filter(|placeholder| is_open(&placeholder.at)).collect()
     }
 
     /// What is not to be seen at all: what the scope denies, home folders, sockets of services, and keys where they could be read otherwise.

@@ -154,6 +154,11 @@ pub(super) const STARTUP: &[&str] = &[
     ".bash_profile",
     ".bashrc",
     ".bashrc.d",
+    ".bun/bin",
+    ".cargo/bin",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".cargo/env",
     ".config/autostart",
     ".config/autostart-scripts",
     ".config/awesome",
@@ -172,6 +177,7 @@ pub(super) const STARTUP: &[&str] = &[
     ".config/user-tmpfiles.d",
     ".config/zsh",
     ".cshrc",
+    ".deno/bin",
     ".direnvrc",
     ".emacs",
     ".emacs.d",
@@ -190,6 +196,7 @@ pub(super) const STARTUP: &[&str] = &[
     ".login",
     ".logout",
     ".npm-global/bin",
+    ".nvm",
     ".oh-my-zsh",
     ".pam_environment",
     ".profile",
@@ -213,6 +220,36 @@ pub(super) const STARTUP: &[&str] = &[
     ".zshenv",
     ".zshrc",
     "bin",
+    "go/bin",
+];
+
+/// Startup files that a command could make where they are missing, and the text of a file that changes nothing in their place; without
+/// one, an empty folder. Not among them are files whose mere presence changes something, such as `.xsession`, `.vimrc` and `.inputrc`.
+pub(super) const PLACEHOLDERS: &[(&str, Option<&str>)] = &[
+    (".bash_aliases", Some("")),
+    (".bash_login", Some("[ ! -f ~/.profile ] || . ~/.profile\n")),
+    (".bash_logout", Some("")),
+    // bash reads the first of these two and `.profile`.
+    (".bash_profile", Some("[ ! -f ~/.bash_login ] || . ~/.bash_login\n")),
+    (".bashrc", Some("")),
+    (".config/autostart", None),
+    (".config/environment.d", None),
+    (".config/fish", None),
+    (".config/git", None),
+    (".config/systemd", None),
+    (".gitconfig", Some("")),
+    (".local/bin", None),
+    (".pam_environment", Some("")),
+    (".profile", Some("")),
+    (".ssh", None),
+    (".xprofile", Some("")),
+    (".xsessionrc", Some("")),
+    (".zlogin", Some("")),
+    (".zlogout", Some("")),
+    (".zprofile", Some("")),
+    (".zshenv", Some("")),
+    (".zshrc", Some("")),
+    ("bin", None),
 ];
 
 /// The same in `XDG_CONFIG_HOME`, where that is not `~/.config`.

@@ -10,6 +10,8 @@ mod lists;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use longhaul_keeper::Placeholder;
+
 /// The protected places of one user, as paths that need not exist and may go through links.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ProtectedPlaces {
@@ -24,8 +26,13 @@ pub(crate) struct ProtectedPlaces {
 }
 
 impl ProtectedPlaces {
-    /// The places of the user with this home folder and these variables.
-    pub(crate) fn new(user_home: Option<&Path>, environment: &BTreeMap<String, String>) -> Self {
+    /// The places of the user with this home folder and these variables, given what is allowed. The folders of `PATH` that lie in the home
+    /// folder are among them where all of the home folder is allowed; an allowed project may have programs of its own on `PATH`.
+    pub(crate) fn new<'a>(
+        user_home: Option<&Path>,
+        environment: &BTreeMap<String, String>,
+        mut allowed: impl Iterator<Item = &'a Path>,
+    ) -> Self {
         let in_home = |names: &[&str]| -> Vec<PathBuf> {
             user_home.iter().flat_map(|home| names.iter().map(|name| home.join(name))).collect()
         };
@@ -46,6 +53,14 @@ impl ProtectedPlaces {
             keys.extend(moved(lists::KEYS).map(|name| config.join(name)));
             startup.extend(moved(lists::STARTUP).map(|name| config.join(name)));
         }
+        let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
+        let exposed_home = user_home.filter(|home| allowed.any(|allowed| home.starts_with(allowed)));
+        let programs = path.split(':').filter_map(absolute);
+        let programs = programs.map(|folder| folder.canonicalize().unwrap_or(folder));
+        let is_in_home = |folder: &PathBuf| {
+            exposed_home.is_some_and(|home| folder.starts_with(home) && folder.as_path() != home)
+        };
+        startup.extend(programs.filter(is_in_home));
         let socket = |name: &&str| {
             let value = environment.get(*name)?;
             absolute(value.strip_prefix("unix://").unwrap_or(value))
@@ -62,4 +77,15 @@ impl ProtectedPlaces {
             startup,
         }
     }
+}
+
+/// What stands in for the startup files that are missing from a home folder now, so that a command can't make them. The folder of each
+/// has to be there.
+pub(crate) fn missing_startup_files(user_home: &Path) -> Vec<Placeholder> {
+    let place = |(name, text): &(&str, Option<&str>)| {
+        let path = user_home.join(name);
+        let at = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
+        at.symlink_metadata().is_err().then(|| Placeholder { at, text: text.map(str::to_owned) })
+    };
+    lists::PLACEHOLDERS.iter().filter_map(place).collect()
 }

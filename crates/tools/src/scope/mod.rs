@@ -88,18 +88,20 @@ impl Scope {
     ) -> Self {
         let user_home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let user_home = user_home.or_else(std::env::home_dir).map(|home| located(&home).0);
-        let ProtectedPlaces { keys, sockets, emptied, startup } =
-            ProtectedPlaces::new(user_home.as_deref(), environment);
-        let unreadable = keys.into_iter().chain(sockets).chain(emptied);
         let work_dir =
             resolve::canonical(&resolve::absolute(work_dir)).unwrap_or_else(|| work_dir.to_owned());
         let whole_work_dir = [Allowed { target: "./".to_owned(), permission: Permission::Write }];
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
+        let allow = grounds(&work_dir, allow);
+        let allowed = allow.iter().map(|ground| ground.path.as_path());
+        let ProtectedPlaces { keys, sockets, emptied, startup } =
+            ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
+        let unreadable = keys.into_iter().chain(sockets).chain(emptied);
         let denial =
             |denied: &Denied| Denial::new(resolve::from(&work_dir, &denied.target), denied.permission);
         let home = Denial::new(resolve::absolute(home), Permission::Read);
         Self {
-            allow: grounds(&work_dir, allow),
+            allow,
             deny: config.deny.iter().map(denial).chain([home]).collect(),
             protected: unreadable.map(|path| Denial::new(path, Permission::Read)).collect(),
             startup,

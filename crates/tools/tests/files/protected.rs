@@ -151,27 +151,42 @@ async fn what_the_system_tells_of_processes_is_protected() {
 /// P4: the shell runs it later, outside of any sandbox.
 #[tokio::test]
 async fn writing_a_startup_file_needs_a_person_unless_the_scope_names_it() {
-    let place = Workplace::of_user(&["./", ".zshrc"], &[]);
+    let place = Workplace::of_user(&["./", ".zshrc"], &[("PATH", "user/miniconda3/bin")]);
     fs::create_dir(place.root.join("user/.config")).unwrap();
     symlink("../.bashrc", place.root.join("user/project/innocent")).unwrap();
     fs::write(place.root.join("user/.bashrc"), "old").unwrap();
 
-    let mut cautions = Vec::new();
-    for name in [
+    let asked = [
         ".bashrc",
         ".BASHRC",
         "project/innocent",
+        ".bash_profile",
         ".local/bin/ls",
         ".config/autostart/x.desktop",
-        ".zshrc",
-        "a.txt",
-    ] {
-        let path = place.root.join("user").join(name);
-        let arguments = json!({ "path": path, "content": "new" });
-        let prepared = place.tool("write_file").prepare(&call(&arguments)).await;
-        cautions.push((name, prepared.map(|prepared| prepared.caution.is_some()).unwrap()));
+        ".cargo/bin/cargo",
+        ".cargo/env",
+        ".nvm/nvm.sh",
+        "go/bin/gopls",
+        "miniconda3/bin/python",
+    ];
+    for (names, is_asked) in [(asked.as_slice(), true), (&[".zshrc", "a.txt", "miniconda3/a.txt"], false)] {
+        for name in names {
+            let path = place.root.join("user").join(name);
+            let arguments = json!({ "path": path, "content": "new" });
+            let prepared = place.tool("write_file").prepare(&call(&arguments)).await.unwrap();
+            assert_eq!(prepared.caution.is_some(), is_asked, "{name}");
+        }
     }
+}
 
-    let expected = [true, true, true, true, true, false, false];
-    assert_eq!(cautions.iter().map(|(_, is_cautious)| *is_cautious).collect::<Vec<_>>(), expected);
+/// P4: a project's own programs may be on `PATH`, such as those of an active virtual environment.
+#[tokio::test]
+async fn a_folder_of_path_in_an_allowed_project_is_the_projects_own() {
+    let place = Workplace::of_user(&["project"], &[("PATH", "user/project/venv/bin")]);
+    let path = place.root.join("user/project/venv/bin/tool");
+
+    let prepared =
+        place.tool("write_file").prepare(&call(&json!({ "path": path, "content": "x" }))).await.unwrap();
+
+    assert_eq!(prepared.caution, None);
 }

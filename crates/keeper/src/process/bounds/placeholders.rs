@@ -94,7 +94,7 @@ fn parent(path: &Path) -> io::Result<(std::os::fd::OwnedFd, &std::ffi::OsStr)> {
 
 fn make_folder(path: &Path) -> io::Result<()> {
     let (parent, name) = parent(path)?;
-    match mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+    match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         // Where its user may not, the command may not either.
         Err(Errno::ACCESS | Errno::ROFS) => Ok(()),
