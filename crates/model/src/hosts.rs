@@ -2,9 +2,10 @@
 //! exist at all.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use crate::cache_file::{append_line, read_lines};
 
 /// The hosts that have answered before, kept in a file with one of them a line. The file may be deleted at any time.
 #[derive(Debug, Default)]
@@ -16,8 +17,7 @@ pub struct Hosts {
 impl Hosts {
     /// Those that this file names.
     pub fn at(file: &Path) -> Self {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        let known = text.lines().map(str::to_owned).collect();
+        let known = read_lines(file).lines().map(str::to_owned).collect();
         Self { file: Some(file.to_owned()), known: Mutex::new(known) }
     }
 
@@ -31,17 +31,7 @@ impl Hosts {
         let is_new = self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned());
         if let (true, Some(file)) = (is_new, &self.file) {
             // What can't be noted is learnt again the next time.
-            let _ = note(file, host);
+            let _ = append_line(file, host);
         }
     }
-}
-
-/// One short line is appended whole, so that several processes can do it.
-fn note(file: &Path, host: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    if let Some(folder) = file.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file)?;
-    file.write_all(format!("{host}\n").as_bytes())
 }

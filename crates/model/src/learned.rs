@@ -1,13 +1,13 @@
 //! What servers were seen to accept. A refusal teaches it once, and the next process need not be refused again.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::RoleOrder;
+use crate::cache_file::{append_line, read_lines};
 
 /// What was learned about the models of all servers. It is kept in a file with one JSON object a line, of which the newest about
 /// a model counts. The file may be deleted at any time: each lesson is then learned again by one refusal.
@@ -30,13 +30,21 @@ pub(crate) struct ServedModel {
 pub(crate) struct Lesson {
     /// The order of roles that it accepted after it had refused another one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) roles: Option<RoleOrder>,
+    pub(crate) roles: Option<LearnedRoles>,
     /// The window that it turned out to have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<LearnedWindow>,
     /// The longest answer that it accepts to be asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_output: Option<u64>,
+}
+
+/// An order of roles that was accepted. It holds as long as the order is declared as it was then: a user who declares another one knows
+/// better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LearnedRoles {
+    pub(crate) declared: RoleOrder,
+    pub(crate) accepted: RoleOrder,
 }
 
 /// A window that was corrected. It holds as long as the window is declared as it was then: a user who sets another one, or a server
@@ -58,7 +66,7 @@ struct Line {
 impl Learned {
     /// What this file says. Lines that can't be read are skipped.
     pub fn at(file: &Path) -> Self {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let text = read_lines(file);
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
         let lessons = lines.map(|line| (line.of, line.lesson)).collect();
         Self { file: Some(file.to_owned()), lessons: Mutex::new(lessons) }
@@ -83,18 +91,8 @@ impl Learned {
         let lesson = self.suppose(model, change);
         if let (true, Some(file)) = (lesson != before, &self.file) {
             // A lesson that can't be written is learned again by the next process.
-            let _ = append(file, &Line { of: model.clone(), lesson });
+            let line = serde_json::to_string(&Line { of: model.clone(), lesson });
+            let _ = line.map(|line| append_line(file, &line));
         }
     }
-}
-
-/// Appends one short line in one write, so that several processes can do it.
-fn append(file: &Path, line: &Line) -> std::io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    if let Some(folder) = file.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let line = serde_json::to_string(line)? + "\n";
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file)?;
-    file.write_all(line.as_bytes())
 }

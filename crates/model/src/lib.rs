@@ -24,6 +24,7 @@
 //! | `retry` | whether and when to try again. Pure |
 //! | `open` | from a name to a model |
 //! | `facts`, `hosts` | what is known about a model; which hosts have answered before |
+//! | `cache_file` | reading and appending the lines in which that is kept |
 //! | `learned`, `role_check` | what servers were seen to accept; finding the order of roles that a server accepts |
 //! | `limits` | what a refusal says about the size of the context and of an answer. Pure |
 //! | `provider` | who serves models: protocol, address, key, quirks |
@@ -53,6 +54,7 @@
 
 mod answer;
 mod blocks;
+mod cache_file;
 mod catalogue;
 mod classify;
 mod codec;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use longhaul_protocol::Hash;
 
 use crate::codec::Asked;
-use crate::learned::{Learned, ServedModel};
+use crate::learned::{Learned, LearnedRoles, ServedModel};
 use crate::target::Target;
 use crate::{Class, Failure, Request, RoleOrder};
 
@@ -38,7 +38,9 @@ struct State {
 impl RoleOrders {
     pub(crate) fn new(target: &Target, learned: Arc<Learned>) -> Self {
         let model = target.served_model();
-        let accepted = learned.about(&model).roles.unwrap_or(target.quirks.roles);
+        let declared = target.quirks.roles;
+        let known = learned.about(&model).roles.filter(|known| known.declared == declared);
+        let accepted = known.map_or(declared, |known| known.accepted);
         let state = State { accepted, trial: None, guessed_for: None, has_guessed: false };
         Self { learned, model, state: Mutex::new(state) }
     }
@@ -97,7 +99,8 @@ impl RoleCheck {
             return;
         }
         *self.orders.state() = State { accepted: self.order, trial: None, guessed_for: None, ..state };
-        self.orders.learned.learn(&self.orders.model, |lesson| lesson.roles = Some(self.order));
+        let roles = LearnedRoles { declared: self.target.quirks.roles, accepted: self.order };
+        self.orders.learned.learn(&self.orders.model, |lesson| lesson.roles = Some(roles));
     }
 
     /// What a refusal comes to: [`Class::RoleOrder`] where the same request in another order of roles may be accepted. That order

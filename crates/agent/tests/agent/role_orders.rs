@@ -240,3 +240,35 @@ async fn a_server_that_refuses_every_order_ends_the_turn_with_its_words() {
         runtime.shutdown().await.unwrap();
     }
 }
+
+/// K7: what was learned holds until the user declares another order.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_the_user_declares_wins_over_one_that_was_learned() {
+    let place = Place::new();
+    let lesson = json!({
+        "server": "https://model.test/v1",
+        "model": "m",
+        "roles": {"declared": "user", "accepted": "no-system"},
+    });
+    std::fs::create_dir_all(place.home().join("cache")).unwrap();
+    std::fs::write(place.home().join("cache/servers"), format!("{lesson}\n")).unwrap();
+    let mut first_roles = Vec::new();
+
+    for quirks in ["", "quirks = { roles = \"user\" }", "quirks = { roles = \"alternating\" }"] {
+        let row =
+            format!("[mine]\nbase_url = \"https://model.test/v1\"\nprotocol = \"openai-chat\"\n{quirks}\n");
+        std::fs::write(place.home().join("providers.toml"), row).unwrap();
+        let mut config = config(&place, Protocol::OpenaiChat);
+        config.settings.model.name = "mine/m".to_owned();
+        config.settings.model.base_url = None;
+        let script =
+            Script::by(|seen| Reply::frames(answer(seen).usage(100, 5).frames(Protocol::OpenaiChat)));
+        let (runtime, wire) = open(config, script).await;
+        let session = runtime.session(&format!("a{}", first_roles.len())).await.unwrap();
+        assert_eq!(session.send("hello").await.unwrap().outcome, Outcome::Completed);
+        runtime.shutdown().await.unwrap();
+        first_roles.push(wire.requests()[0].json()["messages"][0]["role"].as_str().unwrap().to_owned());
+    }
+
+    assert_eq!(first_roles, ["user", "user", "system"]);
+}

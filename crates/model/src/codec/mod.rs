@@ -121,8 +121,6 @@ pub struct Quirks {
     pub wants_reasoning_back: bool,
     /// The order of roles that its server is known to accept.
     pub roles: RoleOrder,
-    /// The default since [`roles`](Self::roles) exists; files that set it stay readable.
-    pub system_only_first: bool,
     /// openai-chat: `stream_options` is refused.
     pub no_stream_options: bool,
 }

@@ -28,7 +28,12 @@ fn roles(protocol: Protocol, body: &Value) -> Vec<String> {
             role => role.to_owned(),
         },
     };
-    body[field(protocol)].as_array().unwrap().iter().map(role).collect()
+    let mut roles: Vec<String> = body[field(protocol)].as_array().unwrap().iter().map(role).collect();
+    if protocol == Protocol::OpenaiResponses {
+        // What the assistant thinks, says and calls in one answer are items of their own.
+        roles.dedup_by(|later, before| later == "assistant" && before == "assistant");
+    }
+    roles
 }
 
 fn returns_results(message: &Value) -> bool {
@@ -56,7 +61,7 @@ fn refusal(order: RoleOrder, roles: &[String]) -> Option<&'static str> {
         return Some("the first message must be the user's");
     }
     conversation.windows(2).find_map(|pair| match (pair[0].as_str(), pair[1].as_str()) {
-        ("user", "user") => Some("roles must alternate"),
+        ("user", "user") | ("assistant", "assistant") => Some("roles must alternate"),
         ("user", "tool") => Some("a result without its call"),
         ("tool", "user") => Some("Unexpected role 'user' after role 'tool'"),
         _ => None,

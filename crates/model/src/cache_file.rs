@@ -1,0 +1,48 @@
+//! Files in the cache folder of a home to which processes append lines. They may be deleted at any time.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// More of a file is not read.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The lines of a file, which may be missing. One that is too long, or is no regular file, has none.
+pub(crate) fn read_lines(path: &Path) -> String {
+    let mut text = String::new();
+    let read = open(OpenOptions::new().read(true), path)
+        .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
+    match read {
+        Ok(length) if length as u64 <= MAX_BYTES => text,
+        _ => String::new(),
+    }
+}
+
+/// Appends one short line in one write, so that several processes can do it. A file that has become too long begins anew.
+pub(crate) fn append_line(path: &Path, line: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut file = open(OpenOptions::new().create(true).append(true).mode(0o600), path)?;
+    if file.metadata()?.len() > MAX_BYTES {
+        file.set_len(0)?;
+    }
+    file.write_all(format!("{line}\n").as_bytes())
+}
+
+/// Opens a regular file, through no link and without waiting for the other end of a pipe.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+#[cfg(test)]
+#[path = "cache_file_tests.rs"]
+mod tests;
