@@ -465,7 +465,8 @@ impl Inner {
 
     /// Tells everybody who watches all sessions of something that concerns one; under no key, all of them.
     pub(crate) fn tell(&self, key: &str, kind: EventKind) {
-        self.everybody.show(&Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind });
+        let event = Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind };
+        self.everybody.show(&event, None);
     }
 
     /// Becomes true when everybody should stop.

@@ -84,8 +84,9 @@ impl Shared {
 
     /// Shows an event to all who watch this session, and to those who watch all of them.
     pub(crate) fn show(&self, event: &Event) {
-        self.hub.show(event);
-        self.everybody.show(event);
+        let id = self.id.get().copied();
+        self.hub.show(event, id);
+        self.everybody.show(event, id);
     }
 
     /// An event that is only shown.

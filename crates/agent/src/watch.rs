@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 
 use longhaul_journal::Journal;
-use longhaul_protocol::{AttemptId, Event, EventKind, Seq};
+use longhaul_protocol::{AttemptId, Event, EventKind, Seq, SessionId};
 use tokio::sync::Notify;
 
 use crate::runtime::lock;
@@ -37,8 +37,10 @@ pub enum Watched {
 }
 
 /// The records of one session whose events had no room in a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gap {
+    /// The key of the session as its events name it; it may have another one by now.
+    key: String,
     from: Seq,
     through: Seq,
     events: u64,
@@ -49,18 +51,18 @@ pub(crate) struct Gap {
 pub(crate) struct Missed {
     /// Events without a record.
     live: u64,
-    /// By the key of the session.
-    gaps: BTreeMap<String, Gap>,
+    /// By session.
+    gaps: BTreeMap<Option<SessionId>, Gap>,
 }
 
 impl Missed {
-    fn add(&mut self, event: &Event) {
+    fn add(&mut self, event: &Event, id: Option<SessionId>) {
         let Some(seq) = event.seq else {
             self.live += 1;
             return;
         };
-        let gap =
-            self.gaps.entry(event.session.clone()).or_insert(Gap { from: seq, through: seq, events: 0 });
+        let new = || Gap { key: event.session.clone(), from: seq, through: seq, events: 0 };
+        let gap = self.gaps.entry(id).or_insert_with(new);
         gap.through = seq;
         gap.events += 1;
     }
@@ -131,16 +133,13 @@ impl Watcher {
     /// session. Giving up on this loses nothing.
     pub async fn next(&mut self) -> Option<Watched> {
         loop {
-            if let Some(watched) = self.catch_up.next().await {
+            if let Some(watched) = self.next_waiting().await {
                 return Some(watched);
             }
-            match self.take() {
-                Next::Event(event) => return Some(Watched::Event(event)),
-                Next::Missed(missed) => self.catch_up.begin(missed),
-                Next::Over => return None,
-                Next::Head(_) => {}
-                Next::Nothing => self.came().await,
+            if lock(&self.queue.waiting).is_over() {
+                return None;
             }
+            self.came().await;
         }
     }
 
@@ -190,11 +189,18 @@ impl Watcher {
         let missed = std::mem::take(&mut waiting.missed);
         let head = waiting.missed_head.take().map(Queued::Head);
         waiting.queue.extend(head);
-        match (missed.is_empty(), waiting.closed) {
-            (true, true) => Next::Over,
-            (true, false) => Next::Nothing,
-            _ => Next::Missed(missed),
+        match missed.is_empty() {
+            true if waiting.is_over() => Next::Over,
+            true => Next::Nothing,
+            false => Next::Missed(missed),
         }
+    }
+}
+
+impl Waiting {
+    /// Whether everything was seen and nothing more will come.
+    fn is_over(&self) -> bool {
+        self.closed && self.queue.is_empty() && self.missed.is_empty()
     }
 }
 
@@ -204,7 +210,7 @@ impl Queue {
     }
 
     /// What doesn't fit is counted, and so is all that follows until the watcher has caught up: no event overtakes another.
-    fn push(&self, event: &Event) {
+    fn push(&self, event: &Event, id: Option<SessionId>) {
         let mut waiting = lock(&self.waiting);
         let is_whole = waiting.missed.is_empty();
         if is_whole && waiting.queue.len() >= MERGES_FROM && self.merge(&mut waiting.queue, event) {
@@ -212,7 +218,7 @@ impl Queue {
         } else if is_whole && waiting.queue.len() < WAITING {
             waiting.queue.push_back(Queued::Event(event.clone()));
         } else {
-            waiting.missed.add(event);
+            waiting.missed.add(event, id);
             waiting.missed_head =
                 event.seq.or(waiting.missed_head).filter(|_| self.sees == Sees::EventsAndHeads);
         }
@@ -300,7 +306,7 @@ impl Hub {
         let queue = Arc::new(Queue::new(sees));
         let mut inner = lock(&self.inner);
         if let Some(partial) = &inner.partial {
-            queue.push(partial);
+            queue.push(partial, None);
         }
         lock(&queue.waiting).closed = inner.closed;
         inner.watchers.retain(|watcher| watcher.strong_count() > 0);
@@ -315,8 +321,8 @@ impl Hub {
         inner.watchers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.push_head(head));
     }
 
-    /// Shows an event to everybody.
-    pub(crate) fn show(&self, event: &Event) {
+    /// Shows an event to everybody, with the session that it is of. Only an event without a seq may be of none.
+    pub(crate) fn show(&self, event: &Event, id: Option<SessionId>) {
         let mut inner = lock(&self.inner);
         inner.head = event.seq.unwrap_or(inner.head);
         if let (EventKind::TextDelta { text }, Some(partial)) = (&event.kind, &mut inner.partial)
@@ -326,7 +332,7 @@ impl Hub {
         }
         inner.watchers.retain(|watcher| {
             watcher.upgrade().is_some_and(|queue| {
-                queue.push(event);
+                queue.push(event, id);
                 true
             })
         });

@@ -21,11 +21,11 @@ fn deltas_of_one_answer_are_merged_in_a_long_queue() {
     let hub = Arc::new(Hub::default());
     let mut slow = watch(&hub);
     for _ in 0..10_000 {
-        hub.show(&delta("a", "x"));
-        hub.show(&delta("b", "y"));
+        hub.show(&delta("a", "x"), None);
+        hub.show(&delta("b", "y"), None);
     }
-    hub.show(&event(Some(1)));
-    hub.show(&delta("a", "z"));
+    hub.show(&event(Some(1)), None);
+    hub.show(&delta("a", "z"), None);
 
     let mut seen = Vec::new();
     while let Some(watched) = slow.try_next() {
@@ -52,18 +52,18 @@ fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
     let hub = Arc::new(Hub::default());
     let mut slow = watch(&hub);
     for seq in 1..=WAITING as u64 + 3 {
-        hub.show(&event(Some(seq)));
+        hub.show(&event(Some(seq)), None);
     }
 
     for seq in 1..=WAITING as u64 {
         assert_eq!(slow.try_next(), Some(Watched::Event(event(Some(seq)))));
     }
-    hub.show(&event(Some(5_000)));
+    hub.show(&event(Some(5_000)), None);
 
     let first_missed = WAITING as u64 + 1;
     assert_eq!(slow.try_next(), Some(Watched::Missed { events: 4, from: Some(first_missed) }));
     assert_eq!(slow.try_next(), None);
-    hub.show(&event(None));
+    hub.show(&event(None), None);
     assert_eq!(slow.try_next(), Some(Watched::Event(event(None))));
 }
 
@@ -71,7 +71,7 @@ fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
 async fn a_watcher_of_a_runtime_that_has_ended_sees_what_was_left_and_then_the_end() {
     let hub = Arc::new(Hub::default());
     let mut early = watch(&hub);
-    hub.show(&event(Some(1)));
+    hub.show(&event(Some(1)), None);
 
     hub.close();
 
@@ -84,17 +84,17 @@ async fn a_watcher_of_a_runtime_that_has_ended_sees_what_was_left_and_then_the_e
 #[test]
 fn heads_stand_in_their_place_among_events_and_one_is_enough_for_many_records() {
     let hub = Arc::new(Hub::default());
-    hub.show(&event(Some(1)));
+    hub.show(&event(Some(1)), None);
     let (watcher, head) = hub.watch_with_heads(hub.clone());
     let mut plain = watch(&hub);
 
     hub.recorded(2);
     hub.recorded(3);
-    hub.show(&event(None));
+    hub.show(&event(None), None);
     hub.recorded(4);
     let seen: Vec<Next> = (0..4).map(|_| watcher.take()).collect();
     for seq in 5..=WAITING as u64 + 6 {
-        hub.show(&event(Some(seq)));
+        hub.show(&event(Some(seq)), None);
     }
     hub.recorded(5_000);
     let last: Vec<Next> = (0..WAITING + 3).map(|_| watcher.take()).skip(WAITING).collect();

@@ -15,7 +15,7 @@ use crate::state::State;
 /// that gives up in the middle of a read goes on from there.
 pub(super) struct CatchUp {
     journal: Option<Arc<dyn Journal>>,
-    gaps: BTreeMap<String, Gap>,
+    gaps: BTreeMap<Option<SessionId>, Gap>,
     reading: Option<SessionGap>,
     ready: VecDeque<Watched>,
 }
@@ -73,22 +73,25 @@ impl CatchUp {
     fn give_up(&mut self) {
         let reading = self.reading.take().map(|reading| {
             let from = reading.state.head + 1;
-            (reading.key, Gap { from, through: reading.through, events: reading.through + 1 - from })
+            Watched::Missed { events: reading.through + 1 - from, from: Some(from) }
         });
-        let gap = reading.or_else(|| self.gaps.pop_first());
-        self.ready.extend(gap.map(|(_, gap)| Watched::Missed { events: gap.events, from: Some(gap.from) }));
+        let waiting = || {
+            let (_, gap) = self.gaps.pop_first()?;
+            Some(Watched::Missed { events: gap.events, from: Some(gap.from) })
+        };
+        self.ready.extend(reading.or_else(waiting));
     }
 
     /// Reads the next page, or finds the session that it is of.
     async fn read(&mut self) -> crate::Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let Some(reading) = &mut self.reading else {
-            let Some((key, gap)) = self.gaps.first_key_value() else { return Ok(()) };
-            let missing = || longhaul_journal::Error::NoSuchSession { key: key.clone() };
-            let id = journal.session(key).await?.ok_or_else(missing)?.id;
-            let state = load_through(&**journal, key, id, gap.from - 1).await?;
-            if let Some((key, gap)) = self.gaps.pop_first() {
-                self.reading = Some(SessionGap { key, id, state, through: gap.through });
+            let Some((id, gap)) = self.gaps.first_key_value() else { return Ok(()) };
+            let missing = || longhaul_journal::Error::NoSuchSession { key: gap.key.clone() };
+            let id = id.ok_or_else(missing)?;
+            let state = load_through(&**journal, &gap.key, id, gap.from - 1).await?;
+            if let Some((_, Gap { key, through, .. })) = self.gaps.pop_first() {
+                self.reading = Some(SessionGap { key, id, state, through });
             }
             return Ok(());
         };
@@ -100,8 +103,11 @@ impl CatchUp {
             reading.state.apply(record).map_err(unreadable)?;
             self.ready.extend(event.map(Watched::Event));
         }
-        if page.is_empty() || reading.state.head >= reading.through {
+        if reading.state.head >= reading.through {
             self.reading = None;
+        } else if page.is_empty() {
+            // The session was deleted meanwhile.
+            return Err(longhaul_journal::Error::NoSuchSession { key: reading.key.clone() }.into());
         }
         Ok(())
     }

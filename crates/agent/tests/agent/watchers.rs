@@ -213,6 +213,31 @@ async fn what_waits_for_a_watcher_includes_the_records_that_it_was_about_to_read
     assert!(seen >= expected.len() as u64, "{seen} of {}", expected.len());
 }
 
+/// T14: what was missed is found by the session's id, which a rename does not change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_catches_up_with_a_session_that_was_renamed_meanwhile() {
+    let place = Place::in_memory();
+    let answers: Vec<String> = (0..200).map(|number| format!("Answer {number}.")).collect();
+    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut slow = runtime.watch();
+    for _ in 0..200 {
+        session.send("more").await.unwrap();
+    }
+    longhaul_journal::rename_session(&*runtime.journal(), "a", "b").await.unwrap();
+
+    let mut events = Vec::new();
+    while let Some(watched) = slow.next_waiting().await {
+        match watched {
+            Watched::Event(event) => events.push(event),
+            Watched::Missed { from, .. } => assert_eq!(from, None, "what is on record is never missed"),
+        }
+    }
+    runtime.shutdown().await.unwrap();
+
+    assert_eq!(recorded(&events, "a"), events_of("a", &sound_records(&place, &session).await));
+}
+
 /// T14: a watcher that can't read the journal any more is told what it missed, and from where to read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_can_not_catch_up_is_told_what_it_missed() {
