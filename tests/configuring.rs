@@ -274,6 +274,28 @@ fn the_files_that_are_looked_for_are_shown() {
     );
 }
 
+/// P7: what is not used is not called used, and the next file above is.
+#[test]
+fn a_file_of_a_project_that_is_not_used_is_shown_as_skipped_with_the_reason() {
+    let desk = Desk::new();
+    desk.write("project/longhaul.toml", "[agent]\nnaem = \"x\"\n");
+    std::os::unix::fs::symlink("../longhaul.toml", desk.path("project/below/longhaul.toml")).unwrap();
+
+    let lines = desk.stdout(&["config", "path"]);
+    let files = desk.json(&["config", "path", "--json"]);
+    let doctor = String::from_utf8(desk.command(&["doctor"]).output().unwrap().stdout).unwrap();
+
+    let shown = |path: &str| {
+        let line = lines.lines().find(|line| line.starts_with(desk.path(path).to_str().unwrap()));
+        line.unwrap_or_else(|| panic!("{path}: {lines}"))
+    };
+    assert!(shown("project/longhaul.toml").contains("# skipped: "), "{lines}");
+    assert!(shown("project/longhaul.toml").contains("naem"), "{lines}");
+    assert!(shown("project/below/longhaul.toml").contains("# skipped: "), "{lines}");
+    assert!(files[1]["skipped"].as_str().unwrap().contains("naem"), "{files}");
+    assert!(doctor.contains("no file, all defaults"), "{doctor}");
+}
+
 #[test]
 fn the_schema_describes_what_the_example_sets() {
     let desk = Desk::new();

@@ -74,6 +74,43 @@ fn commands_can_not_change_startup_files_or_read_keys_where_the_work_folder_is_t
     assert!(!desk.path("user/.local/bin/ls").exists() && !result.contains("THE KEY"), "{result}");
 }
 
+/// P3: nothing of the user's that runs later can be made or changed, and what stands in for a missing file goes with the command.
+#[test]
+fn commands_can_not_make_startup_files_or_programs_where_the_work_folder_is_the_home_folder() {
+    let planted = [
+        ".bash_profile",
+        ".zshrc",
+        ".gitconfig",
+        ".config/autostart/x.desktop",
+        ".ssh/authorized_keys",
+        "bin/ls",
+        ".cargo/bin/cargo",
+        ".cargo/env",
+        "miniconda3/bin/python",
+    ];
+    let make = planted.map(|name| format!("mkdir -p $(dirname {name}); echo planted > {name}")).join("; ");
+    let command = format!("{make}; . ~/.bash_profile; echo login=$?; echo fine > notes.txt");
+    let exec = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
+    let desk = Desk::new(&json!([exec, "Done."]));
+    for folder in [".config", ".cargo/bin", "miniconda3/bin"] {
+        std::fs::create_dir_all(desk.path("user").join(folder)).unwrap();
+    }
+    std::fs::write(desk.path("user/.cargo/env"), "old").unwrap();
+    let path = format!("{}:/usr/bin:/bin", desk.path("user/miniconda3/bin").display());
+
+    let (code, _, errors) =
+        told(&desk.at_home(&["run", "-s", "a", "go"]).env("PATH", path).output().unwrap());
+
+    assert_eq!(code, 0, "{errors}");
+    let result = desk.records("a", "tool_finished").remove(0)["content"].to_string();
+    assert_eq!(std::fs::read_to_string(desk.path("user/notes.txt")).unwrap(), "fine\n", "{result}");
+    assert!(result.contains("login=0"), "{result}");
+    for name in planted.into_iter().filter(|name| *name != ".cargo/env") {
+        assert!(!desk.path("user").join(name).exists(), "{name}: {result}");
+    }
+    assert_eq!(std::fs::read_to_string(desk.path("user/.cargo/env")).unwrap(), "old");
+}
+
 /// P1: said by everything that runs turns; settled by naming the folder.
 #[test]
 fn a_work_folder_that_is_or_contains_the_home_folder_is_said() {
@@ -109,6 +146,54 @@ fn the_terminal_asks_before_it_works_in_the_home_folder() {
     agreed.keys("/exit\r");
 
     assert_eq!((left.code(), agreed.wait().code()), (Some(0), Some(0)));
+}
+
+/// P1: `run` and `resume` ask too, each about the folder that its session works in; a no runs nothing.
+#[test]
+fn a_turn_at_a_terminal_asks_before_it_works_in_the_home_folder() {
+    let desk = Desk::new(&json!(["Hello there.", "And again."]));
+
+    let mut refused = Terminal::start(desk.at_home(&["run", "-s", "a", "hi"]));
+    refused.wait_to_see("the work folder is your home folder");
+    refused.wait_to_see("Continue here? [y/N]");
+    refused.keys("n\r");
+    let left = refused.wait().code();
+    let nothing = desk.json(&["sessions", "list", "--json"]);
+    let mut agreed = Terminal::start(desk.at_home(&["run", "-s", "a", "hi"]));
+    agreed.wait_to_see("Continue here? [y/N]");
+    agreed.keys("y\r");
+    agreed.wait_to_see("Hello there.");
+    let ran = agreed.wait().code();
+    // The session works in the home folder, wherever its user is.
+    let mut elsewhere = desk.command(&["resume", "a"]);
+    elsewhere.env("HOME", desk.path("user"));
+    let mut resumed = Terminal::start(elsewhere);
+    resumed.wait_to_see("Continue here? [y/N]");
+    resumed.keys("\r");
+    let json = Terminal::start(desk.at_home(&["run", "--json", "-s", "a", "hi"])).wait().code();
+
+    assert_eq!((left, nothing), (Some(2), json!([])));
+    assert_eq!((ran, resumed.wait().code(), json), (Some(0), Some(2), Some(0)));
+}
+
+/// P7: what is shown is all that is allowed, and what is not shown is not asked about.
+#[test]
+fn trust_shows_long_values_whole_and_asks_nothing_unseen() {
+    let desk = Desk::new(&json!([]));
+    let targets: Vec<String> =
+        (0..400).map(|number| format!("{{ target = \"/data/{number}\", permission = \"read\" }}")).collect();
+    let text =
+        format!("[scope]\nallow = [{}, {{ target = \"/\", permission = \"write\" }}]\n", targets.join(", "));
+    std::fs::write(desk.path("work/longhaul.toml"), text).unwrap();
+
+    let mut unseen = Terminal::start(desk.command(&["trust", "--json"]));
+    unseen.wait_to_see("add --yes");
+    let refused = unseen.wait().code();
+    let (_, shown, errors) = desk.run(&["trust", "--yes"]);
+
+    assert_eq!(refused, Some(2));
+    assert!(shown.contains("\"/\""), "{shown}{errors}");
+    assert!(shown.contains("/data/399"), "{shown}{errors}");
 }
 
 /// P7

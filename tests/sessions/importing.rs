@@ -7,7 +7,7 @@ use crate::desk::Desk;
 const ASKS: &str = "[[approval.rule]]\ntool = \"exec\"\ncommand = \"touch *\"\naction = \"ask\"\n";
 const DENIES: &str = "[[approval.rule]]\ntool = \"exec\"\ncommand = \"touch *\"\naction = \"deny\"\n";
 
-/// FORMATS.md, "Import": an approved call of an export runs neither with `resume` nor with the importer's next turn; the folder is the
+/// S5, P4: an approved call of an export runs neither with `resume` nor with the importer's next turn; the folder is the
 /// importer's.
 #[test]
 fn an_imported_session_runs_no_command_and_works_in_the_importers_folder() {
@@ -40,4 +40,23 @@ fn an_imported_session_runs_no_command_and_works_in_the_importers_folder() {
     assert_eq!(mark["mine"], serde_json::Value::Null);
     let status = here.json(&["status", "-s", "a", "--json"]);
     assert_eq!(status["work_dir"].as_str(), work.to_str());
+}
+
+/// P8: a folder can have any name, and none drives the terminal.
+#[test]
+fn the_folder_of_an_imported_session_is_printed_without_control_characters() {
+    let there = Desk::new(&json!(["Hello."]));
+    assert_eq!(there.run(&["run", "-s", "a", "hi"]).0, 0);
+    let file = there.path("a.jsonl").display().to_string();
+    assert_eq!(there.run(&["sessions", "export", "a", &file]).0, 0);
+    let desk = Desk::new(&json!([]));
+    let folder = desk.path("work/\u{1b}]0;title\u{7}\u{202e}x");
+    std::fs::create_dir(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+
+    let (code, out, errors) = desk.run(&["--work-dir", folder, "sessions", "import", &file]);
+
+    assert_eq!(code, 0, "{out}{errors}");
+    assert!(out.contains("It works in "), "{out}");
+    assert!(!out.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{out:?}");
 }

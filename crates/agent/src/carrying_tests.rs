@@ -460,7 +460,7 @@ fn of_too_many_files_those_that_were_changed_last_are_still_known() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// C3, C11, FORMATS: `epoch_started` carries all state that outlives an epoch.
+    /// C3, C11: `epoch_started` carries all state that outlives an epoch.
     #[test]
     fn whatever_is_not_context_outlives_a_compaction_and_the_newest_epoch_says_it_all(
         history in proptest::collection::vec(happens(), 1..60),
@@ -474,7 +474,7 @@ proptest! {
         }
     }
 
-    /// FORMATS.md, "Import": whatever was open is closed, nothing of the inbox is taken, and the folder is the importer's; at any record.
+    /// S5, P8: on import whatever was open is closed, nothing of the inbox is taken, and the folder is the importer's; at any record.
     #[test]
     fn an_import_closes_whatever_was_open_at_any_record(
         history in proptest::collection::vec(happens(), 1..40),

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use longhaul_agent::{Config, Patience, config_schema};
+use longhaul_agent::{Config, ConfigFile, Patience, config_schema};
 use longhaul_model::Models;
 use longhaul_protocol::PrintablePath;
 use serde_json::json;
 
 use crate::arguments::{Choice, ConfigCommand, Place};
 use crate::output::{json, line, note};
+use crate::questions::{confirm, somebody_is_there};
 use crate::{BadUsage, exit, first_run};
 
 /// A server is named, and none of its models.
@@ -19,13 +20,20 @@ pub(crate) const NO_NAME: &str =
 pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
     let (home, sources) = (place.folder()?, choice.sources()?);
     if choice.verbose > 0 {
-        for file in Config::files(&home, &sources)?.iter().filter(|file| file.exists) {
+        for file in Config::files(&home, &sources)?.iter().filter(|file| file.is_used()) {
             note(format!("config from {}", file.path.printable()));
         }
     }
     let config = Config::load(home, &sources)?;
     config.warnings.iter().for_each(note);
     Ok(config)
+}
+
+/// Asks before the agent works in the user's home folder, if somebody is there to answer. False if the answer is no.
+pub(crate) fn agree_to_exposed_home(config: &Config) -> std::io::Result<bool> {
+    let Some(warning) = config.exposed_home().filter(|_| somebody_is_there()) else { return Ok(true) };
+    note(warning);
+    confirm("Continue here?")
 }
 
 /// The config of something that runs turns, with a model: where none is named, one is looked for, and the choice is said.
@@ -87,16 +95,21 @@ fn show(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
 fn path(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
     let files = Config::files(&place.folder()?, &choice.sources()?)?;
     if as_json {
-        let files = files
-            .iter()
-            .map(|file| json!({"path": file.path, "exists": file.exists, "of_project": file.of_project}));
+        let files = files.iter().map(|file| {
+            let mut form = json!({"path": file.path, "exists": file.exists, "of_project": file.of_project});
+            if let Some(reason) = &file.skipped {
+                form["skipped"] = json!(reason);
+            }
+            form
+        });
         return json(&files.collect::<Vec<_>>());
     }
     for file in files {
-        let what = match (file.exists, file.of_project) {
-            (false, _) => "not there",
-            (true, false) => "used",
-            (true, true) => "used, as far as a project's file may",
+        let what = match &file {
+            ConfigFile { exists: false, .. } => "not there".to_owned(),
+            ConfigFile { skipped: Some(reason), .. } => format!("skipped: {reason}"),
+            ConfigFile { of_project: false, .. } => "used".to_owned(),
+            ConfigFile { of_project: true, .. } => "used, as far as a project's file may".to_owned(),
         };
         line(format!("{}  # {what}", file.path.printable()))?;
     }

@@ -82,7 +82,7 @@ fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Conf
         Err(error) => return Ok((None, vec![Finding::wrong("config", error, "mend the file")])),
     };
     let used: Vec<String> =
-        files.iter().filter(|file| file.exists).map(|file| file.path.printable().to_string()).collect();
+        files.iter().filter(|file| file.is_used()).map(|file| file.path.printable().to_string()).collect();
     let config = match Config::load(home, &sources) {
         Ok(config) => config,
         Err(error) => {

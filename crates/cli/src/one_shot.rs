@@ -2,10 +2,11 @@
 
 mod remembering;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Patience, Runtime, Session, State, Watcher, load, redactor};
+use longhaul_agent::{Config, Patience, Runtime, Session, State, Watcher, load, redactor};
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, TurnEnded};
 
@@ -16,12 +17,12 @@ use crate::elsewhere::Elsewhere;
 use crate::inbox::refuse_trashed;
 use crate::naming::short;
 use crate::output::{in_words, note, shortened};
-use crate::questions::{OpenQuestion, unanswered};
+use crate::questions::{OpenQuestion, somebody_is_there, unanswered};
 use crate::signals::{Ends, INTERRUPT};
 use crate::tasks::board::{self, Board, Listed};
 use crate::teller::{Form, Teller};
 use crate::underway::{Became, Underway, Wish};
-use crate::{config, exit, panics, resuming, words};
+use crate::{BadUsage, config, exit, panics, resuming, words};
 
 /// How long tidying up may keep anybody waiting; what is not done by then is done the next time.
 const TIDYING: Duration = Duration::from_millis(300);
@@ -100,6 +101,10 @@ impl Seat {
 impl OneShot<'_> {
     /// Sees it through wherever the session is run, and says how it went.
     pub(crate) async fn carry_out(self, wish: Wish) -> anyhow::Result<u8> {
+        // Asked before signals are ours, so that Ctrl-C leaves.
+        if wish.is_about_a_turn() && self.form != Form::Json && !self.agree_to_exposed_home().await? {
+            return Err(BadUsage("nothing was run".to_owned()).into());
+        }
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
         let mut ends = Ends::new()?;
         let mut teller = Teller::new(self.form).in_detail(self.choice.verbose);
@@ -113,6 +118,22 @@ impl OneShot<'_> {
             }
             Err(number) => Ok(number),
         }
+    }
+
+    /// Asks before a session works in the user's home folder. One that is not there yet will work in the folder of the config.
+    async fn agree_to_exposed_home(&self) -> anyhow::Result<bool> {
+        if !somebody_is_there() {
+            return Ok(true);
+        }
+        let mut config = Config::load(self.place.folder()?, &self.choice.sources()?)?;
+        if let Some(journal) = self.place.journal().await?
+            && let Some(entry) = journal.session(&self.key).await?
+            && let Some(created) = load(&journal, &self.key, entry.id).await?.created
+            && let Some(folder) = created.work_dir
+        {
+            config.work_dir = PathBuf::from(folder);
+        }
+        Ok(config::agree_to_exposed_home(&config)?)
     }
 
     async fn see_through(&self, mut wish: Wish, attendant: &mut Attendant<'_>) -> anyhow::Result<u8> {

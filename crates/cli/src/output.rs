@@ -6,8 +6,9 @@ use longhaul_protocol::{Body, CompactDone, CompactedBy, EpochReason, Outcome, Re
 use serde::Serialize;
 
 /// Prints a line to standard output. Unlike `println!` it does not panic when nobody reads any more.
+/// What could drive a terminal is taken out of it.
 pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
-    writeln!(std::io::stdout().lock(), "{text}")?;
+    writeln!(std::io::stdout().lock(), "{}", safe(&text.to_string()))?;
     Ok(())
 }
 
@@ -19,7 +20,8 @@ pub(crate) fn note(text: impl std::fmt::Display) {
 
 /// Prints a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    line(serde_json::to_string(value)?)
+    writeln!(std::io::stdout().lock(), "{}", serde_json::to_string(value)?)?;
+    Ok(())
 }
 
 /// Whether the error is only that the reader of our output has gone.

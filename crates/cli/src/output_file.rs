@@ -70,14 +70,24 @@ impl Write for OutputFile {
 }
 
 /// Where a file goes that the user names: its folder without links, and never in the home, which keeps its own files. A link in place of the
-/// file itself stays: it is what is replaced.
-pub(crate) fn destination(home: &Path, file: &Path) -> anyhow::Result<PathBuf> {
+/// file itself stays: it is what is replaced. Refuses a folder that is reached through a link which the agent could have made: one in the
+/// current folder, or in the one that the session works in.
+pub(crate) fn destination(home: &Path, work_dir: Option<&str>, file: &Path) -> anyhow::Result<PathBuf> {
     if is_own_output(file) {
         return Ok(file.to_owned());
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let missing = || Error::NoFolder { path: folder.to_owned() };
     let real_folder = folder.canonicalize().map_err(|_| missing())?;
+    let worked_in: Vec<PathBuf> =
+        std::env::current_dir().into_iter().chain(work_dir.map(PathBuf::from)).collect();
+    if let Some(link) = linked_folder(folder, &worked_in) {
+        let (link, leads_to) = (link.printable(), real_folder.printable());
+        return Err(BadUsage(format!(
+            "{link} is a link that the agent could have made; name {leads_to} itself"
+        ))
+        .into());
+    }
     let path = match file.file_name() {
         Some(name) => real_folder.join(name),
         None => file.canonicalize().map_err(|_| missing())?,
@@ -88,6 +98,17 @@ pub(crate) fn destination(home: &Path, file: &Path) -> anyhow::Result<PathBuf> {
         return Err(BadUsage(refused).into());
     }
     Ok(path)
+}
+
+/// The first link on the way to a folder that lies in one of these, or below it.
+fn linked_folder<'a>(folder: &'a Path, places: &[PathBuf]) -> Option<&'a Path> {
+    let places: Vec<PathBuf> = places.iter().filter_map(|place| place.canonicalize().ok()).collect();
+    let is_within = |link: &Path| {
+        let parent = link.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        parent.canonicalize().is_ok_and(|parent| places.iter().any(|place| parent.starts_with(place)))
+    };
+    let links: Vec<&Path> = folder.ancestors().filter(|above| above.is_symlink()).collect();
+    links.into_iter().rev().find(|link| is_within(link))
 }
 
 /// Whether a path is one of the names that every process has for its own open files.

@@ -19,7 +19,7 @@ fn a_link_in_place_of_the_file_is_replaced_and_its_target_stays_as_it_is() {
     for (link, target) in [("file", "target"), ("nowhere", "missing"), ("device", "/dev/null")] {
         symlink(target, root.join(link)).unwrap();
 
-        let path = destination(&root.join("home"), &root.join(link)).unwrap();
+        let path = destination(&root.join("home"), None, &root.join(link)).unwrap();
         written(&path, "new").unwrap();
 
         let about = root.join(link).symlink_metadata().unwrap();
@@ -34,7 +34,7 @@ fn a_link_in_place_of_the_file_is_replaced_and_its_target_stays_as_it_is() {
 #[test]
 fn devices_and_the_callers_own_outputs_are_written_to() {
     for path in ["/dev/null", "/dev/stderr", "/proc/self/fd/2", "/dev/fd/2"] {
-        assert_eq!(destination(Path::new("/nowhere"), Path::new(path)).unwrap(), Path::new(path));
+        assert_eq!(destination(Path::new("/nowhere"), None, Path::new(path)).unwrap(), Path::new(path));
         assert!(matches!(OutputFile::create(Path::new(path)).unwrap(), OutputFile::Stream(_)), "{path}");
     }
     for path in ["/dev/fd/2/x", "/dev/fd/", "/dev/fd/../null", "/proc/self/fd/x"] {
@@ -52,6 +52,30 @@ fn nothing_is_written_into_the_home_not_by_a_link_either() {
     symlink("home", folder.path().join("folder")).unwrap();
 
     for name in ["link", "folder/new", "home/config.toml", "home/new"] {
-        assert!(destination(&home, &folder.path().join(name)).is_err(), "{name}");
+        assert!(destination(&home, None, &folder.path().join(name)).is_err(), "{name}");
     }
+}
+
+/// P1: the agent can put a link in place of a folder of its work folder, not in place of the user's other folders.
+#[test]
+fn a_folder_is_not_reached_through_a_link_in_the_work_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["home", "work/real/deep", "precious/deep", "disk"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    symlink("../precious", root.join("work/out")).unwrap();
+    symlink("real", root.join("work/inside")).unwrap();
+    symlink("disk", root.join("documents")).unwrap();
+    symlink("work", root.join("project")).unwrap();
+    let work = root.join("work");
+    let to = |name: &str| destination(&root.join("home"), work.to_str(), &root.join(name));
+
+    for name in ["work/out/a.jsonl", "work/out/deep/a.jsonl", "work/inside/a.jsonl", "project/out/a.jsonl"] {
+        let refused = to(name).unwrap_err().to_string();
+        assert!(refused.contains("is a link that the agent could have made; name "), "{name}: {refused}");
+    }
+    assert_eq!(to("work/real/deep/a.jsonl").unwrap(), root.join("work/real/deep/a.jsonl"));
+    assert_eq!(to("documents/a.jsonl").unwrap(), root.join("disk/a.jsonl"));
+    assert_eq!(to("project/real/a.jsonl").unwrap(), root.join("work/real/a.jsonl"));
 }

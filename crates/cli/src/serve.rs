@@ -9,7 +9,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::arguments::{Choice, Place, ServeOptions};
 use crate::naming::short;
-use crate::output::{in_words, note, shortened};
+use crate::output::{in_words, note, safe, shortened};
 use crate::questions::OpenQuestion;
 use crate::signals::Ends;
 use crate::{BadUsage, config, exit, panics, resuming, words};
@@ -106,7 +106,11 @@ async fn show(
         let text = match watched {
             Watched::Event(event) => {
                 open.see(&event);
-                if as_json { Some(serde_json::to_string(&event)?) } else { told(&event) }
+                if as_json {
+                    Some(serde_json::to_string(&event)?)
+                } else {
+                    told(&event).map(|text| safe(&text))
+                }
             }
             Watched::Missed { events, from } if as_json => {
                 Some(serde_json::json!({"type": "missed", "events": events, "from": from}).to_string())

@@ -8,12 +8,9 @@ use serde_json::json;
 use similar::TextDiff;
 
 use crate::arguments::{Choice, Place, TrustOptions};
-use crate::output::{json, line, safe, shortened};
+use crate::output::{json, line};
 use crate::questions::{confirm, somebody_is_there};
 use crate::{BadUsage, exit};
-
-/// A longer value is cut: nobody reads it to its end.
-const MAX_VALUE_CHARS: usize = 4_000;
 
 pub(crate) fn run(place: &Place, choice: &Choice, options: &TrustOptions) -> anyhow::Result<u8> {
     let (home, sources) = (place.folder()?, choice.sources()?);
@@ -36,6 +33,12 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
         show(&file)?;
     }
     if file.standing != Standing::Trusted && !options.yes {
+        if options.json {
+            return Err(BadUsage(
+                "with --json nothing is shown and asked: add --yes to trust the file".to_owned(),
+            )
+            .into());
+        }
         agree(&file)?;
     }
     TrustList::trust(home, &file)?;
@@ -75,10 +78,7 @@ fn show(file: &ProjectFile) -> anyhow::Result<()> {
     line("It sets more than a project may by itself:")?;
     for Beyond { key, value, line: number, reason } in &file.beyond {
         // All of it: the user is about to allow it.
-        line(format!(
-            "  line {number}: {key} = {}  # {reason}",
-            shortened(&value.to_string(), MAX_VALUE_CHARS)
-        ))?;
+        line(format!("  line {number}: {key} = {value}  # {reason}"))?;
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ fn show_changes(file: &ProjectFile) -> anyhow::Result<()> {
             line("It has changed since it was trusted:")?;
             let diff = TextDiff::from_lines(before.as_str(), file.text.as_str());
             let changes = diff.unified_diff().context_radius(2).to_string();
-            changes.lines().map(|changed| format!("  {}", safe(changed))).try_for_each(line)
+            changes.lines().map(|changed| format!("  {changed}")).try_for_each(line)
         }
         None if file.standing == Standing::Changed => {
             line("It has changed since it was trusted; what it said then is not known.")

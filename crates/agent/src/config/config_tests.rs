@@ -118,7 +118,12 @@ fn the_files_that_are_looked_for_are_named_up_to_the_nearest() {
 
     let files = Config::files(&root.join("home"), &sources).unwrap();
 
-    let file = |path: &str, exists, of_project| ConfigFile { path: root.join(path), exists, of_project };
+    let file = |path: &str, exists, of_project| ConfigFile {
+        path: root.join(path),
+        exists,
+        of_project,
+        skipped: None,
+    };
     assert_eq!(
         files,
         [

@@ -82,6 +82,15 @@ pub struct ConfigFile {
     pub exists: bool,
     /// Whether it is a project's, which may not set everything.
     pub of_project: bool,
+    /// Why it is there and not used.
+    pub skipped: Option<String>,
+}
+
+impl ConfigFile {
+    /// Whether the config comes from it, among others.
+    pub fn is_used(&self) -> bool {
+        self.exists && self.skipped.is_none()
+    }
 }
 
 impl Config {
@@ -160,7 +169,7 @@ impl Config {
         config.with_layers(layers)
     }
 
-    /// The files that config is looked for in, the nearest last; those of projects up to the first that is there.
+    /// The files that config is looked for in, the nearest last; those of projects up to the first that can be read.
     pub fn files(home: &Path, sources: &Sources) -> Result<Vec<ConfigFile>> {
         let base = sources.base_file(home);
         let mut files = Vec::new();
@@ -168,13 +177,20 @@ impl Config {
             if project::is_same(&path, &base) {
                 break;
             }
-            let exists = path.symlink_metadata().is_ok();
-            files.push(ConfigFile { path, exists, of_project: true });
-            if exists {
+            let read = reading::project_text(&path);
+            let (exists, is_last) = (!matches!(read, Ok(None)), matches!(read, Ok(Some(_))));
+            let skipped = match read {
+                Ok(text) => {
+                    text.and_then(|text| project::layer(&path, &text).err()).map(|error| error.to_string())
+                }
+                Err(reason) => Some(reason),
+            };
+            files.push(ConfigFile { path, exists, of_project: true, skipped });
+            if is_last {
                 break;
             }
         }
-        files.push(ConfigFile { exists: base.exists(), path: base, of_project: false });
+        files.push(ConfigFile { exists: base.exists(), path: base, of_project: false, skipped: None });
         files.reverse();
         Ok(files)
     }

@@ -145,7 +145,7 @@ impl ProjectFile {
                     return Ok(ProjectSearch { file: Some(file), skipped });
                 }
                 Ok(None) => {}
-                Err(reason) => skipped.push(reason),
+                Err(reason) => skipped.push(format!("{} is not used: {reason}", path.printable())),
             }
         }
         Ok(ProjectSearch { file: None, skipped })
@@ -160,8 +160,7 @@ impl ProjectFile {
         so_far: &Settings,
     ) -> Result<Self> {
         let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
-        let written = Layer::from_toml(&text, &path.printable().to_string())?;
-        let mut whole = written.clone().with_all_paths_from(&folder)?;
+        let (written, mut whole) = layer(&path, &text)?;
         let hash = Hash::of(&text);
         let mut warnings = Vec::new();
         let scope = || scope_of(&folder, home, &sources.work_dir(), so_far);
@@ -218,6 +217,13 @@ impl ProjectFile {
         }
         ProjectPart { layer: self.whole, instructions: self.instructions, warnings: self.warnings }
     }
+}
+
+/// What the text of a project's file sets: as it is written, and with paths from its folder on.
+pub(crate) fn layer(path: &Path, text: &str) -> Result<(Layer, Layer)> {
+    let written = Layer::from_toml(text, &path.printable().to_string())?;
+    let whole = written.clone().with_all_paths_from(path.parent().unwrap_or(Path::new("/")))?;
+    Ok((written, whole))
 }
 
 /// What may be read as a part of a project: its folder, without what the user denies.

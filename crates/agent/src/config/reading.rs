@@ -23,12 +23,11 @@ pub(crate) fn users_text(path: &Path) -> Result<Option<String>> {
 
 /// What the file of a project says, if it is there; or why it is not used. Another user must not have been able to write it.
 pub(crate) fn project_text(path: &Path) -> std::result::Result<Option<String>, String> {
-    let not_used = |reason: String| format!("{} is not used: {reason}", path.printable());
     match read_small_file(path, LastLink::Refuse, MAX_CONFIG_BYTES) {
-        Ok(Some(SmallFile { foreign: Some(why), .. })) => Err(not_used(why)),
-        Ok(Some(file)) => text_of(file).map(Some).map_err(not_used),
+        Ok(Some(SmallFile { foreign: Some(why), .. })) => Err(why),
+        Ok(Some(file)) => text_of(file).map(Some),
         Ok(None) => Ok(None),
-        Err(error) => Err(format!("{error}; it is not used")),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -68,7 +68,7 @@ async fn import(place: &Place, file: &Path, author: Author) {
     journal.close().await;
 }
 
-/// FORMATS.md, "Import": an approved call of a file is not run, not by a runtime that looks after all sessions, and not by a turn that
+/// S5, P4, P8: an approved call of an imported file is not run, not by a runtime that looks after all sessions, and not by a turn that
 /// the importer begins; nor is the inbox taken. What the importer says is answered in the importer's folder.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_imported_session_runs_nothing_that_was_open_in_it() {

@@ -347,7 +347,7 @@ async fn calls_that_are_cut_again_and_again_come_to_an_end() {
     );
 }
 
-/// T6, FORMATS: a call that was cut before its arguments came is not run without them.
+/// T6: a call that was cut before its arguments came is not run without them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_cut_is_not_run() {
     let place = Place::in_memory();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Opened, versions};
 use crate::BadUsage;
-use crate::output::{count, line, note};
+use crate::output::{self, count, line, note};
 use crate::output_file::{OutputFile, destination};
 
 pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
@@ -19,9 +19,9 @@ pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) ->
             let hint = "name a new folder for the pages; --json writes all of them to standard output";
             Err(BadUsage(hint.to_owned()).into())
         }
-        (None, true) => line(everything(memory).await?),
+        (None, true) => output::json(&everything(memory).await?),
         (Some(file), true) => {
-            let really = destination(&memory.config.home, file)?;
+            let really = destination(&memory.config.home, None, file)?;
             let mut out = OutputFile::create(&really)?;
             out.write_all(format!("{}\n", everything(memory).await?).as_bytes())?;
             out.finish()?;
@@ -29,7 +29,7 @@ pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) ->
             Ok(())
         }
         (Some(folder), false) => {
-            write_files(memory, &destination(&memory.config.home, folder)?)?;
+            write_files(memory, &destination(&memory.config.home, None, folder)?)?;
             line(format!("Exported {} to {}", pages(memory), folder.printable()))
         }
     }

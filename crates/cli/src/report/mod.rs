@@ -22,6 +22,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use figures::Figures;
+use longhaul_agent::load;
 use longhaul_journal::{Error, Journal, SessionEntry};
 
 use longhaul_protocol::{At, PrintablePath, Seq, StreamName};
@@ -58,7 +59,10 @@ pub(crate) async fn show(place: &Place, options: &ShowOptions) -> anyhow::Result
     match &options.html {
         Some(file) => {
             let file = file.as_deref().filter(|file| *file != Path::new("-"));
-            told.as_html(file.map(|file| destination(&place.folder()?, file)).transpose()?, &figures).await?;
+            let work_dir = load(&journal, &told.session.key, told.session.id).await.ok();
+            let work_dir = work_dir.and_then(|state| state.created?.work_dir);
+            let destination = |file| destination(&place.folder()?, work_dir.as_deref(), file);
+            told.as_html(file.map(destination).transpose()?, &figures).await?;
             if let Some(file) = file {
                 line(format!("Wrote {}", file.printable()))?;
             }

@@ -16,7 +16,7 @@ pub(crate) mod saving;
 use std::io::Write;
 use std::path::Path;
 
-use longhaul_agent::Mode;
+use longhaul_agent::{Mode, load};
 
 use longhaul_journal::{
     Author, Error, Exported, Journal, Page, SessionEntry, export_session, import_session, verify_export,
@@ -184,10 +184,14 @@ async fn export(place: &Place, key: &str, file: Option<&Path>, as_json: bool) ->
         return Err(Error::NoSuchSession { key: key.to_owned() }.into());
     };
     // A key that leads nowhere must not leave a file behind.
-    let key = &find_session(&journal, key).await?.key;
+    let SessionEntry { key, id, .. } = &find_session(&journal, key).await?;
     let file = file.filter(|file| *file != Path::new("-"));
     let exported = match file {
-        Some(path) => export_to(&journal, key, &destination(&place.folder()?, path)?).await?,
+        Some(path) => {
+            let state = load(&journal, key, *id).await.ok();
+            let work_dir = state.and_then(|state| state.created?.work_dir);
+            export_to(&journal, key, &destination(&place.folder()?, work_dir.as_deref(), path)?).await?
+        }
         None => {
             let mut out = std::io::BufWriter::new(NotingPipe { out: std::io::stdout(), closed: false });
             let exported = export_session(&journal, key, &mut out).await;
@@ -257,7 +261,10 @@ async fn import(place: &Place, choice: &Choice, options: ImportOptions) -> anyho
     }
     line(format!("Imported {}", brought(&imported)))?;
     if let Some(folder) = &options.work_dir {
-        line(format!("It works in {folder}. Whatever was unfinished in it was stopped."))?;
+        line(format!(
+            "It works in {}. Whatever was unfinished in it was stopped.",
+            Path::new(folder).printable()
+        ))?;
     }
     if !mine {
         note(

@@ -46,7 +46,7 @@ use crate::compact::focus_of;
 use crate::inbox::refuse_trashed;
 use crate::memory::with_real_home;
 use crate::output::{count, note};
-use crate::questions::{OpenQuestion, confirm, somebody_is_there};
+use crate::questions::OpenQuestion;
 use crate::screen::{Activity, History, Sources, Tell, Transcript, Typing, View};
 use crate::sessions::finding::key_or_new;
 use crate::signals::{Ends, INTERRUPT};
@@ -109,11 +109,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     let patience = if std::io::stdin().is_terminal() { Patience::Attended } else { Patience::OneShot };
     let config = config::with_model(place, choice, patience).await?;
     // Asked before signals are ours, so that Ctrl-C leaves.
-    if let Some(warning) = config.exposed_home().filter(|_| somebody_is_there()) {
-        note(&warning);
-        if !confirm("Continue here?")? {
-            return Ok(exit::DONE);
-        }
+    if !config::agree_to_exposed_home(&config)? {
+        return Ok(exit::DONE);
     }
     let mut ends = Ends::new()?;
     let base = key_of(&config.work_dir);

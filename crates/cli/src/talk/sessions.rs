@@ -63,7 +63,8 @@ impl Talk<'_> {
             },
             ("export", _) if self.session.id().is_none() => self.teller.note(NEW),
             ("export", file) if !file.is_empty() => {
-                let path = destination(&self.place.folder()?, Path::new(file))?;
+                let work_dir = self.session.state().await?.created.and_then(|created| created.work_dir);
+                let path = destination(&self.place.folder()?, work_dir.as_deref(), Path::new(file))?;
                 let exported = export_to(&*journal, &key, &path).await?;
                 self.teller.note(format!("exported {} to {}", brought(&exported), path.printable()));
             }

@@ -189,7 +189,7 @@ fn under(key: &str) -> ImportOptions {
     ImportOptions { key: Some(key.to_owned()), ..ImportOptions::at(At(0)) }
 }
 
-/// FORMATS.md, "Import": the mark says what came with the file and whose words that is, and it is found by one look-up.
+/// S5: the mark of an import says what came with the file and whose words that is, and it is found by one look-up.
 pub(crate) async fn an_imported_session_says_so_and_whose_words_it_holds(place: &impl Place) {
     let journal = place.open().await;
     let key = a_key("cli");
