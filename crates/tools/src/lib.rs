@@ -75,6 +75,7 @@ mod bounds;
 mod cap;
 mod exec;
 mod files;
+mod folder_stamp;
 mod git;
 mod plain;
 mod printed;

@@ -383,19 +383,25 @@ fn the_home_folder_is_hidden_but_for_what_is_allowed_in_it() {
     assert_eq!(world.kept_in("user/", &bounds), ["user/.cache", "user/.rustup", "user/project"]);
 }
 
-/// P3: where the command sees the home folder, what is known to hold sockets and what a look finds is hidden.
+/// P3: where the command sees the home folder, what is known to hold sockets is hidden, and every socket that is bound there.
 #[test]
 fn sockets_are_hidden_in_a_home_folder_that_the_scope_contains() {
-    let world = World::new(&["user/.colima/default", "user/tool/run", "user/.ssh"]);
+    let world = World::new(&["user/.colima/default", "user/tool/run", "user/.ssh", "user/a/b/c/d/e f"]);
     let socket = |name: &str| std::os::unix::net::UnixListener::bind(world.root.join(name)).unwrap();
-    let _sockets = [socket("user/tool/run/agent"), socket("user/.colima/default/docker.sock")];
+    let _sockets = [
+        socket("user/tool/run/agent"),
+        socket("user/a/b/c/d/e f/deep"),
+        socket("user/.colima/default/docker.sock"),
+    ];
 
     let bounds = world.bounds(&allowing(&["./", "../user"]));
     let named = world.bounds(&allowing(&["./", "../user", "../user/tool/run/agent"]));
 
     let hidden = world.within(&bounds.hidden);
     assert!(
-        ["user/.colima", "user/tool/run/agent"].iter().all(|path| hidden.contains(&(*path).to_owned())),
+        ["user/.colima", "user/tool/run/agent", "user/a/b/c/d/e f/deep"]
+            .iter()
+            .all(|path| hidden.contains(&(*path).to_owned())),
         "{hidden:?}"
     );
     assert!(!hidden.contains(&"user".to_owned()));

@@ -7,6 +7,7 @@
 mod caches;
 mod git;
 mod known;
+mod names;
 mod places;
 mod sockets;
 mod user;
@@ -22,6 +23,7 @@ use longhaul_protocol::SessionId;
 use crate::git::Repositories;
 use crate::shown::shown_path;
 use crate::{Permission, Scope};
+use names::Listings;
 use places::{Places, resolved};
 pub(crate) use user::{caches_of_this_user, environment_of_this_process};
 
@@ -47,6 +49,7 @@ pub struct Sandbox {
     /// Where the temporary folders of sessions are kept.
     temporary: PathBuf,
     repositories: Arc<Repositories>,
+    listings: Arc<Listings>,
 }
 
 /// What becomes of commands where the system can't hold them.
@@ -85,7 +88,7 @@ impl Sandbox {
         let temporary = home.join("tmp");
         let repositories = Arc::new(Repositories::new(temporary.clone()));
         let (network, unavailable) = (mode.default_network(), Unavailable::default());
-        Self { mode, network, unavailable, temporary, repositories }
+        Self { mode, network, unavailable, temporary, repositories, listings: Arc::default() }
     }
 
     /// The same, with this network for commands in place of what the mode gives them.
@@ -150,7 +153,8 @@ impl Sandbox {
         if resolved(&shell).is_some_and(|shell| scope.denies(&shell)) {
             return Err(format!("the scope denies {}, which runs commands", shown_path(&shell)));
         }
-        let mut places = Places::new(scope, environment, self.temporary.parent().unwrap_or(&self.temporary));
+        let home = self.temporary.parent().unwrap_or(&self.temporary);
+        let mut places = Places::new(scope, environment, home, self.listings.now());
         let own_folders = session.map(|session| self.temporary_of(session));
         let private = private_folders(scope, own_folders.as_deref());
         // Whatever can be written comes first, so that nothing else is looked for through it.

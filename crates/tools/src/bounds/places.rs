@@ -5,27 +5,30 @@ use std::path::{Path, PathBuf};
 
 use longhaul_keeper::{Placeholder, Private};
 
-use super::sockets::sockets_in;
+use super::names::CurrentListings;
+use super::sockets::bound_sockets;
 use super::user::{User, home_of_this_user};
 use super::{SandboxMode, denied, known};
 use crate::git::Holding;
 use crate::protected::{ProtectedPlaces, missing_startup_files};
-use crate::scope::{Way, is_in, unbent};
+use crate::scope::{is_in, unbent};
 use crate::{Permission, Scope};
 
 /// The places that a command may reach, and what is known of the rest.
 #[derive(Debug)]
 pub(super) struct Places<'a> {
     scope: &'a Scope,
-    environment: &'a BTreeMap<String, String>,
     /// Whose programs these are, for what is opened: their own folder is found through no link that a command may have put there.
     user: User<'a>,
     /// The user's home folder, wherever links lead.
     user_home: Option<PathBuf>,
     /// What stays closed. It is looked for through every link: one that is not followed would leave all keys in sight.
     protected: ProtectedPlaces,
+    /// The folders of `PATH` that exist, as they are written and where they lead.
+    path: Vec<(&'a Path, PathBuf)>,
     /// Longhaul's own folder.
     home: PathBuf,
+    listings: CurrentListings<'a>,
     pub(super) read: Vec<PathBuf>,
     /// What a command may write, the caches among it.
     pub(super) write: Vec<PathBuf>,
@@ -37,7 +40,12 @@ pub(super) struct Places<'a> {
 
 impl<'a> Places<'a> {
     /// What the scope allows. Caches are next: what a command can write, nothing else is found through.
-    pub(super) fn new(scope: &'a Scope, environment: &'a BTreeMap<String, String>, home: &Path) -> Self {
+    pub(super) fn new(
+        scope: &'a Scope,
+        environment: &'a BTreeMap<String, String>,
+        home: &Path,
+        listings: CurrentListings<'a>,
+    ) -> Self {
         let (mut read, mut write) = (Vec::new(), Vec::new());
         for (path, permission) in scope.allowed() {
             match permission {
@@ -46,16 +54,23 @@ impl<'a> Places<'a> {
             }
         }
         let own = environment.get("HOME").map(Path::new);
-        let own_way = own.and_then(|own| Way::to_existing(own, &write));
+        let own_way = own.and_then(|own| listings.way(own, &write));
         let mut links: Vec<PathBuf> = scope.allowed_links().collect();
         links.extend(own_way.iter().flat_map(|way| way.links.clone()));
         let user = User { own: own_way.map(|way| way.place), environment };
         let user_home = own.and_then(resolved);
         let allowed = scope.allowed().map(|(path, _)| path);
         let protected = ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
+        let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
+        let leads_to = |folder: &Path| match folder.is_absolute() {
+            true => listings.way(folder, &[]).map(|way| way.place),
+            false => resolved(folder),
+        };
+        let path = path.split(':').map(Path::new).filter_map(|folder| Some((folder, leads_to(folder)?)));
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
         let caches = Vec::new();
-        Self { scope, environment, user, user_home, protected, home, read, write, links, caches }
+        let path = path.collect();
+        Self { scope, user, user_home, protected, path, home, listings, read, write, links, caches }
     }
 
     pub(super) fn add_system(&mut self) {
@@ -82,7 +97,7 @@ impl<'a> Places<'a> {
 
     /// Caches are found out all together: one of them may lie in another, in which a command could have put a link in its place.
     pub(super) fn add_caches(&mut self) {
-        let ways = self.user.caches().into_iter().filter_map(|path| Way::to_existing(&path, &[]));
+        let ways = self.user.caches().into_iter().filter_map(|path| self.listings.way(&path, &[]));
         let ways = ways.filter(|way| self.is_meant_by_user(&way.place)).collect();
         let ways = unbent(ways, &self.write);
         self.links.extend(ways.iter().flat_map(|way| way.links.clone()));
@@ -119,23 +134,24 @@ impl<'a> Places<'a> {
 
     /// The folders in which commands are looked for.
     pub(super) fn add_path(&mut self, mode: SandboxMode) {
-        let path = self.environment.get("PATH").map(String::as_str).unwrap_or_default();
-        for folder in path.split(':').filter(|folder| folder.starts_with('/')) {
-            let is_own = resolved(Path::new(folder))
-                .is_some_and(|folder| self.user_home.as_ref().is_some_and(|own| folder.starts_with(own)));
+        for (folder, leads_to) in self.path.clone().into_iter().filter(|(folder, _)| folder.is_absolute()) {
+            let is_own = self.user_home.as_ref().is_some_and(|own| leads_to.starts_with(own));
             if mode == SandboxMode::On || !is_own {
-                self.add_of_user(Path::new(folder), Permission::Read);
+                self.add_of_user(folder, Permission::Read);
             }
             if !is_own {
-                self.add_beside(Path::new(folder));
+                self.add_beside(folder);
             }
         }
     }
 
     /// What programs have beside a folder `bin`, unless that is the folder of a person.
     fn add_beside(&mut self, folder: &Path) {
-        let Some(above) = found(folder, &self.write).filter(|folder| folder.ends_with("bin")) else { return };
-        let Some(above) = above.parent().filter(|above| self.is_meant_by_user(above)) else { return };
+        let Some(way) = self.listings.way(folder, &self.write).filter(|way| way.place.ends_with("bin"))
+        else {
+            return;
+        };
+        let Some(above) = way.place.parent().filter(|above| self.is_meant_by_user(above)) else { return };
         if above.parent() != Some(Path::new("/home")) && above != Path::new("/root") {
             let beside = known::BESIDE_PROGRAMS.iter().map(|name| above.join(name));
             beside.for_each(|path| self.add_of_user(&path, Permission::Read));
@@ -146,8 +162,7 @@ impl<'a> Places<'a> {
     /// has them; and startup files, unless the scope names them. The user runs what lies there outside of every sandbox.
     pub(super) fn read_only(&self) -> Vec<PathBuf> {
         let mut read_only = denied(self.scope, Permission::Write);
-        let path = self.environment.get("PATH").map(String::as_str).unwrap_or_default();
-        let folders = path.split(':').filter_map(|folder| resolved(Path::new(folder)));
+        let folders = self.path.iter().map(|(_, leads_to)| leads_to.clone());
         let in_scope = |folder: &Path| {
             let mut writable =
                 self.scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
@@ -161,10 +176,10 @@ impl<'a> Places<'a> {
 
     /// What stands in for missing startup files that a command could make.
     pub(super) fn placeholders(&self) -> Vec<Placeholder> {
-        let missing = self.user_home.iter().flat_map(|home| missing_startup_files(home));
         let is_denied = |path: &Path| self.scope.denied().any(|(denied, _)| path.starts_with(denied));
         let is_open = |path: &Path| self.is_writable(path) && !is_denied(path) && !self.is_meant(path);
-        missing.filter(|placeholder| is_open(&placeholder.at)).collect()
+        let folder = |path: &Path| self.listings.way(path, &[]).map(|way| way.place);
+        self.user_home.iter().flat_map(|home| missing_startup_files(home, folder, is_open)).collect()
     }
 
     /// What is not to be seen at all: what the scope denies, home folders, sockets of services, and keys where they could be read otherwise.
@@ -196,7 +211,7 @@ impl<'a> Places<'a> {
         let (open, covered): (Vec<PathBuf>, Vec<PathBuf>) =
             homes.filter(|home| !is_needed(home)).partition(|home| is_in_scope(home));
         let own = self.user_home.iter().filter(|home| open.contains(home));
-        let sockets = own.flat_map(|home| sockets_in(home)).filter(|socket| !self.is_meant(socket));
+        let sockets = own.flat_map(|home| bound_sockets(home)).filter(|socket| !self.is_meant(socket));
         sockets.chain(covered).collect()
     }
 
@@ -229,7 +244,7 @@ impl<'a> Places<'a> {
 
     /// Adds something that the user has set up.
     fn add_of_user(&mut self, path: &Path, permission: Permission) {
-        let way = Way::to_existing(path, &self.write).filter(|way| self.is_meant_by_user(&way.place));
+        let way = self.listings.way(path, &self.write).filter(|way| self.is_meant_by_user(&way.place));
         if let Some(way) = way {
             self.links.extend(way.links);
             self.add_place(way.place, permission);
@@ -245,8 +260,8 @@ impl<'a> Places<'a> {
 
     /// Adds a place, unless a command could have put a link on the way there.
     fn add(&mut self, path: &Path, permission: Permission) {
-        if let Some(place) = found(path, &self.write) {
-            self.add_place(place, permission);
+        if let Some(way) = self.listings.way(path, &self.write) {
+            self.add_place(way.place, permission);
         }
     }
 
@@ -268,7 +283,7 @@ impl<'a> Places<'a> {
     /// What is covered so that it can't be read. A link that a command may have put there is followed to keys only, and not to what
     /// later commands need.
     fn concealed(&self, path: &Path) -> Option<PathBuf> {
-        let way = Way::to_existing(path, &[])?;
+        let way = self.listings.way(path, &[])?;
         let is_needed = || self.read.iter().chain(&self.write).any(|place| place.starts_with(&way.place));
         (!way.goes_through(&self.write) || !is_needed()).then_some(way.place)
     }
@@ -277,11 +292,6 @@ impl<'a> Places<'a> {
     fn is_meant(&self, path: &Path) -> bool {
         self.scope.allowed().any(|(allowed, _)| allowed == path)
     }
-}
-
-/// Where a path leads, if it leads anywhere and through no link that lies in one of these places.
-fn found(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
-    Way::to_existing(path, writable).map(|way| way.place)
 }
 
 /// Where a path leads, if it leads anywhere.

@@ -1,36 +1,33 @@
 //! Sockets in a home folder that commands can otherwise reach.
 //!
 //! Landlock does not guard connecting to a socket that is a file. Where the scope contains the home folder, those that are there when a command
-//! starts are hidden one by one: the folders that are known to hold some (`protected`), and those that a short look finds.
+//! starts are hidden one by one: the folders that are known to hold some (`protected`), and those that the system has on its list.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Folders below the home folder that are looked into: `~/a/b/c`.
-const DEEPEST: usize = 3;
-/// Entries that are looked at, so that a large home folder costs a command no more than a few milliseconds.
-const MOST_ENTRIES: usize = 4_000;
-const MOST_SOCKETS: usize = 64;
+/// Every Unix socket of this network namespace. Its path, if it has one, is the last of eight fields.
+const BOUND: &str = "/proc/net/unix";
+const PATH_FIELD: usize = 7;
 
-/// The sockets that a short look finds, folder by folder, those nearest to the home folder first.
-pub(super) fn sockets_in(home: &Path) -> Vec<PathBuf> {
-    let (mut sockets, mut seen) = (Vec::new(), 0);
-    let mut folders = vec![home.to_owned()];
-    for depth in 0..=DEEPEST {
-        let mut deeper = Vec::new();
-        for entry in folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten() {
-            seen += 1;
-            if seen > MOST_ENTRIES || sockets.len() == MOST_SOCKETS {
-                return sockets;
-            }
-            match entry.file_type() {
-                Ok(kind) if kind.is_socket() => sockets.push(entry.path()),
-                Ok(kind) if kind.is_dir() && depth < DEEPEST => deeper.push(entry.path()),
-                _ => {}
-            }
-        }
-        folders = deeper;
+/// The sockets in a folder that a program has bound. One that was bound by a relative path, or in another network namespace, is not found.
+pub(super) fn bound_sockets(folder: &Path) -> BTreeSet<PathBuf> {
+    let list = fs::read(BOUND).unwrap_or_default();
+    let paths = list.split(|byte| *byte == b'\n').filter_map(path_of).collect::<BTreeSet<_>>();
+    let resolved = paths.into_iter().filter_map(|path| path.canonicalize().ok());
+    resolved.filter(|path| path.starts_with(folder)).collect()
+}
+
+/// The absolute path in a line of the list. Fields are separated by spaces, and the path may have some.
+fn path_of(line: &[u8]) -> Option<&Path> {
+    let mut rest = line;
+    for _ in 0..PATH_FIELD {
+        let end = rest.trim_ascii_start().iter().position(|byte| *byte == b' ')?;
+        rest = rest.trim_ascii_start().get(end..)?;
     }
-    sockets
+    let path = Path::new(OsStr::from_bytes(rest.strip_prefix(b" ")?));
+    path.is_absolute().then_some(path)
 }

@@ -4,16 +4,13 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use super::DOT_GIT;
+use crate::folder_stamp::FolderStamp;
 
 /// Folders that are looked at, nearest to the top first.
 const MAX_FOLDERS: usize = 30_000;
-/// A folder that changed within this time before it was read may change again without another change time.
-const UNSETTLED: Duration = Duration::from_millis(100);
 
 /// What is known of the folders below some others.
 #[derive(Debug, Default)]
@@ -23,14 +20,11 @@ pub(super) struct Survey {
 
 #[derive(Debug, Clone)]
 struct Listing {
-    stamp: Stamp,
+    stamp: FolderStamp,
     is_settled: bool,
     below: Vec<PathBuf>,
     repository: Option<PathBuf>,
 }
-
-/// A folder's device, inode and change time.
-type Stamp = (u64, u64, i64, i64);
 
 impl Survey {
     /// The repositories in a folder and below it: each a `.git`, whatever that is, or the folder of a bare repository.
@@ -49,8 +43,7 @@ impl Survey {
     }
 
     fn listing(&mut self, folder: &Path) -> Option<Listing> {
-        let metadata = folder.symlink_metadata().ok()?;
-        let stamp = (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec());
+        let stamp = FolderStamp::of(&folder.symlink_metadata().ok()?);
         match self.folders.remove(folder) {
             Some(known) if known.stamp == stamp && known.is_settled => Some(known),
             _ => read(folder, stamp),
@@ -58,7 +51,7 @@ impl Survey {
     }
 }
 
-fn read(folder: &Path, stamp: Stamp) -> Option<Listing> {
+fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
     let (mut below, mut dot_git, mut parts) = (Vec::new(), None, 0);
     for entry in fs::read_dir(folder).ok()?.flatten() {
         let (name, kind) = (entry.file_name(), entry.file_type());
@@ -76,14 +69,7 @@ fn read(folder: &Path, stamp: Stamp) -> Option<Listing> {
         below.clear();
     }
     let repository = if is_bare { Some(folder.to_owned()) } else { dot_git };
-    Some(Listing { stamp, is_settled: is_settled(stamp), below, repository })
-}
-
-fn is_settled((_, _, seconds, nanoseconds): Stamp) -> bool {
-    let since = |time: Duration| SystemTime::UNIX_EPOCH.checked_add(time);
-    let changed = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
-    let changed = changed.and_then(|(seconds, nanoseconds)| since(Duration::new(seconds, nanoseconds)));
-    changed.is_some_and(|changed| changed.elapsed().is_ok_and(|age| age > UNSETTLED))
+    Some(Listing { stamp, is_settled: stamp.is_settled(), below, repository })
 }
 
 #[cfg(test)]

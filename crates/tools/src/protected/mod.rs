@@ -55,12 +55,11 @@ impl ProtectedPlaces {
         }
         let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
         let exposed_home = user_home.filter(|home| allowed.any(|allowed| home.starts_with(allowed)));
-        let programs = path.split(':').filter_map(absolute);
-        let programs = programs.map(|folder| folder.canonicalize().unwrap_or(folder));
-        let is_in_home = |folder: &PathBuf| {
-            exposed_home.is_some_and(|home| folder.starts_with(home) && folder.as_path() != home)
-        };
-        startup.extend(programs.filter(is_in_home));
+        if let Some(home) = exposed_home {
+            let programs = path.split(':').filter_map(absolute);
+            let programs = programs.map(|folder| folder.canonicalize().unwrap_or(folder));
+            startup.extend(programs.filter(|folder| folder.starts_with(home) && folder != home));
+        }
         let socket = |name: &&str| {
             let value = environment.get(*name)?;
             absolute(value.strip_prefix("unix://").unwrap_or(value))
@@ -79,13 +78,18 @@ impl ProtectedPlaces {
     }
 }
 
-/// What stands in for the startup files that are missing from a home folder now, so that a command can't make them. The folder of each
-/// has to be there.
-pub(crate) fn missing_startup_files(user_home: &Path) -> Vec<Placeholder> {
+/// What stands in for the startup files that are missing from a home folder now, so that a command can't make them. The folder of each has to be
+/// there (`folder` says where a path to one leads), and the place open to commands.
+pub(crate) fn missing_startup_files(
+    user_home: &Path,
+    folder: impl Fn(&Path) -> Option<PathBuf>,
+    is_open: impl Fn(&Path) -> bool,
+) -> Vec<Placeholder> {
     let place = |(name, text): &(&str, Option<&str>)| {
         let path = user_home.join(name);
-        let at = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
-        at.symlink_metadata().is_err().then(|| Placeholder { at, text: text.map(str::to_owned) })
+        let at = folder(path.parent()?)?.join(path.file_name()?);
+        let is_missing = is_open(&at) && at.symlink_metadata().is_err();
+        is_missing.then(|| Placeholder { at, text: text.map(str::to_owned) })
     };
     lists::PLACEHOLDERS.iter().filter_map(place).collect()
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 
@@ -88,6 +89,23 @@ impl Denial {
         let at_first = self.at_first.as_ref().map(|(_, identity)| *identity);
         (paths, at_first.into_iter().chain(identity).collect())
     }
+}
+
+/// The denials of these places, one list for all scopes of the process: each place that exists takes an open file, and a runtime has a scope
+/// for each work folder.
+pub(super) fn shared(places: Vec<PathBuf>) -> Arc<[Denial]> {
+    type Shared = Vec<(Vec<PathBuf>, Weak<[Denial]>)>;
+    static SHARED: Mutex<Shared> = Mutex::new(Vec::new());
+
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.retain(|(_, denials)| denials.strong_count() > 0);
+    let known = shared.iter().find(|(of, _)| *of == places).and_then(|(_, denials)| denials.upgrade());
+    known.unwrap_or_else(|| {
+        let denials: Arc<[Denial]> =
+            places.iter().map(|place| Denial::new(place.clone(), Permission::Read)).collect();
+        shared.push((places, Arc::downgrade(&denials)));
+        denials
+    })
 }
 
 /// Where a target leads now, and what is there. Most targets are missing or have no link above them, which one system call tells.

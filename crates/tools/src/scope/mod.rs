@@ -56,7 +56,7 @@ pub struct Scope {
     allow: Vec<Ground>,
     deny: Vec<Denial>,
     /// Keys, credentials and sockets: denied unless an allowed target names them.
-    protected: Vec<Denial>,
+    protected: Arc<[Denial]>,
     /// What the user's shell or login runs later: not written without asking.
     startup: Vec<PathBuf>,
     user_home: Option<PathBuf>,
@@ -103,7 +103,7 @@ impl Scope {
         Self {
             allow,
             deny: config.deny.iter().map(denial).chain([home]).collect(),
-            protected: unreadable.map(|path| Denial::new(path, Permission::Read)).collect(),
+            protected: borders::shared(unreadable.collect()),
             startup,
             user_home,
             work_dir,
@@ -149,7 +149,9 @@ impl Scope {
 
     /// Whether a canonical path is denied, for reading too.
     pub(crate) fn denies(&self, canonical: &Path) -> bool {
-        self.borders(Permission::Read).bar_path(canonical) == Some(Barred::Denied)
+        // What is protected is left out: to look at all of it would cost each command some hundred system calls.
+        let borders = Borders::now(&self.deny, &[], std::iter::empty(), Permission::Read);
+        borders.bar_path(canonical) == Some(Barred::Denied)
     }
 
     /// The denied targets, resolved as far as they exist now, Longhaul's own folder included; each under every path that it has.

@@ -164,3 +164,36 @@ fn a_file_that_may_not_be_written_is_so_whatever_is_allowed() {
     assert!(scope.resolve("config.toml", Permission::Read).is_ok());
     assert!(scope.resolve("other.toml", Permission::Write).is_ok());
 }
+
+/// P1: a runtime with many work folders opens each protected place once.
+#[test]
+fn scopes_of_one_user_share_what_they_keep_open_of_protected_places() {
+    let (_folder, work) = work_folder();
+    let environment = |home: &str| BTreeMap::from([("HOME".to_owned(), home.to_owned())]);
+    let scope =
+        |home| Scope::for_user(&work, &ScopeConfig::default(), &work.join("../home"), &environment(home));
+
+    let (one, other, of_another_user) = (scope("/one"), scope("/one"), scope("/other"));
+
+    assert!(Arc::ptr_eq(&one.protected, &other.protected));
+    assert!(!Arc::ptr_eq(&one.protected, &of_another_user.protected));
+}
+
+/// P1: a key that appears after the first scope was made is protected in all of them.
+#[test]
+fn a_key_that_appears_later_is_protected() {
+    let (_folder, work) = work_folder();
+    let environment = BTreeMap::from([("HOME".to_owned(), work.to_str().unwrap().to_owned())]);
+    let scope = || Scope::for_user(&work, &ScopeConfig::default(), &work.join("../home"), &environment);
+    let (early, late) = (scope(), scope());
+
+    fs::write(work.join(".netrc"), "key").unwrap();
+    fs::hard_link(work.join(".netrc"), work.join("innocent")).unwrap();
+
+    for scope in [early, late] {
+        let by_name = scope.resolve(".netrc", Permission::Read);
+        let by_identity = scope.resolve("innocent", Permission::Read).unwrap().open();
+        assert!(matches!(by_name, Err(FileError::Protected { .. })));
+        assert!(matches!(by_identity, Err(FileError::Protected { .. })));
+    }
+}

@@ -25,6 +25,12 @@ pub(crate) struct Way {
 }
 
 impl Way {
+    /// The way to something that is there, without links on it.
+    pub(crate) fn straight(path: &Path) -> Self {
+        let place = path.components().collect();
+        Self { place, exists: true, links: Vec::new(), is_barred: false }
+    }
+
     /// Where an absolute path leads, following no link that lies in one of these places. None if it leads nowhere: in a circle, or
     /// up from something that is missing.
     pub(crate) fn around(path: &Path, writable: &[PathBuf]) -> Option<Self> {
@@ -70,10 +76,7 @@ impl Way {
     /// The same, if something is there. Most of what is looked for is missing or has no link above it, which is found out at once.
     pub(crate) fn to_existing(path: &Path, writable: &[PathBuf]) -> Option<Self> {
         match is_straight(path) {
-            Ok(true) => {
-                let place = path.components().collect();
-                Some(Self { place, exists: true, links: Vec::new(), is_barred: false })
-            }
+            Ok(true) => Some(Self::straight(path)),
             Ok(false) => Self::around(path, writable).filter(|way| way.exists),
             Err(_) => None,
         }

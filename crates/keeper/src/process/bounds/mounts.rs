@@ -154,10 +154,11 @@ fn show(plan: &Plan, path: &Path, source: &Source) -> io::Result<()> {
 
 /// Puts something empty over a path. What must be closed later comes back.
 fn conceal(path: &Path, cover: &Cover, masks: &mut Masks) -> io::Result<Option<OwnedFd>> {
-    let Some(kind) = kind(path)? else { return Ok(None) };
+    let Some(place) = find(path)? else { return Ok(None) };
+    let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
     match (cover, kind) {
         (Cover::Memory, FileType::Directory) => {
-            put(&memory("1777")?, path)?;
+            put_over(&memory("1777")?, &place)?;
             Ok(None)
         }
         (Cover::Terminals, FileType::Directory) => {
@@ -166,11 +167,11 @@ fn conceal(path: &Path, cover: &Cover, masks: &mut Masks) -> io::Result<Option<O
         }
         (Cover::HiddenAround, FileType::Directory) => {
             let passage = memory("111")?;
-            put(&passage, path)?;
+            put_over(&passage, &place)?;
             Ok(Some(passage))
         }
         _ => match mask(cover, kind) {
-            Some(name) => masks.put(name, path).map(|()| None),
+            Some(name) => masks.put(name, &place).map(|()| None),
             // What shows something has nothing to show, or there is nothing that could be covered so.
             None => Ok(None),
         },
@@ -197,7 +198,7 @@ impl Masks {
     /// As many copies as the plan needs.
     fn of(plan: &Plan) -> io::Result<Self> {
         let (mut wanted, mut folder) = (Vec::new(), None);
-        for (path, cover) in &plan.covers {
+        for (path, cover) in plan.covers.iter().filter(|(_, cover)| cover.is_masked()) {
             let name = kind(path)?.and_then(|kind| mask(cover, kind));
             if name == Some("folder") && plan.around(path).is_none() {
                 folder = Some(path.clone());
@@ -226,11 +227,11 @@ impl Masks {
         Ok(Self { copies })
     }
 
-    fn put(&mut self, name: &str, path: &Path) -> io::Result<()> {
+    fn put(&mut self, name: &str, place: &OwnedFd) -> io::Result<()> {
         let index = self.copies.iter().position(|(of, _)| *of == name);
         let index = index.ok_or_else(|| io::Error::other("it has just become something else"))?;
         let (_, copy) = self.copies.swap_remove(index);
-        put(&copy, path)
+        put_over(&copy, place)
     }
 }
 
@@ -252,9 +253,13 @@ pub(super) fn find(path: &Path) -> io::Result<Option<OwnedFd>> {
 
 /// Mounts something at a path.
 pub(super) fn put(mount: &OwnedFd, path: &Path) -> io::Result<()> {
-    let place = find(path)?.ok_or(Errno::NOENT)?;
+    put_over(mount, &find(path)?.ok_or(Errno::NOENT)?)
+}
+
+/// Mounts something over what was found.
+fn put_over(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(mount, "", &place, "", flags)?)
+    Ok(move_mount(mount, "", place, "", flags)?)
 }
 
 /// An empty file system in memory, which is nowhere yet.

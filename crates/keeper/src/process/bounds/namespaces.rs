@@ -87,11 +87,17 @@ fn raise_loopback() -> io::Result<()> {
 pub(super) fn drop_privileges() -> Done {
     for number in 0..MOST_CAPABILITIES {
         let capability = CapabilitySet::from_bits_retain(1 << number);
-        match capability_is_in_bounding_set(capability) {
-            Ok(true) if !LEFT_TO_ROOT.contains(capability) => remove_capability_from_bounding_set(capability)
-                .map_err(while_(format!("giving up the capability {number}")))?,
-            Ok(_) => {}
-            Err(_) => break,
+        if LEFT_TO_ROOT.contains(capability) {
+            continue;
+        }
+        match remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // The system has no more of them.
+            Err(Errno::INVAL) => break,
+            Err(error) => match capability_is_in_bounding_set(capability) {
+                Ok(false) => {}
+                _ => return Err(while_(format!("giving up the capability {number}"))(error)),
+            },
         }
     }
     clear_ambient_capability_set().map_err(while_("giving up the ambient capabilities"))?;

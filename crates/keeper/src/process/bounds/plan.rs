@@ -69,6 +69,11 @@ impl Cover {
         }
     }
 
+    /// Whether it is an empty thing of the masks.
+    pub(super) fn is_masked(&self) -> bool {
+        matches!(self, Self::Emptied | Self::Hidden)
+    }
+
     /// Whether it shows something that is there already.
     pub(super) fn shows(&self) -> bool {
         match self {

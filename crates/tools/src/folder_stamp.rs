@@ -1,0 +1,36 @@
+//! Whether what was read of a folder is still so.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime};
+
+/// A folder that changed within this time before it was read may change again without another change time.
+const UNSETTLED: Duration = Duration::from_millis(100);
+
+/// Which folder it is, and when an entry of it last changed. No program can set that time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FolderStamp {
+    device: u64,
+    inode: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl FolderStamp {
+    pub(crate) fn of(folder: &Metadata) -> Self {
+        Self {
+            device: folder.dev(),
+            inode: folder.ino(),
+            seconds: folder.ctime(),
+            nanoseconds: folder.ctime_nsec(),
+        }
+    }
+
+    /// Whether a later change would show. What is read of a folder that is not settled must be read again.
+    pub(crate) fn is_settled(self) -> bool {
+        let since = |time: Duration| SystemTime::UNIX_EPOCH.checked_add(time);
+        let changed = u64::try_from(self.seconds).ok().zip(u32::try_from(self.nanoseconds).ok());
+        let changed = changed.and_then(|(seconds, nanoseconds)| since(Duration::new(seconds, nanoseconds)));
+        changed.is_some_and(|changed| changed.elapsed().is_ok_and(|age| age > UNSETTLED))
+    }
+}
