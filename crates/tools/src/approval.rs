@@ -147,7 +147,17 @@ impl Approvals {
         if found.is_none() || script.is_cut_short() {
             found = found.into_iter().chain([by_tool.clone()]).reduce(stricter);
         }
-        let found = found.unwrap_or(by_tool);
+        // A program may run the value of a variable or not: only rules that ask or deny count.
+        let strict: Vec<&Checked> = rules
+            .iter()
+            .filter(|rule| rule.rule.action > Action::Auto && rule.command.is_some())
+            .copied()
+            .collect();
+        let lenient = Self { default: Action::Auto, rules: Vec::new() };
+        let values = script.values.iter().map(|value| {
+            lenient.judge_command(value, &forms_of(value, None), &lenient.judge_tool(EXEC, &[]), &strict)
+        });
+        let found = values.fold(found.unwrap_or(by_tool), stricter);
         let is_stricter = |rule: &&Checked| rule.rule.action > found.action;
         match script.unseen.first() {
             Some(unseen) if found.action < Action::Ask && rules.iter().any(is_stricter) => {

@@ -223,10 +223,138 @@ fn of_all_rules_that_match_the_strictest_holds_and_otherwise_the_default() {
     }
 }
 
+/// P4
+#[test]
+fn a_variable_in_front_of_a_command_is_plain_or_asked_about() {
+    let lets_run = approvals(
+        Ask,
+        &["cargo test*", "npm test*", "ls*", "export *", "printf *", "read *", "unset *"]
+            .map(|command| (command, Auto)),
+    );
+    let plain = [
+        "RUST_LOG=debug cargo test",
+        "RUST_BACKTRACE=1 CARGO_TERM_COLOR=never timeout 60 cargo test",
+        "CI=1 npm test",
+        "LC_ALL=C NO_COLOR=$x ls",
+        "env LANG=C ls",
+        "export TZ=UTC; ls",
+        "n=3; ls $n",
+        "printf -v line %s x; ls",
+    ];
+    let other = [
+        "NODE_OPTIONS='--require ./x' npm test",
+        "NODE_OPTIONS=x; npm test",
+        "GOFLAGS=-toolexec=x ls",
+        "LESS='+!x' ls",
+        "RUSTFLAGS='-C linker=./x' cargo test",
+        "CARGO_BUILD_RUSTC_WRAPPER=./x cargo test",
+        "JDK_JAVA_OPTIONS=@x ls",
+        "npm_config_script_shell=./x npm test",
+        "npm_config_script_shell=./x; npm test",
+        "LD_LIBRARY_PATH=. ls",
+        "unheard_of=1 ls",
+        "env 'un heard=1' ls",
+        "export NODE_OPTIONS=x; npm test",
+        "printf -v NODE_OPTIONS x; npm test",
+        "printf -v 'NODE_OPTIONS[0]' x; npm test",
+        "read NODE_OPTIONS; npm test",
+        "unset PATH; ls",
+        ": ${NODE_OPTIONS:=x}; npm test",
+    ];
+
+    for line in plain {
+        let verdict = judge(&lets_run, line);
+        assert_eq!(verdict.action, Auto, "{line}: {}", verdict.reason);
+    }
+    for line in other {
+        assert_eq!(judge(&lets_run, line).action, Ask, "{line}");
+    }
+}
+
+/// P4
+#[test]
+fn the_value_of_a_variable_is_read_as_a_command_and_has_to_be_a_plain_word() {
+    let approvals = approvals(Auto, &[("git push*", Deny), ("touch*", Deny)]);
+    let table = [
+        ("CARGO_BUILD_RUSTC_WRAPPER=touch cargo build", Deny),
+        ("UNHEARD_OF='git push' make", Deny),
+        ("PAGER='git push'; git log", Deny),
+        ("NODE_OPTIONS='--require ./x' npm test", Ask),
+        ("NODE_OPTIONS=--require=./x npm test", Ask),
+        ("GOFLAGS=-toolexec=x go build", Ask),
+        ("LESS='+!x' less y", Ask),
+        ("JDK_JAVA_OPTIONS=@x java y", Ask),
+        ("RUSTFLAGS='-C linker=x' cargo build", Ask),
+        ("UNHEARD_OF=\"$x\" make", Ask),
+        ("UNHEARD_OF='a b'; export UNHEARD_OF; make", Ask),
+        ("set -a; UNHEARD_OF='-x y'; make", Ask),
+        ("set -o allexport; UNHEARD_OF='-x y'; make", Ask),
+        ("DATABASE_URL=postgres://user@host/name cargo test", Auto),
+        ("CC=clang PYTHON=python3 make", Auto),
+        ("RUST_LOG='a=debug, b=info' cargo test", Auto),
+        ("PATH=.:$PATH PYTHONPATH=\"$PWD/src\" pytest", Auto),
+        ("DIR=$(mktemp -d); MESSAGE=\"it's (not) done\"; echo \"$DIR $MESSAGE\"", Auto),
+        ("set -a; source .env; set +a; make", Auto),
+    ];
+
+    for (line, expected) in table {
+        let verdict = judge(&approvals, line);
+        assert_eq!(verdict.action, expected, "{line}: {}", verdict.reason);
+    }
+}
+
+/// P4: an option that isn't known may have the next word as its value, and so the word behind that may be the command.
+#[test]
+fn a_command_behind_an_option_that_is_not_known_is_asked_about() {
+    let approvals = approvals(Auto, &[("git push*", Deny)]);
+    let table = [
+        ("git config --comment get alias.p push", Ask),
+        ("git config --default list alias.p push", Ask),
+        ("git config --unheard-of get alias.p push", Ask),
+        ("git config alias.p --get", Ask),
+        ("git config set --comment get alias.p push", Ask),
+        ("git config --rename-section user alias", Ask),
+        ("git config --get alias.p", Auto),
+        ("git config get alias.p", Auto),
+        ("git config --comment x user.email y", Auto),
+        ("git clone -c alias.p=push x", Ask),
+        ("git clone -c user.name=x y", Auto),
+        ("env --unheard-of x git push", Ask),
+        ("sudo --unheard-of x git push", Ask),
+        ("uv --unheard-of x run git push", Ask),
+        ("uv run --unheard-of x git push", Ask),
+        ("env -a x git push", Deny),
+        ("uv --directory x run git push", Deny),
+        ("git submodule --quiet foreach git push", Deny),
+        ("env A=b -C x git push", Auto),
+    ];
+
+    for (line, expected) in table {
+        let verdict = judge(&approvals, line);
+        assert_eq!(verdict.action, expected, "{line}: {}", verdict.reason);
+    }
+}
+
 /// P4: what is let run in spite of the default is what it looks like, and does nothing beside.
 #[test]
 fn a_rule_lets_nothing_run_that_may_do_more_than_it_says() {
-    let lets_run = ["ls*", "echo*", "git log*", "git *", "timeout *", "true"].map(|command| (command, Auto));
+    let lets_run = [
+        "ls*",
+        "echo*",
+        "git log*",
+        "git *",
+        "timeout *",
+        "true",
+        "sort*",
+        "find*",
+        "sed*",
+        "awk*",
+        "cargo test*",
+        "npm test*",
+        "go test*",
+        "make*",
+    ];
+    let lets_run = lets_run.map(|command| (command, Auto));
     let table = [
         ("ls -l > /dev/null 2>&1", Auto),
         ("ls &> /dev/null < in", Auto),
@@ -273,6 +401,27 @@ fn a_rule_lets_nothing_run_that_may_do_more_than_it_says() {
         ("git --exec-path=. log", Ask),
         ("git --config-env=core.pager=X log", Ask),
         ("env git -c core.pager=id log", Ask),
+        ("git -c color.ui=never log", Auto),
+        ("git -C $x log", Ask),
+        ("git log --output=file", Ask),
+        ("sort -k 2 file", Auto),
+        ("sort -ofile file", Ask),
+        ("find . -name '*.rs' -newer x", Auto),
+        ("find . -fprintf file x", Ask),
+        ("sed -n 's/a/b/p' file", Auto),
+        ("sed -i.bak 's/a/b/' file", Ask),
+        ("sed -f code.sed file", Ask),
+        ("awk '$3 > 5 { print $1 }' file", Auto),
+        ("awk '{ print $1 > \"file\" }' file", Ask),
+        ("awk -f code.awk file", Ask),
+        ("cargo test --config build.rustc-wrapper=./x", Ask),
+        ("npm test --script-shell=./x", Ask),
+        ("go test -run X ./...", Auto),
+        ("go test -exec ./x", Ask),
+        ("make CC=clang V=1 'CFLAGS=-O2 -g'", Auto),
+        ("make CC='ls; id'", Ask),
+        ("make X='$(shell id)'", Ask),
+        ("sort --compress-program=\"$x\" file", Ask),
     ];
 
     for (line, expected) in table {
@@ -337,7 +486,7 @@ fn a_reason_names_the_command_and_the_rule() {
         ("./ls", "`./ls` matches the rule `ls*`, but `./ls` need not be the `ls` that is meant"),
         ("A=b ls", "`ls` matches the rule `ls*`, but the line sets `A`"),
         ("ls > x", "`ls` matches the rule `ls*`, but the line writes `x`"),
-        ("env A=b ls", "`env A=b ls` matches the rule `ls*`, but `A` is set for it"),
+        ("env A=b ls", "`env A=b ls` matches the rule `ls*`, but the line sets `A`"),
         (
             "git -c a=b log",
             "`git -c a=b log` matches the rule `git *`, but `git -c a=b` can run other commands",

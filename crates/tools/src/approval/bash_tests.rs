@@ -155,6 +155,38 @@ const LINES: &[&str] = &[
     r##"env -vS'touch m'"##,
     r##"nice -n5 -- touch m"##,
     r##"\touch m"##,
+    r##"{touch,m}>/dev/null"##,
+    r##"env 'A b=c' touch m"##,
+    r##"BASH_CMDS[ls]=/bin/touch; ls m"##,
+    r##"SRANDOM='a[$(touch m)]'"##,
+    r##"sed -E '1e touch m' /etc/passwd"##,
+    r##"sed -n -l 5 '1e touch m' /etc/passwd"##,
+    r##"sed -n -f - /etc/passwd <<< '1e touch m'"##,
+    r##"sed -nf <(echo '1e touch m') /etc/passwd"##,
+    r##"sed -n p /etc/passwd -e '1e touch m'"##,
+    r##"sed -n p {-e,1e\ touch\ m} /etc/passwd"##,
+    r##"awk -f /dev/stdin <<< 'BEGIN { system("touch m") }'"##,
+    r##"tar cIf 'touch m;' x.tar /etc/passwd"##,
+    r##"GIT_ALLOW_PROTOCOL=ext git ls-remote 'ext::touch m'"##,
+    r##"git init -q .; git fetch-pack --upload-pack='touch m;' "$PWD" x"##,
+    r##"git init -q; git config user.name '!touch m'; git config --rename-section user alias; git name"##,
+    r##"python3 -m timeit 'import os; os.system("touch m")'"##,
+    r##"python3 -Im timeit 'import os; os.system("touch m")'"##,
+    r##"python3 -mcode <<< 'import os; os.system("touch m")'"##,
+    r##"python3 -m runpy timeit 'import os; os.system("touch m")'"##,
+    r##"python3 /dev/stdin <<< 'import os; os.system("touch m")'"##,
+    r##"python3 --check-hash-based-pycs always -c 'import os; os.system("touch m")'"##,
+    r##"perl /dev/stdin <<< 'system("touch m")'"##,
+    r##"x=-exec; find . -maxdepth 0 "$x" touch m \;"##,
+    r##"find . -maxdepth 0 {-exec,touch,m,\;}"##,
+    r##"timeout {5,touch,m} ls"##,
+    r##"x='C touch m'; env LANG=$x ls"##,
+    r##"bash -login -c 'touch m'"##,
+    r##"source -- /dev/stdin <<< 'touch m'"##,
+    r##"make -f - <<< 'x:;touch m'"##,
+    r##"make -f <(echo 'x:;touch m')"##,
+    r##"MAKEFILES=/dev/stdin make -f /dev/null x <<< 'x:;touch m'"##,
+    r##"set -a; MAKEFLAGS='--eval=$(shell\ touch\ m)'; make -f /dev/null x"##,
 ];
 /// Programs that need not be there.
 const NEEDED: [&str; 10] = ["git", "python3", "perl", "ssh", "vim", "make", "awk", "tar", "timeout", "find"];
@@ -197,27 +229,27 @@ fn bash_runs_the_hidden_command_of_these_lines() {
 fn no_way_of_hiding_a_command_gets_round_a_rule() {
     for action in [Ask, Deny] {
         let approvals = approvals(Auto, &[("touch*", action)]);
-        for line in LINES {
-            assert_ne!(judge(&approvals, line).action, Auto, "{line}");
-        }
+        let slipped: Vec<&&str> =
+            LINES.iter().filter(|line| judge(&approvals, line).action == Auto).collect();
+        assert!(slipped.is_empty(), "{slipped:#?}");
     }
 }
 
 /// P4: what is let run does nothing else, whatever else is let run.
 #[test]
 fn no_way_of_hiding_a_command_passes_for_a_command_that_is_let_run() {
-    for line in LINES {
+    let slips = |line: &&&str| {
         let script = Script::parse(line);
         let names = script.commands.iter().filter_map(|command| command.words()[0].program());
         let names: Vec<String> =
             names.filter(|name| *name != "touch").map(|name| format!("{name}*")).collect();
-        if names.iter().any(|name| RUNNERS.contains(&name.trim_end_matches('*'))) {
-            continue;
-        }
         let rules: Vec<(&str, Action)> = names.iter().map(|name| (name.as_str(), Auto)).collect();
-        let verdict = judge(&approvals(Ask, &rules), line);
-        assert_eq!(verdict.action, Ask, "{line}: {rules:?}");
-    }
+        !names.iter().any(|name| RUNNERS.contains(&name.trim_end_matches('*')))
+            && judge(&approvals(Ask, &rules), line).action != Ask
+    };
+    let slipped: Vec<&&str> = LINES.iter().filter(slips).collect();
+
+    assert!(slipped.is_empty(), "{slipped:#?}");
 }
 
 /// A line that a model writes must not cost more than its length.
@@ -259,6 +291,12 @@ fn judging_takes_time_in_proportion_to_the_line() {
         "{a[",
         "@(",
         "git rebase -x ",
+        "git config set ",
+        "git config --type ",
+        "env A=$x ",
+        "find {a,b} ",
+        "declare 'a[$x]=1' ",
+        "A='a b' ",
         "find -exec a ; ",
     ];
     let approvals = approvals(

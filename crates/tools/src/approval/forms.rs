@@ -33,17 +33,15 @@ pub(super) fn doubt_of(script: &Script) -> Option<String> {
 /// All forms of a command: as it was written, without what only passes it on, without the folder of its program, without the
 /// options of git.
 pub(super) fn forms_of(command: &Command, doubt_of_line: Option<&String>) -> Vec<Form> {
-    let configured = command.forms.iter().find_map(|form| without_global_options(form)?.configures);
-    let configured = configured.map(|option| format!("`git {option}` can make it run anything"));
-    let mut doubt = doubt_of_line.cloned().or(configured);
+    let mut doubt = doubt_of_line.cloned();
     let mut forms = Vec::new();
-    for (index, words) in command.forms.iter().enumerate() {
+    for words in &command.forms {
         let by_path = words.first().and_then(by_path);
         let git = without_global_options(words);
-        let variants = [Some(words), git.as_ref().map(|git| &git.words)];
+        let variants = [Some(words), git.as_ref().filter(|git| *git != words)];
         for variant in variants.into_iter().flatten() {
             // What stands before the subcommand of git is no option of the subcommand.
-            let is_whole = git.as_ref().is_none_or(|git| std::ptr::eq(variant, &git.words));
+            let is_whole = git.as_ref().is_none_or(|git| git == variant);
             let options = is_whole.then(|| CommandOptions::of_words(variant)).flatten();
             forms.push(Form {
                 text: Text::of_words(variant),
@@ -57,9 +55,7 @@ pub(super) fn forms_of(command: &Command, doubt_of_line: Option<&String>) -> Vec
             }
         }
         // What is behind a program that may be another one is no surer than that.
-        let next = command.forms.get(index + 1).map_or(0, Vec::len);
-        let passed = &words[..words.len().saturating_sub(next)];
-        doubt = doubt.or(by_path).or_else(|| sets_variable(passed));
+        doubt = doubt.or(by_path);
     }
     forms.extend(guesses(command.words()));
     forms
@@ -91,11 +87,4 @@ fn guesses(words: &[Word]) -> Vec<Form> {
 fn by_path(name: &Word) -> Option<String> {
     let program = name.program().filter(|program| *program != name.text)?;
     Some(format!("`{}` need not be the `{program}` that is meant", crate::shell::shown(&name.text)))
-}
-
-/// What `env` and its like set for the command behind them.
-fn sets_variable(words: &[Word]) -> Option<String> {
-    let set = words.iter().skip(1).find(|word| word.text.contains('=') && !word.text.starts_with('-'))?;
-    let name = set.text.split('=').next().unwrap_or_default();
-    Some(format!("`{}` is set for it", crate::shell::shown(name)))
 }

@@ -5,59 +5,53 @@
 
 use super::evaluation::evaluates;
 use super::grammar::Parser;
-use super::variables::{VariableUse, variable_use};
+use super::options::{OptionSpec, parse_options};
+use super::variables::VariableScope;
 use super::word::is_name;
+use super::wrappers::joined;
 use super::{Kind, Unseen, Word};
 
 /// What a builtin does with names.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Names<'words> {
+struct BuiltinNames {
     /// Names that it sets or looks up, without a value.
-    names: Vec<&'words Word>,
+    names: Vec<Word>,
     /// Words such as `name` or `name=value`.
-    declarations: Vec<&'words Word>,
+    declarations: Vec<Word>,
     /// Names that become arrays.
-    arrays: Vec<&'words Word>,
+    arrays: Vec<Word>,
     /// It evaluates its arguments in any case.
     evaluates: bool,
+    /// Who sees the declarations.
+    scope: VariableScope,
+    /// It makes the shell export every variable that is set from then on.
+    exports_all: bool,
 }
 
 impl Parser<'_, '_> {
-    /// Notes that a variable is set, with its value if that is one word.
-    pub(super) fn variable_set(&mut self, name: &str, value: Option<&Word>) {
-        let text = value.and_then(Word::literal);
-        let is_number = text.is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-        if !is_number {
-            self.script.names.texts.insert(name.to_owned());
-        }
-        match (variable_use(name), text) {
-            (None, _) | (_, Some("")) => {}
-            (Some(VariableUse::Integer), _) if is_number => {}
-            (Some(VariableUse::Prompt), Some(text)) => self.expansions_in(text),
-            (Some(VariableUse::Command), Some(text)) => self.inner_script(&format!("{text} \"$argument\"")),
-            (Some(_), _) => self.script.unseen.push(Unseen::Variable(name.to_owned())),
-        }
-    }
-
     /// Looks at the names that a builtin gets, if the command is one that takes some.
     pub(super) fn builtin_names(&mut self, words: &[Word]) {
         let Some((name, arguments)) = words.split_first() else { return };
         let Some(found) = name.literal().and_then(|name| names_of(name, arguments)) else { return };
-        let is_evaluated = found.evaluates || found.names.iter().any(|word| !is_plain(word));
-        if is_evaluated {
-            self.note_evaluated(words);
+        let names = || found.names.iter().chain(&found.arrays);
+        let mut is_evaluated = found.evaluates || names().any(|word| !is_plain(word));
+        for name in
+            names().map(|word| word.text.split('[').next().unwrap_or_default()).filter(|name| is_name(name))
+        {
+            self.variable_set(name, None, VariableScope::Shell);
         }
-        for word in found.names.iter().filter(|word| is_name(&word.text)) {
-            self.variable_set(&word.text, None);
-        }
+        self.script.names.exports_all |= found.exports_all;
         self.script.names.arrays.extend(found.arrays.iter().map(|word| word.text.clone()));
-        for word in found.declarations {
-            self.declaration(word, words);
+        for word in &found.declarations {
+            is_evaluated |= self.declaration(word, found.scope);
+        }
+        if is_evaluated {
+            self.script.unseen.push(Unseen::Evaluated(joined(words)));
         }
     }
 
-    /// `name`, `name=value` or `name[1]=value`, as `declare` takes them.
-    fn declaration(&mut self, word: &Word, words: &[Word]) {
+    /// `name`, `name=value` or `name[1]=value`, as `declare` takes them. Says whether bash evaluates it.
+    fn declaration(&mut self, word: &Word, scope: VariableScope) -> bool {
         // What is not literal stands as it was written.
         let text = if word.kind == Kind::Literal { &word.text } else { word.text.trim_start_matches('"') };
         let (name, value) = match text.split_once('=') {
@@ -65,23 +59,25 @@ impl Parser<'_, '_> {
             None => (text, None),
         };
         if !is_plain(&Word::of_literal(name)) || (value.is_none() && word.kind != Kind::Literal) {
-            return self.note_evaluated(words);
+            return true;
         }
-        let Some(value) = value else { return };
+        let name = name.split('[').next().unwrap_or_default();
+        let Some(value) = value else {
+            if scope == VariableScope::Environment {
+                self.variable_set(name, None, scope);
+            }
+            return false;
+        };
         let is_array = word.kind >= Kind::Unknown && value.starts_with('(');
         if word.kind == Kind::Literal && value.starts_with('(') {
-            return self.note_evaluated(words);
+            return true;
         }
         if word.kind >= Kind::Unknown && !is_array {
             self.script.names.declared.insert(name.to_owned());
         }
         let value = Word { text: value.to_owned(), kind: word.kind };
-        self.variable_set(name, Some(&value));
-    }
-
-    fn note_evaluated(&mut self, words: &[Word]) {
-        let line = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-        self.script.unseen.push(Unseen::Evaluated(line));
+        self.variable_set(name, Some(&value), scope);
+        false
     }
 }
 
@@ -96,94 +92,80 @@ fn is_plain(word: &Word) -> bool {
     }
 }
 
-fn names_of<'words>(builtin: &str, arguments: &'words [Word]) -> Option<Names<'words>> {
+fn names_of(builtin: &str, arguments: &[Word]) -> Option<BuiltinNames> {
     Some(match builtin {
         "printf" => printf(arguments),
         "test" | "[" => test(arguments),
-        "read" => operands(arguments, "adinNptu", 'a'),
+        "read" => behind_options(arguments, "a:d:ei:n:N:p:rst:u:"),
         "mapfile" | "readarray" => {
-            let found = operands(arguments, "dnOsuCc", '\0');
-            Names { arrays: found.names.clone(), ..found }
+            let found = behind_options(arguments, "d:n:O:s:tu:C:c:");
+            BuiltinNames { arrays: found.names, names: Vec::new(), ..found }
         }
-        "unset" => operands(arguments, "", '\0'),
-        "wait" => {
-            let found = operands(arguments, "p", 'p');
-            Names { names: found.arrays, ..Names::default() }
+        "unset" => behind_options(arguments, "fvn"),
+        "wait" => BuiltinNames { names: Vec::new(), ..behind_options(arguments, "fnp:") },
+        "getopts" => {
+            BuiltinNames { names: arguments.get(1).cloned().into_iter().collect(), ..BuiltinNames::default() }
         }
-        "getopts" => Names { names: arguments.get(1).into_iter().collect(), ..Names::default() },
-        "declare" | "typeset" | "local" | "export" | "readonly" => declared(arguments),
-        "let" => Names {
+        "declare" | "typeset" | "local" | "export" | "readonly" => declared(builtin, arguments),
+        "set" => {
+            let exports = |word: &Word| {
+                word.text == "allexport" || word.text.starts_with('-') && word.text.contains('a')
+            };
+            let mut options = arguments.iter().take_while(|word| word.text != "--");
+            BuiltinNames { exports_all: options.any(exports), ..BuiltinNames::default() }
+        }
+        "let" => BuiltinNames {
             evaluates: arguments.iter().any(|word| word.kind >= Kind::Unknown || evaluates(&word.text)),
-            ..Names::default()
+            ..BuiltinNames::default()
         },
         _ => return None,
     })
 }
 
-fn printf(arguments: &[Word]) -> Names<'_> {
-    let mut found = Names::default();
-    match arguments {
-        [option, name, ..] if option.text == "-v" => found.names.push(name),
-        [first, ..] => {
-            let attached = first.text.strip_prefix("-v").is_some_and(|name| !is_name(name));
-            found.evaluates = attached || first.may_be_option();
-        }
-        [] => {}
-    }
-    found
+fn printf(arguments: &[Word]) -> BuiltinNames {
+    let parsed = parse_options(arguments, &OptionSpec::leading("v:", ""));
+    let names = parsed.values(&["v"]).cloned().collect();
+    let evaluates = arguments.first().is_some_and(Word::may_be_option);
+    BuiltinNames { names, evaluates, ..BuiltinNames::default() }
 }
 
 /// `-v` may stand anywhere, and so may a word that becomes several.
-fn test(arguments: &[Word]) -> Names<'_> {
+fn test(arguments: &[Word]) -> BuiltinNames {
     let operands = arguments.strip_suffix(&[Word::of_literal("]")]).unwrap_or(arguments);
-    let behind_v = operands.windows(2).filter(|pair| pair[0].text == "-v").map(|pair| &pair[1]);
+    let behind_v = operands.windows(2).filter(|pair| pair[0].text == "-v").map(|pair| pair[1].clone());
     let is_unknown_operator = matches!(operands, [operator, _] if operator.may_be_option());
     let splits = operands.iter().any(|word| word.kind == Kind::Words);
-    Names { names: behind_v.collect(), evaluates: splits || is_unknown_operator, ..Names::default() }
+    BuiltinNames {
+        declarations: behind_v.collect(),
+        evaluates: splits || is_unknown_operator,
+        ..BuiltinNames::default()
+    }
 }
 
-/// All arguments that are no options or values of options, which these letters have. The value of one of them is the name of an array.
-fn operands<'words>(arguments: &'words [Word], with_value: &str, array: char) -> Names<'words> {
-    let mut found = Names::default();
-    let mut rest = arguments.iter();
-    while let Some(word) = rest.next() {
-        let Some(letters) = word.text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-            found.names.push(word);
-            found.names.extend(rest);
-            break;
-        };
-        if letters == "-" {
-            found.names.extend(rest);
-            break;
-        }
-        let Some(at) = letters.find(|letter| with_value.contains(letter)) else { continue };
-        let is_array = letters[at..].starts_with(array);
-        let value = if letters[at..].chars().count() == 1 { rest.next() } else { None };
-        match value {
-            Some(value) if is_array => {
-                found.evaluates |= !is_plain(value);
-                found.arrays.push(value);
-            }
-            None if is_array => found.evaluates |= !is_name(&letters[at + 1..]),
-            _ => {}
-        }
-    }
-    found
+/// The operands are names, and so is the value of `-a`, or else of `-p`.
+fn behind_options(arguments: &[Word], short: &'static str) -> BuiltinNames {
+    let parsed = parse_options(arguments, &OptionSpec::leading(short, ""));
+    let array = if short.contains("a:") { "a" } else { "p" };
+    let arrays = parsed.values(&[array]).cloned().collect();
+    let names = parsed.operands.iter().copied().cloned().collect();
+    BuiltinNames { names, arrays, evaluates: !parsed.is_certain, ..BuiltinNames::default() }
 }
 
 /// With `-i` a value is evaluated, with `-n` it is a name; with `-a` it may be a list in which everything is expanded.
-fn declared(arguments: &[Word]) -> Names<'_> {
+fn declared(builtin: &str, arguments: &[Word]) -> BuiltinNames {
     let end = arguments.iter().position(|word| !word.text.starts_with(['-', '+'])).unwrap_or(arguments.len());
     let (options, operands) = arguments.split_at(end);
     let has = |letters: &[char]| {
         options.iter().any(|word| word.text.starts_with('-') && word.text.contains(letters))
     };
     if has(&['f', 'F', 'p']) {
-        return Names::default();
+        return BuiltinNames::default();
     }
     let is_list =
         |word: &&Word| word.kind >= Kind::Unknown && !word.text.contains("=(") && word.text.contains('=');
     let evaluates = has(&['i', 'n']) && !operands.is_empty()
         || has(&['a', 'A']) && operands.iter().any(|word| is_list(&word));
-    Names { declarations: operands.iter().collect(), evaluates, ..Names::default() }
+    let is_exported = builtin == "export" || has(&['x']);
+    let scope = if is_exported { VariableScope::Environment } else { VariableScope::Shell };
+    BuiltinNames { declarations: operands.to_vec(), evaluates, scope, ..BuiltinNames::default() }
 }

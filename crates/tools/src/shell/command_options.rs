@@ -1,108 +1,113 @@
-//! Options whose value is a command: `tar --to-command`, `rsync -e`, `ssh -o ProxyCommand`.
+//! Options whose value is a command, or a file that is written: `tar --to-command`, `rsync -e`, `sort -o`.
 
 use super::Word;
-use super::wrappers::abbreviates;
+use super::options::{OptionSpec, parse_options};
+use super::wrappers::{is_descriptor, joined};
 
-/// For each program, its options that have a command as their value. It stands in the next word, behind `=`, or directly behind a short option.
-const OPTIONS: [(&str, &[&str]); 15] = [
+type ProgramOptions = (&'static str, OptionSpec);
+
+/// For each program, its options that have a command as their value.
+const COMMAND_OPTIONS: [ProgramOptions; 15] = [
     (
         "tar",
-        &[
-            "-I",
-            "-F",
-            "--use-compress-program",
-            "--to-command",
-            "--checkpoint-action",
-            "--rsh-command",
-            "--rmt-command",
-            "--info-script",
-            "--new-volume-script",
-        ],
+        OptionSpec::partial(
+            "I:F:",
+            "use-compress-program: to-command: checkpoint-action: rsh-command: rmt-command: info-script: new-volume-script:",
+        ),
     ),
-    ("rsync", &["-e", "--rsh", "--rsync-path"]),
-    ("sort", &["--compress-program"]),
-    ("split", &["--filter"]),
-    ("rg", &["--pre", "--hostname-bin"]),
-    ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
-    ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
-    ("zip", &["-TT", "--unzip-command"]),
-    ("man", &["-P", "--pager"]),
-    ("make", &["--eval"]),
-    ("gmake", &["--eval"]),
-    ("ssh", &["-o"]),
-    ("scp", &["-o", "-S"]),
-    ("sftp", &["-o", "-S", "-D"]),
-    ("ncat", &["-e", "-c", "--exec", "--sh-exec"]),
+    ("rsync", OptionSpec::partial("e:", "rsh: rsync-path:")),
+    ("sort", OptionSpec::partial("", "compress-program:")),
+    ("split", OptionSpec::partial("", "filter:")),
+    ("rg", OptionSpec::partial("", "pre: hostname-bin:")),
+    ("fd fdfind", OptionSpec::partial("x:X:", "exec: exec-batch:")),
+    ("zip", OptionSpec::partial("", "-TT: unzip-command:")),
+    ("man", OptionSpec::partial("P:H::", "pager: html::")),
+    ("make gmake", OptionSpec::partial("E:f:", "eval: file: makefile:")),
+    ("ssh", OptionSpec::partial("o:", "")),
+    ("scp sftp", OptionSpec::partial("o:S:D:", "")),
+    ("ncat nc", OptionSpec::partial("e:c:", "exec: sh-exec:")),
+    ("go", OptionSpec::partial("", "-exec: -toolexec: -vettool:")),
+    ("cargo", OptionSpec::partial("", "config:")),
+    ("npm npx pnpm yarn", OptionSpec::partial("", "script-shell: node-options: shell: editor: viewer: git:")),
+];
+/// For each program that mostly reads, its options that write a file.
+const FILE_OPTIONS: [ProgramOptions; 4] = [
+    ("find", OptionSpec::partial("", "-fprint: -fprint0: -fprintf: -fls:")),
+    ("sort", OptionSpec::partial("o:", "output:")),
+    ("git", OptionSpec::partial("", "output:")),
+    ("sed", OptionSpec::partial("i::", "in-place::")),
 ];
 /// Options of ssh whose value is a command.
 const SSH_COMMANDS: [&str; 4] = ["proxycommand", "localcommand", "knownhostscommand", "remotecommand"];
 
+fn options_of<'table>(
+    table: &'table [ProgramOptions],
+    words: &[Word],
+) -> Option<(&'static str, &'table OptionSpec)> {
+    let program = words.first()?.program()?;
+    table.iter().find_map(|(names, options)| Some((names.split(' ').find(|name| *name == program)?, options)))
+}
+
 /// The commands that stand in the options of a command, as texts.
 pub(super) fn commands_in_options(words: &[Word]) -> Vec<Word> {
-    let Some((name, arguments)) = words.split_first() else { return Vec::new() };
-    let Some(program) = name.program() else { return Vec::new() };
-    let assigned = arguments.iter().filter_map(|word| made_by(program, word));
-    let Some((_, options)) = OPTIONS.iter().find(|(known, _)| *known == program) else {
-        return assigned.collect();
-    };
-    let found =
-        arguments.iter().enumerate().filter_map(|(at, word)| value_of(options, word, arguments.get(at + 1)));
+    let Some((program, options)) = options_of(&COMMAND_OPTIONS, words) else { return Vec::new() };
+    let found = parse_options(&words[1..], options).with_values();
     let commands = found.filter_map(|(option, value)| command_of(program, option, value));
-    commands.chain(assigned).collect()
+    commands
+        .chain(words[1..].iter().filter_map(|word| made_by(program, word)))
+        .chain(old_style(program, words))
+        .collect()
 }
 
-/// `make SHELL=…`, whose recipes are all run by that.
+/// The option of a command that makes it write a file, if it has one.
+pub(super) fn writes_file(words: &[Word]) -> Option<String> {
+    let (program, options) = options_of(&FILE_OPTIONS, words)?;
+    let option = parse_options(&words[1..], options).names().next()?;
+    Some(format!("{program} {}{option}", if option.len() == 1 || program == "find" { "-" } else { "--" }))
+}
+
+/// `make CC=…`: recipes run the values of variables, and make expands `$(shell …)` in them.
 fn made_by(program: &str, word: &Word) -> Option<Word> {
-    let text = word.text.strip_prefix("SHELL=").filter(|_| matches!(program, "make" | "gmake"))?;
-    let is_shell = matches!(text.rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh"));
-    (!is_shell).then(|| Word { text: text.to_owned(), kind: word.kind })
+    let (name, value) = word.text.split_once('=').filter(|_| matches!(program, "make" | "gmake"))?;
+    let is_shell = matches!(value.rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh"));
+    let is_run = value.contains(' ') && !value.starts_with('-') || name == "SHELL" && !is_shell;
+    match value.contains('$') {
+        true => Some(Word::unknown(value)),
+        false => is_run.then(|| Word { text: value.to_owned(), kind: word.kind }),
+    }
 }
 
-/// The option that a word is, and its value.
-fn value_of<'options>(
-    options: &'options [&str],
-    word: &Word,
-    next: Option<&Word>,
-) -> Option<(&'options str, Word)> {
-    let text = word.text.trim_start_matches('"');
-    let attached = |value: &str| Word { text: value.to_owned(), kind: word.kind };
-    options.iter().find_map(|option| {
-        let value = match option.strip_prefix("--") {
-            Some(_) => match text.split_once('=') {
-                Some((name, value)) if abbreviates(name, option) => attached(value),
-                None if abbreviates(text, option) => next?.clone(),
-                _ => return None,
-            },
-            None => match short_value(text, &option[1..])? {
-                "" => next?.clone(),
-                value => attached(value),
-            },
-        };
-        Some((*option, value))
-    })
-}
-
-/// What follows the letters of a short option in a word, also where other letters stand before them.
-fn short_value<'word>(text: &'word str, letters: &str) -> Option<&'word str> {
-    let cluster = text.strip_prefix('-').filter(|cluster| !cluster.starts_with('-'))?;
-    cluster.split_once(letters).map(|(_, value)| value)
+/// `tar cIf program archive`: letters without a dash, whose values follow in the same order.
+fn old_style(program: &str, words: &[Word]) -> Option<Word> {
+    let letters = words.get(1).filter(|word| program == "tar" && !word.text.starts_with('-'))?;
+    letters.text.contains(['I', 'F']).then(|| Word::unknown(&joined(words)))
 }
 
 /// The part of a value that is run.
 fn command_of(program: &str, option: &str, value: Word) -> Option<Word> {
     let part = |text: &str| Some(Word { text: text.to_owned(), kind: value.kind });
     match (program, option) {
-        ("tar", "--checkpoint-action") => match value.literal() {
+        ("tar", "checkpoint-action") => match value.literal() {
             Some(text) => part(text.strip_prefix("exec=")?),
             None => Some(value),
         },
-        ("ssh" | "scp" | "sftp", "-o") => {
-            let text = value.text.trim_start_matches('"');
-            let (key, command) = text.split_once(['=', ' '])?;
-            SSH_COMMANDS.contains(&key.to_ascii_lowercase().as_str()).then(|| part(command))?
+        ("ssh" | "scp" | "sftp", "o") => {
+            let text = value.text.trim_start_matches(['"', ' ', '\t']);
+            match text.split_once(['=', ' ', '\t', '"']) {
+                Some((key, command)) if SSH_COMMANDS.contains(&key.to_ascii_lowercase().as_str()) => {
+                    part(command)
+                }
+                Some((key, _)) if !key.contains(['$', '`']) => None,
+                _ => value.literal().is_none().then_some(value),
+            }
         }
-        // A piece of a makefile, in which recipes and `$(shell …)` can be anything: never literal.
-        ("make" | "gmake", "--eval") => Some(Word::unknown(&value.text)),
+        // A file is not read; its name has to be certain.
+        ("make" | "gmake", "f" | "file" | "makefile") => {
+            let is_file = |text: &str| text != "-" && !is_descriptor(text);
+            (!value.literal().is_some_and(is_file)).then(|| Word::unknown(&value.text))
+        }
+        // A makefile, a config or options of node, in which a command can stand anywhere: never literal.
+        ("make" | "gmake" | "cargo", _) | (_, "node-options") => Some(Word::unknown(&value.text)),
         _ => Some(value),
     }
 }

@@ -1,10 +1,11 @@
 //! What a simple command runs: itself, behind wrappers, from its options, from its standard input.
 
-use super::command_options::commands_in_options;
+use super::command_options::{commands_in_options, writes_file};
 use super::git::git_runs;
 use super::grammar::{Input, Parser};
-use super::wrappers::{Inside, inside, is_assignment};
-use super::{Command, Unseen, Word};
+use super::variables::VariableScope;
+use super::wrappers::{Inside, inside, settings};
+use super::{Beside, Command, Unseen, Word};
 
 /// A command behind more wrappers than this is behind too many.
 const MOST_WRAPPERS: usize = 16;
@@ -36,6 +37,10 @@ impl Parser<'_, '_> {
                     has_code = true;
                     break;
                 }
+                Inside::ScriptFile(command) => {
+                    self.script.beside.push(Beside::ScriptFile(command));
+                    break;
+                }
                 Inside::Unseen(unseen) => {
                     self.script.unseen.push(unseen);
                     break;
@@ -64,16 +69,10 @@ impl Parser<'_, '_> {
 
     /// Notes what a command runs or sets in other ways than by being what it is.
     fn look_inside(&mut self, forms: &[Vec<Word>]) {
-        for words in forms.iter().filter(|words| matches!(words[0].program(), Some("env" | "sudo" | "doas")))
-        {
-            for word in words.iter().skip(1).filter(|word| is_assignment(word.text.trim_start_matches('"'))) {
-                let (name, value) = word.text.split_once('=').unwrap_or_default();
-                let value = Word { text: value.to_owned(), kind: word.kind };
-                self.variable_set(name.trim_start_matches('"'), Some(&value));
-            }
-            if words.iter().any(|word| word.text.starts_with("BASH_FUNC_")) {
-                self.script.unseen.push(Unseen::Variable("BASH_FUNC_…".to_owned()));
-            }
+        for word in forms.iter().flat_map(|words| settings(words)) {
+            let (name, value) = word.text.trim_start_matches('"').split_once('=').unwrap_or_default();
+            let value = Word { text: value.to_owned(), kind: word.kind };
+            self.variable_set(name, Some(&value), VariableScope::Environment);
         }
         let Some(words) = forms.last() else { return };
         self.builtin_names(words);
@@ -82,9 +81,10 @@ impl Parser<'_, '_> {
         for command in commands_in_options(words).into_iter().chain(git.texts) {
             match command.literal() {
                 Some(text) => self.inner_script(&format!("{text} \"$argument\"")),
-                None => self.script.unseen.push(Unseen::Text(command.text)),
+                None => self.script.unseen.push(Unseen::Code(command.text)),
             }
         }
+        self.script.beside.extend(writes_file(words).map(Beside::Option));
     }
 
     /// What a shell without arguments would run, if it stands here.

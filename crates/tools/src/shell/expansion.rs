@@ -2,6 +2,7 @@
 
 use super::evaluation::{arithmetic, parameter_evaluates, parameter_sets};
 use super::grammar::{Close, Parser};
+use super::variables::VariableScope;
 use super::word::{Draft, Quoted};
 use super::{Kind, Unseen};
 
@@ -96,7 +97,7 @@ impl<'text> Parser<'text, '_> {
                         self.script.unseen.push(Unseen::Evaluated(format!("${{{inner}}}")));
                     }
                     if let Some(name) = parameter_sets(inner) {
-                        self.variable_set(name, None);
+                        self.variable_set(name, None, VariableScope::Shell);
                     }
                     self.at += 1;
                     return Ok(());

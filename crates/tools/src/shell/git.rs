@@ -1,18 +1,36 @@
 //! `git`, whose subcommand may stand behind options, and which runs commands from its config and for some subcommands.
 
-use super::wrappers::abbreviates;
+use super::options::{OptionSpec, parse_options};
+use super::wrappers::joined;
 use super::{Unseen, Word};
 
-/// Options whose value is the next word.
-const WITH_VALUE: [&str; 8] = [
-    "-C",
-    "-c",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--super-prefix",
-    "--config-env",
-    "--attr-source",
+/// Options before the subcommand.
+const GLOBAL_OPTIONS: OptionSpec = OptionSpec::leading(
+    "C:c:pPhv",
+    "git-dir: work-tree: namespace: super-prefix: config-env: attr-source: exec-path:: html-path man-path info-path paginate no-pager \
+     bare no-replace-objects no-lazy-fetch no-optional-locks no-advice literal-pathspecs glob-pathspecs noglob-pathspecs \
+     icase-pathspecs list-cmds::",
+);
+const CONFIG_OPTIONS: OptionSpec = OptionSpec::leading(
+    "f:lez",
+    "file: blob: type: default: comment: value: url: global system local worktree null list edit get get-all get-regexp \
+     get-urlmatch get-color get-colorbool name-only show-origin show-scope show-names includes no-includes no-type bool int \
+     bool-or-int bool-or-str path expiry-date add replace-all append all unset unset-all rename-section remove-section fixed-value \
+     regexp",
+);
+/// Options of `git config` that read or remove.
+const READING_OPTIONS: [&str; 11] = [
+    "get",
+    "get-all",
+    "get-regexp",
+    "get-urlmatch",
+    "get-color",
+    "get-colorbool",
+    "list",
+    "l",
+    "unset",
+    "unset-all",
+    "remove-section",
 ];
 /// Sections and keys of the config that run nothing, whatever their value is. All others may.
 const HARMLESS_KEYS: [&str; 24] = [
@@ -41,58 +59,15 @@ const HARMLESS_KEYS: [&str; 24] = [
     "core.pager=cat",
     "safe.directory",
 ];
-/// Options of subcommands whose value is a command.
-const OPTIONS: [(&str, &[&str]); 9] = [
-    ("rebase", &["-x", "--exec"]),
-    ("difftool", &["-x", "--extcmd"]),
-    ("grep", &["-O", "--open-files-in-pager"]),
-    ("clone", &["-u", "--upload-pack"]),
-    ("fetch", &["--upload-pack"]),
-    ("pull", &["--upload-pack"]),
-    ("ls-remote", &["--upload-pack", "--exec"]),
-    ("push", &["--receive-pack", "--exec"]),
-    ("archive", &["--exec"]),
-];
-
-/// A `git` that had options before its subcommand.
-#[derive(Debug)]
-pub(crate) struct Git {
-    /// The command without them.
-    pub(crate) words: Vec<Word>,
-    /// The one of them that can make it run anything, if there is one.
-    pub(crate) configures: Option<String>,
-}
-
-/// The command without its options before the subcommand, if it is `git` and has some. `git-push` is `git push`, too.
-pub(crate) fn without_global_options(words: &[Word]) -> Option<Git> {
+/// The command without its options before the subcommand, if it is `git`. `git-push` is `git push`, too.
+pub(crate) fn without_global_options(words: &[Word]) -> Option<Vec<Word>> {
     let (name, arguments) = words.split_first()?;
     if let Some(subcommand) = name.program().and_then(|name| name.strip_prefix("git-")) {
-        let words = ["git", subcommand].map(Word::of_literal);
-        return Some(Git {
-            words: words.into_iter().chain(arguments.iter().cloned()).collect(),
-            configures: None,
-        });
+        let name = ["git", subcommand].map(Word::of_literal);
+        return Some(name.into_iter().chain(arguments.iter().cloned()).collect());
     }
-    if name.program() != Some("git") {
-        return None;
-    }
-    let mut configures = None;
-    let mut at = 0;
-    while let Some(word) = arguments.get(at)
-        && word.text.starts_with('-')
-    {
-        let option = option_of(word);
-        if matches!(option, "-c" | "--config-env" | "--exec-path") {
-            configures.get_or_insert_with(|| option.to_owned());
-        }
-        at += if WITH_VALUE.contains(&word.text.as_str()) { 2 } else { 1 };
-    }
-    let rest = arguments.get(at..).unwrap_or_default();
-    (at > 0).then(|| Git { words: std::iter::once(name).chain(rest).cloned().collect(), configures })
-}
-
-fn option_of(word: &Word) -> &str {
-    word.text.split_once('=').map_or(word.text.as_str(), |(option, _)| option)
+    let operands = (name.program()? == "git").then(|| parse_options(arguments, &GLOBAL_OPTIONS).operands)?;
+    Some(std::iter::once(name).chain(operands).cloned().collect())
 }
 
 /// What a `git` runs that is not its subcommand.
@@ -104,55 +79,59 @@ pub(super) struct GitRuns {
 }
 
 pub(super) fn git_runs(words: &[Word]) -> GitRuns {
+    let Some(command) = without_global_options(words) else { return GitRuns::default() };
     let mut found = GitRuns::default();
-    let stripped = without_global_options(words);
-    let Some((name, arguments)) =
-        words.split_first().filter(|_| stripped.is_some() || words[0].program() == Some("git"))
-    else {
-        return found;
-    };
-    let command = stripped.map_or_else(|| words.to_vec(), |git| git.words);
-    let globals = &arguments[..(words.len() - 1).min(words.len().saturating_sub(command.len()))];
-    if name.program() == Some("git")
-        && let Some(setting) = configured(globals)
-    {
-        found.unseen = Some(Unseen::Code(format!("git {setting}")));
-    }
-    let Some((subcommand, arguments)) = command.get(1..).and_then(<[Word]>::split_first) else {
-        return found;
-    };
-    match (subcommand.text.as_str(), arguments) {
-        ("config", _) if sets_config(arguments) => {
-            found.unseen = Some(Unseen::Code(super::wrappers::joined(words)));
+    let mut code = (words[0].program() == Some("git")).then(|| configured(words)).flatten();
+    if let Some((subcommand, arguments)) = command.get(1..).and_then(<[Word]>::split_first) {
+        let start = arguments.iter().position(|word| !word.text.starts_with('-')).unwrap_or(arguments.len());
+        match (subcommand.text.as_str(), &arguments[start..]) {
+            ("config", _) if sets_config(arguments) => code = Some(joined(words)),
+            ("filter-branch" | "for-each-repo", _) => code = Some(joined(words)),
+            ("bisect", [run, command @ ..]) if run.text == "run" => found.texts.extend(one_text(command)),
+            ("submodule", [foreach, command @ ..]) if foreach.text == "foreach" => {
+                let at = command.iter().position(|word| !word.text.starts_with('-')).unwrap_or(command.len());
+                found.texts.extend(one_text(&command[at..]));
+            }
+            (subcommand, _) => {
+                let values = parse_options(arguments, &command_options(subcommand)).with_values();
+                for (option, value) in values {
+                    match option {
+                        "c" | "config" if is_harmless(&value) => {}
+                        "c" | "config" => code = Some(joined(words)),
+                        _ => found.texts.push(value),
+                    }
+                }
+            }
         }
-        ("bisect", [run, command @ ..]) if run.text == "run" => found.texts.extend(one_text(command)),
-        ("submodule", [foreach, command @ ..]) if foreach.text == "foreach" => {
-            let at = command.iter().position(|word| !word.text.starts_with('-')).unwrap_or(command.len());
-            found.texts.extend(one_text(&command[at..]));
-        }
-        ("filter-branch", _) => found.unseen = Some(Unseen::Code("git filter-branch".to_owned())),
-        (subcommand, _) => {
-            let options = OPTIONS
-                .iter()
-                .find(|(known, _)| *known == subcommand)
-                .map_or(&[][..], |(_, options)| options);
-            let values = (0..arguments.len()).filter_map(|at| command_value(options, &arguments[at..]));
-            found.texts.extend(values);
+        // A transport that runs the rest of the address.
+        if arguments.iter().any(|word| word.text.starts_with("ext::")) {
+            code = Some(joined(words));
         }
     }
+    found.unseen = code.map(Unseen::Code);
     found
 }
 
-/// The option before the subcommand that can make git run anything, if there is one.
-fn configured(globals: &[Word]) -> Option<String> {
-    globals.iter().enumerate().find_map(|(at, word)| match option_of(word) {
-        "-c" if word.text == "-c" => {
-            let setting = globals.get(at + 1)?;
-            (!is_harmless(setting)).then(|| format!("-c {}", setting.text))
-        }
-        option @ ("--config-env" | "--exec-path") if option == "--config-env" || word.text.contains('=') => {
-            Some(word.text.clone())
-        }
+/// Options of a subcommand whose value is a command, or a setting of the config.
+fn command_options(subcommand: &str) -> OptionSpec {
+    const COMMANDS: &str = "exec: extcmd: upload-pack: receive-pack: open-files-in-pager::";
+    match subcommand {
+        "rebase" | "difftool" => OptionSpec::partial("x:", COMMANDS),
+        "grep" => OptionSpec::partial("O::", COMMANDS),
+        "clone" => OptionSpec::partial("u:c:", "upload-pack: config:"),
+        _ => OptionSpec::partial("", COMMANDS),
+    }
+}
+
+/// The options before the subcommand that can make git run anything, if there are some.
+fn configured(words: &[Word]) -> Option<String> {
+    let parsed = parse_options(&words[1..], &GLOBAL_OPTIONS);
+    if !parsed.is_certain {
+        return Some(joined(words));
+    }
+    parsed.with_values().find_map(|(option, value)| match option {
+        "c" if !is_harmless(&value) => Some(format!("git -c {}", value.text)),
+        "config-env" | "exec-path" => Some(format!("git --{option}={}", value.text)),
         _ => None,
     })
 }
@@ -166,30 +145,22 @@ fn is_harmless(setting: &Word) -> bool {
     })
 }
 
-/// Whether `git config` with these arguments writes a key that can make git run something.
+/// Whether `git config` with these arguments writes a key that can make git run something. A section that is renamed may become `alias`.
 fn sets_config(arguments: &[Word]) -> bool {
-    let reads = |word: &Word| {
-        let text = word.text.as_str();
-        text.starts_with("--get")
-            || matches!(text, "-l" | "--list" | "get" | "list" | "--unset" | "--unset-all" | "unset")
-    };
-    if arguments.iter().any(reads) {
-        return false;
-    }
-    if arguments.iter().any(|word| matches!(word.text.as_str(), "-e" | "--edit" | "edit")) {
+    let parsed = parse_options(arguments, &CONFIG_OPTIONS);
+    let operands = parsed.operands.as_slice();
+    // `git config set` takes options of its own.
+    let set_at = arguments.len() - operands.len() + 1;
+    let is_set = operands.first().is_some_and(|word| word.text == "set");
+    let set = is_set.then(|| parse_options(&arguments[set_at..], &CONFIG_OPTIONS));
+    let is_certain = parsed.is_certain && set.as_ref().is_none_or(|set| set.is_certain);
+    if !is_certain || parsed.has(&["e", "edit", "rename-section"]) {
         return true;
     }
-    let with_value = ["-f", "--file", "--blob", "--type", "--default", "--comment"];
-    let mut operands = Vec::new();
-    let mut rest = arguments.iter();
-    while let Some(word) = rest.next() {
-        if with_value.contains(&word.text.as_str()) {
-            rest.next();
-        } else if !word.text.starts_with('-') && word.text != "set" {
-            operands.push(word);
-        }
-    }
-    match operands.as_slice() {
+    match set.as_ref().map_or(operands, |set| &set.operands) {
+        _ if parsed.has(&READING_OPTIONS) => false,
+        [first, ..] if matches!(first.text.as_str(), "edit" | "rename-section") => true,
+        [first, ..] if matches!(first.text.as_str(), "get" | "list" | "unset" | "remove-section") => false,
         [key, value, ..] => !is_harmless(&Word {
             text: format!("{}={}", key.text, value.text),
             kind: key.kind.max(value.kind),
@@ -198,26 +169,8 @@ fn sets_config(arguments: &[Word]) -> bool {
     }
 }
 
-fn command_value(options: &[&str], words: &[Word]) -> Option<Word> {
-    let word = &words[0];
-    options.iter().find_map(|option| {
-        let attached = |value: &str| Word { text: value.to_owned(), kind: word.kind };
-        match word.text.split_once('=') {
-            Some((name, value)) if option.starts_with("--") && abbreviates(name, option) => {
-                Some(attached(value))
-            }
-            None if option.starts_with("--") && abbreviates(&word.text, option) => words.get(1).cloned(),
-            _ if option.starts_with("--") => None,
-            _ => match word.text.strip_prefix(option)? {
-                "" => words.get(1).cloned(),
-                value => Some(attached(value)),
-            },
-        }
-    })
-}
-
 /// Words that are joined and run.
 fn one_text(words: &[Word]) -> Option<Word> {
     let kind = words.iter().map(|word| word.kind).max()?;
-    Some(Word { text: super::wrappers::joined(words), kind })
+    Some(Word { text: joined(words), kind })
 }

@@ -3,6 +3,7 @@
 use std::mem::take;
 
 use super::expansion::HereDocument;
+use super::variables::VariableScope;
 use super::word::is_name;
 use super::{Beside, DEEPEST, Script, Unseen, Word};
 
@@ -235,10 +236,7 @@ impl<'text, 'script> Parser<'text, 'script> {
             }
         } else {
             let name = self.word()?.text;
-            self.variable_set(&name, None);
-            if is_known_to_programs(&name) {
-                self.script.beside.push(Beside::Variable(name));
-            }
+            self.variable_set(&name, None, VariableScope::Shell);
             self.skip_lines();
             if self.head() == "in" {
                 self.at += "in".len();
@@ -375,9 +373,9 @@ impl<'text, 'script> Parser<'text, 'script> {
                 Some('<' | '>') if !self.is_process_substitution() => self.redirection(&mut input)?,
                 Some(_) => {
                     if words.is_empty()
-                        && let Some(name) = self.assignment()?
+                        && let Some(assigned) = self.assignment()?
                     {
-                        set.push(name);
+                        set.push(assigned);
                         continue;
                     }
                     let from = self.at;
@@ -399,9 +397,12 @@ impl<'text, 'script> Parser<'text, 'script> {
         if self.at == from {
             return Err(Unseen::Syntax);
         }
-        // One that stands alone is the shell's own, unless the programs know it: those have capital letters.
-        set.retain(|name| !words.is_empty() || is_known_to_programs(name));
-        self.script.beside.extend(set.into_iter().map(|name| Beside::Variable(name.to_owned())));
+        for (name, value) in set {
+            // Bash exports no arrays.
+            let is_exported = !words.is_empty() && value.is_some();
+            let scope = if is_exported { VariableScope::Environment } else { VariableScope::Shell };
+            self.variable_set(name, value.as_ref(), scope);
+        }
         if !words.is_empty() {
             self.found(words, input.as_ref());
         }
@@ -528,12 +529,9 @@ fn writes(operator: &str, target: &Word) -> bool {
     }
 }
 
-fn is_known_to_programs(name: &str) -> bool {
-    !name.contains(|letter: char| letter.is_ascii_lowercase())
-}
-
-/// `2` or `{name}`, before a redirection.
+/// `2`, `{name}` or `{name[1]}`, before a redirection.
 fn is_descriptor(word: &str) -> bool {
-    let is_named = word.starts_with('{') && word.ends_with('}');
+    let named = word.strip_prefix('{').and_then(|word| word.strip_suffix('}'));
+    let is_named = named.is_some_and(|name| is_name(name.split('[').next().unwrap_or_default()));
     is_named || (!word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -2,213 +2,180 @@
 //!
 //! Code of an interpreter is not read. Of awk and sed, which are mostly used for what runs nothing, the harmless part is recognised.
 
-use super::wrappers::{Inside, Options, options_end};
+use super::options::{OptionSpec, parse_options};
+use super::variables::is_plain_value;
+use super::wrappers::{Inside, is_descriptor, uncertain};
 use super::{Unseen, Word};
 
 /// How an interpreter takes code in the line.
 struct Interpreter {
-    names: &'static [&'static str],
-    /// Letters of options that are followed by code.
-    short: &'static str,
-    /// Long options, and options of more than one letter, that are followed by code.
-    long: &'static [&'static str],
-    /// Letters of options with another value.
-    values: &'static str,
-    /// Letters of options after which no code comes from standard input.
-    other: &'static str,
+    /// Its names, separated by blanks, without the number of a version.
+    names: &'static str,
+    options: OptionSpec,
+    /// The options whose value is code.
+    code: &'static [&'static str],
+    /// Whether it runs its standard input, where no file is given.
     reads_input: bool,
 }
 
-const NO_INTERPRETER: Interpreter =
-    Interpreter { names: &[], short: "", long: &[], values: "", other: "hvV", reads_input: true };
-const INTERPRETERS: [Interpreter; 16] = [
-    Interpreter { names: &["python", "pypy"], short: "c", values: "WXQ", other: "mhV", ..NO_INTERPRETER },
-    Interpreter { names: &["perl"], short: "eE", values: "I", other: "hvV", ..NO_INTERPRETER },
-    Interpreter { names: &["ruby"], short: "e", values: "IrC", ..NO_INTERPRETER },
-    Interpreter {
-        names: &["node", "nodejs", "bun"],
-        short: "ep",
-        long: &["--eval", "--print"],
-        values: "r",
-        ..NO_INTERPRETER
-    },
-    Interpreter { names: &["deno"], long: &["eval"], reads_input: false, ..NO_INTERPRETER },
-    Interpreter {
-        names: &["php"],
-        short: "rBRE",
-        long: &["--run"],
-        values: "dcz",
-        other: "hvimS",
-        ..NO_INTERPRETER
-    },
-    Interpreter { names: &["lua", "luajit"], short: "e", values: "l", ..NO_INTERPRETER },
-    Interpreter {
-        names: &["R", "Rscript", "guile", "elixir", "groovy", "scala"],
-        short: "e",
-        ..NO_INTERPRETER
-    },
-    Interpreter { names: &["julia"], short: "eE", ..NO_INTERPRETER },
-    Interpreter { names: &["tclsh", "wish", "ed", "osascript"], short: "e", ..NO_INTERPRETER },
-    Interpreter { names: &["expect", "nu", "xonsh"], short: "c", ..NO_INTERPRETER },
-    Interpreter { names: &["pwsh", "powershell"], short: "cC", long: &["-Command"], ..NO_INTERPRETER },
-    Interpreter { names: &["gdb", "lldb"], long: &["-ex", "-iex", "--eval-command", "-o"], ..NO_INTERPRETER },
-    Interpreter {
-        names: &["vim", "vi", "nvim", "ex", "view"],
-        short: "cS",
-        long: &["--cmd"],
-        reads_input: false,
-        ..NO_INTERPRETER
-    },
-    Interpreter {
-        names: &["emacs", "emacsclient"],
-        long: &["--eval", "-eval", "-e"],
-        reads_input: false,
-        ..NO_INTERPRETER
-    },
-    Interpreter { names: &["m4"], ..NO_INTERPRETER },
+const fn interpreter(names: &'static str, options: OptionSpec, code: &'static [&'static str]) -> Interpreter {
+    Interpreter { names, options, code, reads_input: true }
+}
+
+const fn editor(names: &'static str, options: OptionSpec, code: &'static [&'static str]) -> Interpreter {
+    Interpreter { names, options, code, reads_input: false }
+}
+
+/// Where an option is missing here, an option with code counts wherever it stands.
+const INTERPRETERS: [Interpreter; 13] = [
+    interpreter(
+        "python pypy",
+        OptionSpec::leading("bBc:dEhiIm:OPqRsSuvVW:xX:?", "check-hash-based-pycs:"),
+        &["c"],
+    ),
+    interpreter(
+        "perl",
+        OptionSpec::leading("0123456789aC::cdD::E:e:fF::hi::I:lM:m:nopsStTuUvV::wWx::X", ""),
+        &["e", "E"],
+    ),
+    interpreter(
+        "ruby",
+        OptionSpec::leading("0123456789aC:cdE:e:F:hi::I:K::lnpr:sST::UvwW::x::y", ""),
+        &["e"],
+    ),
+    interpreter(
+        "node nodejs bun",
+        OptionSpec::leading(
+            "ce:C:hip:r:v",
+            "eval: print:: import: loader: experimental-loader: require: conditions: env-file: check interactive test watch \
+             inspect:: inspect-brk:: max-old-space-size:: enable-source-maps no-warnings",
+        ),
+        &["e", "p", "eval", "print", "import", "loader", "experimental-loader"],
+    ),
+    interpreter(
+        "php",
+        OptionSpec::leading(
+            "aB:c:Cd:eE:f:F:hHilmnqr:R:sS:t:vwz:",
+            "run: process-begin: process-code: process-end: define: php-ini:",
+        ),
+        &["r", "B", "R", "E", "run", "process-begin", "process-code", "process-end"],
+    ),
+    interpreter("lua luajit", OptionSpec::leading("b:e:Eij:l:O::vW", ""), &["e"]),
+    interpreter(
+        "R Rscript guile elixir groovy scala julia tclsh wish ed osascript dc",
+        OptionSpec::leading("e:E:", "eval: print: expression:"),
+        &["e", "E", "eval", "print", "expression"],
+    ),
+    interpreter("expect nu xonsh", OptionSpec::leading("c:", "commands:"), &["c", "commands"]),
+    interpreter(
+        "pwsh powershell",
+        OptionSpec::leading("c:C:", "-Command: -command: -EncodedCommand:"),
+        &["c", "C", "Command", "command", "EncodedCommand"],
+    ),
+    interpreter(
+        "gdb lldb",
+        OptionSpec::leading("o:O:", "-ex: -iex: -eval-command: -init-eval-command: one-line:"),
+        &["o", "O", "ex", "iex", "eval-command", "init-eval-command", "one-line"],
+    ),
+    interpreter("m4", OptionSpec::leading("D:U:I:", ""), &[]),
+    editor("vim vi nvim ex view", OptionSpec::leading("c:S:", "cmd:"), &["c", "S", "cmd"]),
+    editor("emacs emacsclient", OptionSpec::leading("e:", "-eval: -execute:"), &["e", "eval", "execute"]),
 ];
-const AWK: Options =
-    Options { short: "Fvfeil", long: &["--field-separator", "--assign", "--file", "--source"], arguments: 0 };
-const SED: Options =
-    Options { short: "efl", long: &["--expression", "--file", "--line-length"], arguments: 0 };
+/// Modules of python's own library that run code from their arguments or from standard input, or run another module.
+const CODE_MODULES: [&str; 9] =
+    ["timeit", "pdb", "code", "asyncio", "trace", "profile", "cProfile", "runpy", "idlelib"];
+const AWK: OptionSpec = OptionSpec::leading(
+    "F:f:v:bcCd::De:E:ghi:kIL::l:nNo::Op::MPrSstVYW:",
+    "field-separator: file: assign: source: exec: include: load: characters-as-bytes traditional csv lint:: bignum optimize \
+     no-optimize non-decimal-data posix re-interval sandbox use-lc-numeric",
+);
+const SED: OptionSpec = OptionSpec::permuted(
+    "bnrsuEze:f:l:i::",
+    "expression: file: line-length: in-place:: quiet silent regexp-extended null-data zero-terminated separate unbuffered posix debug \
+     sandbox follow-symlinks binary",
+);
 
 /// What a program of another language runs, if it is one.
 pub(super) fn code_of(program: &str, words: &[Word]) -> Option<Inside> {
     match program {
-        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return Some(awk(words)),
-        "sed" | "gsed" | "ssed" => return Some(sed(words)),
+        // It runs commands by `system` and by `|`, and calls functions by name with `@`.
+        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
+            return Some(script_of(words, &AWK, awk_is_harmless));
+        }
+        "sed" | "gsed" | "ssed" => return Some(script_of(words, &SED, sed_is_harmless)),
+        "deno" if words.iter().any(|word| word.text == "eval") => return Some(Inside::Code),
         _ => {}
     }
     let name = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    let interpreter = INTERPRETERS.iter().find(|one| one.names.contains(&name))?;
+    let interpreter = INTERPRETERS.iter().find(|one| one.names.split(' ').any(|known| known == name))?;
     Some(if takes_code(interpreter, &words[1..]) { Inside::Code } else { Inside::Nothing })
 }
 
 fn takes_code(interpreter: &Interpreter, arguments: &[Word]) -> bool {
-    let mut rest = arguments.iter();
-    let mut reads_input = interpreter.reads_input;
-    while let Some(word) = rest.next() {
-        let text = word.text.as_str();
-        let option = text.split_once('=').map_or(text, |(option, _)| option);
-        if interpreter.long.contains(&option) || word.may_be_option() || text.starts_with('+') {
-            return true;
-        }
-        match text.strip_prefix('-') {
-            None => return false,
-            Some("" | "-") => return reads_input && rest.next().is_none(),
-            Some(long) if long.starts_with('-') => reads_input &= !matches!(text, "--version" | "--help"),
-            Some(letters) => {
-                if letters.contains(|letter| interpreter.short.contains(letter)) {
-                    return true;
-                }
-                reads_input &= !letters.contains(|letter| interpreter.other.contains(letter));
-                if interpreter.other.contains('m') && letters.ends_with('m') {
-                    return false;
-                }
-                if letters.ends_with(|letter| interpreter.values.contains(letter)) {
-                    rest.next();
-                }
-            }
-        }
-    }
-    reads_input
-}
-
-fn runs_code(text: &str) -> Inside {
-    Inside::Unseen(Unseen::Code(text.to_owned()))
-}
-
-/// It runs commands by `system` and by `|`, and calls functions by name with `@`.
-fn awk(words: &[Word]) -> Inside {
-    let Some(program) = script_of(words, &AWK, 'e', "--source") else { return Inside::Nothing };
-    let is_harmless = |text: &str| {
-        let text = text.replace("||", " ");
-        !text.contains("system") && !text.contains(['|', '@'])
+    let parsed = parse_options(arguments, &interpreter.options);
+    // What stands behind `-m` is for the module.
+    let ends = |name: &&str| {
+        interpreter.code.contains(name) || (*name == "m" && interpreter.names.starts_with("python"))
     };
-    match program {
-        Script::Text(text) if is_harmless(&text) => Inside::Nothing,
-        Script::Text(text) | Script::Unknown(text) => runs_code(&text),
-    }
-}
-
-fn sed(words: &[Word]) -> Inside {
-    let words: Vec<Word> = words.iter().map(without_backup_suffix).collect();
-    let Some(program) = script_of(&words, &SED, 'e', "--expression") else { return Inside::Nothing };
-    match program {
-        Script::Text(text) if sed_is_harmless(&text) => Inside::Nothing,
-        Script::Text(text) | Script::Unknown(text) => runs_code(&text),
-    }
-}
-
-/// `-i` has its value only where it is attached to it: in `-i.l`, `l` is no option.
-fn without_backup_suffix(word: &Word) -> Word {
-    let mut word = word.clone();
-    let letters = word.text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-    let suffix =
-        letters.and_then(|letters| letters.find('i').filter(|at| !letters[..*at].contains(['e', 'f', 'l'])));
-    if let Some(at) = suffix {
-        word.text.truncate("-".len() + at + "i".len());
-    }
-    word
-}
-
-enum Script {
-    Text(String),
-    Unknown(String),
-}
-
-/// The code of awk or sed: the values of an option, or else the first argument. None, if it is in a file.
-fn script_of(words: &[Word], options: &Options, code: char, long: &str) -> Option<Script> {
-    let end = options_end(words, options);
-    let mut texts: Vec<Word> = Vec::new();
-    let mut has_file = false;
-    let mut at = 1;
-    while at < end {
-        let word = &words[at];
-        let next = words.get(at + 1);
-        match word.text.strip_prefix('-') {
-            Some(text) if text.starts_with('-') => {
-                let (name, value) = word
-                    .text
-                    .split_once('=')
-                    .map_or((word.text.as_str(), None), |(name, value)| (name, Some(value)));
-                has_file |= name.len() > 3 && "--file".starts_with(name);
-                if name.len() > 2 && long.starts_with(name) {
-                    let value = value.map(|value| Word { text: value.to_owned(), kind: word.kind });
-                    texts.extend(value.or_else(|| next.cloned()));
-                }
-                at += usize::from(
-                    value.is_none()
-                        && options.long.iter().any(|long| name.len() > 2 && long.starts_with(name)),
-                );
-            }
-            Some(letters) => {
-                if let Some(value) = letters.find(|letter| options.short.contains(letter)) {
-                    let attached = &letters[value + 1..];
-                    has_file |= letters[value..].starts_with('f');
-                    if letters[value..].starts_with(code) {
-                        let attached = Word { text: attached.to_owned(), kind: word.kind };
-                        texts.extend(if attached.text.is_empty() { next.cloned() } else { Some(attached) });
-                    }
-                    at += usize::from(attached.is_empty());
-                }
-            }
-            None => {}
+    match parsed.names().find(ends) {
+        Some("m") => {
+            let module = parsed.values(&["m"]).next();
+            return module
+                .is_some_and(|module| module.literal().is_none_or(|module| CODE_MODULES.contains(&module)));
         }
-        at += 1;
+        Some(_) => return true,
+        None => {}
     }
+    // `perl '-Mbase;code'`
+    if parsed.values(&["M", "m"]).any(|module| !is_plain_value(module)) {
+        return true;
+    }
+    if !parsed.is_certain && parse_options(arguments, &interpreter.options.anywhere()).has(interpreter.code) {
+        return true;
+    }
+    match parsed.operands.first() {
+        Some(word) => {
+            word.may_be_option()
+                || word.text == "-"
+                || word.text.starts_with('+')
+                || is_descriptor(&word.text)
+        }
+        None => {
+            let only_informs =
+                parsed.has(&["h", "V"]) || (parsed.has(&["v"]) && !interpreter.names.starts_with("python"));
+            let is_informing = |word: &Word| matches!(word.text.as_str(), "--version" | "--help");
+            interpreter.reads_input && !only_informs && !arguments.iter().any(is_informing)
+        }
+    }
+}
+
+/// What awk or sed runs: the values of `-e`, or else the first operand. A file is not read.
+fn script_of(words: &[Word], options: &OptionSpec, is_harmless: fn(&str) -> bool) -> Inside {
+    let parsed = parse_options(&words[1..], options);
+    let mut texts: Vec<&Word> = parsed.values(&["e", "source", "expression"]).collect();
+    let files: Vec<&Word> = parsed.values(&["f", "file", "E", "exec", "i", "include", "l", "load"]).collect();
+    if !parsed.is_certain
+        || files.iter().any(|file| file.literal().is_none_or(|file| file == "-" || is_descriptor(file)))
+    {
+        return uncertain(words);
+    }
+    let has_file = parsed.values(&["f", "file", "E", "exec"]).next().is_some();
     if texts.is_empty() && !has_file {
-        texts.extend(words.get(end).cloned());
+        texts.extend(parsed.operands.first());
     }
-    if texts.is_empty() {
-        return None;
+    let text = texts.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join("\n");
+    match texts.iter().all(|word| word.literal().is_some()) && is_harmless(&text) {
+        true if has_file => Inside::ScriptFile(super::wrappers::joined(words)),
+        true => Inside::Nothing,
+        false => Inside::Unseen(Unseen::Code(text)),
     }
-    let joined = texts.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join("\n");
-    Some(if texts.iter().all(|word| word.literal().is_some()) {
-        Script::Text(joined)
-    } else {
-        Script::Unknown(joined)
-    })
+}
+
+/// Whether a program of awk runs nothing and writes no file.
+fn awk_is_harmless(text: &str) -> bool {
+    let text = text.replace("||", " ");
+    let writes = |statement: &str| statement.split_once("print").is_some_and(|(_, rest)| rest.contains('>'));
+    !text.contains("system") && !text.contains(['|', '@']) && !text.split([';', '}', '\n']).any(writes)
 }
 
 /// Whether a script of sed consists of commands that run nothing and write no file. `e` and `w` do, also as flags of `s`.

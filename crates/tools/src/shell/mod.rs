@@ -19,6 +19,7 @@
 //! | `evaluation` | what is evaluated once more when it is expanded |
 //! | `builtins` | builtins that take names of variables: `read`, `printf -v`, `declare` |
 //! | `variables` | variables that make programs run something: `PAGER`, `PS4` |
+//! | `options` | the options of a command, as `getopt` reads them |
 //! | `git` | what git runs, behind its options |
 //! | `wrappers` | commands that run other commands: `env`, `sudo`, `bash -c`, `xargs` |
 //! | `starters` | those of them that take a text, or a place first: `ssh`, `flock`, `parallel` |
@@ -34,6 +35,7 @@ mod expansion;
 mod git;
 mod grammar;
 mod languages;
+mod options;
 mod sleep;
 mod starters;
 mod variables;
@@ -59,6 +61,8 @@ const MOST_SHOWN: usize = 200;
 pub(crate) struct Script {
     /// Every simple command, in the order in which they stand.
     pub(crate) commands: Vec<Command>,
+    /// The values of variables, read as the commands that a program may run them as.
+    pub(crate) values: Vec<Command>,
     /// Why there may be more.
     pub(crate) unseen: Vec<Unseen>,
     /// What it does beside running them.
@@ -121,6 +125,10 @@ pub(crate) enum Beside {
     Variable(String),
     /// It writes this file.
     File(String),
+    /// A command that mostly reads writes a file because of this option.
+    Option(String),
+    /// A command such as sed runs code from a file.
+    ScriptFile(String),
 }
 
 impl fmt::Display for Beside {
@@ -128,6 +136,8 @@ impl fmt::Display for Beside {
         match self {
             Self::Variable(name) => write!(formatter, "the line sets `{}`", shown(name)),
             Self::File(name) => write!(formatter, "the line writes `{}`", shown(name)),
+            Self::Option(option) => write!(formatter, "`{}` writes a file", shown(option)),
+            Self::ScriptFile(command) => write!(formatter, "`{}` runs code from a file", shown(command)),
         }
     }
 }
@@ -174,6 +184,16 @@ impl Word {
         self.kind != Kind::Literal && (beginning.is_empty() || beginning.starts_with('-'))
     }
 
+    /// Whether it may become several words, some of them perhaps options.
+    pub(crate) fn may_become_several(&self) -> bool {
+        matches!(self.kind, Kind::Pattern | Kind::Words)
+    }
+
+    /// Whether it is a list in braces that may have options in it: `{-e,x}`.
+    fn may_become_options(&self) -> bool {
+        self.kind == Kind::Words && self.may_be_option() && !self.text.contains(['$', '`'])
+    }
+
     /// What it will be, if that is certain.
     pub(crate) fn literal(&self) -> Option<&str> {
         (self.kind == Kind::Literal).then_some(self.text.as_str())
@@ -190,11 +210,11 @@ impl Word {
 pub(crate) enum Kind {
     /// All of it.
     Literal,
-    /// It has a pattern of file names or braces in it, which may stay as it is.
+    /// It has a pattern of file names in it, which may stay as it is.
     Pattern,
     /// It has an expansion in it.
     Unknown,
-    /// It has an expansion in it that may become several words, or none.
+    /// It has an expansion or braces in it that may become several words, or none.
     Words,
 }
 

@@ -137,7 +137,7 @@ fn quotes_and_escapes_make_no_difference() {
 fn wrappers_are_looked_through() {
     assert_seen(&[
         ("env git push", "git push"),
-        ("env -i -u X --unset=Y --chdir / A=b C=$d git push", "git push"),
+        ("env -i -u X --unset=Y --chdir / A=b TZ=\"$d\" git push", "git push"),
         ("env - A=b git push", "git push"),
         ("env -S 'git push' origin", "env -S git push origin | git push origin"),
         ("env -iS'A=b git push'", "env -iSA=b git push | git push"),

@@ -1,193 +1,176 @@
 //! Programs that start others and take their commands in a way of their own: `ssh`, `flock`, `parallel`.
 
-use super::wrappers::{Inside, NONE, Options, command_at, joined, options_end, own, text_of};
+use super::options::{OptionSpec, parse_options};
+use super::wrappers::{Inside, behind, joined, own, text_of, uncertain};
 use super::{Kind, Unseen, Word};
 
-const WATCH: Options = Options { short: "nq", long: &["--interval", "--equexit"], ..NONE };
-const FLOCK: Options =
-    Options { short: "wE", long: &["--timeout", "--wait", "--conflict-exit-code"], ..NONE };
-const STRACE: Options = Options {
-    short: "abeEIoOpPsSuUX",
-    long: &["--attach", "--env", "--output", "--trace", "--trace-path", "--user", "--string-limit"],
-    ..NONE
-};
-const LTRACE: Options =
-    Options { short: "aADeFlnopsuwx", long: &["--align", "--library", "--output", "--config"], ..NONE };
-const SETPRIV: Options = Options {
-    short: "",
-    long: &[
-        "--ruid",
-        "--euid",
-        "--reuid",
-        "--rgid",
-        "--egid",
-        "--regid",
-        "--groups",
-        "--inh-caps",
-        "--ambient-caps",
-        "--bounding-set",
-        "--securebits",
-        "--pdeathsig",
-        "--selinux-label",
-        "--apparmor-profile",
-    ],
-    ..NONE
-};
-const UNSHARE: Options = Options {
-    short: "RwSGl",
-    long: &[
-        "--root",
-        "--wd",
-        "--setuid",
-        "--setgid",
-        "--propagation",
-        "--setgroups",
-        "--map-user",
-        "--map-group",
-        "--monotonic",
-        "--boottime",
-    ],
-    ..NONE
-};
-const PARALLEL: Options = Options {
-    short: "aCDdEIiJjLlMNnPSs",
-    long: &[
-        "--jobs",
-        "--arg-file",
-        "--colsep",
-        "--delimiter",
-        "--max-args",
-        "--max-procs",
-        "--joblog",
-        "--results",
-        "--delay",
-        "--timeout",
-        "--retries",
-        "--sshlogin",
-        "--workdir",
-        "--tmpdir",
-        "--halt",
-        "--load",
-        "--memfree",
-        "--block",
-        "--tagstring",
-        "--env",
-    ],
-    ..NONE
-};
-const SSH: Options = Options { short: "BbcDEeFIiJLlmOoPpQRSWw", ..NONE };
+const WATCH: OptionSpec = OptionSpec::leading(
+    "bCcd::eghn:pq:rtwx",
+    "beep color no-color differences:: errexit chgexit interval: precise equexit: no-rerun no-title no-wrap exec",
+);
+const FLOCK: OptionSpec = OptionSpec::leading(
+    "sexnuw:oE:F",
+    "shared exclusive nonblock nb unlock timeout: wait: close conflict-exit-code: no-fork verbose",
+);
+const STRACE: OptionSpec = OptionSpec::leading(
+    "a:b:CcDdE:e:FfhI:iknO:o:P:p:qrS:s:TtU:u:vVwX:xyYzZ",
+    "attach: env: output: trace: trace-path: user: string-limit: follow-forks output-separately summary summary-only seccomp-bpf \
+     quiet:: timestamps:: syscall-times:: relative-timestamps:: decode-fds:: decode-pids:: columns: abbrev: verbose: raw: signal: \
+     status: inject: fault: daemonize:: interruptible: no-abbrev stack-traces successful-only failed-only tips::",
+);
+const LTRACE: OptionSpec = OptionSpec::leading(
+    "A:a:bCcD:e:F:fhiLl:n:o:p:rSs:Ttu:Vw:x:",
+    "align: config: debug: demangle indent: library: output: no-signals where:",
+);
+const SETPRIV: OptionSpec = OptionSpec::leading(
+    "d",
+    "dump nnp no-new-privs list-caps keep-groups clear-groups init-groups reset-env ruid: euid: reuid: rgid: egid: regid: groups: \
+     inh-caps: ambient-caps: bounding-set: securebits: pdeathsig: selinux-label: apparmor-profile:",
+);
+const UNSHARE: OptionSpec = OptionSpec::leading(
+    "CcfG:iml:npR:rS:TUuw:",
+    "mount:: uts:: ipc:: net:: pid:: user:: cgroup:: time:: fork mount-proc:: map-root-user map-current-user map-auto keep-caps \
+     kill-child:: root: wd: setuid: setgid: propagation: setgroups: map-user: map-group: map-users: map-groups: monotonic: boottime:",
+);
+const PARALLEL: OptionSpec = OptionSpec::leading(
+    "0a:C:D:d:E:I:i::J:j:kL:l::M:mN:n:P:pqrS:s:tuvX",
+    "jobs: arg-file: colsep: delimiter: max-args: max-procs: joblog: results: delay: timeout: retries: sshlogin: workdir: tmpdir: \
+     halt: load: memfree: block: tagstring: env: keep-order null quote tag line-buffer ungroup group dry-run bar progress eta \
+     no-run-if-empty will-cite verbose pipe shuf silent xargs",
+);
+const SSH: OptionSpec =
+    OptionSpec::leading("46AaB:b:Cc:D:E:e:F:fGgI:i:J:KkL:l:Mm:NnO:o:P:p:Q:qR:S:sTtVvW:w:XxYy", "");
+pub(super) const SU: OptionSpec = OptionSpec::permuted(
+    "-lmpfPg:G:s:w:c:u:T",
+    "login preserve-environment fast pty no-pty group: supp-group: shell: whitelist-environment: command: session-command: user:",
+);
+const SCRIPT: OptionSpec = OptionSpec::permuted(
+    "aefqc:B:E:I:O:T:m:o:t::",
+    "append return flush force quiet command: log-in: log-out: log-io: log-timing: logging-format: output-limit: echo: timing::",
+);
+const NPM: OptionSpec = OptionSpec::partial("c:", "call:");
 /// What `parallel` puts its arguments in place of.
 const PLACES: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}", "{1}", "{2}"];
 
 /// What one of these programs runs, if it is one.
 pub(super) fn started(program: &str, words: &[Word]) -> Option<Inside> {
     let arguments = &words[1..];
+    let has = |letters: &str| letters.chars().any(|letter| has_option(arguments, letter));
     Some(match program {
-        "strace" => own(words, &STRACE),
-        "ltrace" => own(words, &LTRACE),
-        "setpriv" => own(words, &SETPRIV),
-        "unshare" => own(words, &UNSHARE),
-        // Their only option with a value that may stand alone names a process, and then there is no command.
-        "taskset" => own(words, &Options { arguments: 1, ..NONE }),
-        "chrt" => own(words, &Options { short: "TPD", arguments: 1, ..NONE }),
-        "prlimit" => own(words, &Options { short: "po", long: &["--pid", "--output"], ..NONE }),
+        "strace" => own(words, &STRACE, 0),
+        "ltrace" => own(words, &LTRACE, 0),
+        "setpriv" => own(words, &SETPRIV, 0),
+        "unshare" => own(words, &UNSHARE, 0),
+        "taskset" => own(words, &OptionSpec::leading("acp", "all-tasks cpu-list pid"), 1),
+        "chrt" => own(
+            words,
+            &OptionSpec::leading(
+                "abdfimoprvRT:P:D:",
+                "all-tasks batch deadline fifo idle other rr max pid reset-on-fork verbose sched-runtime: sched-period: \
+                 sched-deadline:",
+            ),
+            1,
+        ),
+        "prlimit" => own(
+            words,
+            &OptionSpec::leading(
+                "p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::",
+                "pid: output: noheadings raw verbose core:: data:: nice:: fsize:: sigpending:: memlock:: rss:: nofile:: msgqueue:: \
+                 rtprio:: stack:: cpu:: nproc:: as:: locks:: rttime::",
+            ),
+            0,
+        ),
+        "chroot" => own(words, &OptionSpec::leading("", "groups: userspec: skip-chdir"), 1),
+        "pkexec" => own(words, &OptionSpec::leading("u:", "user: disable-internal-agent keep-cwd"), 0),
+        "systemd-run" => own(
+            words,
+            &OptionSpec::leading(
+                "p:M:u:E:H:dGPqrSt",
+                "property: unit: slice: machine: host: setenv: description: uid: gid: nice: service-type: working-directory: user \
+                 system scope pty pipe quiet collect wait shell no-block same-dir remain-after-exit on-active: on-calendar:",
+            ),
+            0,
+        ),
+        "nsenter" => own(
+            words,
+            &OptionSpec::leading(
+                "aC::Fi::m::n::p::r::S:G:T::t:U::u::w::Z",
+                "all target: setuid: setgid: mount:: uts:: ipc:: net:: pid:: cgroup:: user:: time:: root:: wd:: no-fork \
+                 preserve-credentials follow-context env",
+            ),
+            0,
+        ),
         "watch" => watch(words),
         "flock" => flock(words),
-        "script" => match after_c(arguments, "BEIOTmo") {
+        "script" => match text_after_c(arguments, &SCRIPT) {
             Some(text) => text,
             None => behind_dashes(arguments).unwrap_or(Inside::Input(program.to_owned())),
         },
-        "sg" => after_c(arguments, "").or_else(|| arguments.get(1).map(one_text)).unwrap_or(Inside::Nothing),
-        "chroot" => own(words, &Options { arguments: 1, ..NONE }),
-        "runuser" => match after_c(arguments, "gGsuw") {
-            Some(text) => text,
-            None => own(words, &Options { short: "gGsuw", long: &["--user", "--group"], ..NONE }),
-        },
-        "pkexec" => own(words, &Options { long: &["--user"], ..NONE }),
-        "systemd-run" => {
-            own(words, &Options { short: "pMuEH", long: &["--property", "--unit", "--slice"], ..NONE })
+        "sg" => {
+            text_after_c(arguments, &SU).or_else(|| arguments.get(1).map(one_text)).unwrap_or(Inside::Nothing)
         }
-        "nsenter" => {
-            own(words, &Options { short: "tSG", long: &["--target", "--setuid", "--setgid"], ..NONE })
-        }
-        "npm" | "pnpm" | "yarn" => {
-            let end = options_end(words, &NONE);
-            let runs = matches!(words.get(end).map(|word| word.text.as_str()), Some("exec" | "x" | "dlx"));
-            after_c(arguments, "pw").filter(|_| runs).unwrap_or(Inside::Nothing)
+        "runuser" => text_after_c(arguments, &SU).unwrap_or_else(|| {
+            own(words, &OptionSpec::leading("-lmpfPg:G:s:w:u:T", "user: group: supp-group: login pty"), 0)
+        }),
+        "npm" | "pnpm" | "yarn"
+            if arguments.iter().any(|word| ["exec", "x", "dlx"].contains(&word.text.as_str())) =>
+        {
+            text_after_c(arguments, &NPM).unwrap_or(Inside::Nothing)
         }
         "npx" => {
             // What follows the name of a package is for that one.
-            let end = options_end(words, &Options { short: "pw", long: &["--package"], ..NONE });
-            after_c(&words[1..words.len().min(end + 1)], "pw").unwrap_or(Inside::Nothing)
+            let options =
+                OptionSpec::leading("c:p:w:yq", "call: package: workspace: yes no quiet workspaces");
+            text_after_c(arguments, &options).unwrap_or(Inside::Nothing)
         }
         "parallel" => parallel(words),
         "ssh" => ssh(words),
-        "mapfile" | "readarray" if has_option(arguments, 'C') => unseen(words),
-        "compgen" | "complete" if ['C', 'F', 'W'].iter().any(|letter| has_option(arguments, *letter)) => {
-            unseen(words)
-        }
-        "hash" if has_option(arguments, 'p') => unseen(words),
-        "bind" if has_option(arguments, 'x') => unseen(words),
-        "enable" if has_option(arguments, 'f') => unseen(words),
-        "fc" if !has_option(arguments, 'l') => unseen(words),
+        "mapfile" | "readarray" if has("C") => uncertain(words),
+        "compgen" | "complete" if has("CFW") => uncertain(words),
+        "hash" if has("p") => uncertain(words),
+        "bind" if has("x") => uncertain(words),
+        "enable" if has("f") => uncertain(words),
+        "fc" if !has("l") => uncertain(words),
         _ => return None,
     })
 }
 
-/// The text behind `-c`, also as one of several letters, or behind `--command` or `--call`.
-pub(super) fn after_c(arguments: &[Word], with_value: &str) -> Option<Inside> {
-    for (at, word) in arguments.iter().enumerate() {
-        let next = || Some(arguments.get(at + 1).map_or(Inside::Nothing, one_text));
-        let text = word.text.as_str();
-        let Some(option) = text.strip_prefix('-') else { continue };
-        match option {
-            "-" => return None,
-            "-command" | "-call" => return next(),
-            long if long.starts_with('-') => {
-                if let Some(("--command" | "--call", text)) = text.split_once('=') {
-                    return Some(one_text(&Word { text: text.to_owned(), kind: word.kind }));
-                }
-            }
-            short => match short.split_once('c') {
-                Some((before, _)) if before.contains(|letter| with_value.contains(letter)) => {}
-                Some((_, "")) => return next(),
-                Some((_, text)) => return Some(one_text(&Word { text: text.to_owned(), kind: word.kind })),
-                None => {}
-            },
-        }
-    }
-    None
+/// The text behind `-c`, `--command` or `--call`.
+pub(super) fn text_after_c(arguments: &[Word], options: &OptionSpec) -> Option<Inside> {
+    let parsed = parse_options(arguments, options);
+    parsed.values(&["c", "command", "session-command", "call"]).next().map(one_text)
 }
 
 /// It runs its words as a text, unless it is told not to.
 fn watch(words: &[Word]) -> Inside {
-    let at = options_end(words, &WATCH);
-    match &words[at..] {
-        [] => Inside::Nothing,
-        command if has_option(&words[1..at], 'x') => Inside::Own(vec![command.to_vec()]),
-        command => text_of(command),
+    match behind(words, &WATCH, 0) {
+        None => uncertain(words),
+        Some((_, [])) => Inside::Nothing,
+        Some((parsed, command)) if parsed.has(&["x", "exec"]) => Inside::Own(vec![command.to_vec()]),
+        Some((_, command)) => text_of(command),
     }
 }
 
 /// A file, and then a command or `-c` and a text. A number alone is a descriptor.
 fn flock(words: &[Word]) -> Inside {
-    match &words[(options_end(words, &FLOCK) + 1).min(words.len())..] {
-        [] => Inside::Nothing,
-        [option, text, ..] if matches!(option.text.as_str(), "-c" | "--command") => one_text(text),
-        command => Inside::Own(vec![command.to_vec()]),
+    match behind(words, &FLOCK, 1) {
+        None => uncertain(words),
+        Some((_, [])) => Inside::Nothing,
+        Some((_, [option, text, ..])) if matches!(option.text.as_str(), "-c" | "--command") => one_text(text),
+        Some((_, command)) => Inside::Own(vec![command.to_vec()]),
     }
 }
 
 /// Its words are a text in which arguments are put that nobody can see. Without any, the arguments are what is run.
 fn parallel(words: &[Word]) -> Inside {
-    let at = command_at(words, &PARALLEL);
+    let Some((_, rest)) = behind(words, &PARALLEL, 0) else { return uncertain(words) };
     let is_source = |word: &Word| word.text.starts_with(":::");
-    let end = words[at..].iter().position(is_source).map_or(words.len(), |end| at + end);
-    let command = &words[at..end];
+    let end = rest.iter().position(is_source).unwrap_or(rest.len());
+    let (command, sources) = rest.split_at(end);
     if command.is_empty() {
-        return match end < words.len() {
-            true => Inside::Unseen(Unseen::Text(joined(&words[end..]))),
-            false => Inside::Input(words[0].text.clone()),
+        return match sources {
+            [] => Inside::Input(words[0].text.clone()),
+            _ => Inside::Unseen(Unseen::Text(joined(sources))),
         };
     }
     if command.iter().any(|word| word.kind >= Kind::Unknown) {
@@ -200,18 +183,20 @@ fn parallel(words: &[Word]) -> Inside {
     Inside::Text(if filled == text { format!("{text} {argument}") } else { filled })
 }
 
-/// The words behind the host are run there, as a text. Without any it is a shell, unless it only connects.
+/// The words behind the host are run there, as a text. Options may also stand behind the host. Without a text it is a shell, unless it only
+/// connects.
 fn ssh(words: &[Word]) -> Inside {
-    let at = options_end(words, &SSH);
-    // Options may also stand behind the host.
-    let behind = words.len().min(at + 1);
-    let again = behind + options_end(&words[behind.saturating_sub(1)..], &SSH).saturating_sub(1);
-    let options = words[1..at].iter().chain(&words[behind..again.max(behind)]).cloned().collect::<Vec<_>>();
-    match &words[again.max(behind).min(words.len())..] {
-        [] if at == words.len() => Inside::Nothing,
-        [] if "NOQVGWf".chars().any(|letter| has_option(&options, letter)) => Inside::Nothing,
-        [] => Inside::Input(words[0].text.clone()),
-        command => text_of(command),
+    let connects = ["N", "O", "Q", "V", "G", "W", "f"];
+    let (before, after) = match behind(words, &SSH, 0) {
+        None => return uncertain(words),
+        Some((_, [])) => return Inside::Nothing,
+        Some((before, host)) => (before, behind(host, &SSH, 0)),
+    };
+    match after {
+        None => uncertain(words),
+        Some((after, [])) if before.has(&connects) || after.has(&connects) => Inside::Nothing,
+        Some((_, [])) => Inside::Input(words[0].text.clone()),
+        Some((_, command)) => text_of(command),
     }
 }
 
@@ -229,8 +214,4 @@ fn one_text(word: &Word) -> Inside {
 fn has_option(arguments: &[Word], letter: char) -> bool {
     let is_short = |word: &&Word| word.text.starts_with('-') && !word.text.starts_with("--");
     arguments.iter().filter(is_short).any(|word| word.text.contains(letter))
-}
-
-fn unseen(words: &[Word]) -> Inside {
-    Inside::Unseen(Unseen::Code(joined(words)))
 }

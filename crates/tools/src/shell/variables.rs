@@ -1,101 +1,95 @@
-//! Variables that make a shell or a program run something: `PAGER`, `PS4`, `BASH_ENV`, `LD_PRELOAD`.
+//! Variables that a line sets.
 //!
-//! Variables that only say where to look (`PATH`, `PYTHONPATH`, `LD_LIBRARY_PATH`) are not among them: what they lead to is a
-//! file, and no file is read here.
+//! Any program may run what a variable says (`PAGER`, `NODE_OPTIONS`, `RUSTC_WRAPPER`), and no list of those is ever complete. So there is
+//! a list of the others: a name on it runs nothing, whatever its value. With any other name, the value is read as a command, and has to
+//! be a single plain word, which can only name a program or a file.
 
 use std::collections::HashSet;
 
-/// What is done with the value of a variable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum VariableUse {
-    /// It is run as a command, with more arguments behind it.
-    Command,
-    /// It is expanded as a prompt, commands in it included.
-    Prompt,
-    /// It is evaluated as a number.
-    Integer,
-    /// It names code that is loaded, or configures a program to run something.
-    Loads,
+use super::grammar::Parser;
+use super::wrappers::is_descriptor;
+use super::{Beside, Command, Unseen, Word};
+
+/// Names that say how a program prints, in which language, how much, or for which target. `*` stands for any end.
+const PLAIN_NAMES: &str = "LANG LC_* TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE PORT HOST \
+    NODE_ENV RUST_LOG RUST_BACKTRACE CARGO_TERM_* CARGO_TARGET_DIR CARGO_INCREMENTAL GOOS GOARCH CGO_ENABLED PYTHONUNBUFFERED \
+    PYTHONDONTWRITEBYTECODE DEBIAN_FRONTEND GIT_TERMINAL_PROMPT GIT_AUTHOR_* GIT_COMMITTER_*";
+/// Folders in which programs and libraries are looked for. What is in them is a file, and no file is read here.
+const FOLDER_NAMES: [&str; 3] = ["PATH", "HOME", "_DIR"];
+/// Variables by which bash, the loader and git load code or change the meaning of a name, even if the value is a plain word.
+const LOADING_NAMES: &str = "BASH_ENV BASH_CMDS BASH_ALIASES BASH_FUNC_* BASHOPTS SHELLOPTS ENV LD_PRELOAD LD_AUDIT GIT_CONFIG* GIT_EXEC_PATH";
+
+/// Who sees a variable.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VariableScope {
+    #[default]
+    /// The shell. Programs see it only if it has been exported before.
+    Shell,
+    /// A program that the line starts.
+    Environment,
 }
 
-/// Run as a command by the program that reads them.
-const COMMANDS: [&str; 34] = [
-    "PAGER",
-    "GIT_PAGER",
-    "MANPAGER",
-    "SYSTEMD_PAGER",
-    "PSQL_PAGER",
-    "EDITOR",
-    "VISUAL",
-    "FCEDIT",
-    "GIT_EDITOR",
-    "GIT_SEQUENCE_EDITOR",
-    "SUDO_EDITOR",
-    "SVN_EDITOR",
-    "HGEDITOR",
-    "KUBE_EDITOR",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_ASKPASS",
-    "GIT_PROXY_COMMAND",
-    "GIT_EXTERNAL_DIFF",
-    "SSH_ASKPASS",
-    "SUDO_ASKPASS",
-    "SVN_SSH",
-    "CVS_RSH",
-    "RSYNC_RSH",
-    "RSYNC_CONNECT_PROG",
-    "BROWSER",
-    "PROMPT_COMMAND",
-    "CC",
-    "CXX",
-    "LD",
-    "RUSTC",
-    "RUSTC_WRAPPER",
-    "RUSTC_WORKSPACE_WRAPPER",
-    "KUBECTL_EXTERNAL_DIFF",
-];
-const LOADS: [&str; 24] = [
-    "BASH_ENV",
-    "ENV",
-    "SHELLOPTS",
-    "BASHOPTS",
-    "LD_PRELOAD",
-    "LD_AUDIT",
-    "DYLD_INSERT_LIBRARIES",
-    "LESSOPEN",
-    "LESSCLOSE",
-    "GCONV_PATH",
-    "OPENSSL_CONF",
-    "PERL5OPT",
-    "PERL5DB",
-    "RUBYOPT",
-    "PYTHONSTARTUP",
-    "PYTHONBREAKPOINT",
-    "JAVA_TOOL_OPTIONS",
-    "TAR_OPTIONS",
-    "MAKEFLAGS",
-    "GIT_EXEC_PATH",
-    "GIT_TEMPLATE_DIR",
-    "GIT_CONFIG",
-    "VIMINIT",
-    "EXINIT",
-];
+fn is_listed(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|known| match known.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == known,
+    })
+}
 
-/// What is done with the value of this variable, if that runs anything.
-pub(super) fn variable_use(name: &str) -> Option<VariableUse> {
-    let is_loaded = LOADS.contains(&name)
-        || ["GIT_CONFIG_", "BASH_FUNC_", "CARGO_TARGET_", "npm_config_", "NPM_CONFIG_"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
-    match name {
-        "PS0" | "PS1" | "PS2" | "PS3" | "PS4" => Some(VariableUse::Prompt),
-        "RANDOM" | "OPTIND" | "HISTCMD" | "SECONDS" => Some(VariableUse::Integer),
-        // Where a target folder or a linter's level is set, nothing is run.
-        "CARGO_TARGET_DIR" | "npm_config_loglevel" | "NPM_CONFIG_LOGLEVEL" => None,
-        _ if is_loaded => Some(VariableUse::Loads),
-        _ if COMMANDS.contains(&name) => Some(VariableUse::Command),
-        _ => None,
+/// Whether a value is a single word that names something: no option, no list, nothing that is expanded or taken apart.
+pub(super) fn is_plain_value(value: &Word) -> bool {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_./:,@%+~-".contains(letter);
+    let names = |text: &str| {
+        text.chars().all(is_plain) && !text.starts_with(['-', '+', '@', '%']) && !is_descriptor(text)
+    };
+    value.literal().is_some_and(names)
+}
+
+impl Parser<'_, '_> {
+    /// Notes that a variable is set, with its value if that is one word.
+    pub(super) fn variable_set(&mut self, name: &str, value: Option<&Word>, scope: VariableScope) {
+        let text = value.and_then(Word::literal);
+        let is_number = text.is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        if !is_number {
+            self.script.names.texts.insert(name.to_owned());
+        }
+        let is_own = name.contains(|letter: char| letter.is_ascii_lowercase()) && !name.starts_with("npm_");
+        if is_listed(PLAIN_NAMES, name) || (is_own && scope == VariableScope::Shell) {
+            return;
+        }
+        self.script.beside.push(Beside::Variable(name.to_owned()));
+        let is_unseen = match name {
+            "PS0" | "PS1" | "PS2" | "PS3" | "PS4" => {
+                self.expansions_in(text.unwrap_or_default());
+                text.is_none()
+            }
+            "RANDOM" | "SRANDOM" | "OPTIND" | "HISTCMD" | "SECONDS" => !is_number,
+            _ if is_listed(LOADING_NAMES, name) => text != Some(""),
+            _ => {
+                self.read_value(text.unwrap_or_default());
+                let is_folder = FOLDER_NAMES.iter().any(|end| name.ends_with(end));
+                let is_plain = is_folder || value.is_some_and(is_plain_value);
+                if !is_plain {
+                    self.script.names.unexported.insert(name.to_owned());
+                }
+                scope == VariableScope::Environment && !is_plain
+            }
+        };
+        if is_unseen {
+            self.script.unseen.push(Unseen::Variable(name.to_owned()));
+        }
+    }
+
+    /// Reads a value as the command that it may be. What can't be read as one is no command.
+    fn read_value(&mut self, value: &str) {
+        let (commands, unseen) = (self.script.commands.len(), self.script.unseen.len());
+        if !value.trim().is_empty() {
+            self.inner_script(&format!("{value} \"$argument\""));
+        }
+        self.script.unseen.truncate(unseen);
+        let values =
+            self.script.commands.drain(commands..).map(|command| Command { has_code: false, ..command });
+        self.script.values.extend(values);
     }
 }
 
@@ -110,14 +104,18 @@ pub(super) struct NameUses {
     pub(super) numbers: HashSet<String>,
     /// Given to `declare` with a value that would be evaluated for an array: `declare a="$x"`.
     pub(super) declared: HashSet<String>,
+    /// Set in the shell to a value that a program might run.
+    pub(super) unexported: HashSet<String>,
+    /// `set -a` exports all of them.
+    pub(super) exports_all: bool,
 }
 
 impl NameUses {
     /// A name that one part of the line relies on and another part breaks.
     pub(super) fn conflict(&self) -> Option<&String> {
-        let mut conflicts: Vec<&String> =
-            self.numbers.intersection(&self.texts).chain(self.declared.intersection(&self.arrays)).collect();
-        conflicts.sort();
-        conflicts.into_iter().next()
+        let exported = self.unexported.iter().filter(|_| self.exports_all);
+        let evaluated =
+            self.numbers.intersection(&self.texts).chain(self.declared.intersection(&self.arrays));
+        evaluated.chain(exported).min()
     }
 }

@@ -107,7 +107,7 @@ impl<'text> Parser<'text, '_> {
                 if let Some((at, has_comma)) = opened.brace
                     && (has_comma || self.text[at.max(from)..self.at].contains(".."))
                 {
-                    draft.becomes(Kind::Pattern);
+                    draft.becomes(Kind::Words);
                 }
             }
             _ => {}
@@ -138,8 +138,9 @@ impl<'text> Parser<'text, '_> {
         }
     }
 
-    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Says which name it sets, if there was one.
-    pub(super) fn assignment(&mut self) -> Result<Option<&'text str>, Unseen> {
+    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Says which name it sets, if there was one, and its value if
+    /// that is one word.
+    pub(super) fn assignment(&mut self) -> Result<Option<(&'text str, Option<Word>)>, Unseen> {
         let rest = self.rest();
         let name = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(0);
         if !is_name(&rest[..name]) {
@@ -151,7 +152,7 @@ impl<'text> Parser<'text, '_> {
             self.nested(Self::subscript)?;
             self.evaluated(&self.text[from..self.at - 1]);
             if !self.eat("+=") && !self.eat("=") {
-                // A command with such a name, which nobody has.
+                // A command with such a name, which does not exist.
                 return Err(Unseen::Syntax);
             }
         } else {
@@ -164,11 +165,9 @@ impl<'text> Parser<'text, '_> {
         if self.peek() == Some('(') {
             self.script.names.arrays.insert(name.to_owned());
             self.nested(Self::array)?;
-        } else {
-            let value = self.word()?;
-            self.variable_set(name, Some(&value));
+            return Ok(Some((name, None)));
         }
-        Ok(Some(name))
+        Ok(Some((name, Some(self.word()?))))
     }
 
     /// `[…]` behind the name of an array, in which blanks don't end the word.

@@ -1,8 +1,8 @@
 //! Commands that run other commands: `env`, `sudo`, `bash -c`, `xargs`.
 
 use super::languages::code_of;
-use super::starters::{after_c, started};
-use super::word::is_name;
+use super::options::{OptionSpec, ParsedOptions, parse_options};
+use super::starters::{SU, started, text_after_c};
 use super::{Kind, Unseen, Word};
 
 /// What a command runs besides itself.
@@ -19,82 +19,104 @@ pub(super) enum Inside {
     Input(String),
     /// It runs code in another language that stands in the line.
     Code,
+    /// It is a program such as sed that runs code from a file.
+    ScriptFile(String),
     Unseen(Unseen),
 }
 
-/// How the command is found among the arguments of a wrapper.
-pub(super) struct Options {
-    /// Letters of options whose value is in the next argument, unless it follows at once.
-    pub(super) short: &'static str,
-    /// The same for long options, unless they have a `=`.
-    pub(super) long: &'static [&'static str],
-    /// How many other arguments come before the command.
-    pub(super) arguments: usize,
+/// A command that runs the words behind its options.
+struct Wrapper {
+    /// Its names, separated by blanks.
+    names: &'static str,
+    options: OptionSpec,
+    /// Operands before the command.
+    operands: usize,
 }
 
-pub(super) const NONE: Options = Options { short: "", long: &[], arguments: 0 };
-const SUDO: Options = Options {
-    short: "aCcDghpRrTtUu",
-    long: &[
-        "--auth-type",
-        "--close-from",
-        "--login-class",
-        "--chdir",
-        "--group",
-        "--host",
-        "--prompt",
-        "--chroot",
-        "--role",
-        "--command-timeout",
-        "--type",
-        "--other-user",
-        "--user",
-    ],
-    arguments: 0,
-};
-const XARGS: Options = Options {
-    short: "adEILnPs",
-    long: &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-procs", "--process-slot-var"],
-    arguments: 0,
-};
+const fn wrapper(names: &'static str, options: OptionSpec, operands: usize) -> Wrapper {
+    Wrapper { names, options, operands }
+}
+
+const NO_OPTIONS: OptionSpec = OptionSpec::leading("", "");
+/// Those that only pass a command on.
+const PASSING: [Wrapper; 14] = [
+    wrapper("nohup builtin", NO_OPTIONS, 0),
+    wrapper("command", OptionSpec::leading("pvV", ""), 0),
+    wrapper("exec", OptionSpec::leading("a:cl", ""), 0),
+    wrapper("setsid", OptionSpec::leading("cfw", "ctty fork wait"), 0),
+    wrapper("nice", OptionSpec::leading("n:0123456789", "adjustment:"), 0),
+    wrapper("ionice", OptionSpec::leading("c:n:p:P:u:t", "class: classdata: pid: pgid: uid: ignore"), 0),
+    wrapper(
+        "timeout",
+        OptionSpec::leading("k:s:vfp", "kill-after: signal: verbose foreground preserve-status"),
+        1,
+    ),
+    wrapper("time", OptionSpec::leading("f:o:apqv", "format: output: append portability quiet verbose"), 0),
+    wrapper("stdbuf", OptionSpec::leading("i:o:e:", "input: output: error:"), 0),
+    wrapper("chronic", OptionSpec::leading("ev", ""), 0),
+    wrapper("caffeinate", OptionSpec::leading("dimsut:w:", ""), 0),
+    wrapper("fakeroot", OptionSpec::leading("l:s:i:ub:", "lib: faked: unknown-is-real fd-base:"), 0),
+    wrapper("dbus-run-session", OptionSpec::leading("", "config-file: dbus-daemon:"), 0),
+    wrapper(
+        "xvfb-run",
+        OptionSpec::leading(
+            "ae:f:n:lp:s:w:",
+            "auto-servernum error-file: auth-file: server-num: listen-tcp xauth-protocol: server-args: wait:",
+        ),
+        0,
+    ),
+];
+const ENV: OptionSpec = OptionSpec::leading(
+    "-i0u:C:S:va:",
+    "ignore-environment null unset: chdir: split-string: debug argv0: block-signal:: default-signal:: ignore-signal:: \
+     list-signal-handling",
+);
+const SUDO: OptionSpec = OptionSpec::leading(
+    "ABbEeHiKklNnPSsVva:C:c:D:g:h:p:R:r:T:t:U:u:",
+    "askpass background bell edit set-home login remove-timestamp reset-timestamp list no-update non-interactive \
+     preserve-env:: preserve-groups stdin shell validate auth-type: close-from: login-class: chdir: group: host: prompt: \
+     chroot: role: command-timeout: type: other-user: user:",
+);
+const DOAS: OptionSpec = OptionSpec::leading("C:u:Lns", "");
+const XARGS: OptionSpec = OptionSpec::leading(
+    "0a:d:E:e::I:i::L:l::n:oP:prs:tx",
+    "null arg-file: delimiter: eof:: replace:: max-lines:: max-args: open-tty max-procs: interactive process-slot-var: \
+     no-run-if-empty max-chars: show-limits verbose exit",
+);
+/// `uv run`, `poetry run`, `bundle exec`.
+const ENVIRONMENTS: &str = "uv poetry pipenv pdm hatch rye conda mamba bundle rbenv pyenv";
+const ENVIRONMENT_OPTIONS: OptionSpec =
+    OptionSpec::leading("qvC:", "quiet verbose directory: project: no-ansi");
+const RUN_OPTIONS: OptionSpec = OptionSpec::leading(
+    "qvp:n:",
+    "quiet verbose frozen locked offline isolated no-sync no-project no-dev all-extras extra: group: with: with-editable: \
+     with-requirements: python: project: directory: package: name: prefix: env-file:",
+);
+
+/// Bash takes these with one dash, too.
+const LONG_SHELL_OPTIONS: &str = "login noprofile norc noediting posix restricted verbose rcfile init-file debugger dump-strings dump-po-strings";
 
 /// What the command of these words runs.
 pub(super) fn inside(words: &[Word]) -> Inside {
     let Some((name, arguments)) = words.split_first() else { return Inside::Nothing };
     let Some(program) = name.program() else { return Inside::Unseen(Unseen::Name(name.text.clone())) };
+    if let Some(wrapper) = PASSING.iter().find(|wrapper| wrapper.names.split(' ').any(|name| name == program))
+    {
+        return passed_on(words, &wrapper.options, wrapper.operands);
+    }
     match program {
         "env" => env(words),
-        "nohup" | "builtin" | "setsid" | "fakeroot" | "chronic" | "xvfb-run" | "caffeinate"
-        | "dbus-run-session" => passed_on(words, &NONE),
-        "uv" | "poetry" | "pipenv" | "pdm" | "hatch" | "rye" | "conda" | "mamba" | "bundle" | "rbenv"
-        | "pyenv" => in_environment(words),
-        "nice" => passed_on(words, &Options { short: "n", long: &["--adjustment"], ..NONE }),
-        "ionice" => passed_on(words, &Options { short: "cnpPu", long: &["--class", "--classdata"], ..NONE }),
-        "timeout" => {
-            passed_on(words, &Options { short: "ks", long: &["--kill-after", "--signal"], arguments: 1 })
-        }
-        "time" => passed_on(words, &Options { short: "fo", long: &["--format", "--output"], ..NONE }),
-        "stdbuf" => {
-            passed_on(words, &Options { short: "ioe", long: &["--input", "--output", "--error"], ..NONE })
-        }
-        "exec" => passed_on(words, &Options { short: "a", ..NONE }),
-        "command" if arguments.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) => {
-            Inside::Nothing
-        }
-        "command" => passed_on(words, &NONE),
-        "busybox" if arguments.first().is_some_and(|word| !word.text.starts_with('-')) => {
+        program if ENVIRONMENTS.split(' ').any(|name| name == program) => in_environment(words),
+        "busybox" | "toybox" if arguments.first().is_some_and(|word| !word.text.starts_with('-')) => {
             Inside::Same(arguments.to_vec())
         }
-        "sudo" => own(words, &SUDO),
-        "doas" => own(words, &Options { short: "Cu", ..NONE }),
+        "sudo" => own(words, &SUDO, 0),
+        "doas" => own(words, &DOAS, 0),
         "xargs" => xargs(words),
-        "find" if arguments.iter().any(|word| word.kind == Kind::Words) => {
-            Inside::Unseen(Unseen::Code(joined(words)))
-        }
-        "find" => Inside::Own(executed_by_find(arguments)),
+        "find" => executed_by_find(words),
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "mksh" | "yash" | "ash" | "rbash" | "fish" | "csh"
         | "tcsh" => shell(words),
-        "su" => after_c(arguments, "gGsw").unwrap_or_else(|| Inside::Input("su".to_owned())),
+        "su" => text_after_c(arguments, &SU).unwrap_or_else(|| Inside::Input("su".to_owned())),
         "eval" if arguments.is_empty() => Inside::Nothing,
         "eval" => text_of(arguments.strip_prefix(&[Word::of_literal("--")]).unwrap_or(arguments)),
         "trap" => trap(arguments),
@@ -112,109 +134,74 @@ pub(super) fn joined(words: &[Word]) -> String {
 
 /// `poetry run git push`, `bundle exec git push`.
 fn in_environment(words: &[Word]) -> Inside {
-    let at = options_end(words, &NONE);
-    match words.get(at).map(|word| word.text.as_str()) {
-        Some("run" | "exec") => {
-            let options =
-                Options { short: "pn", long: &["--with", "--python", "--name", "--prefix"], ..NONE };
-            passed_on(&words[at..], &options)
+    let is_run = |word: &Word| matches!(word.text.as_str(), "run" | "exec");
+    let parsed = parse_options(&words[1..], &ENVIRONMENT_OPTIONS);
+    if !parsed.is_certain && words.iter().any(is_run) {
+        return uncertain(words);
+    }
+    let at = words.len() - parsed.operands.len();
+    if words.get(at).is_some_and(is_run) { passed_on(&words[at..], &RUN_OPTIONS, 0) } else { Inside::Nothing }
+}
+
+fn passed_on(words: &[Word], options: &OptionSpec, operands: usize) -> Inside {
+    match behind(words, options, operands) {
+        // `command -v` only looks a command up.
+        Some((parsed, _)) if parsed.has(&["v", "V"]) && words[0].program() == Some("command") => {
+            Inside::Nothing
         }
-        _ => Inside::Nothing,
+        Some((_, [])) => Inside::Nothing,
+        Some((_, command)) => Inside::Same(command.to_vec()),
+        None => uncertain(words),
     }
 }
 
-fn passed_on(words: &[Word], options: &Options) -> Inside {
-    match behind(words, options) {
-        Ok([]) => Inside::Nothing,
-        Ok(command) => Inside::Same(command.to_vec()),
-        Err(unseen) => Inside::Unseen(unseen),
+pub(super) fn own(words: &[Word], options: &OptionSpec, operands: usize) -> Inside {
+    match behind(words, options, operands) {
+        Some((_, [])) => Inside::Nothing,
+        Some((_, command)) => Inside::Own(vec![command.to_vec()]),
+        None => uncertain(words),
     }
 }
 
-pub(super) fn own(words: &[Word], options: &Options) -> Inside {
-    match behind(words, options) {
-        Ok([]) => Inside::Nothing,
-        Ok(command) => Inside::Own(vec![command.to_vec()]),
-        Err(unseen) => Inside::Unseen(unseen),
-    }
+pub(super) fn uncertain(words: &[Word]) -> Inside {
+    Inside::Unseen(Unseen::Code(joined(words)))
 }
 
-/// The command behind what a wrapper takes for itself, unless that may become more words than it is.
-fn behind<'words>(words: &'words [Word], options: &Options) -> Result<&'words [Word], Unseen> {
-    let (skipped, command) = words.split_at(command_at(words, options));
-    match skipped.iter().find(|word| word.kind == Kind::Words && !is_assignment(&word.text)) {
-        Some(_) => Err(Unseen::Code(joined(words))),
-        None => Ok(command),
-    }
+/// The options of a wrapper and the command behind them, or nothing if it isn't certain where that begins.
+pub(super) fn behind<'words>(
+    words: &'words [Word],
+    options: &OptionSpec,
+    operands: usize,
+) -> Option<(ParsedOptions<'words>, &'words [Word])> {
+    let parsed = parse_options(words.get(1..)?, options);
+    let at = words.len() - parsed.operands.len();
+    let at = words.len().min(at + settings(words).len() + operands);
+    let is_certain = parsed.is_certain && !words[1..at].iter().any(Word::may_become_several);
+    is_certain.then(|| (parsed, &words[at..]))
 }
 
-/// Where the command begins, behind options, variables and what else the wrapper takes. At the end, if there is none.
-pub(super) fn command_at(words: &[Word], options: &Options) -> usize {
-    let mut at = options_end(words, options);
-    while words.get(at).is_some_and(|word| is_assignment(&word.text)) {
-        at += 1;
-    }
-    words.len().min(at + options.arguments)
-}
-
-pub(super) fn options_end(words: &[Word], options: &Options) -> usize {
-    let mut at = 1;
-    while let Some(word) = words.get(at) {
-        let text = word.text.as_str();
-        match text.strip_prefix('-') {
-            None => break,
-            Some("-") => return at + 1,
-            Some(long) if long.starts_with('-') => {
-                at += if options.long.iter().any(|long| abbreviates(text, long)) { 2 } else { 1 };
-            }
-            Some(short) => {
-                let value = short.find(|letter| options.short.contains(letter));
-                let is_next = value.is_some_and(|value| short[value..].chars().count() == 1);
-                at += if is_next { 2 } else { 1 };
-            }
-        }
-    }
-    words.len().min(at)
-}
-
-/// Whether a long option is this one, or the beginning of it: most programs take both.
-pub(super) fn abbreviates(option: &str, long: &str) -> bool {
-    option.len() > 2 && long.starts_with(option)
-}
-
-pub(super) fn is_assignment(text: &str) -> bool {
-    text.split_once('=').is_some_and(|(name, _)| is_name(name))
+/// The variables that a wrapper sets for its command: words with `=` behind the options, with any name.
+pub(super) fn settings(words: &[Word]) -> &[Word] {
+    let options = match words.first().and_then(Word::program) {
+        Some("env") => &ENV,
+        Some("sudo") => &SUDO,
+        Some("doas") => &DOAS,
+        _ => return &[],
+    };
+    let behind = &words[words.len() - parse_options(&words[1..], options).operands.len()..];
+    let is_setting = |word: &&Word| word.text.contains('=');
+    &behind[..behind.iter().take_while(is_setting).count()]
 }
 
 /// With `-S` it takes a text apart into words, nearly as a shell does.
 fn env(words: &[Word]) -> Inside {
-    let options = Options { short: "uC", long: &["--unset", "--chdir"], ..NONE };
-    let end = options_end(words, &options);
-    for (at, word) in words[..end].iter().enumerate().skip(1) {
-        let text = word.text.as_str();
-        let long = text.split_once('=').filter(|(option, _)| abbreviates(option, "--split-string"));
-        let split = long.map(|(_, split)| split).or_else(|| {
-            let short = text.strip_prefix('-').filter(|short| !short.starts_with('-'))?;
-            short
-                .find('S')
-                .filter(|before| !short[..*before].contains(['u', 'C']))
-                .map(|before| &short[before + 1..])
-        });
-        let (split, rest) = match split {
-            Some(split) if !split.is_empty() => (split, &words[at + 1..]),
-            None if !abbreviates(text, "--split-string") => continue,
-            _ => match words.get(at + 1) {
-                Some(next) => (next.text.as_str(), &words[at + 2..]),
-                None => return Inside::Nothing,
-            },
-        };
-        if words[at..].iter().any(|word| word.kind >= Kind::Unknown) {
-            return Inside::Unseen(Unseen::Text(split.to_owned()));
-        }
-        let rest: String = rest.iter().map(|word| format!(" {}", quoted(&word.text))).collect();
-        return Inside::Text(format!("env {split}{rest}"));
+    let parsed = parse_options(&words[1..], &ENV);
+    let Some(split) = parsed.values(&["S", "split-string"]).next() else { return passed_on(words, &ENV, 0) };
+    if words.iter().any(|word| word.kind != Kind::Literal) || !parsed.is_certain {
+        return Inside::Unseen(Unseen::Text(split.text.clone()));
     }
-    passed_on(words, &options)
+    let rest: String = parsed.operands.iter().map(|word| format!(" {}", quoted(&word.text))).collect();
+    Inside::Text(format!("env {}{rest}", split.text))
 }
 
 /// As a shell would need it to get the same word again.
@@ -224,18 +211,12 @@ fn quoted(text: &str) -> String {
 
 /// The command gets more arguments than can be seen.
 fn xargs(words: &[Word]) -> Inside {
-    let at = command_at(words, &XARGS);
-    if at == words.len() {
+    let Some((parsed, command)) = behind(words, &XARGS, 0) else { return uncertain(words) };
+    if command.is_empty() {
         return Inside::Nothing;
     }
-    let options = &words[..at];
-    let placeholder =
-        options.iter().enumerate().find_map(|(at, word)| match word.text.strip_prefix("-I")? {
-            "" => options.get(at + 1).map(|word| word.text.as_str()),
-            attached => Some(attached),
-        });
-    let placeholder = placeholder.unwrap_or("{}");
-    let mut command: Vec<Word> = words[at..].iter().map(|word| filled_in(word, placeholder)).collect();
+    let placeholder = parsed.values(&["I", "i", "replace"]).next().map_or("{}", |word| word.text.as_str());
+    let mut command: Vec<Word> = command.iter().map(|word| filled_in(word, placeholder)).collect();
     command.push(Word::unknown("…"));
     Inside::Own(vec![command])
 }
@@ -246,9 +227,13 @@ fn filled_in(word: &Word, placeholder: &str) -> Word {
     if is_replaced { Word::unknown(&word.text) } else { word.clone() }
 }
 
-fn executed_by_find(arguments: &[Word]) -> Vec<Vec<Word>> {
+/// The commands of `-exec` and its like. Each one ends at `;`, or at `+` behind `{}`; where one of those is left over, a word that isn't
+/// known may be the `-exec` to it.
+fn executed_by_find(words: &[Word]) -> Inside {
+    let arguments = &words[1..];
     let mut commands = Vec::new();
     let mut rest = arguments;
+    let mut ends = arguments.iter().filter(|word| matches!(word.text.as_str(), ";" | "+")).count();
     let starts = |word: &Word| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
     while let Some(start) = rest.iter().position(starts) {
         rest = &rest[start + 1..];
@@ -261,9 +246,11 @@ fn executed_by_find(arguments: &[Word]) -> Vec<Vec<Word>> {
         if end > 0 {
             commands.push(rest[..end].iter().map(|word| filled_in(word, "{}")).collect());
         }
+        ends = ends.saturating_sub(1);
         rest = &rest[end..];
     }
-    commands
+    let may_start = |word: &Word| word.kind == Kind::Words || (ends > 0 && word.may_be_option());
+    if arguments.iter().any(may_start) { uncertain(words) } else { Inside::Own(commands) }
 }
 
 /// A shell with a text, a file, or neither.
@@ -279,8 +266,10 @@ fn shell(words: &[Word]) -> Inside {
                 at += 1;
                 break;
             }
-            Some(long) if long.starts_with('-') => {
-                let names_file = matches!(text, "--rcfile" | "--init-file");
+            Some(long)
+                if long.starts_with('-') || LONG_SHELL_OPTIONS.split(' ').any(|known| known == long) =>
+            {
+                let names_file = matches!(long.trim_start_matches('-'), "rcfile" | "init-file");
                 if let Some(file) = words.get(at + 1).filter(|file| names_file && file.literal().is_none()) {
                     return Inside::Unseen(Unseen::Text(file.text.clone()));
                 }
@@ -325,7 +314,7 @@ fn trap(arguments: &[Word]) -> Inside {
 }
 
 /// A file that is what another descriptor leads to. For any but the standard input it is not known what that is.
-fn is_descriptor(file: &str) -> bool {
+pub(super) fn is_descriptor(file: &str) -> bool {
     file == "/dev/stdin"
         || file.starts_with("/dev/fd/")
         || (file.starts_with("/proc/") && file.contains("/fd/"))
@@ -333,7 +322,7 @@ fn is_descriptor(file: &str) -> bool {
 
 /// A file with a certain name is like any script that is run; only its name has to be certain.
 fn sourced(arguments: &[Word]) -> Inside {
-    match arguments.first() {
+    match parse_options(arguments, &NO_OPTIONS).operands.first() {
         None => Inside::Nothing,
         Some(word) => match word.literal() {
             Some(file) if is_descriptor(file) => Inside::Input("source".to_owned()),
