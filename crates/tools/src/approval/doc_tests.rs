@@ -37,6 +37,28 @@ fn assert_judged(approvals: &Approvals, lines: &[&str], expected: Action) {
 
 /// P4
 #[test]
+fn the_table_at_a_glance_is_true() {
+    let page = page();
+    let rows = section(&page, "At a glance").lines().filter(|row| row.starts_with("| ")).skip(2);
+    let approvals = approvals(Auto, &[("git push*", Deny)]);
+    let mut examples_found = 0;
+
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [_, understood, uncertain, not_promised] = cells.as_slice() else { panic!("{row}") };
+        for (cell, expected) in [(understood, Deny), (uncertain, Ask), (not_promised, Auto)] {
+            for line in examples(cell) {
+                let verdict = judge(&approvals, line);
+                assert_eq!(verdict.action, expected, "{line:?}: {}", verdict.reason);
+                examples_found += 1;
+            }
+        }
+    }
+    assert!(examples_found > 40, "{examples_found}");
+}
+
+/// P4
+#[test]
 fn a_pattern_matches_what_the_page_says() {
     let page = page();
     let rows = section(&page, "What a rule is about").split("| pattern |").nth(1).unwrap().lines().skip(2);
@@ -73,8 +95,9 @@ fn a_rule_also_matches_what_the_page_says() {
 fn a_rule_does_not_let_run_what_the_page_says() {
     let page = page();
     let section = section(&page, "What a rule does not let run");
-    let names = ["ls*", "echo*", "printf*", "test*", "sed*", "awk*", "read*", "declare*", "git log*"];
-    let approvals = approvals(Ask, &names.map(|name| (name, Auto)));
+    let (introduction, _) = section.split_once("\n- ").unwrap();
+    let names = examples(introduction).into_iter().filter(|example| example.ends_with('*'));
+    let approvals = approvals(Ask, &names.map(|name| (name, Auto)).collect::<Vec<_>>());
     let (list, rest) = list_and_rest(section);
 
     assert_judged(&approvals, &examples(list), Ask);
