@@ -144,10 +144,14 @@ impl Watch {
             return;
         }
         (self.phase, self.is_recorded) = (Phase::Left, true);
-        while !self.reap() && !matches!(self.phase, Phase::Over) {
+        while !matches!(self.phase, Phase::Over) {
             // A client may have asked before the command's end was recorded.
             if self.signals.asked_to_end() || self.clients.serve(folder, self.state()) {
                 self.end_as(TaskStatus::Killed, None);
+            }
+            // After the signals, not before: asking for them also takes the news of a child that ended.
+            if self.reap() {
+                return;
             }
             self.phase = self.next_phase(false);
             self.wait(self.next_deadline());
