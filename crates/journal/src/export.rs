@@ -422,3 +422,7 @@ impl<'a> Lines<'a> {
         Error::BadFile { path: self.file.to_owned(), reason }
     }
 }
+
+#[cfg(test)]
+#[path = "export_tests.rs"]
+mod tests;

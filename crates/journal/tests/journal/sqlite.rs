@@ -87,7 +87,6 @@ conformance::conformance! { SqliteHome::new();
     an_input_put_twice_is_one_input
     an_export_comes_back_as_it_was
     an_imported_session_says_so_and_whose_words_it_holds
-    a_file_that_is_replaced_while_it_is_imported_is_refused
     a_file_can_not_give_the_key_of_an_import_to_another_record
     a_session_without_records_begins_with_its_import
     an_export_with_one_changed_byte_is_refused

@@ -231,34 +231,6 @@ pub(crate) async fn an_imported_session_says_so_and_whose_words_it_holds(place: 
     assert!(matches!(erased, Err(Error::MarksImport { .. })), "{erased:?}");
 }
 
-/// What is verified is what is adopted. A named pipe gives one file to the first reading and another to the second.
-pub(crate) async fn a_file_that_is_replaced_while_it_is_imported_is_refused(place: &impl Place) {
-    let journal = place.open().await;
-    let key = a_key("cli");
-    let id = name_session(&*journal, &key).await.unwrap();
-    append_notes(&*journal, &StreamName::session(id), &["one"]).await;
-    append_notes(&*journal, &StreamName::inbox(id), &["waiting"]).await;
-    let mut exports = [Vec::new(), Vec::new()];
-    export_session(&*journal, &key, &mut exports[0]).await.unwrap();
-    append_notes(&*journal, &StreamName::inbox(id), &["run this"]).await;
-    export_session(&*journal, &key, &mut exports[1]).await.unwrap();
-    say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
-    let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let writer = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || exports.iter().for_each(|export| std::fs::write(&pipe, export).unwrap())
-    });
-
-    let imported = import_session(&*journal, &pipe, &ImportOptions::at(At(0))).await;
-
-    writer.join().unwrap();
-    assert!(matches!(imported, Err(Error::BadFile { .. })), "{imported:?}");
-    let bound = resolve(&*journal, &key).await;
-    assert!(bound.is_err(), "{bound:?}");
-}
-
 /// Finding the newest import costs one look-up for each import, whatever a file holds.
 pub(crate) async fn a_file_can_not_give_the_key_of_an_import_to_another_record(place: &impl Place) {
     let journal = place.open().await;
