@@ -7,7 +7,7 @@ use serde_json::json;
 use super::terminal::wait_for_prompt;
 use crate::Desk;
 
-/// T12: the terminal shows the text that was kept, then asks, and nothing moves behind the question; "n" ends the turn with one word.
+/// T12: the terminal shows the text that was kept, then asks; "n" ends the turn with one word.
 #[test]
 fn a_killed_answer_is_shown_again_before_it_is_asked_about() {
     let desk = Desk::new(&json!([{"text": "marmalade ".repeat(2_000), "piece_ms": 20}, "Hello."]));
@@ -23,12 +23,31 @@ fn a_killed_answer_is_shown_again_before_it_is_asked_about() {
     let asked = again.wait_to_see("Go on with it? [Y/n]");
 
     assert!(asked.contains("marmalade") && asked.contains("[interrupted here]"), "{asked}");
-    assert!(!asked.contains("Esc ends the turn"), "nothing runs: {asked}");
     again.keys("n\r");
     let told = again.wait_to_see("cancelled");
     assert!(!told.contains("goes on:"), "{told}");
     again.keys("/exit\r");
     assert_eq!(again.wait().code(), Some(0));
+}
+
+/// T12: nothing moves behind the question, because nothing runs.
+#[test]
+fn a_turn_that_was_killed_before_its_answer_waits_for_no_model_behind_the_question() {
+    let desk = Desk::new(&json!([{"text": "Never.", "wait_ms": 600_000}]));
+    let mut terminal = Terminal::start(desk.command(&[]));
+    wait_for_prompt(&mut terminal);
+    terminal.keys("go\r");
+    terminal.wait_to_see("waiting for the model");
+    desk.wait_for(1, "attempt_started");
+    terminal.signal(Signal::KILL);
+    terminal.wait();
+
+    let mut again = Terminal::start(desk.command(&[]));
+    let asked = again.wait_to_see("Go on with it? [Y/n]");
+
+    assert!(!asked.contains("waiting for the model"), "{asked}");
+    again.keys("\x03");
+    again.wait();
 }
 
 /// M10: `continue` goes on from the text that was kept, also directly after a kill.
