@@ -186,7 +186,17 @@ const LINES: &[&str] = &[
     r##"make -f - <<< 'x:;touch m'"##,
     r##"make -f <(echo 'x:;touch m')"##,
     r##"MAKEFILES=/dev/stdin make -f /dev/null x <<< 'x:;touch m'"##,
-    r##"set -a; MAKEFLAGS='--eval=$(shell\ touch\ m)'; make -f /dev/null x"##,
+    r##"cat <<"$x"
+a
+$x
+touch m"##,
+    r##"x=-v; [ ! "$x" 'a[$(touch m)]' ]"##,
+    r##"x=-p; hash "$x" /bin/touch ls; ls m"##,
+    r##"x=-C; compgen "$x" 'touch m'"##,
+    r##"x=-k5; timeout "$x" 5 touch m"##,
+    r##"x=-c; git "$x" alias.x='!touch m' x"##,
+    r##"PS4='$'; PS4+='(touch m)'; set -x; :"##,
+    r##"set -a; MAKEFLAGS='--eval=x:;touch\ m'; make -f /dev/null x"##,
 ];
 /// Programs that need not be there.
 const NEEDED: [&str; 10] = ["git", "python3", "perl", "ssh", "vim", "make", "awk", "tar", "timeout", "find"];

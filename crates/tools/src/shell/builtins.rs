@@ -76,6 +76,7 @@ impl Parser<'_, '_> {
             self.script.names.declared.insert(name.to_owned());
         }
         let value = Word { text: value.to_owned(), kind: word.kind };
+        let value = if text.contains("+=") { value.appended() } else { value };
         self.variable_set(name, Some(&value), scope);
         false
     }
@@ -133,7 +134,7 @@ fn printf(arguments: &[Word]) -> BuiltinNames {
 fn test(arguments: &[Word]) -> BuiltinNames {
     let operands = arguments.strip_suffix(&[Word::of_literal("]")]).unwrap_or(arguments);
     let behind_v = operands.windows(2).filter(|pair| pair[0].text == "-v").map(|pair| pair[1].clone());
-    let is_unknown_operator = matches!(operands, [operator, _] if operator.may_be_option());
+    let is_unknown_operator = operands.windows(2).any(|pair| pair[0].may_be_option() && !is_plain(&pair[1]));
     let splits = operands.iter().any(|word| word.kind == Kind::Words);
     BuiltinNames {
         declarations: behind_v.collect(),

@@ -104,7 +104,7 @@ pub(super) fn git_runs(words: &[Word]) -> GitRuns {
             }
         }
         // A transport that runs the rest of the address.
-        if arguments.iter().any(|word| word.text.starts_with("ext::")) {
+        if subcommand.may_be_option() || arguments.iter().any(|word| word.text.starts_with("ext::")) {
             code = Some(joined(words));
         }
     }

@@ -5,7 +5,7 @@ use std::mem::take;
 use super::expansion::HereDocument;
 use super::variables::VariableScope;
 use super::word::is_name;
-use super::{Beside, DEEPEST, Script, Unseen, Word};
+use super::{Beside, DEEPEST, Kind, Script, Unseen, Word};
 
 /// Words of the shell that may follow a `}` or `)` without anything in between.
 const FOLLOWING: [&str; 8] = ["then", "elif", "else", "do", "fi", "done", "esac", "}"];
@@ -434,6 +434,10 @@ impl<'text, 'script> Parser<'text, 'script> {
         match operator {
             "<<" | "<<-" => {
                 let is_quoted = self.text[from..self.at].contains(['\'', '"', '\\']);
+                // Bash takes the quotes away and expands nothing, so the end is not what the word says.
+                if is_quoted && target.kind >= Kind::Unknown {
+                    return Err(Unseen::Syntax);
+                }
                 *input = Some(Input::HereDocument(self.here_documents.len()));
                 self.here_documents.push(HereDocument {
                     end: target.text,

@@ -103,7 +103,9 @@ pub(super) fn code_of(program: &str, words: &[Word]) -> Option<Inside> {
             return Some(script_of(words, &AWK, awk_is_harmless));
         }
         "sed" | "gsed" | "ssed" => return Some(script_of(words, &SED, sed_is_harmless)),
-        "deno" if words.iter().any(|word| word.text == "eval") => return Some(Inside::Code),
+        "deno" if words.iter().any(|word| word.text == "eval" || word.text.starts_with("data:")) => {
+            return Some(Inside::Code);
+        }
         _ => {}
     }
     let name = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');

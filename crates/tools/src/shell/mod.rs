@@ -166,6 +166,12 @@ impl Word {
         Self { text: text.to_owned(), kind: Kind::Literal }
     }
 
+    /// The value of a variable that had another one before: only a number stays what it is.
+    fn appended(self) -> Self {
+        let is_number = self.text.bytes().all(|byte| byte.is_ascii_digit());
+        Self { kind: if is_number { self.kind } else { self.kind.max(Kind::Unknown) }, ..self }
+    }
+
     /// What it is sure to begin with.
     pub(crate) fn certain_beginning(&self) -> &str {
         let text = match self.kind {

@@ -146,7 +146,7 @@ fn wrappers_are_looked_through() {
         ("nohup git push &", "git push &"),
         ("nice git push; nice -n 5 git push; nice -5 git push", "git push | git push | git push"),
         ("timeout 5 git push; timeout -k 1 -s KILL 5 git push", "git push | git push"),
-        ("timeout --signal=KILL --kill-after 5 \"$T\" git push", "git push"),
+        ("timeout --signal=KILL --kill-after \"$T\" 5 git push", "git push"),
         ("/usr/bin/time -f %e git push; command time -v git push", "git push | git push"),
         ("exec git push; exec -a x git push; exec > log", "git push | git push | exec"),
         (

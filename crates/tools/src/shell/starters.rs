@@ -56,6 +56,7 @@ const PLACES: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}", "{1
 pub(super) fn started(program: &str, words: &[Word]) -> Option<Inside> {
     let arguments = &words[1..];
     let has = |letters: &str| letters.chars().any(|letter| has_option(arguments, letter));
+    let may_have = |letters: &str| has(letters) || arguments.iter().any(Word::may_be_option);
     Some(match program {
         "strace" => own(words, &STRACE, 0),
         "ltrace" => own(words, &LTRACE, 0),
@@ -125,11 +126,11 @@ pub(super) fn started(program: &str, words: &[Word]) -> Option<Inside> {
         }
         "parallel" => parallel(words),
         "ssh" => ssh(words),
-        "mapfile" | "readarray" if has("C") => uncertain(words),
-        "compgen" | "complete" if has("CFW") => uncertain(words),
-        "hash" if has("p") => uncertain(words),
-        "bind" if has("x") => uncertain(words),
-        "enable" if has("f") => uncertain(words),
+        "mapfile" | "readarray" if may_have("C") => uncertain(words),
+        "compgen" | "complete" if may_have("CFW") => uncertain(words),
+        "hash" if may_have("p") => uncertain(words),
+        "bind" if may_have("x") => uncertain(words),
+        "enable" if may_have("f") => uncertain(words),
         "fc" if !has("l") => uncertain(words),
         _ => return None,
     })

@@ -161,13 +161,15 @@ impl<'text> Parser<'text, '_> {
             };
             self.at = self.text.len() - after.len();
         }
+        let is_appended = self.text[..self.at].ends_with("+=");
         let name = &rest[..name];
         if self.peek() == Some('(') {
             self.script.names.arrays.insert(name.to_owned());
             self.nested(Self::array)?;
             return Ok(Some((name, None)));
         }
-        Ok(Some((name, Some(self.word()?))))
+        let value = self.word()?;
+        Ok(Some((name, Some(if is_appended { value.appended() } else { value }))))
     }
 
     /// `[…]` behind the name of an array, in which blanks don't end the word.

@@ -174,9 +174,10 @@ pub(super) fn behind<'words>(
     operands: usize,
 ) -> Option<(ParsedOptions<'words>, &'words [Word])> {
     let parsed = parse_options(words.get(1..)?, options);
-    let at = words.len() - parsed.operands.len();
-    let at = words.len().min(at + settings(words).len() + operands);
-    let is_certain = parsed.is_certain && !words[1..at].iter().any(Word::may_become_several);
+    let options_end = words.len() - parsed.operands.len();
+    let at = words.len().min(options_end + settings(words).len() + operands);
+    let may_shift = |word: &Word| word.may_become_several() || word.may_be_option();
+    let is_certain = parsed.is_certain && !words[options_end..at].iter().any(may_shift);
     is_certain.then(|| (parsed, &words[at..]))
 }
 
