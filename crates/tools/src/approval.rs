@@ -1,8 +1,8 @@
-//! P4: what is done only after asking, by tool and command.
+//! P4: approval rules, by tool and command.
 //!
-//! For `exec`, each command of the line is judged alone and the strictest judgement holds for the line. A rule holds for a
-//! command however it is written: behind `env` or `sudo`, in a loop, in quotes. That is a convenience for whoever wants to be
-//! asked, and no border: a script file runs what it wants.
+//! For `exec`, each command of the line is judged alone, and the strictest verdict holds for the line. A rule matches a command
+//! however it is written: behind `env` or `sudo`, in a loop, in quotes. Approval is a convenience, not a border: a script file
+//! runs what it wants.
 
 mod forms;
 mod options;
@@ -10,87 +10,91 @@ mod pattern;
 
 use serde::Deserialize;
 
-use crate::shell::{Command, Script};
-use forms::{Form, doubt_of, forms_of};
+use crate::shell::{ShellCommand, ShellScript};
+use forms::{CommandForm, doubt_of, forms_of};
 use options::{CommandOptions, OptionPattern};
-use pattern::{Pattern, Text};
+use pattern::{CommandText, GlobPattern};
 
-const EXEC: &str = "exec";
+const EXEC_TOOL: &str = "exec";
 
-/// What is done about a call. The later one is the stricter one.
+/// What to do with a call. A later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// It is run.
+    /// Run it.
     Auto,
-    /// A person is asked first.
+    /// Ask a person first.
     Ask,
-    /// It is not run.
+    /// Refuse it.
     Deny,
 }
 
-/// A rule for some calls.
+/// One `[[approval.rule]]` of the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The tool that it is about, or a pattern of their names.
+    /// The name of a tool, or a pattern of names.
     pub tool: String,
-    /// A pattern of commands that it is about, such as `git push*`. Without it, it is about all calls.
+    /// A pattern of commands, such as `git push*`. Without it, the rule matches every call of the tool.
     pub command: Option<String>,
-    /// What is done about them.
+    /// What to do with the calls that match.
     pub action: Action,
 }
 
-/// A rule that could never mean what was meant.
+/// A rule that can never match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rule {} of approval ({rule}): {problem}", .index + 1)]
 pub struct WrongRule {
-    /// Which one, from 0 on.
+    /// Its place in the config, from 0 on.
     pub index: usize,
     /// The pattern that is wrong, with its key: ``command = " git"``.
     pub rule: String,
-    /// What is wrong with it, and what to do.
+    /// What is wrong with it, and how to write it.
     pub problem: &'static str,
 }
 
-/// What is done about a call, and why.
+/// The action for one call, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// What is done.
+    /// What to do with the call.
     pub action: Action,
-    /// Why, for a person: which command matches which rule.
+    /// Which command matches which rule, in words for a person.
     pub reason: String,
 }
 
-/// All the rules.
+/// All rules, and the action where none of them matches.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     default: Action,
-    rules: Vec<Checked>,
+    rules: Vec<CompiledRule>,
 }
 
 #[derive(Debug, Clone)]
-struct Checked {
+struct CompiledRule {
     rule: Rule,
-    tool: Pattern,
-    command: Option<Pattern>,
-    /// The same without regard to the order of options, if the rule asks or denies.
+    tool: GlobPattern,
+    command: Option<GlobPattern>,
+    /// The same pattern without the order of options, for a rule that asks or denies.
     options: Option<OptionPattern>,
 }
 
-impl Checked {
-    /// Whether it is about this form of a command, for certain.
-    fn matches(&self, form: &Form) -> bool {
+impl CompiledRule {
+    /// Whether the rule is sure to match this form of a command.
+    fn matches(&self, form: &CommandForm) -> bool {
         let is_strict = self.rule.action > Action::Auto;
         let by_text = self.command.as_ref().is_some_and(|pattern| pattern.matches(&form.text));
         (by_text && (is_strict || !form.is_guess)) || self.has_options(form, OptionPattern::matches)
     }
 
-    /// Whether it may be about it, depending on words that are not known.
-    fn may_match(&self, form: &Form) -> bool {
+    /// Whether the rule may match, depending on words that are known only at run time.
+    fn may_match(&self, form: &CommandForm) -> bool {
         self.command.as_ref().is_some_and(|pattern| pattern.may_match(&form.text))
             || self.has_options(form, OptionPattern::may_match)
     }
 
-    fn has_options(&self, form: &Form, holds: impl Fn(&OptionPattern, &CommandOptions) -> bool) -> bool {
+    fn has_options(
+        &self,
+        form: &CommandForm,
+        holds: impl Fn(&OptionPattern, &CommandOptions) -> bool,
+    ) -> bool {
         self.options
             .as_ref()
             .zip(form.options.as_ref())
@@ -98,34 +102,34 @@ impl Checked {
     }
 }
 
-/// A call of `exec`, as far as it concerns anybody here.
+/// The argument of `exec` that rules look at.
 #[derive(Deserialize)]
-struct Arguments {
+struct ExecArguments {
     command: String,
 }
 
 impl Approvals {
-    /// These rules, and what holds where none of them does.
+    /// Checks the rules. `default` holds where none of them matches.
     pub fn new(default: Action, rules: Vec<Rule>) -> Result<Self, WrongRule> {
         let rules = rules.into_iter().enumerate().map(|(index, rule)| checked(index, rule));
         Ok(Self { default, rules: rules.collect::<Result<_, _>>()? })
     }
 
-    /// Judges a call of a tool with these arguments, which are JSON.
+    /// Judges a call of a tool. `arguments` are JSON.
     pub fn judge(&self, tool: &str, arguments: &str) -> Verdict {
-        let rules: Vec<&Checked> =
-            self.rules.iter().filter(|rule| rule.tool.matches(&Text::plain(tool))).collect();
+        let rules: Vec<&CompiledRule> =
+            self.rules.iter().filter(|rule| rule.tool.matches(&CommandText::plain(tool))).collect();
         let by_tool = self.judge_tool(tool, &rules);
-        if tool != EXEC {
+        if tool != EXEC_TOOL {
             return by_tool;
         }
-        // Arguments that can't be read are not run either.
-        let Ok(Arguments { command }) = serde_json::from_str(arguments) else { return by_tool };
-        self.judge_line(&Script::parse(&command), by_tool, &rules)
+        // A call with unreadable arguments never runs.
+        let Ok(ExecArguments { command }) = serde_json::from_str(arguments) else { return by_tool };
+        self.judge_line(&ShellScript::parse(&command), by_tool, &rules)
     }
 
-    /// What the rules that are about all calls of a tool say.
-    fn judge_tool(&self, tool: &str, rules: &[&Checked]) -> Verdict {
+    /// The verdict of the rules without a `command`.
+    fn judge_tool(&self, tool: &str, rules: &[&CompiledRule]) -> Verdict {
         let of_tool = rules.iter().filter(|rule| rule.command.is_none());
         match of_tool.max_by_key(|rule| rule.rule.action) {
             Some(rule) => Verdict {
@@ -136,29 +140,29 @@ impl Approvals {
         }
     }
 
-    fn judge_line(&self, script: &Script, by_tool: Verdict, rules: &[&Checked]) -> Verdict {
+    fn judge_line(&self, script: &ShellScript, by_tool: Verdict, rules: &[&CompiledRule]) -> Verdict {
         let doubt = doubt_of(script);
         let judged = script.commands.iter().map(|command| {
             let forms = forms_of(command, doubt.as_ref());
             self.judge_command(command, &forms, &by_tool, rules)
         });
         let mut found = judged.reduce(stricter);
-        // What can't be taken apart, or is no command, is judged as a whole.
+        // A line without a command, or one that could not be parsed, gets the verdict for the tool.
         if found.is_none() || script.is_cut_short() {
             found = found.into_iter().chain([by_tool.clone()]).reduce(stricter);
         }
-        // A program may run the value of a variable or not: only rules that ask or deny count.
-        let strict: Vec<&Checked> = rules
+        // A program may run the value of a variable, so only rules that ask or deny look at it.
+        let strict: Vec<&CompiledRule> = rules
             .iter()
             .filter(|rule| rule.rule.action > Action::Auto && rule.command.is_some())
             .copied()
             .collect();
         let lenient = Self { default: Action::Auto, rules: Vec::new() };
         let values = script.values.iter().map(|value| {
-            lenient.judge_command(value, &forms_of(value, None), &lenient.judge_tool(EXEC, &[]), &strict)
+            lenient.judge_command(value, &forms_of(value, None), &lenient.judge_tool(EXEC_TOOL, &[]), &strict)
         });
         let found = values.fold(found.unwrap_or(by_tool), stricter);
-        let is_stricter = |rule: &&Checked| rule.rule.action > found.action;
+        let is_stricter = |rule: &&CompiledRule| rule.rule.action > found.action;
         match script.unseen.first() {
             Some(unseen) if found.action < Action::Ask && rules.iter().any(is_stricter) => {
                 let reason = format!("not everything that it runs can be seen: {unseen}");
@@ -170,16 +174,16 @@ impl Approvals {
 
     fn judge_command(
         &self,
-        command: &Command,
-        forms: &[Form],
+        command: &ShellCommand,
+        forms: &[CommandForm],
         by_tool: &Verdict,
-        rules: &[&Checked],
+        rules: &[&CompiledRule],
     ) -> Verdict {
-        // Nothing is let run in spite of the default that may be something else than it looks like.
-        let counts = |rule: &Checked, form: &Form| {
+        // A rule overrides a stricter default only for a command that is sure to be what it looks like.
+        let counts = |rule: &CompiledRule, form: &CommandForm| {
             rule.rule.action > Action::Auto || self.default == Action::Auto || form.doubt.is_none()
         };
-        let holds = |rule: &&&Checked| forms.iter().any(|form| counts(rule, form) && rule.matches(form));
+        let holds = |rule: &&&CompiledRule| forms.iter().any(|form| counts(rule, form) && rule.matches(form));
         let is_about_all = rules.iter().any(|rule| rule.command.is_none());
         let matching = rules.iter().filter(holds).max_by_key(|rule| rule.rule.action);
         let found = match matching.map(|rule| (rule.rule.action, shown_rule(&rule.rule))) {
@@ -200,15 +204,16 @@ impl Approvals {
         if found.action >= Action::Ask {
             return found;
         }
-        let is_stricter = |rule: &&&Checked| rule.rule.action > found.action;
-        let may_match = |rule: &&&Checked| is_stricter(rule) && forms.iter().any(|form| rule.may_match(form));
+        let is_stricter = |rule: &&&CompiledRule| rule.rule.action > found.action;
+        let may_match =
+            |rule: &&&CompiledRule| is_stricter(rule) && forms.iter().any(|form| rule.may_match(form));
         if let Some(rule) = rules.iter().find(may_match) {
             let pattern = shown_rule(&rule.rule);
             let reason =
                 format!("`{command}` may match the rule `{pattern}`: not all of it is known before it runs");
             return Verdict { action: Action::Ask, reason };
         }
-        // A rule that lets an interpreter run means whatever that runs.
+        // A rule that allows an interpreter allows all of its code.
         if command.has_code && matching.is_none() && rules.iter().any(|rule| is_stricter(&rule)) {
             let reason =
                 format!("not everything that it runs can be seen: `{command}` runs code that is not read");
@@ -218,7 +223,7 @@ impl Approvals {
     }
 }
 
-/// The stricter of two; of two that are the same, the first.
+/// The stricter of two verdicts; the first if they are equal.
 fn stricter(one: Verdict, other: Verdict) -> Verdict {
     if other.action > one.action { other } else { one }
 }
@@ -227,17 +232,17 @@ fn shown_rule(rule: &Rule) -> &str {
     rule.command.as_deref().unwrap_or(&rule.tool)
 }
 
-fn checked(index: usize, rule: Rule) -> Result<Checked, WrongRule> {
+fn checked(index: usize, rule: Rule) -> Result<CompiledRule, WrongRule> {
     let wrong = |key: &str, value: &str, problem| {
         Err(WrongRule { index, rule: format!("{key} = {value:?}"), problem })
     };
     if rule.tool.is_empty() || rule.tool.contains(char::is_whitespace) {
         return wrong("tool", &rule.tool, "a tool's name is one word; `*` is all of them");
     }
-    let tool = Pattern::new(&rule.tool);
+    let tool = GlobPattern::new(&rule.tool);
     let command = match rule.command.as_deref() {
         None => None,
-        Some(command) if !tool.matches(&Text::plain(EXEC)) => {
+        Some(command) if !tool.matches(&CommandText::plain(EXEC_TOOL)) => {
             return wrong(
                 "command",
                 command,
@@ -257,11 +262,11 @@ fn checked(index: usize, rule: Rule) -> Result<Checked, WrongRule> {
                 "it has a control character in it; words are separated by spaces",
             );
         }
-        Some(command) => Some(Pattern::of_command(command)),
+        Some(command) => Some(GlobPattern::of_command(command)),
     };
     let strict = rule.command.as_deref().filter(|_| rule.action > Action::Auto);
     let options = strict.and_then(OptionPattern::of_command);
-    Ok(Checked { rule, tool, command, options })
+    Ok(CompiledRule { rule, tool, command, options })
 }
 
 #[cfg(test)]

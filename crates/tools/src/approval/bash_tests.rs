@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use super::Action::{Ask, Auto, Deny};
 use super::*;
-use crate::shell::Script;
+use crate::shell::ShellScript;
 
 /// Each of them runs `touch m`.
-const LINES: &[&str] = &[
+const HIDING_LINES: &[&str] = &[
     r##"printf -v 'a[$(touch m)]' x"##,
     r##"printf -v'a[$(touch m)]' x"##,
     r##"test -v 'a[$(touch m)]'"##,
@@ -199,7 +199,8 @@ touch m"##,
     r##"set -a; MAKEFLAGS='--eval=x:;touch\ m'; make -f /dev/null x"##,
 ];
 /// Programs that need not be there.
-const NEEDED: [&str; 10] = ["git", "python3", "perl", "ssh", "vim", "make", "awk", "tar", "timeout", "find"];
+const OPTIONAL_PROGRAMS: [&str; 10] =
+    ["git", "python3", "perl", "ssh", "vim", "make", "awk", "tar", "timeout", "find"];
 /// Commands whose purpose is to run what they are given: a rule that lets them run means that.
 const RUNNERS: [&str; 12] =
     ["env", "eval", "bash", "sh", "source", ".", "trap", "python3", "perl", "vim", "make", "ssh"];
@@ -227,8 +228,9 @@ fn runs(line: &str) -> bool {
 /// P4: the table is honest. Another bash may have closed a few of these ways.
 #[test]
 fn bash_runs_the_hidden_command_of_these_lines() {
-    let possible = |line: &&&str| NEEDED.iter().all(|program| !line.contains(program) || is_there(program));
-    let lines: Vec<&str> = LINES.iter().filter(possible).copied().collect();
+    let possible =
+        |line: &&&str| OPTIONAL_PROGRAMS.iter().all(|program| !line.contains(program) || is_there(program));
+    let lines: Vec<&str> = HIDING_LINES.iter().filter(possible).copied().collect();
     let silent: Vec<&str> = lines.iter().filter(|line| !runs(line)).copied().collect();
 
     assert!(silent.len() * 5 < lines.len(), "{silent:#?}");
@@ -240,7 +242,7 @@ fn no_way_of_hiding_a_command_gets_round_a_rule() {
     for action in [Ask, Deny] {
         let approvals = approvals(Auto, &[("touch*", action)]);
         let slipped: Vec<&&str> =
-            LINES.iter().filter(|line| judge(&approvals, line).action == Auto).collect();
+            HIDING_LINES.iter().filter(|line| judge(&approvals, line).action == Auto).collect();
         assert!(slipped.is_empty(), "{slipped:#?}");
     }
 }
@@ -249,7 +251,7 @@ fn no_way_of_hiding_a_command_gets_round_a_rule() {
 #[test]
 fn no_way_of_hiding_a_command_passes_for_a_command_that_is_let_run() {
     let slips = |line: &&&str| {
-        let script = Script::parse(line);
+        let script = ShellScript::parse(line);
         let names = script.commands.iter().filter_map(|command| command.words()[0].program());
         let names: Vec<String> =
             names.filter(|name| *name != "touch").map(|name| format!("{name}*")).collect();
@@ -257,7 +259,7 @@ fn no_way_of_hiding_a_command_passes_for_a_command_that_is_let_run() {
         !names.iter().any(|name| RUNNERS.contains(&name.trim_end_matches('*')))
             && judge(&approvals(Ask, &rules), line).action != Ask
     };
-    let slipped: Vec<&&str> = LINES.iter().filter(slips).collect();
+    let slipped: Vec<&&str> = HIDING_LINES.iter().filter(slips).collect();
 
     assert!(slipped.is_empty(), "{slipped:#?}");
 }

@@ -1,33 +1,17 @@
-//! Options, whatever order they stand in. To a rule that asks or denies, `rm -rf x`, `rm -r -f x` and `rm x --force --recursive` are the same.
+//! Options in any order. For a rule that asks or denies, `rm -rf x`, `rm -r -f x` and `rm x --force --recursive` are the same.
 
 use std::collections::HashSet;
 
-use super::pattern::{Pattern, Text};
-use crate::shell::Word;
+use super::pattern::{CommandText, GlobPattern};
+use crate::shell::ShellWord;
 
 /// Programs with options of one dash and several letters, such as `find -delete`.
-const LONG_WITH_ONE_DASH: [&str; 16] = [
-    "find",
-    "java",
-    "javac",
-    "go",
-    "gcc",
-    "g++",
-    "cc",
-    "clang",
-    "terraform",
-    "openssl",
-    "ffmpeg",
-    "convert",
-    "magick",
-    "ip",
-    "gdb",
-    "qemu",
-];
-/// More letters than this behind one dash in a pattern are one option.
-const MOST_LETTERS: usize = 4;
+const LONG_WITH_ONE_DASH: &str =
+    "find java javac go gcc g++ cc clang terraform openssl ffmpeg convert magick ip gdb qemu";
+/// In a pattern, more letters than this behind one dash are one option.
+const MAX_BUNDLED_LETTERS: usize = 4;
 /// Options of well-known programs that have several names. The first one stands for all of them.
-const SAME: [(&str, &[&[&str]]); 12] = [
+const OPTION_ALIASES: [(&str, &[&[&str]]); 12] = [
     ("rm", &[&["-r", "-R", "--recursive"], &["-f", "--force"], &["-d", "--dir"], &["-v", "--verbose"]]),
     ("cp", &[&["-r", "-R", "--recursive"], &["-f", "--force"], &["-a", "--archive"]]),
     ("mv", &[&["-f", "--force"]]),
@@ -45,49 +29,49 @@ const SAME: [(&str, &[&[&str]]); 12] = [
 /// A command, with its options apart from its other words.
 #[derive(Debug)]
 pub(super) struct CommandOptions {
-    operands: Text,
+    operands: CommandText,
     options: HashSet<String>,
-    /// A word of it may become an option.
+    /// One of its words may become an option at run time.
     may_have_more: bool,
 }
 
 /// A pattern, with its options apart from its other words.
 #[derive(Debug, Clone)]
 pub(super) struct OptionPattern {
-    operands: Pattern,
-    required: Vec<Required>,
+    operands: GlobPattern,
+    required: Vec<RequiredOption>,
     /// It has a `*`, so other options may be there, too.
     is_open: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Required {
+struct RequiredOption {
     option: String,
-    /// It is only the beginning: `--force*`.
+    /// The option may be longer: `--force*`.
     is_prefix: bool,
 }
 
 impl CommandOptions {
-    pub(super) fn of_words(words: &[Word]) -> Option<Self> {
+    pub(super) fn of_words(words: &[ShellWord]) -> Option<Self> {
         let (name, arguments) = words.split_first()?;
         let program = name.program()?;
         let end = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
         let (before, behind) = arguments.split_at(end);
-        let is_option = |word: &&Word| word.text.len() > 1 && word.text.starts_with('-');
+        let is_option = |word: &&ShellWord| word.text.len() > 1 && word.text.starts_with('-');
         let mut options = HashSet::new();
         for word in before.iter().filter(is_option) {
             options.extend(options_in(program, &word.text, usize::MAX));
         }
         let operands = before.iter().filter(|word| !is_option(word)).chain(behind.iter().skip(1));
-        let operands: Vec<Word> =
-            std::iter::once(Word::of_literal(program)).chain(operands.cloned()).collect();
-        let may_have_more = before.iter().any(Word::may_be_option);
-        Some(Self { operands: Text::of_words(&operands), options, may_have_more })
+        let operands: Vec<ShellWord> =
+            std::iter::once(ShellWord::of_literal(program)).chain(operands.cloned()).collect();
+        let may_have_more = before.iter().any(ShellWord::may_be_option);
+        Some(Self { operands: CommandText::of_words(&operands), options, may_have_more })
     }
 }
 
 impl OptionPattern {
-    /// None, where the order of options makes no difference to the pattern, or can't be told.
+    /// `None` if the pattern has no options, or options that can't be told apart from operands.
     pub(super) fn of_command(pattern: &str) -> Option<Self> {
         let mut words = pattern.split(' ').filter(|word| !word.is_empty());
         let name = words.next().filter(|name| !name.contains(['*', '?']))?;
@@ -106,14 +90,14 @@ impl OptionPattern {
             }
             is_cut |= is_prefix;
             let is_long = option.starts_with("--");
-            let options = options_in(program, option, MOST_LETTERS).into_iter();
-            required.extend(options.map(|option| Required { option, is_prefix: is_prefix && is_long }));
+            let options = options_in(program, option, MAX_BUNDLED_LETTERS).into_iter();
+            required.extend(options.map(|option| RequiredOption { option, is_prefix: is_prefix && is_long }));
         }
         if is_cut {
             operands.push("*");
         }
         let is_open = pattern.contains('*');
-        let operands = Pattern::of_command(&operands.join(" "));
+        let operands = GlobPattern::of_command(&operands.join(" "));
         (is_open || !required.is_empty()).then_some(Self { operands, required, is_open })
     }
 
@@ -121,7 +105,7 @@ impl OptionPattern {
         self.has_all(command) && self.has_only(command) && self.operands.matches(&command.operands)
     }
 
-    /// Whether it may match, depending on words that are not known.
+    /// Whether it may match, depending on words that are known only at run time.
     pub(super) fn may_match(&self, command: &CommandOptions) -> bool {
         let has_all = self.has_all(command);
         let fits = self.operands.may_match(&command.operands)
@@ -139,20 +123,20 @@ impl OptionPattern {
     }
 }
 
-impl Required {
+impl RequiredOption {
     fn is(&self, option: &str) -> bool {
-        // A long option may be cut short.
+        // Programs take an abbreviated long option.
         let abbreviates = option.len() > 2 && option.starts_with("--") && self.option.starts_with(option);
         option == self.option || abbreviates || (self.is_prefix && option.starts_with(&self.option))
     }
 }
 
-/// The options in a word, each by the name that stands for it.
+/// The options in a word, each by the first of its names.
 fn options_in(program: &str, word: &str, most_letters: usize) -> Vec<String> {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     let letters = &word[1..];
     let is_cluster = !letters.starts_with('-')
-        && !LONG_WITH_ONE_DASH.contains(&program)
+        && !LONG_WITH_ONE_DASH.split(' ').any(|known| known == program)
         && letters.chars().count() <= most_letters;
     match is_cluster {
         true => letters.chars().map(|letter| same(program, &format!("-{letter}"))).collect(),
@@ -164,7 +148,8 @@ fn same(program: &str, option: &str) -> String {
     let is = |name: &&str| {
         *name == option || (option.len() > 2 && option.starts_with("--") && name.starts_with(option))
     };
-    let groups = SAME.iter().find(|(known, _)| *known == program).map_or(&[][..], |(_, groups)| groups);
+    let groups =
+        OPTION_ALIASES.iter().find(|(known, _)| *known == program).map_or(&[][..], |(_, groups)| groups);
     let group = groups.iter().find(|names| names.iter().any(is));
     group.map_or(option, |names| names[0]).to_owned()
 }

@@ -1,96 +1,97 @@
 //! Patterns of commands: `*` is anything, spaces and slashes too, `?` is one character, and all else is itself.
 
-use crate::shell::{Kind, Word};
+use crate::shell::{ShellWord, WordKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     Letter(char),
     One,
     Any,
 }
 
-/// A pattern.
+/// A pattern of tool names or commands.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern {
-    parts: Vec<Part>,
-    /// How many of them are enough: `git push *` is also about `git push`.
+pub(super) struct GlobPattern {
+    parts: Vec<PatternPart>,
+    /// Parts that have to match: `git push *` also matches `git push`.
     enough: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece {
+enum TextPiece {
     Letter(char),
-    /// Nobody knows what stands here.
+    /// Text that is known only at run time.
     Unknown,
 }
 
-/// What a pattern is held against.
+/// The text that a pattern is compared with.
 #[derive(Debug)]
-pub(super) struct Text {
-    /// As far as it is known: a word that isn't is one piece.
-    known: Vec<Piece>,
-    /// As it may become: an unknown word may also be none, or several, and a word with a pattern of files may become another. What
-    /// stands before an expansion in a word stays.
-    /// It is left out where it would be the same.
-    possible: Option<Vec<Piece>>,
+pub(super) struct CommandText {
+    /// The text as far as it is known. An unknown word is one piece.
+    known: Vec<TextPiece>,
+    /// The text as it may become: an unknown word may become no word or several, and a pattern of files other words. What stands before
+    /// an expansion in a word stays. `None` if all of the text is known.
+    possible: Option<Vec<TextPiece>>,
 }
 
-impl Text {
+impl CommandText {
     pub(super) fn plain(text: &str) -> Self {
-        Self { known: text.chars().map(Piece::Letter).collect(), possible: None }
+        Self { known: text.chars().map(TextPiece::Letter).collect(), possible: None }
     }
 
-    /// The words of a command without the folder of its program, if that is written there.
-    pub(super) fn without_folder(words: &[Word]) -> Option<Self> {
+    /// The words of a command without the folder of its program. `None` if the program is written without a folder.
+    pub(super) fn without_folder(words: &[ShellWord]) -> Option<Self> {
         let (name, arguments) = words.split_first()?;
         let program = name.program().filter(|program| *program != name.text)?;
-        let program = Word { text: program.to_owned(), kind: Kind::Literal };
-        let words: Vec<Word> = std::iter::once(program).chain(arguments.iter().cloned()).collect();
+        let program = ShellWord { text: program.to_owned(), kind: WordKind::Literal };
+        let words: Vec<ShellWord> = std::iter::once(program).chain(arguments.iter().cloned()).collect();
         Some(Self::of_words(&words))
     }
 
     /// The words of a command, as they are.
-    pub(super) fn of_words(words: &[Word]) -> Self {
+    pub(super) fn of_words(words: &[ShellWord]) -> Self {
         let mut known = Vec::new();
         let mut possible = Vec::new();
         for (index, word) in words.iter().enumerate() {
             if index > 0 {
-                known.push(Piece::Letter(' '));
+                known.push(TextPiece::Letter(' '));
             }
             match word.kind {
-                Kind::Unknown | Kind::Words => known.push(Piece::Unknown),
-                Kind::Literal | Kind::Pattern => known.extend(word.text.chars().map(Piece::Letter)),
+                WordKind::Unknown | WordKind::Words => known.push(TextPiece::Unknown),
+                WordKind::Literal | WordKind::Pattern => {
+                    known.extend(word.text.chars().map(TextPiece::Letter));
+                }
             }
             match word.kind {
-                Kind::Unknown | Kind::Words | Kind::Pattern => {
+                WordKind::Unknown | WordKind::Words | WordKind::Pattern => {
                     let beginning = word.certain_beginning();
                     if !beginning.is_empty() && index > 0 {
-                        possible.push(Piece::Letter(' '));
+                        possible.push(TextPiece::Letter(' '));
                     }
-                    possible.extend(beginning.chars().map(Piece::Letter));
-                    possible.push(Piece::Unknown);
+                    possible.extend(beginning.chars().map(TextPiece::Letter));
+                    possible.push(TextPiece::Unknown);
                 }
-                Kind::Literal => {
+                WordKind::Literal => {
                     if index > 0 {
-                        possible.push(Piece::Letter(' '));
+                        possible.push(TextPiece::Letter(' '));
                     }
-                    possible.extend(word.text.chars().map(Piece::Letter));
+                    possible.extend(word.text.chars().map(TextPiece::Letter));
                 }
             }
         }
-        let is_certain = words.iter().all(|word| word.kind == Kind::Literal);
+        let is_certain = words.iter().all(|word| word.kind == WordKind::Literal);
         Self { known, possible: (!is_certain).then_some(possible) }
     }
 }
 
-impl Pattern {
+impl GlobPattern {
     pub(super) fn new(pattern: &str) -> Self {
         let part = |letter| match letter {
-            '*' => Part::Any,
-            '?' => Part::One,
-            letter => Part::Letter(letter),
+            '*' => PatternPart::Any,
+            '?' => PatternPart::One,
+            letter => PatternPart::Letter(letter),
         };
-        let parts: Vec<Part> = pattern.chars().map(part).collect();
+        let parts: Vec<PatternPart> = pattern.chars().map(part).collect();
         Self { enough: parts.len(), parts }
     }
 
@@ -100,18 +101,18 @@ impl Pattern {
         Self { enough: all.parts.len() - if has_optional_end { 2 } else { 0 }, parts: all.parts }
     }
 
-    /// Whether it is about this text, for certain. What is unknown is matched by `*` only.
-    pub(super) fn matches(&self, text: &Text) -> bool {
+    /// Whether the pattern is sure to match. Unknown text is matched by `*` only.
+    pub(super) fn matches(&self, text: &CommandText) -> bool {
         self.accepts(&text.known, |reached| {
             for (at, part) in self.parts.iter().enumerate() {
-                reached[at] &= *part == Part::Any;
+                reached[at] &= *part == PatternPart::Any;
             }
             reached[self.parts.len()] = false;
         })
     }
 
-    /// Whether it may be about this text, depending on what is unknown in it.
-    pub(super) fn may_match(&self, text: &Text) -> bool {
+    /// Whether the pattern may match, depending on unknown text.
+    pub(super) fn may_match(&self, text: &CommandText) -> bool {
         let Some(possible) = &text.possible else { return false };
         self.accepts(possible, |reached| {
             if let Some(first) = reached.iter().position(|reached| *reached) {
@@ -120,19 +121,19 @@ impl Pattern {
         })
     }
 
-    /// Goes through a text with all the places of the pattern that can be reached so far.
-    fn accepts(&self, text: &[Piece], pass_unknown: impl Fn(&mut [bool])) -> bool {
+    /// Runs the pattern over the text, with all places in it that can be reached so far.
+    fn accepts(&self, text: &[TextPiece], pass_unknown: impl Fn(&mut [bool])) -> bool {
         let end = self.parts.len();
         let mut reached = vec![false; end + 1];
         reached[0] = true;
         self.skip_any(&mut reached);
         for piece in text {
             match piece {
-                Piece::Unknown => pass_unknown(&mut reached),
-                Piece::Letter(letter) => {
+                TextPiece::Unknown => pass_unknown(&mut reached),
+                TextPiece::Letter(letter) => {
                     // Backwards, so that one letter is not used twice.
                     for at in (0..=end).rev() {
-                        let stays = self.parts.get(at) == Some(&Part::Any) && reached[at];
+                        let stays = self.parts.get(at) == Some(&PatternPart::Any) && reached[at];
                         let comes = at > 0 && reached[at - 1] && self.parts[at - 1].takes(*letter);
                         reached[at] = stays || comes;
                     }
@@ -143,15 +144,15 @@ impl Pattern {
         reached[end] || reached[self.enough]
     }
 
-    /// `*` is also nothing.
+    /// `*` matches the empty text, too.
     fn skip_any(&self, reached: &mut [bool]) {
         for (at, part) in self.parts.iter().enumerate() {
-            reached[at + 1] |= reached[at] && *part == Part::Any;
+            reached[at + 1] |= reached[at] && *part == PatternPart::Any;
         }
     }
 }
 
-impl Part {
+impl PatternPart {
     fn takes(self, letter: char) -> bool {
         match self {
             Self::Letter(own) => own == letter,

@@ -4,22 +4,22 @@
 //! number as its subscript, is sure to run nothing.
 
 use super::evaluation::evaluates;
-use super::grammar::Parser;
+use super::grammar::ShellParser;
 use super::options::{OptionSpec, parse_options};
 use super::variables::VariableScope;
 use super::word::is_name;
 use super::wrappers::joined;
-use super::{Kind, Unseen, Word};
+use super::{ShellWord, UnseenReason, WordKind};
 
 /// What a builtin does with names.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct BuiltinNames {
     /// Names that it sets or looks up, without a value.
-    names: Vec<Word>,
+    names: Vec<ShellWord>,
     /// Words such as `name` or `name=value`.
-    declarations: Vec<Word>,
+    declarations: Vec<ShellWord>,
     /// Names that become arrays.
-    arrays: Vec<Word>,
+    arrays: Vec<ShellWord>,
     /// It evaluates its arguments in any case.
     evaluates: bool,
     /// Who sees the declarations.
@@ -28,9 +28,9 @@ struct BuiltinNames {
     exports_all: bool,
 }
 
-impl Parser<'_, '_> {
+impl ShellParser<'_, '_> {
     /// Looks at the names that a builtin gets, if the command is one that takes some.
-    pub(super) fn builtin_names(&mut self, words: &[Word]) {
+    pub(super) fn builtin_names(&mut self, words: &[ShellWord]) {
         let Some((name, arguments)) = words.split_first() else { return };
         let Some(found) = name.literal().and_then(|name| names_of(name, arguments)) else { return };
         let names = || found.names.iter().chain(&found.arrays);
@@ -46,19 +46,20 @@ impl Parser<'_, '_> {
             is_evaluated |= self.declaration(word, found.scope);
         }
         if is_evaluated {
-            self.script.unseen.push(Unseen::Evaluated(joined(words)));
+            self.script.unseen.push(UnseenReason::Evaluated(joined(words)));
         }
     }
 
     /// `name`, `name=value` or `name[1]=value`, as `declare` takes them. Says whether bash evaluates it.
-    fn declaration(&mut self, word: &Word, scope: VariableScope) -> bool {
+    fn declaration(&mut self, word: &ShellWord, scope: VariableScope) -> bool {
         // What is not literal stands as it was written.
-        let text = if word.kind == Kind::Literal { &word.text } else { word.text.trim_start_matches('"') };
+        let text =
+            if word.kind == WordKind::Literal { &word.text } else { word.text.trim_start_matches('"') };
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name.strip_suffix('+').unwrap_or(name), Some(value)),
             None => (text, None),
         };
-        if !is_plain(&Word::of_literal(name)) || (value.is_none() && word.kind != Kind::Literal) {
+        if !is_plain(&ShellWord::of_literal(name)) || (value.is_none() && word.kind != WordKind::Literal) {
             return true;
         }
         let name = name.split('[').next().unwrap_or_default();
@@ -68,14 +69,14 @@ impl Parser<'_, '_> {
             }
             return false;
         };
-        let is_array = word.kind >= Kind::Unknown && value.starts_with('(');
-        if word.kind == Kind::Literal && value.starts_with('(') {
+        let is_array = word.kind >= WordKind::Unknown && value.starts_with('(');
+        if word.kind == WordKind::Literal && value.starts_with('(') {
             return true;
         }
-        if word.kind >= Kind::Unknown && !is_array {
+        if word.kind >= WordKind::Unknown && !is_array {
             self.script.names.declared.insert(name.to_owned());
         }
-        let value = Word { text: value.to_owned(), kind: word.kind };
+        let value = ShellWord { text: value.to_owned(), kind: word.kind };
         let value = if text.contains("+=") { value.appended() } else { value };
         self.variable_set(name, Some(&value), scope);
         false
@@ -83,7 +84,7 @@ impl Parser<'_, '_> {
 }
 
 /// A name of a variable, or of an element of an array whose subscript is a number.
-fn is_plain(word: &Word) -> bool {
+fn is_plain(word: &ShellWord) -> bool {
     let Some(text) = word.literal() else { return false };
     match text.split_once('[') {
         None => is_name(text) || !text.contains(['[', '$', '`']),
@@ -93,7 +94,7 @@ fn is_plain(word: &Word) -> bool {
     }
 }
 
-fn names_of(builtin: &str, arguments: &[Word]) -> Option<BuiltinNames> {
+fn names_of(builtin: &str, arguments: &[ShellWord]) -> Option<BuiltinNames> {
     Some(match builtin {
         "printf" => printf(arguments),
         "test" | "[" => test(arguments),
@@ -109,33 +110,33 @@ fn names_of(builtin: &str, arguments: &[Word]) -> Option<BuiltinNames> {
         }
         "declare" | "typeset" | "local" | "export" | "readonly" => declared(builtin, arguments),
         "set" => {
-            let exports = |word: &Word| {
+            let exports = |word: &ShellWord| {
                 word.text == "allexport" || word.text.starts_with('-') && word.text.contains('a')
             };
             let mut options = arguments.iter().take_while(|word| word.text != "--");
             BuiltinNames { exports_all: options.any(exports), ..BuiltinNames::default() }
         }
         "let" => BuiltinNames {
-            evaluates: arguments.iter().any(|word| word.kind >= Kind::Unknown || evaluates(&word.text)),
+            evaluates: arguments.iter().any(|word| word.kind >= WordKind::Unknown || evaluates(&word.text)),
             ..BuiltinNames::default()
         },
         _ => return None,
     })
 }
 
-fn printf(arguments: &[Word]) -> BuiltinNames {
+fn printf(arguments: &[ShellWord]) -> BuiltinNames {
     let parsed = parse_options(arguments, &OptionSpec::leading("v:", ""));
     let names = parsed.values(&["v"]).cloned().collect();
-    let evaluates = arguments.first().is_some_and(Word::may_be_option);
+    let evaluates = arguments.first().is_some_and(ShellWord::may_be_option);
     BuiltinNames { names, evaluates, ..BuiltinNames::default() }
 }
 
 /// `-v` may stand anywhere, and so may a word that becomes several.
-fn test(arguments: &[Word]) -> BuiltinNames {
-    let operands = arguments.strip_suffix(&[Word::of_literal("]")]).unwrap_or(arguments);
+fn test(arguments: &[ShellWord]) -> BuiltinNames {
+    let operands = arguments.strip_suffix(&[ShellWord::of_literal("]")]).unwrap_or(arguments);
     let behind_v = operands.windows(2).filter(|pair| pair[0].text == "-v").map(|pair| pair[1].clone());
     let is_unknown_operator = operands.windows(2).any(|pair| pair[0].may_be_option() && !is_plain(&pair[1]));
-    let splits = operands.iter().any(|word| word.kind == Kind::Words);
+    let splits = operands.iter().any(|word| word.kind == WordKind::Words);
     BuiltinNames {
         declarations: behind_v.collect(),
         evaluates: splits || is_unknown_operator,
@@ -144,7 +145,7 @@ fn test(arguments: &[Word]) -> BuiltinNames {
 }
 
 /// The operands are names, and so is the value of `-a`, or else of `-p`.
-fn behind_options(arguments: &[Word], short: &'static str) -> BuiltinNames {
+fn behind_options(arguments: &[ShellWord], short: &'static str) -> BuiltinNames {
     let parsed = parse_options(arguments, &OptionSpec::leading(short, ""));
     let array = if short.contains("a:") { "a" } else { "p" };
     let arrays = parsed.values(&[array]).cloned().collect();
@@ -153,7 +154,7 @@ fn behind_options(arguments: &[Word], short: &'static str) -> BuiltinNames {
 }
 
 /// With `-i` a value is evaluated, with `-n` it is a name; with `-a` it may be a list in which everything is expanded.
-fn declared(builtin: &str, arguments: &[Word]) -> BuiltinNames {
+fn declared(builtin: &str, arguments: &[ShellWord]) -> BuiltinNames {
     let end = arguments.iter().position(|word| !word.text.starts_with(['-', '+'])).unwrap_or(arguments.len());
     let (options, operands) = arguments.split_at(end);
     let has = |letters: &[char]| {
@@ -162,8 +163,9 @@ fn declared(builtin: &str, arguments: &[Word]) -> BuiltinNames {
     if has(&['f', 'F', 'p']) {
         return BuiltinNames::default();
     }
-    let is_list =
-        |word: &&Word| word.kind >= Kind::Unknown && !word.text.contains("=(") && word.text.contains('=');
+    let is_list = |word: &&ShellWord| {
+        word.kind >= WordKind::Unknown && !word.text.contains("=(") && word.text.contains('=')
+    };
     let evaluates = has(&['i', 'n']) && !operands.is_empty()
         || has(&['a', 'A']) && operands.iter().any(|word| is_list(&word));
     let is_exported = builtin == "export" || has(&['x']);

@@ -1,6 +1,6 @@
 //! Options whose value is a command, or a file that is written: `tar --to-command`, `rsync -e`, `sort -o`.
 
-use super::Word;
+use super::ShellWord;
 use super::options::{OptionSpec, parse_options};
 use super::wrappers::{is_descriptor, joined};
 
@@ -42,14 +42,14 @@ const SSH_COMMANDS: [&str; 4] = ["proxycommand", "localcommand", "knownhostscomm
 
 fn options_of<'table>(
     table: &'table [ProgramOptions],
-    words: &[Word],
+    words: &[ShellWord],
 ) -> Option<(&'static str, &'table OptionSpec)> {
     let program = words.first()?.program()?;
     table.iter().find_map(|(names, options)| Some((names.split(' ').find(|name| *name == program)?, options)))
 }
 
 /// The commands that stand in the options of a command, as texts.
-pub(super) fn commands_in_options(words: &[Word]) -> Vec<Word> {
+pub(super) fn commands_in_options(words: &[ShellWord]) -> Vec<ShellWord> {
     let Some((program, options)) = options_of(&COMMAND_OPTIONS, words) else { return Vec::new() };
     let found = parse_options(&words[1..], options).with_values();
     let commands = found.filter_map(|(option, value)| command_of(program, option, value));
@@ -60,32 +60,32 @@ pub(super) fn commands_in_options(words: &[Word]) -> Vec<Word> {
 }
 
 /// The option of a command that makes it write a file, if it has one.
-pub(super) fn writes_file(words: &[Word]) -> Option<String> {
+pub(super) fn writes_file(words: &[ShellWord]) -> Option<String> {
     let (program, options) = options_of(&FILE_OPTIONS, words)?;
     let option = parse_options(&words[1..], options).names().next()?;
     Some(format!("{program} {}{option}", if option.len() == 1 || program == "find" { "-" } else { "--" }))
 }
 
 /// `make CC=…`: recipes run the values of variables, and make expands `$(shell …)` in them.
-fn made_by(program: &str, word: &Word) -> Option<Word> {
+fn made_by(program: &str, word: &ShellWord) -> Option<ShellWord> {
     let (name, value) = word.text.split_once('=').filter(|_| matches!(program, "make" | "gmake"))?;
     let is_shell = matches!(value.rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh"));
     let is_run = value.contains(' ') && !value.starts_with('-') || name == "SHELL" && !is_shell;
     match value.contains('$') {
-        true => Some(Word::unknown(value)),
-        false => is_run.then(|| Word { text: value.to_owned(), kind: word.kind }),
+        true => Some(ShellWord::unknown(value)),
+        false => is_run.then(|| ShellWord { text: value.to_owned(), kind: word.kind }),
     }
 }
 
 /// `tar cIf program archive`: letters without a dash, whose values follow in the same order.
-fn old_style(program: &str, words: &[Word]) -> Option<Word> {
+fn old_style(program: &str, words: &[ShellWord]) -> Option<ShellWord> {
     let letters = words.get(1).filter(|word| program == "tar" && !word.text.starts_with('-'))?;
-    letters.text.contains(['I', 'F']).then(|| Word::unknown(&joined(words)))
+    letters.text.contains(['I', 'F']).then(|| ShellWord::unknown(&joined(words)))
 }
 
 /// The part of a value that is run.
-fn command_of(program: &str, option: &str, value: Word) -> Option<Word> {
-    let part = |text: &str| Some(Word { text: text.to_owned(), kind: value.kind });
+fn command_of(program: &str, option: &str, value: ShellWord) -> Option<ShellWord> {
+    let part = |text: &str| Some(ShellWord { text: text.to_owned(), kind: value.kind });
     match (program, option) {
         ("tar", "checkpoint-action") => match value.literal() {
             Some(text) => part(text.strip_prefix("exec=")?),
@@ -104,10 +104,10 @@ fn command_of(program: &str, option: &str, value: Word) -> Option<Word> {
         // A file is not read; its name has to be certain.
         ("make" | "gmake", "f" | "file" | "makefile") => {
             let is_file = |text: &str| text != "-" && !is_descriptor(text);
-            (!value.literal().is_some_and(is_file)).then(|| Word::unknown(&value.text))
+            (!value.literal().is_some_and(is_file)).then(|| ShellWord::unknown(&value.text))
         }
         // A makefile, a config or options of node, in which a command can stand anywhere: never literal.
-        ("make" | "gmake" | "cargo", _) | (_, "node-options") => Some(Word::unknown(&value.text)),
+        ("make" | "gmake" | "cargo", _) | (_, "node-options") => Some(ShellWord::unknown(&value.text)),
         _ => Some(value),
     }
 }

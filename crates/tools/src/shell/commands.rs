@@ -2,57 +2,57 @@
 
 use super::command_options::{commands_in_options, writes_file};
 use super::git::git_runs;
-use super::grammar::{Input, Parser};
+use super::grammar::{ShellParser, StdinSource};
 use super::variables::VariableScope;
-use super::wrappers::{Inside, inside, settings};
-use super::{Beside, Command, Unseen, Word};
+use super::wrappers::{InnerCommand, inside, settings};
+use super::{ShellCommand, ShellWord, SideEffect, UnseenReason};
 
-/// A command behind more wrappers than this is behind too many.
-const MOST_WRAPPERS: usize = 16;
+/// Wrappers in front of one command.
+const MAX_WRAPPERS: usize = 16;
 
-impl Parser<'_, '_> {
-    /// Notes a command, and what it runs in turn.
-    pub(super) fn found(&mut self, words: Vec<Word>, input: Option<&Input>) {
+impl ShellParser<'_, '_> {
+    /// Adds a command to the script, and the commands that it runs.
+    pub(super) fn found(&mut self, words: Vec<ShellWord>, input: Option<&StdinSource>) {
         let mut forms = vec![words];
         let mut further = Vec::new();
         let mut text = None;
         let mut has_code = false;
         while let Some(words) = forms.last() {
             match inside(words) {
-                Inside::Nothing => break,
-                Inside::Same(_) if forms.len() == MOST_WRAPPERS => {
-                    self.script.unseen.push(Unseen::TooDeep);
+                InnerCommand::Nothing => break,
+                InnerCommand::Same(_) if forms.len() == MAX_WRAPPERS => {
+                    self.script.unseen.push(UnseenReason::TooDeep);
                     break;
                 }
-                Inside::Same(words) => forms.push(words),
-                Inside::Own(commands) => {
+                InnerCommand::Same(words) => forms.push(words),
+                InnerCommand::Own(commands) => {
                     further = commands;
                     break;
                 }
-                Inside::Text(script) => {
+                InnerCommand::Text(script) => {
                     text = Some(script);
                     break;
                 }
-                Inside::Code => {
+                InnerCommand::Code => {
                     has_code = true;
                     break;
                 }
-                Inside::ScriptFile(command) => {
-                    self.script.beside.push(Beside::ScriptFile(command));
+                InnerCommand::ScriptFile(command) => {
+                    self.script.side_effects.push(SideEffect::ScriptFile(command));
                     break;
                 }
-                Inside::Unseen(unseen) => {
+                InnerCommand::Unseen(unseen) => {
                     self.script.unseen.push(unseen);
                     break;
                 }
-                Inside::Input(shell) => {
+                InnerCommand::Input(shell) => {
                     text = self.script_from(input, shell);
                     break;
                 }
             }
         }
         self.look_inside(&forms);
-        self.script.commands.push(Command { forms, background: false, has_code });
+        self.script.commands.push(ShellCommand { forms, background: false, has_code });
         for words in further {
             let nested = self.nested(|parser| {
                 parser.found(words, input);
@@ -67,11 +67,11 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Notes what a command runs or sets in other ways than by being what it is.
-    fn look_inside(&mut self, forms: &[Vec<Word>]) {
+    /// Adds what a command runs and sets by its variables, its options and its config.
+    fn look_inside(&mut self, forms: &[Vec<ShellWord>]) {
         for word in forms.iter().flat_map(|words| settings(words)) {
             let (name, value) = word.text.trim_start_matches('"').split_once('=').unwrap_or_default();
-            let value = Word { text: value.to_owned(), kind: word.kind };
+            let value = ShellWord { text: value.to_owned(), kind: word.kind };
             self.variable_set(name, Some(&value), VariableScope::Environment);
         }
         let Some(words) = forms.last() else { return };
@@ -81,32 +81,32 @@ impl Parser<'_, '_> {
         for command in commands_in_options(words).into_iter().chain(git.texts) {
             match command.literal() {
                 Some(text) => self.inner_script(&format!("{text} \"$argument\"")),
-                None => self.script.unseen.push(Unseen::Code(command.text)),
+                None => self.script.unseen.push(UnseenReason::Code(command.text)),
             }
         }
-        self.script.beside.extend(writes_file(words).map(Beside::Option));
+        self.script.side_effects.extend(writes_file(words).map(SideEffect::Option));
     }
 
-    /// What a shell without arguments would run, if it stands here.
-    fn script_from(&mut self, input: Option<&Input>, shell: String) -> Option<String> {
+    /// The script that a shell reads from its standard input, if it stands in the line.
+    fn script_from(&mut self, input: Option<&StdinSource>, shell: String) -> Option<String> {
         match input {
-            Some(Input::HereDocument(index)) => {
+            Some(StdinSource::HereDocument(index)) => {
                 if let Some(document) = self.here_documents.get_mut(*index) {
                     document.is_script = true;
                 }
                 return None;
             }
-            Some(Input::Text(word)) if word.literal().is_some() => return Some(word.text.clone()),
-            Some(Input::Text(word)) => self.script.unseen.push(Unseen::Text(word.text.clone())),
-            Some(Input::Other) | None => self.script.unseen.push(Unseen::Input(shell)),
+            Some(StdinSource::Text(word)) if word.literal().is_some() => return Some(word.text.clone()),
+            Some(StdinSource::Text(word)) => self.script.unseen.push(UnseenReason::Text(word.text.clone())),
+            Some(StdinSource::Other) | None => self.script.unseen.push(UnseenReason::Input(shell)),
         }
         None
     }
 
-    /// Reads another text as commands, which may fail without keeping anybody from reading on here.
+    /// Parses another text. A syntax error in it doesn't end the parsing of this one.
     pub(super) fn inner_script(&mut self, text: &str) {
         let depth = self.depth;
-        let mut inner = Parser { depth, ..Parser::new(text, self.script) };
+        let mut inner = ShellParser { depth, ..ShellParser::new(text, self.script) };
         inner.script();
     }
 }

@@ -1,4 +1,4 @@
-//! What the shell evaluates once more: a variable in arithmetic is taken as an expression itself, and `a[$(git push)]` is one.
+//! Arithmetic, in which the shell evaluates the value of a variable as another expression: `a[$(git push)]` is one.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use std::collections::HashSet;
 pub(super) struct Arithmetic<'text> {
     /// It evaluates the content of a variable or the output of a command.
     pub(super) evaluates: bool,
-    /// Variables that it has set itself before it reads them.
+    /// Variables that the expression sets before it reads them.
     pub(super) relies_on: Vec<&'text str>,
 }
 
-/// Reads an expression: parts that are separated by `;` or `,`, of which one that is `name = …` sets that name for those behind it.
+/// Reads an expression, whose parts are separated by `;` or `,`. A part `name = …` sets that name for the parts behind it.
 pub(super) fn arithmetic(expression: &str) -> Arithmetic<'_> {
     let mut found = Arithmetic::default();
     let mut set: HashSet<&str> = HashSet::new();
@@ -34,7 +34,7 @@ pub(super) fn evaluates(expression: &str) -> bool {
     arithmetic(expression).evaluates
 }
 
-/// The parts of an expression that are evaluated one after the other, whatever the one before comes to.
+/// The parts of an expression, all of which are evaluated, one after the other.
 fn parts(expression: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0usize;
     expression.split(move |letter| {
@@ -52,10 +52,10 @@ fn read_part<'text>(part: &'text str, set: &HashSet<&str>, found: &mut Arithmeti
     while let Some(letter) = rest.chars().next() {
         let after = &rest[letter.len_utf8()..];
         rest = match letter {
-            // How many there are, how something ended, the number of a process: those are numbers.
+            // `$#`, `$?`, `$$` and `$!` are numbers.
             '$' if after.starts_with(['#', '?', '$', '!']) => &after[1..],
             '$' if after.starts_with("{#") => after.split_once('}').map_or("", |(_, behind)| behind),
-            // What is quoted here is expanded later.
+            // Quotes don't keep the shell from expanding this later.
             '$' | '`' | '\'' | '\\' => {
                 found.evaluates = true;
                 return;
@@ -76,7 +76,7 @@ fn read_part<'text>(part: &'text str, set: &HashSet<&str>, found: &mut Arithmeti
     }
 }
 
-/// Whether `${…}` with this inside evaluates what is in a variable: as a prompt, as a name, or where it counts or looks for an element.
+/// Whether `${inner}` evaluates the value of a variable: as a prompt, a name, an offset or a subscript.
 pub(super) fn parameter_evaluates(inner: &str) -> bool {
     if inner.ends_with("@P") {
         return true;
@@ -103,7 +103,7 @@ pub(super) fn parameter_evaluates(inner: &str) -> bool {
     behind.strip_prefix(':').is_some_and(|part| !part.starts_with(['-', '=', '?', '+']) && evaluates(part))
 }
 
-/// The name that `${name:=…}` sets, if it is one of those.
+/// The name that `${name:=…}` or `${name=…}` sets.
 pub(super) fn parameter_sets(inner: &str) -> Option<&str> {
     let behind = behind_word(inner, &[]);
     let name = &inner[..inner.len() - behind.len()];
@@ -116,7 +116,7 @@ fn behind_word<'text>(text: &'text str, more: &[char]) -> &'text str {
     })
 }
 
-/// What follows what closes the bracket that it begins with.
+/// The text behind the bracket that closes the first one.
 pub(super) fn behind_closing(text: &str, opening: u8, closing: u8) -> &str {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {

@@ -1,28 +1,28 @@
 //! What stands behind `$` and in backquotes, and here documents.
 
 use super::evaluation::{arithmetic, parameter_evaluates, parameter_sets};
-use super::grammar::{Close, Parser};
+use super::grammar::{ListEnd, ShellParser};
 use super::variables::VariableScope;
-use super::word::{Draft, Quoted};
-use super::{Kind, Unseen};
+use super::word::{Quoted, WordDraft};
+use super::{UnseenReason, WordKind};
 
-/// A here document, from its beginning in a line to its text below.
+/// A here document whose text follows below the line.
 #[derive(Debug)]
 pub(super) struct HereDocument {
     /// The line that ends it.
     pub(super) end: String,
     pub(super) strips_tabs: bool,
-    /// Nothing in it is expanded.
+    /// Its end is quoted, so nothing in it is expanded.
     pub(super) is_quoted: bool,
     /// A shell reads it.
     pub(super) is_script: bool,
 }
 
-impl<'text> Parser<'text, '_> {
+impl<'text> ShellParser<'text, '_> {
     /// Anything that begins with `$`.
-    pub(super) fn dollar(&mut self, draft: &mut Draft, quoted: Quoted) -> Result<(), Unseen> {
+    pub(super) fn dollar(&mut self, draft: &mut WordDraft, quoted: Quoted) -> Result<(), UnseenReason> {
         let after = &self.rest()[1..];
-        let kind = if quoted == Quoted::Yes { Kind::Unknown } else { Kind::Words };
+        let kind = if quoted == Quoted::Yes { WordKind::Unknown } else { WordKind::Words };
         match (after.chars().next(), quoted) {
             (Some('('), _) => {
                 draft.becomes(kind);
@@ -30,20 +30,20 @@ impl<'text> Parser<'text, '_> {
                     return Ok(());
                 }
                 self.at += 2;
-                self.substitution(Close::Parenthesis)
+                self.substitution(ListEnd::Parenthesis)
             }
             (Some('{'), _) => {
                 let from = self.at;
                 self.nested(|parser| parser.parameter(quoted))?;
-                // A list stays one in quotes.
+                // `"${a[@]}"` becomes several words even in quotes.
                 let is_list = self.text[from..self.at].contains('@');
-                draft.becomes(if is_list { Kind::Words } else { kind });
+                draft.becomes(if is_list { WordKind::Words } else { kind });
                 Ok(())
             }
             (Some('['), _) => {
                 draft.becomes(kind);
-                let end = after.find(']').ok_or(Unseen::Syntax)?;
-                // The bracket that closes it may be a later one, which changes nothing for what is expanded.
+                let end = after.find(']').ok_or(UnseenReason::Syntax)?;
+                // A later bracket may close it, but what is expanded stays the same.
                 self.expansions_in(&after[1..end]);
                 self.evaluated(&after[1..end]);
                 self.at += 1 + end + 1;
@@ -60,14 +60,14 @@ impl<'text> Parser<'text, '_> {
                 self.at += 1 + name.unwrap_or(after.len());
                 Ok(())
             }
-            // Numbers, whatever they are.
+            // These are numbers, or empty.
             (Some('#' | '?' | '$' | '!'), _) => {
-                draft.becomes(Kind::Unknown);
+                draft.becomes(WordKind::Unknown);
                 self.at += 2;
                 Ok(())
             }
             (Some('0'..='9' | '*' | '@' | '-'), _) => {
-                draft.becomes(if after.starts_with('@') { Kind::Words } else { kind });
+                draft.becomes(if after.starts_with('@') { WordKind::Words } else { kind });
                 self.at += 2;
                 Ok(())
             }
@@ -80,21 +80,21 @@ impl<'text> Parser<'text, '_> {
     }
 
     /// `${…}`. With a blank behind the brace it is a list of commands.
-    fn parameter(&mut self, quoted: Quoted) -> Result<(), Unseen> {
+    fn parameter(&mut self, quoted: Quoted) -> Result<(), UnseenReason> {
         self.at += 2;
         if matches!(self.peek(), Some(' ' | '\t' | '\n' | '|' | '(')) {
             self.eat("|");
-            return self.substitution(Close::Word("}"));
+            return self.substitution(ListEnd::Word("}"));
         }
         let from = self.at;
         let single_quotes_count = quoted == Quoted::No || !gives_a_value(self.rest());
-        let mut unused = Draft::new();
+        let mut unused = WordDraft::new();
         loop {
-            match self.peek().ok_or(Unseen::Syntax)? {
+            match self.peek().ok_or(UnseenReason::Syntax)? {
                 '}' => {
                     let inner = &self.text[from..self.at];
                     if parameter_evaluates(inner) {
-                        self.script.unseen.push(Unseen::Evaluated(format!("${{{inner}}}")));
+                        self.script.unseen.push(UnseenReason::Evaluated(format!("${{{inner}}}")));
                     }
                     if let Some(name) = parameter_sets(inner) {
                         self.variable_set(name, None, VariableScope::Shell);
@@ -107,7 +107,7 @@ impl<'text> Parser<'text, '_> {
                     self.at += self.peek().map_or(0, char::len_utf8);
                 }
                 '\'' if single_quotes_count => {
-                    let inner = self.rest()[1..].find('\'').ok_or(Unseen::Syntax)?;
+                    let inner = self.rest()[1..].find('\'').ok_or(UnseenReason::Syntax)?;
                     self.at += inner + 2;
                 }
                 '"' => self.double_quoted(&mut unused)?,
@@ -115,7 +115,7 @@ impl<'text> Parser<'text, '_> {
                 '`' => self.backquoted(&mut unused, quoted)?,
                 '<' | '>' if quoted == Quoted::No && self.is_process_substitution() => {
                     self.at += 2;
-                    self.substitution(Close::Parenthesis)?;
+                    self.substitution(ListEnd::Parenthesis)?;
                 }
                 letter => self.at += letter.len_utf8(),
             }
@@ -123,7 +123,7 @@ impl<'text> Parser<'text, '_> {
     }
 
     /// An arithmetic expression after this opening, if it is one: otherwise nothing is read.
-    pub(super) fn arithmetic(&mut self, opening: &str) -> Result<bool, Unseen> {
+    pub(super) fn arithmetic(&mut self, opening: &str) -> Result<bool, UnseenReason> {
         let inner = &self.rest()[opening.len()..];
         let Some(end) = arithmetic_end(inner) else { return Ok(false) };
         self.nested(|parser| {
@@ -135,22 +135,22 @@ impl<'text> Parser<'text, '_> {
         Ok(true)
     }
 
-    /// Notes an arithmetic expression that evaluates what is in a variable, or what a command prints.
+    /// Adds a reason if an arithmetic expression evaluates a variable or the output of a command.
     pub(super) fn evaluated(&mut self, expression: &str) {
         let found = arithmetic(expression);
         if found.evaluates {
-            self.script.unseen.push(Unseen::Evaluated(expression.trim().to_owned()));
+            self.script.unseen.push(UnseenReason::Evaluated(expression.trim().to_owned()));
         }
         self.script.names.numbers.extend(found.relies_on.into_iter().map(str::to_owned));
     }
 
     /// Commands in backquotes.
-    pub(super) fn backquoted(&mut self, draft: &mut Draft, quoted: Quoted) -> Result<(), Unseen> {
-        draft.becomes(if quoted == Quoted::Yes { Kind::Unknown } else { Kind::Words });
+    pub(super) fn backquoted(&mut self, draft: &mut WordDraft, quoted: Quoted) -> Result<(), UnseenReason> {
+        draft.becomes(if quoted == Quoted::Yes { WordKind::Unknown } else { WordKind::Words });
         self.at += 1;
         let mut script = String::new();
         loop {
-            let letter = self.peek().ok_or(Unseen::Syntax)?;
+            let letter = self.peek().ok_or(UnseenReason::Syntax)?;
             self.at += letter.len_utf8();
             match (letter, self.peek()) {
                 ('`', _) => break,
@@ -170,16 +170,16 @@ impl<'text> Parser<'text, '_> {
     }
 
     /// `$'…'`.
-    fn escaped(&mut self, draft: &mut Draft) -> Result<(), Unseen> {
+    fn escaped(&mut self, draft: &mut WordDraft) -> Result<(), UnseenReason> {
         self.at += 2;
         loop {
-            let letter = self.peek().ok_or(Unseen::Syntax)?;
+            let letter = self.peek().ok_or(UnseenReason::Syntax)?;
             self.at += letter.len_utf8();
             match letter {
                 '\'' => return Ok(()),
                 '\\' => match self.escape() {
-                    // Bash ends the text there, or makes bytes of it that are no text.
-                    None | Some('\0') => draft.becomes(Kind::Unknown),
+                    // Bash ends the text there, or makes bytes that aren't UTF-8.
+                    None | Some('\0') => draft.becomes(WordKind::Unknown),
                     Some(letter) => draft.push(letter),
                 },
                 letter => draft.push(letter),
@@ -222,17 +222,17 @@ impl<'text> Parser<'text, '_> {
         }
     }
 
-    /// Finds what is expanded in a text in which quotes don't count: of here documents, subscripts and arithmetic.
+    /// Finds expansions in a text in which quotes are letters: a here document, a subscript, arithmetic.
     pub(super) fn expansions_in(&mut self, text: &str) {
         let depth = self.depth;
-        let mut inner = Parser { depth, ..Parser::new(text, self.script) };
+        let mut inner = ShellParser { depth, ..ShellParser::new(text, self.script) };
         if let Err(unseen) = inner.expansions() {
             self.script.unseen.push(unseen);
         }
     }
 
-    fn expansions(&mut self) -> Result<(), Unseen> {
-        let mut unused = Draft::new();
+    fn expansions(&mut self) -> Result<(), UnseenReason> {
+        let mut unused = WordDraft::new();
         while let Some(letter) = self.peek() {
             match letter {
                 '\\' => {
@@ -247,7 +247,7 @@ impl<'text> Parser<'text, '_> {
         Ok(())
     }
 
-    /// Reads the here documents that were begun in the line that has just ended.
+    /// Reads the here documents of the line that has just ended.
     pub(super) fn read_here_documents(&mut self) {
         for document in std::mem::take(&mut self.here_documents) {
             let body = self.here_document(&document);
@@ -261,7 +261,7 @@ impl<'text> Parser<'text, '_> {
                 let body = if document.strips_tabs { without_tabs(body) } else { body.to_owned() };
                 self.inner_script(&body);
             } else {
-                self.script.unseen.push(Unseen::Text(body.to_owned()));
+                self.script.unseen.push(UnseenReason::Text(body.to_owned()));
             }
         }
     }
@@ -286,7 +286,7 @@ fn without_tabs(text: &str) -> String {
     text.split_inclusive('\n').map(|line| line.trim_start_matches('\t')).collect()
 }
 
-/// Whether what stands behind `${` gives another value, as `x:-other` does: there, single quotes inside of double quotes are letters.
+/// Whether a text behind `${` is like `x:-other`. In such an expansion, single quotes inside of double quotes are letters.
 fn gives_a_value(text: &str) -> bool {
     let text = text.strip_prefix('!').unwrap_or(text);
     let name = text.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
@@ -298,7 +298,7 @@ fn gives_a_value(text: &str) -> bool {
     after.strip_prefix(':').unwrap_or(after).starts_with(['-', '=', '?', '+'])
 }
 
-/// Where `))` closes an arithmetic expression. If something else comes first it is a subshell in a subshell.
+/// Where `))` closes an arithmetic expression. `None` if it is a subshell in a subshell.
 fn arithmetic_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0usize;

@@ -2,7 +2,7 @@
 
 use super::options::{OptionSpec, parse_options};
 use super::wrappers::joined;
-use super::{Unseen, Word};
+use super::{ShellWord, UnseenReason};
 
 /// Options before the subcommand.
 const GLOBAL_OPTIONS: OptionSpec = OptionSpec::leading(
@@ -33,37 +33,14 @@ const READING_OPTIONS: [&str; 11] = [
     "remove-section",
 ];
 /// Sections and keys of the config that run nothing, whatever their value is. All others may.
-const HARMLESS_KEYS: [&str; 24] = [
-    "user.name",
-    "user.email",
-    "color.",
-    "advice.",
-    "column.",
-    "log.",
-    "status.",
-    "fetch.",
-    "push.",
-    "pull.",
-    "rerere.",
-    "branch.",
-    "core.quotepath",
-    "core.autocrlf",
-    "core.eol",
-    "core.filemode",
-    "core.abbrev",
-    "core.longpaths",
-    "core.ignorecase",
-    "init.defaultbranch",
-    "commit.gpgsign=false",
-    "tag.gpgsign=false",
-    "core.pager=cat",
-    "safe.directory",
-];
+const HARMLESS_KEYS: &str = "user.name user.email color. advice. column. log. status. fetch. push. pull. rerere. branch. \
+    core.quotepath core.autocrlf core.eol core.filemode core.abbrev core.longpaths core.ignorecase \
+    init.defaultbranch commit.gpgsign=false tag.gpgsign=false core.pager=cat safe.directory";
 /// The command without its options before the subcommand, if it is `git`. `git-push` is `git push`, too.
-pub(crate) fn without_global_options(words: &[Word]) -> Option<Vec<Word>> {
+pub(crate) fn without_global_options(words: &[ShellWord]) -> Option<Vec<ShellWord>> {
     let (name, arguments) = words.split_first()?;
     if let Some(subcommand) = name.program().and_then(|name| name.strip_prefix("git-")) {
-        let name = ["git", subcommand].map(Word::of_literal);
+        let name = ["git", subcommand].map(ShellWord::of_literal);
         return Some(name.into_iter().chain(arguments.iter().cloned()).collect());
     }
     let operands = (name.program()? == "git").then(|| parse_options(arguments, &GLOBAL_OPTIONS).operands)?;
@@ -74,15 +51,15 @@ pub(crate) fn without_global_options(words: &[Word]) -> Option<Vec<Word>> {
 #[derive(Debug, Default)]
 pub(super) struct GitRuns {
     /// Commands, as texts.
-    pub(super) texts: Vec<Word>,
-    pub(super) unseen: Option<Unseen>,
+    pub(super) texts: Vec<ShellWord>,
+    pub(super) unseen: Option<UnseenReason>,
 }
 
-pub(super) fn git_runs(words: &[Word]) -> GitRuns {
+pub(super) fn git_runs(words: &[ShellWord]) -> GitRuns {
     let Some(command) = without_global_options(words) else { return GitRuns::default() };
     let mut found = GitRuns::default();
     let mut code = (words[0].program() == Some("git")).then(|| configured(words)).flatten();
-    if let Some((subcommand, arguments)) = command.get(1..).and_then(<[Word]>::split_first) {
+    if let Some((subcommand, arguments)) = command.get(1..).and_then(<[ShellWord]>::split_first) {
         let start = arguments.iter().position(|word| !word.text.starts_with('-')).unwrap_or(arguments.len());
         match (subcommand.text.as_str(), &arguments[start..]) {
             ("config", _) if sets_config(arguments) => code = Some(joined(words)),
@@ -108,7 +85,7 @@ pub(super) fn git_runs(words: &[Word]) -> GitRuns {
             code = Some(joined(words));
         }
     }
-    found.unseen = code.map(Unseen::Code);
+    found.unseen = code.map(UnseenReason::Code);
     found
 }
 
@@ -124,7 +101,7 @@ fn command_options(subcommand: &str) -> OptionSpec {
 }
 
 /// The options before the subcommand that can make git run anything, if there are some.
-fn configured(words: &[Word]) -> Option<String> {
+fn configured(words: &[ShellWord]) -> Option<String> {
     let parsed = parse_options(&words[1..], &GLOBAL_OPTIONS);
     if !parsed.is_certain {
         return Some(joined(words));
@@ -137,16 +114,16 @@ fn configured(words: &[Word]) -> Option<String> {
 }
 
 /// Whether `key=value` runs nothing.
-fn is_harmless(setting: &Word) -> bool {
+fn is_harmless(setting: &ShellWord) -> bool {
     let text = setting.text.trim_start_matches('"').to_ascii_lowercase();
-    HARMLESS_KEYS.iter().any(|key| match key.ends_with('.') {
+    HARMLESS_KEYS.split_whitespace().any(|key| match key.ends_with('.') {
         true => text.starts_with(key),
         false => text.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')),
     })
 }
 
 /// Whether `git config` with these arguments writes a key that can make git run something. A section that is renamed may become `alias`.
-fn sets_config(arguments: &[Word]) -> bool {
+fn sets_config(arguments: &[ShellWord]) -> bool {
     let parsed = parse_options(arguments, &CONFIG_OPTIONS);
     let operands = parsed.operands.as_slice();
     // `git config set` takes options of its own.
@@ -161,7 +138,7 @@ fn sets_config(arguments: &[Word]) -> bool {
         _ if parsed.has(&READING_OPTIONS) => false,
         [first, ..] if matches!(first.text.as_str(), "edit" | "rename-section") => true,
         [first, ..] if matches!(first.text.as_str(), "get" | "list" | "unset" | "remove-section") => false,
-        [key, value, ..] => !is_harmless(&Word {
+        [key, value, ..] => !is_harmless(&ShellWord {
             text: format!("{}={}", key.text, value.text),
             kind: key.kind.max(value.kind),
         }),
@@ -170,7 +147,7 @@ fn sets_config(arguments: &[Word]) -> bool {
 }
 
 /// Words that are joined and run.
-fn one_text(words: &[Word]) -> Option<Word> {
+fn one_text(words: &[ShellWord]) -> Option<ShellWord> {
     let kind = words.iter().map(|word| word.kind).max()?;
-    Some(Word { text: joined(words), kind })
+    Some(ShellWord { text: joined(words), kind })
 }

@@ -5,26 +5,26 @@ use std::mem::take;
 use super::expansion::HereDocument;
 use super::variables::VariableScope;
 use super::word::is_name;
-use super::{Beside, DEEPEST, Kind, Script, Unseen, Word};
+use super::{MAX_NESTING, ShellScript, ShellWord, SideEffect, UnseenReason, WordKind};
 
-/// Words of the shell that may follow a `}` or `)` without anything in between.
-const FOLLOWING: [&str; 8] = ["then", "elif", "else", "do", "fi", "done", "esac", "}"];
-/// From the longest on, so that none is taken for the beginning of another.
+/// Keywords that may follow a `}` or `)` without a `;`.
+const CLOSING_KEYWORDS: [&str; 8] = ["then", "elif", "else", "do", "fi", "done", "esac", "}"];
+/// The longest first, so that none is taken for the beginning of another.
 const REDIRECTIONS: [&str; 12] = ["&>>", "<<<", "<<-", "&>", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">"];
 
-/// Reads one text. What it finds goes to a script that several of these fill, one inside the other.
-pub(super) struct Parser<'text, 'script> {
+/// Parses one text. Parsers of nested texts add to the same script.
+pub(super) struct ShellParser<'text, 'script> {
     pub(super) text: &'text str,
     pub(super) at: usize,
     pub(super) depth: usize,
     /// Here documents whose line has not ended yet.
     pub(super) here_documents: Vec<HereDocument>,
-    pub(super) script: &'script mut Script,
+    pub(super) script: &'script mut ShellScript,
 }
 
-/// What ends a list.
+/// The end that a list of commands needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Close {
+pub(super) enum ListEnd {
     End,
     Parenthesis,
     Word(&'static str),
@@ -32,39 +32,39 @@ pub(super) enum Close {
     Case,
 }
 
-/// What did end it.
+/// The end that a list of commands had.
 #[derive(PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum ListEnding {
     AsExpected,
     ByCaseSeparator,
 }
 
-/// Where a command's standard input comes from, as the last redirection says.
-pub(super) enum Input {
+/// Where the last redirection takes a command's standard input from.
+pub(super) enum StdinSource {
     HereDocument(usize),
-    Text(Word),
+    Text(ShellWord),
     Other,
 }
 
-impl<'text, 'script> Parser<'text, 'script> {
-    pub(super) fn new(text: &'text str, script: &'script mut Script) -> Self {
+impl<'text, 'script> ShellParser<'text, 'script> {
+    pub(super) fn new(text: &'text str, script: &'script mut ShellScript) -> Self {
         Self { text, at: 0, depth: 0, here_documents: Vec::new(), script }
     }
 
-    /// Reads all of it as commands.
+    /// Parses the whole text.
     pub(super) fn script(&mut self) {
-        if let Err(unseen) = self.list(Close::End) {
+        if let Err(unseen) = self.list(ListEnd::End) {
             self.script.unseen.push(unseen);
         }
     }
 
-    /// Something inside, one level deeper.
+    /// Parses something one level deeper.
     pub(super) fn nested<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Unseen>,
-    ) -> Result<T, Unseen> {
-        if self.depth == DEEPEST {
-            return Err(Unseen::TooDeep);
+        read: impl FnOnce(&mut Self) -> Result<T, UnseenReason>,
+    ) -> Result<T, UnseenReason> {
+        if self.depth == MAX_NESTING {
+            return Err(UnseenReason::TooDeep);
         }
         self.depth += 1;
         let result = read(self);
@@ -72,25 +72,29 @@ impl<'text, 'script> Parser<'text, 'script> {
         result
     }
 
-    /// Commands up to what closes them.
-    pub(super) fn list(&mut self, close: Close) -> Result<Closed, Unseen> {
+    /// Parses commands up to the end of their list.
+    pub(super) fn list(&mut self, close: ListEnd) -> Result<ListEnding, UnseenReason> {
         self.nested(|parser| parser.items(close))
     }
 
-    fn items(&mut self, close: Close) -> Result<Closed, Unseen> {
+    fn items(&mut self, close: ListEnd) -> Result<ListEnding, UnseenReason> {
         loop {
             self.skip_lines();
             match self.peek() {
-                None if close == Close::End => return Ok(Closed::AsExpected),
-                Some(')') if close == Close::Parenthesis => {
+                None if close == ListEnd::End => return Ok(ListEnding::AsExpected),
+                Some(')') if close == ListEnd::Parenthesis => {
                     self.at += 1;
-                    return Ok(Closed::AsExpected);
+                    return Ok(ListEnding::AsExpected);
                 }
-                Some(';') if close == Close::Case => {
+                Some(';') if close == ListEnd::Case => {
                     let is_separator = [";;&", ";;", ";&"].into_iter().any(|separator| self.eat(separator));
-                    return if is_separator { Ok(Closed::ByCaseSeparator) } else { Err(Unseen::Syntax) };
+                    return if is_separator {
+                        Ok(ListEnding::ByCaseSeparator)
+                    } else {
+                        Err(UnseenReason::Syntax)
+                    };
                 }
-                None | Some(')' | ';') => return Err(Unseen::Syntax),
+                None | Some(')' | ';') => return Err(UnseenReason::Syntax),
                 Some(_) => {}
             }
             let head = self.head();
@@ -102,11 +106,11 @@ impl<'text, 'script> Parser<'text, 'script> {
                 "fi" | "done" | "esac" | "}" => {
                     self.at += head.len();
                     let is_expected = match close {
-                        Close::Word(word) => word == head,
-                        Close::Case => head == "esac",
-                        Close::End | Close::Parenthesis => false,
+                        ListEnd::Word(word) => word == head,
+                        ListEnd::Case => head == "esac",
+                        ListEnd::End | ListEnd::Parenthesis => false,
                     };
-                    return if is_expected { Ok(Closed::AsExpected) } else { Err(Unseen::Syntax) };
+                    return if is_expected { Ok(ListEnding::AsExpected) } else { Err(UnseenReason::Syntax) };
                 }
                 _ => {}
             }
@@ -117,14 +121,14 @@ impl<'text, 'script> Parser<'text, 'script> {
                 self.script.commands[first..].iter_mut().for_each(|command| command.background = true);
             } else if !self.rest().starts_with(";;") && !self.rest().starts_with(";&") && !self.eat(";") {
                 let is_over = matches!(self.peek(), None | Some('\n' | ')' | ';' | '#'));
-                if !is_over && !FOLLOWING.contains(&self.head()) {
-                    return Err(Unseen::Syntax);
+                if !is_over && !CLOSING_KEYWORDS.contains(&self.head()) {
+                    return Err(UnseenReason::Syntax);
                 }
             }
         }
     }
 
-    fn and_or(&mut self) -> Result<(), Unseen> {
+    fn and_or(&mut self) -> Result<(), UnseenReason> {
         loop {
             self.pipeline()?;
             self.skip_blanks();
@@ -135,7 +139,7 @@ impl<'text, 'script> Parser<'text, 'script> {
         }
     }
 
-    fn pipeline(&mut self) -> Result<(), Unseen> {
+    fn pipeline(&mut self) -> Result<(), UnseenReason> {
         loop {
             while self.eat_pipeline_prefix() {
                 if matches!(self.peek(), None | Some('\n' | ';' | '&' | ')')) {
@@ -151,7 +155,7 @@ impl<'text, 'script> Parser<'text, 'script> {
         }
     }
 
-    /// `!` and `time`, which is a word of the shell only if no option of the program follows.
+    /// `!` and `time`, which is a keyword unless an option of the program follows.
     fn eat_pipeline_prefix(&mut self) -> bool {
         let head = self.head();
         let before = self.at;
@@ -177,7 +181,7 @@ impl<'text, 'script> Parser<'text, 'script> {
         true
     }
 
-    fn command(&mut self) -> Result<(), Unseen> {
+    fn command(&mut self) -> Result<(), UnseenReason> {
         let head = self.head();
         let after_head = self.at + head.len();
         match head {
@@ -214,25 +218,25 @@ impl<'text, 'script> Parser<'text, 'script> {
         self.redirections()
     }
 
-    fn keyword_list(&mut self, from: usize, close: &'static str) -> Result<(), Unseen> {
+    fn keyword_list(&mut self, from: usize, close: &'static str) -> Result<(), UnseenReason> {
         self.at = from;
-        self.list(Close::Word(close)).map(|_| ())
+        self.list(ListEnd::Word(close)).map(|_| ())
     }
 
     /// An arithmetic command, or a subshell.
-    fn parentheses(&mut self) -> Result<(), Unseen> {
+    fn parentheses(&mut self) -> Result<(), UnseenReason> {
         if self.rest().starts_with("((") && self.arithmetic("((")? {
             return Ok(());
         }
         self.at += 1;
-        self.list(Close::Parenthesis).map(|_| ())
+        self.list(ListEnd::Parenthesis).map(|_| ())
     }
 
-    fn for_loop(&mut self) -> Result<(), Unseen> {
+    fn for_loop(&mut self) -> Result<(), UnseenReason> {
         self.skip_blanks();
         if self.rest().starts_with("((") {
             if !self.arithmetic("((")? {
-                return Err(Unseen::Syntax);
+                return Err(UnseenReason::Syntax);
             }
         } else {
             let name = self.word()?.text;
@@ -244,7 +248,7 @@ impl<'text, 'script> Parser<'text, 'script> {
                     self.skip_blanks();
                     match self.peek() {
                         Some(';' | '\n' | '#') => break,
-                        None => return Err(Unseen::Syntax),
+                        None => return Err(UnseenReason::Syntax),
                         Some(_) => self.some_word().map(|_| ())?,
                     }
                 }
@@ -256,16 +260,16 @@ impl<'text, 'script> Parser<'text, 'script> {
         match self.head() {
             "do" => self.keyword_list(self.at + "do".len(), "done"),
             "{" => self.keyword_list(self.at + 1, "}"),
-            _ => Err(Unseen::Syntax),
+            _ => Err(UnseenReason::Syntax),
         }
     }
 
-    fn case(&mut self) -> Result<(), Unseen> {
+    fn case(&mut self) -> Result<(), UnseenReason> {
         self.skip_blanks();
         self.some_word()?;
         self.skip_lines();
         if self.head() != "in" {
-            return Err(Unseen::Syntax);
+            return Err(UnseenReason::Syntax);
         }
         self.at += "in".len();
         loop {
@@ -284,22 +288,22 @@ impl<'text, 'script> Parser<'text, 'script> {
                 }
             }
             if !self.eat(")") {
-                return Err(Unseen::Syntax);
+                return Err(UnseenReason::Syntax);
             }
-            if self.list(Close::Case)? == Closed::AsExpected {
+            if self.list(ListEnd::Case)? == ListEnding::AsExpected {
                 return Ok(());
             }
         }
     }
 
-    /// `[[ … ]]`: of its operators only those matter that evaluate what stands beside them.
-    fn test(&mut self) -> Result<(), Unseen> {
+    /// `[[ … ]]`. Only the operators matter that evaluate their operands.
+    fn test(&mut self) -> Result<(), UnseenReason> {
         let mut before = "";
         let mut is_evaluated = false;
         loop {
             self.skip_blanks();
             match self.peek() {
-                None => return Err(Unseen::Syntax),
+                None => return Err(UnseenReason::Syntax),
                 Some('<' | '>') if !self.is_process_substitution() => self.at += 1,
                 Some('\n' | '(' | ')' | '&' | '|' | ';') => self.at += 1,
                 Some(_) => {
@@ -323,7 +327,7 @@ impl<'text, 'script> Parser<'text, 'script> {
         }
     }
 
-    /// What stands behind an operator of `[[` that evaluates it: a number, or for `-v` a name.
+    /// The operand behind an operator of `[[` that evaluates it: a number, or a name for `-v`.
     fn tested(&mut self, operator: &str, operand: &str) {
         let name = operand.split_once('[').filter(|_| operator == "-v");
         match name {
@@ -333,13 +337,13 @@ impl<'text, 'script> Parser<'text, 'script> {
         }
     }
 
-    fn function_body(&mut self) -> Result<(), Unseen> {
+    fn function_body(&mut self) -> Result<(), UnseenReason> {
         self.skip_lines();
         self.nested(Self::command)
     }
 
-    /// It runs beside the rest, whatever it is. A name may stand before what is not a simple command.
-    fn coprocess(&mut self) -> Result<(), Unseen> {
+    /// `coproc`, which runs in the background. Before a compound command it may have a name.
+    fn coprocess(&mut self) -> Result<(), UnseenReason> {
         let first = self.script.commands.len();
         self.skip_blanks();
         let name = self.head();
@@ -357,7 +361,7 @@ impl<'text, 'script> Parser<'text, 'script> {
         Ok(())
     }
 
-    fn simple_command(&mut self) -> Result<(), Unseen> {
+    fn simple_command(&mut self) -> Result<(), UnseenReason> {
         let from = self.at;
         let mut words = Vec::new();
         let mut input = None;
@@ -368,7 +372,7 @@ impl<'text, 'script> Parser<'text, 'script> {
                 None | Some('\n' | ';' | '|' | ')' | '#') => break,
                 Some('&') if !self.rest().starts_with("&>") => break,
                 Some('(') if words.len() == 1 && self.eat_empty_parentheses() => return self.function_body(),
-                Some('(') => return Err(Unseen::Syntax),
+                Some('(') => return Err(UnseenReason::Syntax),
                 Some('&') => self.redirection(&mut input)?,
                 Some('<' | '>') if !self.is_process_substitution() => self.redirection(&mut input)?,
                 Some(_) => {
@@ -385,7 +389,7 @@ impl<'text, 'script> Parser<'text, 'script> {
                         if let Some((_, subscript)) = written.split_once('[') {
                             self.evaluated(subscript.trim_end_matches(['}', ']']));
                         }
-                        // Only the standard input is where a shell's script can come from.
+                        // A shell reads its script from descriptor 0 only.
                         let mut other = None;
                         self.redirection(if written == "0" { &mut input } else { &mut other })?;
                     } else {
@@ -395,7 +399,7 @@ impl<'text, 'script> Parser<'text, 'script> {
             }
         }
         if self.at == from {
-            return Err(Unseen::Syntax);
+            return Err(UnseenReason::Syntax);
         }
         for (name, value) in set {
             // Bash exports no arrays.
@@ -409,7 +413,7 @@ impl<'text, 'script> Parser<'text, 'script> {
         Ok(())
     }
 
-    fn redirections(&mut self) -> Result<(), Unseen> {
+    fn redirections(&mut self) -> Result<(), UnseenReason> {
         loop {
             self.skip_blanks();
             let digits = self.rest().len()
@@ -423,22 +427,23 @@ impl<'text, 'script> Parser<'text, 'script> {
         }
     }
 
-    fn redirection(&mut self, input: &mut Option<Input>) -> Result<(), Unseen> {
-        let operator = REDIRECTIONS.into_iter().find(|operator| self.eat(operator)).ok_or(Unseen::Syntax)?;
+    fn redirection(&mut self, input: &mut Option<StdinSource>) -> Result<(), UnseenReason> {
+        let operator =
+            REDIRECTIONS.into_iter().find(|operator| self.eat(operator)).ok_or(UnseenReason::Syntax)?;
         self.skip_blanks();
         let from = self.at;
         let target = self.some_word()?;
         if writes(operator, &target) {
-            self.script.beside.push(Beside::File(target.text.clone()));
+            self.script.side_effects.push(SideEffect::File(target.text.clone()));
         }
         match operator {
             "<<" | "<<-" => {
                 let is_quoted = self.text[from..self.at].contains(['\'', '"', '\\']);
-                // Bash takes the quotes away and expands nothing, so the end is not what the word says.
-                if is_quoted && target.kind >= Kind::Unknown {
-                    return Err(Unseen::Syntax);
+                // Bash removes the quotes and expands nothing; the word here still has its quotes.
+                if is_quoted && target.kind >= WordKind::Unknown {
+                    return Err(UnseenReason::Syntax);
                 }
-                *input = Some(Input::HereDocument(self.here_documents.len()));
+                *input = Some(StdinSource::HereDocument(self.here_documents.len()));
                 self.here_documents.push(HereDocument {
                     end: target.text,
                     strips_tabs: operator == "<<-",
@@ -446,22 +451,22 @@ impl<'text, 'script> Parser<'text, 'script> {
                     is_script: false,
                 });
             }
-            "<<<" => *input = Some(Input::Text(target)),
-            "<" | "<>" | "<&" => *input = Some(Input::Other),
+            "<<<" => *input = Some(StdinSource::Text(target)),
+            "<" | "<>" | "<&" => *input = Some(StdinSource::Other),
             _ => {}
         }
         Ok(())
     }
 
-    /// A word that has to be here.
-    fn some_word(&mut self) -> Result<Word, Unseen> {
+    /// A word, which must not be missing.
+    fn some_word(&mut self) -> Result<ShellWord, UnseenReason> {
         let from = self.at;
         let word = self.word()?;
-        if self.at == from { Err(Unseen::Syntax) } else { Ok(word) }
+        if self.at == from { Err(UnseenReason::Syntax) } else { Ok(word) }
     }
 
     /// A list in parentheses whose here documents are its own.
-    pub(super) fn substitution(&mut self, close: Close) -> Result<(), Unseen> {
+    pub(super) fn substitution(&mut self, close: ListEnd) -> Result<(), UnseenReason> {
         let outer = take(&mut self.here_documents);
         let result = self.list(close);
         let left = std::mem::replace(&mut self.here_documents, outer);
@@ -496,7 +501,7 @@ impl<'text, 'script> Parser<'text, 'script> {
         self.rest().starts_with("<(") || self.rest().starts_with(">(")
     }
 
-    /// The word that begins here, as far as it could be one of the shell's own.
+    /// The word that begins here, if it were a keyword.
     fn head(&self) -> &'text str {
         let rest = self.rest();
         let end = rest.find([' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>']);
@@ -522,8 +527,8 @@ impl<'text, 'script> Parser<'text, 'script> {
     }
 }
 
-/// Whether a redirection changes anything outside: not if it only goes to another descriptor, or nowhere.
-fn writes(operator: &str, target: &Word) -> bool {
+/// Whether a redirection writes a file, rather than a descriptor or `/dev/null`.
+fn writes(operator: &str, target: &ShellWord) -> bool {
     let is_descriptor = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     match (operator, target.literal()) {
         ("<" | "<&" | "<<" | "<<-" | "<<<", _) => false,

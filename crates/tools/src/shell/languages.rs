@@ -1,11 +1,11 @@
 //! Code in other languages that stands in the line: `python -c`, `awk`, `sed`.
 //!
-//! Code of an interpreter is not read. Of awk and sed, which are mostly used for what runs nothing, the harmless part is recognised.
+//! Code of an interpreter is not read. Awk and sed mostly run nothing, so their harmless commands are recognised.
 
 use super::options::{OptionSpec, parse_options};
 use super::variables::is_plain_value;
-use super::wrappers::{Inside, is_descriptor, uncertain};
-use super::{Unseen, Word};
+use super::wrappers::{InnerCommand, is_descriptor, uncertain};
+use super::{ShellWord, UnseenReason};
 
 /// How an interpreter takes code in the line.
 struct Interpreter {
@@ -26,7 +26,7 @@ const fn editor(names: &'static str, options: OptionSpec, code: &'static [&'stat
     Interpreter { names, options, code, reads_input: false }
 }
 
-/// Where an option is missing here, an option with code counts wherever it stands.
+/// Not every interpreter's options are complete here. Behind an unknown one, an option with code counts wherever it stands.
 const INTERPRETERS: [Interpreter; 13] = [
     interpreter(
         "python pypy",
@@ -84,36 +84,36 @@ const INTERPRETERS: [Interpreter; 13] = [
 /// Modules of python's own library that run code from their arguments or from standard input, or run another module.
 const CODE_MODULES: [&str; 9] =
     ["timeit", "pdb", "code", "asyncio", "trace", "profile", "cProfile", "runpy", "idlelib"];
-const AWK: OptionSpec = OptionSpec::leading(
+const AWK_OPTIONS: OptionSpec = OptionSpec::leading(
     "F:f:v:bcCd::De:E:ghi:kIL::l:nNo::Op::MPrSstVYW:",
     "field-separator: file: assign: source: exec: include: load: characters-as-bytes traditional csv lint:: bignum optimize \
      no-optimize non-decimal-data posix re-interval sandbox use-lc-numeric",
 );
-const SED: OptionSpec = OptionSpec::permuted(
+const SED_OPTIONS: OptionSpec = OptionSpec::permuted(
     "bnrsuEze:f:l:i::",
     "expression: file: line-length: in-place:: quiet silent regexp-extended null-data zero-terminated separate unbuffered posix debug \
      sandbox follow-symlinks binary",
 );
 
 /// What a program of another language runs, if it is one.
-pub(super) fn code_of(program: &str, words: &[Word]) -> Option<Inside> {
+pub(super) fn code_of(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
     match program {
         // It runs commands by `system` and by `|`, and calls functions by name with `@`.
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
-            return Some(script_of(words, &AWK, awk_is_harmless));
+            return Some(script_of(words, &AWK_OPTIONS, awk_is_harmless));
         }
-        "sed" | "gsed" | "ssed" => return Some(script_of(words, &SED, sed_is_harmless)),
+        "sed" | "gsed" | "ssed" => return Some(script_of(words, &SED_OPTIONS, sed_is_harmless)),
         "deno" if words.iter().any(|word| word.text == "eval" || word.text.starts_with("data:")) => {
-            return Some(Inside::Code);
+            return Some(InnerCommand::Code);
         }
         _ => {}
     }
     let name = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     let interpreter = INTERPRETERS.iter().find(|one| one.names.split(' ').any(|known| known == name))?;
-    Some(if takes_code(interpreter, &words[1..]) { Inside::Code } else { Inside::Nothing })
+    Some(if takes_code(interpreter, &words[1..]) { InnerCommand::Code } else { InnerCommand::Nothing })
 }
 
-fn takes_code(interpreter: &Interpreter, arguments: &[Word]) -> bool {
+fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
     let parsed = parse_options(arguments, &interpreter.options);
     // What stands behind `-m` is for the module.
     let ends = |name: &&str| {
@@ -145,17 +145,18 @@ fn takes_code(interpreter: &Interpreter, arguments: &[Word]) -> bool {
         None => {
             let only_informs =
                 parsed.has(&["h", "V"]) || (parsed.has(&["v"]) && !interpreter.names.starts_with("python"));
-            let is_informing = |word: &Word| matches!(word.text.as_str(), "--version" | "--help");
+            let is_informing = |word: &ShellWord| matches!(word.text.as_str(), "--version" | "--help");
             interpreter.reads_input && !only_informs && !arguments.iter().any(is_informing)
         }
     }
 }
 
 /// What awk or sed runs: the values of `-e`, or else the first operand. A file is not read.
-fn script_of(words: &[Word], options: &OptionSpec, is_harmless: fn(&str) -> bool) -> Inside {
+fn script_of(words: &[ShellWord], options: &OptionSpec, is_harmless: fn(&str) -> bool) -> InnerCommand {
     let parsed = parse_options(&words[1..], options);
-    let mut texts: Vec<&Word> = parsed.values(&["e", "source", "expression"]).collect();
-    let files: Vec<&Word> = parsed.values(&["f", "file", "E", "exec", "i", "include", "l", "load"]).collect();
+    let mut texts: Vec<&ShellWord> = parsed.values(&["e", "source", "expression"]).collect();
+    let files: Vec<&ShellWord> =
+        parsed.values(&["f", "file", "E", "exec", "i", "include", "l", "load"]).collect();
     if !parsed.is_certain
         || files.iter().any(|file| file.literal().is_none_or(|file| file == "-" || is_descriptor(file)))
     {
@@ -167,9 +168,9 @@ fn script_of(words: &[Word], options: &OptionSpec, is_harmless: fn(&str) -> bool
     }
     let text = texts.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join("\n");
     match texts.iter().all(|word| word.literal().is_some()) && is_harmless(&text) {
-        true if has_file => Inside::ScriptFile(super::wrappers::joined(words)),
-        true => Inside::Nothing,
-        false => Inside::Unseen(Unseen::Code(text)),
+        true if has_file => InnerCommand::ScriptFile(super::wrappers::joined(words)),
+        true => InnerCommand::Nothing,
+        false => InnerCommand::Unseen(UnseenReason::Code(text)),
     }
 }
 

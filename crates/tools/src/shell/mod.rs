@@ -1,14 +1,12 @@
-//! What a command line would run, as far as that can be told before it runs. Nothing here does anything: text goes in, a
-//! list of commands comes out.
+//! Finds the commands that a line would run, before it runs. Pure: text goes in, a list of commands comes out.
 //!
-//! It reads bash as bash does, but only to find the commands in it: wherever one stands, in whatever it is quoted, behind
-//! whatever starts it. It is lenient where bash is strict, because bash will complain itself. Where a line can't be
-//! understood, that is said ([`Unseen`]) instead of guessed at.
+//! The parser reads a line as bash does, and finds commands in any place, in any quotes and behind any wrapper. Where bash would
+//! report a mistake, the parser may go on. Where it can't be certain, it doesn't guess: it adds an [`UnseenReason`].
 //!
-//! It is written by hand because no parser that could be had was fit for lines that a model writes. One takes exponential time
-//! on nested expansions and on parentheses that are not closed. `tree-sitter-bash` takes a minute for 100 KB of `a=(`, and misses
-//! commands in here documents, nested backquotes, continued words and `"${x:-'$(…)'}"` without reporting an error. This one reads
-//! each character a bounded number of times and goes to a bounded depth.
+//! It is written by hand because the parsers that exist don't suit lines that a model writes. One takes exponential time on nested
+//! expansions and open parentheses. `tree-sitter-bash` takes a minute for 100 KB of `a=(`, and misses commands in here documents,
+//! nested backquotes, continued words and `"${x:-'$(…)'}"` without reporting an error. This one reads each character a bounded
+//! number of times, to a bounded depth.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -16,13 +14,13 @@
 //! | `commands` | one simple command, and what it runs in turn |
 //! | `word` | one word: quotes, escapes, patterns |
 //! | `expansion` | what stands behind `$` and in backquotes, and here documents |
-//! | `evaluation` | what is evaluated once more when it is expanded |
+//! | `evaluation` | arithmetic and subscripts, in which the shell evaluates the values of variables |
 //! | `builtins` | builtins that take names of variables: `read`, `printf -v`, `declare` |
 //! | `variables` | variables that make programs run something: `PAGER`, `PS4` |
 //! | `options` | the options of a command, as `getopt` reads them |
 //! | `git` | what git runs, behind its options |
 //! | `wrappers` | commands that run other commands: `env`, `sudo`, `bash -c`, `xargs` |
-//! | `starters` | those of them that take a text, or a place first: `ssh`, `flock`, `parallel` |
+//! | `starters` | more of those, each with a syntax of its own: `ssh`, `flock`, `parallel` |
 //! | `command_options` | options whose value is a command: `tar --to-command`, `rsync -e` |
 //! | `languages` | code in other languages: `python -c`, `awk`, `sed` |
 //! | `sleep` | K4: sleeps that are too long |
@@ -49,68 +47,70 @@ pub(crate) use sleep::long_sleep;
 
 use crate::shown::{cut, shown_name};
 
-/// No person and no model writes a longer line by hand; what is longer is data.
-const LONGEST: usize = 256 * 1024;
-/// How deep things may stand inside each other. Each level takes some of the stack.
-const DEEPEST: usize = 50;
-/// How much of a command is shown.
-const MOST_SHOWN: usize = 200;
+/// Longer lines are not parsed. They hold data rather than commands.
+const MAX_LINE_BYTES: usize = 256 * 1024;
+/// Levels of nesting. Each of them takes some of the stack.
+const MAX_NESTING: usize = 50;
+/// Bytes of a command to show in a reason.
+const MAX_SHOWN_BYTES: usize = 200;
 
-/// What a line would run.
+/// A parsed line.
 #[derive(Debug, Default)]
-pub(crate) struct Script {
-    /// Every simple command, in the order in which they stand.
-    pub(crate) commands: Vec<Command>,
-    /// The values of variables, read as the commands that a program may run them as.
-    pub(crate) values: Vec<Command>,
-    /// Why there may be more.
-    pub(crate) unseen: Vec<Unseen>,
-    /// What it does beside running them.
-    pub(crate) beside: Vec<Beside>,
+pub(crate) struct ShellScript {
+    /// Every simple command, in the order of the line.
+    pub(crate) commands: Vec<ShellCommand>,
+    /// Commands in the values of variables. A program may run them.
+    pub(crate) values: Vec<ShellCommand>,
+    /// Why the line may run more than that.
+    pub(crate) unseen: Vec<UnseenReason>,
+    /// What the line does apart from running commands.
+    pub(crate) side_effects: Vec<SideEffect>,
     names: variables::NameUses,
 }
 
-impl Script {
-    /// Reads a line. What stands before something that can't be understood is seen: bash would run it.
+impl ShellScript {
+    /// Parses a line. Commands before a syntax error are found, because bash would run them.
     pub(crate) fn parse(line: &str) -> Self {
         let mut script = Self::default();
-        if line.len() > LONGEST {
-            script.unseen.push(Unseen::TooLong);
+        if line.len() > MAX_LINE_BYTES {
+            script.unseen.push(UnseenReason::TooLong);
             return script;
         }
-        grammar::Parser::new(line, &mut script).script();
+        grammar::ShellParser::new(line, &mut script).script();
         if let Some(name) = script.names.conflict() {
-            script.unseen.push(Unseen::Evaluated(name.clone()));
+            script.unseen.push(UnseenReason::Evaluated(name.clone()));
         }
         script
     }
 
-    /// Whether a part of the line could not even be taken apart into commands.
+    /// Whether a part of the line could not be parsed.
     pub(crate) fn is_cut_short(&self) -> bool {
-        self.unseen.iter().any(|unseen| matches!(unseen, Unseen::TooLong | Unseen::TooDeep | Unseen::Syntax))
+        self.unseen.iter().any(|unseen| {
+            matches!(unseen, UnseenReason::TooLong | UnseenReason::TooDeep | UnseenReason::Syntax)
+        })
     }
 }
 
 /// One simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Command {
-    /// Its words as they were written, and then without each of the wrappers that only pass it on: `env A=b nice git push`,
-    /// `nice git push`, `git push`. There is always one, and each has a first word.
-    pub(crate) forms: Vec<Vec<Word>>,
+pub(crate) struct ShellCommand {
+    /// Its words as written, and then without each wrapper that only passes it on: `env A=b nice git push`, `nice git push`,
+    /// `git push`. There is at least one form, and each has at least one word.
+    pub(crate) forms: Vec<Vec<ShellWord>>,
     /// Whether the line goes on without waiting for it.
     pub(crate) background: bool,
-    /// It runs code in another language that stands in the line and is not read.
+    /// It runs code in another language, which is not read.
     pub(crate) has_code: bool,
 }
 
-impl Command {
-    /// What is run in the end.
-    pub(crate) fn words(&self) -> &[Word] {
+impl ShellCommand {
+    /// The command without its wrappers.
+    pub(crate) fn words(&self) -> &[ShellWord] {
         self.forms.last().map_or(&[], Vec::as_slice)
     }
 }
 
-impl fmt::Display for Command {
+impl fmt::Display for ShellCommand {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.forms.first().map_or(&[][..], Vec::as_slice);
         formatter
@@ -118,20 +118,20 @@ impl fmt::Display for Command {
     }
 }
 
-/// What a line does beside running commands, which changes what they do or where it goes.
+/// What a line does apart from running commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Beside {
-    /// It sets this variable, for one command or for those that follow.
+pub(crate) enum SideEffect {
+    /// Sets this variable, for one command or for those that follow.
     Variable(String),
-    /// It writes this file.
+    /// Writes this file.
     File(String),
-    /// A command that mostly reads writes a file because of this option.
+    /// Makes a program that mostly reads write a file, by this option.
     Option(String),
-    /// A command such as sed runs code from a file.
+    /// Runs this command, such as sed, with code from a file.
     ScriptFile(String),
 }
 
-impl fmt::Display for Beside {
+impl fmt::Display for SideEffect {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(name) => write!(formatter, "the line sets `{}`", shown(name)),
@@ -142,81 +142,81 @@ impl fmt::Display for Beside {
     }
 }
 
-/// A text from a command, short and on one line.
+/// A text of a command, cut and escaped for one line.
 pub(crate) fn shown(text: &str) -> String {
-    let short = cut(text, MOST_SHOWN);
+    let short = cut(text, MAX_SHOWN_BYTES);
     let dots = if short.len() < text.len() { "…" } else { "" };
     format!("{}{dots}", shown_name(short.as_bytes()))
 }
 
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
-    /// Without quotes; as it was written, if nobody can know what it will be.
+pub(crate) struct ShellWord {
+    /// Without quotes; as written, if it is known only at run time.
     pub(crate) text: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: WordKind,
 }
 
-impl Word {
+impl ShellWord {
     fn unknown(text: &str) -> Self {
-        Self { text: text.to_owned(), kind: Kind::Unknown }
+        Self { text: text.to_owned(), kind: WordKind::Unknown }
     }
 
     pub(crate) fn of_literal(text: &str) -> Self {
-        Self { text: text.to_owned(), kind: Kind::Literal }
+        Self { text: text.to_owned(), kind: WordKind::Literal }
     }
 
-    /// The value of a variable that had another one before: only a number stays what it is.
+    /// The word as a value that is appended to an unknown one. Digits stay digits.
     fn appended(self) -> Self {
         let is_number = self.text.bytes().all(|byte| byte.is_ascii_digit());
-        Self { kind: if is_number { self.kind } else { self.kind.max(Kind::Unknown) }, ..self }
+        Self { kind: if is_number { self.kind } else { self.kind.max(WordKind::Unknown) }, ..self }
     }
 
-    /// What it is sure to begin with.
+    /// The part before the first expansion or pattern.
     pub(crate) fn certain_beginning(&self) -> &str {
         let text = match self.kind {
-            Kind::Literal => return &self.text,
-            Kind::Pattern => self.text.as_str(),
-            Kind::Unknown | Kind::Words => self.text.strip_prefix('"').unwrap_or(&self.text),
+            WordKind::Literal => return &self.text,
+            WordKind::Pattern => self.text.as_str(),
+            WordKind::Unknown | WordKind::Words => self.text.strip_prefix('"').unwrap_or(&self.text),
         };
         let end = text
             .find(['$', '`', '"', '\'', '\\', '*', '?', '[', '{', '~', '(', '<', '>', '…', '@', '!', '+']);
         &text[..end.unwrap_or(text.len())]
     }
 
-    /// Whether it may become an option, though nothing of it says so yet.
+    /// Whether it may become an option at run time.
     pub(crate) fn may_be_option(&self) -> bool {
         let beginning = self.certain_beginning();
-        self.kind != Kind::Literal && (beginning.is_empty() || beginning.starts_with('-'))
+        self.kind != WordKind::Literal && (beginning.is_empty() || beginning.starts_with('-'))
     }
 
-    /// Whether it may become several words, some of them perhaps options.
+    /// Whether it may become several words at run time.
     pub(crate) fn may_become_several(&self) -> bool {
-        matches!(self.kind, Kind::Pattern | Kind::Words)
+        matches!(self.kind, WordKind::Pattern | WordKind::Words)
     }
 
-    /// Whether it is a list in braces that may have options in it: `{-e,x}`.
+    /// Whether it is a list in braces that may hold options: `{-e,x}`.
     fn may_become_options(&self) -> bool {
-        self.kind == Kind::Words && self.may_be_option() && !self.text.contains(['$', '`'])
+        self.kind == WordKind::Words && self.may_be_option() && !self.text.contains(['$', '`'])
     }
 
-    /// What it will be, if that is certain.
+    /// Its text, if that is known.
     pub(crate) fn literal(&self) -> Option<&str> {
-        (self.kind == Kind::Literal).then_some(self.text.as_str())
+        (self.kind == WordKind::Literal).then_some(self.text.as_str())
     }
 
-    /// The name of the program, if it is certain, without the folder in which it is.
+    /// The name of a program without its folder, if that is known.
     pub(crate) fn program(&self) -> Option<&str> {
         self.literal().map(|name| name.rsplit('/').next().unwrap_or(name))
     }
 }
 
-/// How much is known of a word.
+/// How much of a word is known before the line runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum WordKind {
     /// All of it.
     Literal,
-    /// It has a pattern of file names in it, which may stay as it is.
+    /// It has a pattern of file names in it, which stays as it is if no file matches.
     Pattern,
     /// It has an expansion in it.
     Unknown,
@@ -224,33 +224,33 @@ pub(crate) enum Kind {
     Words,
 }
 
-/// Why not everything that a line runs can be seen.
+/// Why a line may run more than the commands that were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unseen {
+pub(crate) enum UnseenReason {
     TooLong,
     TooDeep,
     Syntax,
-    /// The name of a command is known only when it runs.
+    /// The name of a command is known only at run time.
     Name(String),
-    /// A text is run as commands that is known only when it runs.
+    /// A text that is run is known only at run time.
     Text(String),
-    /// A shell runs what comes to its standard input.
+    /// A shell runs its standard input.
     Input(String),
-    /// What is in a variable is evaluated, which can run anything.
+    /// The shell evaluates the value of a variable, which can run anything.
     Evaluated(String),
-    /// A variable is set that makes programs run something.
+    /// This variable may make a program run something.
     Variable(String),
-    /// A program is given something to run in a way that is not read here.
+    /// A program runs something that the parser doesn't read.
     Code(String),
-    /// A name gets another meaning.
+    /// An alias changes the meaning of a name.
     Alias,
 }
 
-impl fmt::Display for Unseen {
+impl fmt::Display for UnseenReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong => write!(formatter, "it is longer than {} KiB", LONGEST / 1024),
-            Self::TooDeep => write!(formatter, "it is nested more than {DEEPEST} deep"),
+            Self::TooLong => write!(formatter, "it is longer than {} KiB", MAX_LINE_BYTES / 1024),
+            Self::TooDeep => write!(formatter, "it is nested more than {MAX_NESTING} deep"),
             Self::Syntax => formatter.write_str("its syntax is not understood"),
             Self::Name(name) => {
                 write!(formatter, "which command `{}` is, is known only when it runs", shown(name))

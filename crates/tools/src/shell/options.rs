@@ -1,6 +1,6 @@
 //! Reads the options of a command as `getopt_long` does: `-abc`, `-ovalue`, `-o value`, `--name=value`, `--name value`, abbreviated names, `--`.
 
-use super::{Kind, Word};
+use super::{ShellWord, WordKind};
 
 /// The options that a program takes, in the notation of `getopt`: `:` behind an option with a value, `::` where the value has to be attached.
 #[derive(Debug, Clone, Copy)]
@@ -73,8 +73,8 @@ fn without_colons(option: &'static str) -> (&'static str, usize) {
 /// The options and operands of a command.
 #[derive(Debug)]
 pub(super) struct ParsedOptions<'words> {
-    options: Vec<(&'static str, Option<Word>)>,
-    pub(super) operands: Vec<&'words Word>,
+    options: Vec<(&'static str, Option<ShellWord>)>,
+    pub(super) operands: Vec<&'words ShellWord>,
     /// False, if an option isn't known, so that the word behind it may be its value, or if a word may become several.
     pub(super) is_certain: bool,
 }
@@ -88,7 +88,7 @@ impl ParsedOptions<'_> {
     pub(super) fn values<'parsed>(
         &'parsed self,
         names: &'parsed [&str],
-    ) -> impl Iterator<Item = &'parsed Word> {
+    ) -> impl Iterator<Item = &'parsed ShellWord> {
         self.options.iter().filter(|(name, _)| names.contains(name)).filter_map(|(_, value)| value.as_ref())
     }
 
@@ -97,13 +97,16 @@ impl ParsedOptions<'_> {
     }
 
     /// All options that have a value, in their order.
-    pub(super) fn with_values(self) -> impl Iterator<Item = (&'static str, Word)> {
+    pub(super) fn with_values(self) -> impl Iterator<Item = (&'static str, ShellWord)> {
         self.options.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 }
 
 /// Reads the words behind the name of a program.
-pub(super) fn parse_options<'words>(arguments: &'words [Word], spec: &OptionSpec) -> ParsedOptions<'words> {
+pub(super) fn parse_options<'words>(
+    arguments: &'words [ShellWord],
+    spec: &OptionSpec,
+) -> ParsedOptions<'words> {
     let mut parsed = ParsedOptions { options: Vec::new(), operands: Vec::new(), is_certain: true };
     let mut at = 0;
     while let Some(word) = arguments.get(at) {
@@ -125,7 +128,7 @@ pub(super) fn parse_options<'words>(arguments: &'words [Word], spec: &OptionSpec
         parsed.is_certain &= !word.may_become_several();
         let takes_next = parsed.read_word(word, arguments.get(at), spec);
         if takes_next && spec.position != OptionPosition::Anywhere {
-            parsed.is_certain &= !arguments.get(at).is_some_and(Word::may_become_several);
+            parsed.is_certain &= !arguments.get(at).is_some_and(ShellWord::may_become_several);
             at += 1;
         }
     }
@@ -135,17 +138,18 @@ pub(super) fn parse_options<'words>(arguments: &'words [Word], spec: &OptionSpec
 
 impl ParsedOptions<'_> {
     /// Adds the options of one word, and says whether the next word is the value of the last of them.
-    fn read_word(&mut self, word: &Word, next: Option<&Word>, spec: &OptionSpec) -> bool {
+    fn read_word(&mut self, word: &ShellWord, next: Option<&ShellWord>, spec: &OptionSpec) -> bool {
         let certain = word.certain_beginning();
-        let whole = if word.kind == Kind::Literal { &word.text } else { word.text.trim_start_matches('"') };
-        let value_at = |at: usize| Word { text: whole[at..].to_owned(), kind: word.kind };
+        let whole =
+            if word.kind == WordKind::Literal { &word.text } else { word.text.trim_start_matches('"') };
+        let value_at = |at: usize| ShellWord { text: whole[at..].to_owned(), kind: word.kind };
         let (option, attached) = match certain.split_once('=') {
             Some((option, _)) => (option, Some(value_at(option.len() + 1))),
             None => (certain, None),
         };
         let known = spec.single_dash(option);
         if let Some(name) = option.strip_prefix("--").or(known.map(|(name, _)| name)) {
-            self.is_certain &= attached.is_some() || word.kind == Kind::Literal;
+            self.is_certain &= attached.is_some() || word.kind == WordKind::Literal;
             let known = known.or_else(|| spec.name(name));
             self.is_certain &= known.is_some() || matches!(name, "help" | "version");
             let Some((name, colons)) = known else { return false };
@@ -167,7 +171,7 @@ impl ParsedOptions<'_> {
                 return takes_next;
             }
         }
-        self.is_certain &= word.kind == Kind::Literal;
+        self.is_certain &= word.kind == WordKind::Literal;
         false
     }
 }

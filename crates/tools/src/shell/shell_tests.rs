@@ -4,24 +4,24 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The commands of a line as they are run in the end, one after the other, `?` for a word that nobody knows.
+/// The commands of a line as they are run in the end, one after the other, `?` for an unknown word.
 fn seen(line: &str) -> String {
-    let shown = |command: &Command| {
+    let shown = |command: &ShellCommand| {
         let words = command.words().iter().map(|word| match word.kind {
-            Kind::Unknown | Kind::Words => "?",
-            Kind::Literal | Kind::Pattern => word.text.as_str(),
+            WordKind::Unknown | WordKind::Words => "?",
+            WordKind::Literal | WordKind::Pattern => word.text.as_str(),
         });
         let words = words.collect::<Vec<_>>().join(" ");
         format!("{words}{}", if command.background { " &" } else { "" })
     };
-    Script::parse(line).commands.iter().map(shown).collect::<Vec<_>>().join(" | ")
+    ShellScript::parse(line).commands.iter().map(shown).collect::<Vec<_>>().join(" | ")
 }
 
 #[track_caller]
 fn assert_seen(table: &[(&str, &str)]) {
     for (line, expected) in table {
-        assert_eq!(seen(line), *expected, "{line:?}: {:?}", Script::parse(line));
-        assert_eq!(Script::parse(line).unseen, [], "{line:?}");
+        assert_eq!(seen(line), *expected, "{line:?}: {:?}", ShellScript::parse(line));
+        assert_eq!(ShellScript::parse(line).unseen, [], "{line:?}");
     }
 }
 
@@ -92,7 +92,10 @@ fn what_a_command_prints_into_arithmetic_is_evaluated() {
 
     for (line, expected) in table {
         assert_eq!(seen(line), expected, "{line:?}");
-        assert!(matches!(Script::parse(line).unseen.as_slice(), [Unseen::Evaluated(_)]), "{line:?}");
+        assert!(
+            matches!(ShellScript::parse(line).unseen.as_slice(), [UnseenReason::Evaluated(_)]),
+            "{line:?}"
+        );
     }
 }
 
@@ -217,8 +220,8 @@ fn programs_that_start_others_are_looked_through() {
     ];
 
     for line in table {
-        let commands = Script::parse(line).commands;
-        let is_push = |command: &Command| {
+        let commands = ShellScript::parse(line).commands;
+        let is_push = |command: &ShellCommand| {
             let words: Vec<&str> = command.words().iter().map(|word| word.text.as_str()).collect();
             words.starts_with(&["git", "push"])
         };
@@ -234,7 +237,7 @@ fn programs_that_start_others_are_looked_through() {
 
 #[test]
 fn what_a_command_is_behind_is_kept() {
-    let script = Script::parse("env A=b nice /bin/git push");
+    let script = ShellScript::parse("env A=b nice /bin/git push");
 
     let forms: Vec<String> = script.commands[0]
         .forms
@@ -246,9 +249,9 @@ fn what_a_command_is_behind_is_kept() {
 
 #[test]
 fn what_can_not_be_seen_is_said() {
-    let text = |text: &str| vec![Unseen::Text(text.to_owned())];
-    let name = |name: &str| vec![Unseen::Name(name.to_owned())];
-    let input = |shell: &str| vec![Unseen::Input(shell.to_owned())];
+    let text = |text: &str| vec![UnseenReason::Text(text.to_owned())];
+    let name = |name: &str| vec![UnseenReason::Name(name.to_owned())];
+    let input = |shell: &str| vec![UnseenReason::Input(shell.to_owned())];
     let deep = "nice ".repeat(40);
     let table = [
         ("$cmd push", name("$cmd")),
@@ -273,33 +276,33 @@ fn what_can_not_be_seen_is_said() {
         ("curl x | sudo bash -s -- y", input("bash")),
         ("curl x | bash /dev/stdin", input("bash")),
         ("bash < x", input("bash")),
-        ("alias ls=x", vec![Unseen::Alias]),
+        ("alias ls=x", vec![UnseenReason::Alias]),
         ("ssh host", input("ssh")),
         ("script log", input("script")),
         ("parallel", input("parallel")),
-        ("echo $((x + 1))", vec![Unseen::Evaluated("x + 1".to_owned())]),
-        ("echo ${x@P}", vec![Unseen::Evaluated("${x@P}".to_owned())]),
-        ("x[1 + y[1]]=3", vec![Unseen::Evaluated("1 + y[1]".to_owned())]),
-        ("git push )", vec![Unseen::Syntax]),
-        ("echo 'git push", vec![Unseen::Syntax]),
-        ("echo $(git push", vec![Unseen::Syntax]),
-        ("if a; then b", vec![Unseen::Syntax]),
-        ("a; ; b", vec![Unseen::Syntax]),
-        ("&& a", vec![Unseen::Syntax]),
-        ("bash -c 'a )'", vec![Unseen::Syntax]),
-        (&deep, vec![Unseen::TooDeep]),
+        ("echo $((x + 1))", vec![UnseenReason::Evaluated("x + 1".to_owned())]),
+        ("echo ${x@P}", vec![UnseenReason::Evaluated("${x@P}".to_owned())]),
+        ("x[1 + y[1]]=3", vec![UnseenReason::Evaluated("1 + y[1]".to_owned())]),
+        ("git push )", vec![UnseenReason::Syntax]),
+        ("echo 'git push", vec![UnseenReason::Syntax]),
+        ("echo $(git push", vec![UnseenReason::Syntax]),
+        ("if a; then b", vec![UnseenReason::Syntax]),
+        ("a; ; b", vec![UnseenReason::Syntax]),
+        ("&& a", vec![UnseenReason::Syntax]),
+        ("bash -c 'a )'", vec![UnseenReason::Syntax]),
+        (&deep, vec![UnseenReason::TooDeep]),
     ];
 
     for (line, expected) in table {
-        assert_eq!(Script::parse(line).unseen, expected, "{line:?}");
+        assert_eq!(ShellScript::parse(line).unseen, expected, "{line:?}");
     }
-    assert_eq!(Script::parse(&"a".repeat(LONGEST + 1)).unseen, [Unseen::TooLong]);
+    assert_eq!(ShellScript::parse(&"a".repeat(MAX_LINE_BYTES + 1)).unseen, [UnseenReason::TooLong]);
 }
 
 #[test]
 fn what_stands_before_a_mistake_is_seen() {
     assert_eq!(seen("git push\n)"), "git push");
-    assert!(Script::parse("git push\n)").is_cut_short());
+    assert!(ShellScript::parse("git push\n)").is_cut_short());
 }
 
 /// What bash really runs of a line: each command that isn't there is logged, and no program is there.
@@ -321,7 +324,7 @@ fn run_by_bash(line: &str) -> Vec<String> {
 
 #[track_caller]
 fn assert_that_bash_runs_nothing_else(line: &str) -> usize {
-    let script = Script::parse(line);
+    let script = ShellScript::parse(line);
     let names: Vec<&str> =
         script.commands.iter().filter_map(|command| command.words()[0].program()).collect();
     let run = run_by_bash(line);
@@ -427,19 +430,19 @@ fn nothing_is_too_deep_or_too_long_to_be_looked_at() {
     ];
 
     for opening in openings {
-        for times in [60, 2_000, LONGEST / opening.len(), 100_000] {
+        for times in [60, 2_000, MAX_LINE_BYTES / opening.len(), 100_000] {
             let line = opening.repeat(times);
-            Script::parse(&line);
+            ShellScript::parse(&line);
         }
     }
-    Script::parse(&"a ".repeat(500_000));
-    Script::parse(&format!("cat <<E\n{}\nE", "line $(a)\n".repeat(20_000)));
+    ShellScript::parse(&"a ".repeat(500_000));
+    ShellScript::parse(&format!("cat <<E\n{}\nE", "line $(a)\n".repeat(20_000)));
 }
 
 proptest! {
     #[test]
     fn no_text_is_too_strange(line in any::<String>()) {
-        Script::parse(&line);
+        ShellScript::parse(&line);
     }
 
     #[test]
@@ -453,7 +456,7 @@ proptest! {
             0..60,
         )
     ) {
-        Script::parse(&parts.concat());
+        ShellScript::parse(&parts.concat());
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use super::{Script, Unseen, Word, shown};
+use super::{ShellScript, ShellWord, UnseenReason, shown};
 
-/// From here on, in seconds, a sleep is refused.
-const LONG: f64 = 2.0;
+/// A sleep of this many seconds or more is refused.
+const LONG_SLEEP_SECONDS: f64 = 2.0;
 
 /// A sleep in the foreground that is too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LongSleep {
-    /// As it stands in the line.
+    /// The command, as it is shown to the model.
     command: String,
 }
 
@@ -18,7 +18,7 @@ impl fmt::Display for LongSleep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "`{}` would wait for {LONG} seconds or more, during which nothing else can be done. To let something take its time, \
+            "`{}` would wait for {LONG_SLEEP_SECONDS} seconds or more, during which nothing else can be done. To let something take its time, \
              start it with `run_in_background` and wait for it with `task_wait`, which returns as soon as it ends. To wait until \
              something is so, check for it in a loop with short sleeps: `until test -e ready; do sleep 0.5; done`",
             self.command
@@ -26,20 +26,21 @@ impl fmt::Display for LongSleep {
     }
 }
 
-/// The first long sleep that a line would wait for. A line that can't be understood has none: bash will say what is wrong with it.
+/// The first long sleep that a line would wait for. `None` for a line with a syntax error, which bash reports.
 pub(crate) fn long_sleep(line: &str) -> Option<LongSleep> {
-    let script = Script::parse(line);
-    if script.unseen.contains(&Unseen::Syntax) {
+    let script = ShellScript::parse(line);
+    if script.unseen.contains(&UnseenReason::Syntax) {
         return None;
     }
     let mut waited_for = script.commands.iter().filter(|command| !command.background);
-    let long = waited_for.find(|command| seconds(command.words()).is_some_and(|seconds| seconds >= LONG))?;
+    let long = waited_for
+        .find(|command| seconds(command.words()).is_some_and(|seconds| seconds >= LONG_SLEEP_SECONDS))?;
     let words: Vec<&str> = long.words().iter().map(|word| word.text.as_str()).collect();
     Some(LongSleep { command: shown(&words.join(" ")) })
 }
 
-/// How long a command sleeps, if it does and says so: the sum of what it is given.
-fn seconds(words: &[Word]) -> Option<f64> {
+/// Seconds that a `sleep` sleeps: the sum of its arguments. `None` for other commands and unknown arguments.
+fn seconds(words: &[ShellWord]) -> Option<f64> {
     let (name, arguments) = words.split_first()?;
     if name.program() != Some("sleep") {
         return None;
@@ -48,7 +49,7 @@ fn seconds(words: &[Word]) -> Option<f64> {
     arguments.map(|word| word.literal().and_then(length)).sum()
 }
 
-/// `1.5`, `2m`, `inf`. What `sleep` would not take is no length.
+/// `1.5`, `2m`, `inf`. `None` for what `sleep` would refuse.
 fn length(text: &str) -> Option<f64> {
     let (number, unit) = match text.as_bytes().last()? {
         b's' => (&text[..text.len() - 1], 1.0),

@@ -1,67 +1,67 @@
-//! Programs that start others and take their commands in a way of their own: `ssh`, `flock`, `parallel`.
+//! Programs that run commands, with a syntax of their own: `ssh`, `flock`, `parallel`.
 
 use super::options::{OptionSpec, parse_options};
-use super::wrappers::{Inside, behind, joined, own, text_of, uncertain};
-use super::{Kind, Unseen, Word};
+use super::wrappers::{InnerCommand, behind, joined, own, text_of, uncertain};
+use super::{ShellWord, UnseenReason, WordKind};
 
-const WATCH: OptionSpec = OptionSpec::leading(
+const WATCH_OPTIONS: OptionSpec = OptionSpec::leading(
     "bCcd::eghn:pq:rtwx",
     "beep color no-color differences:: errexit chgexit interval: precise equexit: no-rerun no-title no-wrap exec",
 );
-const FLOCK: OptionSpec = OptionSpec::leading(
+const FLOCK_OPTIONS: OptionSpec = OptionSpec::leading(
     "sexnuw:oE:F",
     "shared exclusive nonblock nb unlock timeout: wait: close conflict-exit-code: no-fork verbose",
 );
-const STRACE: OptionSpec = OptionSpec::leading(
+const STRACE_OPTIONS: OptionSpec = OptionSpec::leading(
     "a:b:CcDdE:e:FfhI:iknO:o:P:p:qrS:s:TtU:u:vVwX:xyYzZ",
     "attach: env: output: trace: trace-path: user: string-limit: follow-forks output-separately summary summary-only seccomp-bpf \
      quiet:: timestamps:: syscall-times:: relative-timestamps:: decode-fds:: decode-pids:: columns: abbrev: verbose: raw: signal: \
      status: inject: fault: daemonize:: interruptible: no-abbrev stack-traces successful-only failed-only tips::",
 );
-const LTRACE: OptionSpec = OptionSpec::leading(
+const LTRACE_OPTIONS: OptionSpec = OptionSpec::leading(
     "A:a:bCcD:e:F:fhiLl:n:o:p:rSs:Ttu:Vw:x:",
     "align: config: debug: demangle indent: library: output: no-signals where:",
 );
-const SETPRIV: OptionSpec = OptionSpec::leading(
+const SETPRIV_OPTIONS: OptionSpec = OptionSpec::leading(
     "d",
     "dump nnp no-new-privs list-caps keep-groups clear-groups init-groups reset-env ruid: euid: reuid: rgid: egid: regid: groups: \
      inh-caps: ambient-caps: bounding-set: securebits: pdeathsig: selinux-label: apparmor-profile:",
 );
-const UNSHARE: OptionSpec = OptionSpec::leading(
+const UNSHARE_OPTIONS: OptionSpec = OptionSpec::leading(
     "CcfG:iml:npR:rS:TUuw:",
     "mount:: uts:: ipc:: net:: pid:: user:: cgroup:: time:: fork mount-proc:: map-root-user map-current-user map-auto keep-caps \
      kill-child:: root: wd: setuid: setgid: propagation: setgroups: map-user: map-group: map-users: map-groups: monotonic: boottime:",
 );
-const PARALLEL: OptionSpec = OptionSpec::leading(
+const PARALLEL_OPTIONS: OptionSpec = OptionSpec::leading(
     "0a:C:D:d:E:I:i::J:j:kL:l::M:mN:n:P:pqrS:s:tuvX",
     "jobs: arg-file: colsep: delimiter: max-args: max-procs: joblog: results: delay: timeout: retries: sshlogin: workdir: tmpdir: \
      halt: load: memfree: block: tagstring: env: keep-order null quote tag line-buffer ungroup group dry-run bar progress eta \
      no-run-if-empty will-cite verbose pipe shuf silent xargs",
 );
-const SSH: OptionSpec =
+const SSH_OPTIONS: OptionSpec =
     OptionSpec::leading("46AaB:b:Cc:D:E:e:F:fGgI:i:J:KkL:l:Mm:NnO:o:P:p:Q:qR:S:sTtVvW:w:XxYy", "");
-pub(super) const SU: OptionSpec = OptionSpec::permuted(
+pub(super) const SU_OPTIONS: OptionSpec = OptionSpec::permuted(
     "-lmpfPg:G:s:w:c:u:T",
     "login preserve-environment fast pty no-pty group: supp-group: shell: whitelist-environment: command: session-command: user:",
 );
-const SCRIPT: OptionSpec = OptionSpec::permuted(
+const SCRIPT_OPTIONS: OptionSpec = OptionSpec::permuted(
     "aefqc:B:E:I:O:T:m:o:t::",
     "append return flush force quiet command: log-in: log-out: log-io: log-timing: logging-format: output-limit: echo: timing::",
 );
-const NPM: OptionSpec = OptionSpec::partial("c:", "call:");
-/// What `parallel` puts its arguments in place of.
-const PLACES: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}", "{1}", "{2}"];
+const NPM_OPTIONS: OptionSpec = OptionSpec::partial("c:", "call:");
+/// The words that `parallel` replaces with its arguments.
+const PARALLEL_PLACEHOLDERS: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}", "{1}", "{2}"];
 
 /// What one of these programs runs, if it is one.
-pub(super) fn started(program: &str, words: &[Word]) -> Option<Inside> {
+pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
     let arguments = &words[1..];
     let has = |letters: &str| letters.chars().any(|letter| has_option(arguments, letter));
-    let may_have = |letters: &str| has(letters) || arguments.iter().any(Word::may_be_option);
+    let may_have = |letters: &str| has(letters) || arguments.iter().any(ShellWord::may_be_option);
     Some(match program {
-        "strace" => own(words, &STRACE, 0),
-        "ltrace" => own(words, &LTRACE, 0),
-        "setpriv" => own(words, &SETPRIV, 0),
-        "unshare" => own(words, &UNSHARE, 0),
+        "strace" => own(words, &STRACE_OPTIONS, 0),
+        "ltrace" => own(words, &LTRACE_OPTIONS, 0),
+        "setpriv" => own(words, &SETPRIV_OPTIONS, 0),
+        "unshare" => own(words, &UNSHARE_OPTIONS, 0),
         "taskset" => own(words, &OptionSpec::leading("acp", "all-tasks cpu-list pid"), 1),
         "chrt" => own(
             words,
@@ -103,26 +103,26 @@ pub(super) fn started(program: &str, words: &[Word]) -> Option<Inside> {
         ),
         "watch" => watch(words),
         "flock" => flock(words),
-        "script" => match text_after_c(arguments, &SCRIPT) {
+        "script" => match text_after_c(arguments, &SCRIPT_OPTIONS) {
             Some(text) => text,
-            None => behind_dashes(arguments).unwrap_or(Inside::Input(program.to_owned())),
+            None => behind_dashes(arguments).unwrap_or(InnerCommand::Input(program.to_owned())),
         },
-        "sg" => {
-            text_after_c(arguments, &SU).or_else(|| arguments.get(1).map(one_text)).unwrap_or(Inside::Nothing)
-        }
-        "runuser" => text_after_c(arguments, &SU).unwrap_or_else(|| {
+        "sg" => text_after_c(arguments, &SU_OPTIONS)
+            .or_else(|| arguments.get(1).map(one_text))
+            .unwrap_or(InnerCommand::Nothing),
+        "runuser" => text_after_c(arguments, &SU_OPTIONS).unwrap_or_else(|| {
             own(words, &OptionSpec::leading("-lmpfPg:G:s:w:u:T", "user: group: supp-group: login pty"), 0)
         }),
         "npm" | "pnpm" | "yarn"
             if arguments.iter().any(|word| ["exec", "x", "dlx"].contains(&word.text.as_str())) =>
         {
-            text_after_c(arguments, &NPM).unwrap_or(Inside::Nothing)
+            text_after_c(arguments, &NPM_OPTIONS).unwrap_or(InnerCommand::Nothing)
         }
         "npx" => {
-            // What follows the name of a package is for that one.
+            // Options behind the name of a package are for the package.
             let options =
                 OptionSpec::leading("c:p:w:yq", "call: package: workspace: yes no quiet workspaces");
-            text_after_c(arguments, &options).unwrap_or(Inside::Nothing)
+            text_after_c(arguments, &options).unwrap_or(InnerCommand::Nothing)
         }
         "parallel" => parallel(words),
         "ssh" => ssh(words),
@@ -137,82 +137,82 @@ pub(super) fn started(program: &str, words: &[Word]) -> Option<Inside> {
 }
 
 /// The text behind `-c`, `--command` or `--call`.
-pub(super) fn text_after_c(arguments: &[Word], options: &OptionSpec) -> Option<Inside> {
+pub(super) fn text_after_c(arguments: &[ShellWord], options: &OptionSpec) -> Option<InnerCommand> {
     let parsed = parse_options(arguments, options);
     parsed.values(&["c", "command", "session-command", "call"]).next().map(one_text)
 }
 
-/// It runs its words as a text, unless it is told not to.
-fn watch(words: &[Word]) -> Inside {
-    match behind(words, &WATCH, 0) {
+/// It runs its words as a text, or as words with `-x`.
+fn watch(words: &[ShellWord]) -> InnerCommand {
+    match behind(words, &WATCH_OPTIONS, 0) {
         None => uncertain(words),
-        Some((_, [])) => Inside::Nothing,
-        Some((parsed, command)) if parsed.has(&["x", "exec"]) => Inside::Own(vec![command.to_vec()]),
+        Some((_, [])) => InnerCommand::Nothing,
+        Some((parsed, command)) if parsed.has(&["x", "exec"]) => InnerCommand::Own(vec![command.to_vec()]),
         Some((_, command)) => text_of(command),
     }
 }
 
-/// A file, and then a command or `-c` and a text. A number alone is a descriptor.
-fn flock(words: &[Word]) -> Inside {
-    match behind(words, &FLOCK, 1) {
+/// A file and a command, or a file, `-c` and a text. A number alone is a descriptor.
+fn flock(words: &[ShellWord]) -> InnerCommand {
+    match behind(words, &FLOCK_OPTIONS, 1) {
         None => uncertain(words),
-        Some((_, [])) => Inside::Nothing,
+        Some((_, [])) => InnerCommand::Nothing,
         Some((_, [option, text, ..])) if matches!(option.text.as_str(), "-c" | "--command") => one_text(text),
-        Some((_, command)) => Inside::Own(vec![command.to_vec()]),
+        Some((_, command)) => InnerCommand::Own(vec![command.to_vec()]),
     }
 }
 
-/// Its words are a text in which arguments are put that nobody can see. Without any, the arguments are what is run.
-fn parallel(words: &[Word]) -> Inside {
-    let Some((_, rest)) = behind(words, &PARALLEL, 0) else { return uncertain(words) };
-    let is_source = |word: &Word| word.text.starts_with(":::");
+/// Its words are a text to which it adds arguments that are known only at run time. Without words it runs the arguments.
+fn parallel(words: &[ShellWord]) -> InnerCommand {
+    let Some((_, rest)) = behind(words, &PARALLEL_OPTIONS, 0) else { return uncertain(words) };
+    let is_source = |word: &ShellWord| word.text.starts_with(":::");
     let end = rest.iter().position(is_source).unwrap_or(rest.len());
     let (command, sources) = rest.split_at(end);
     if command.is_empty() {
         return match sources {
-            [] => Inside::Input(words[0].text.clone()),
-            _ => Inside::Unseen(Unseen::Text(joined(sources))),
+            [] => InnerCommand::Input(words[0].text.clone()),
+            _ => InnerCommand::Unseen(UnseenReason::Text(joined(sources))),
         };
     }
-    if command.iter().any(|word| word.kind >= Kind::Unknown) {
-        return Inside::Unseen(Unseen::Text(joined(command)));
+    if command.iter().any(|word| word.kind >= WordKind::Unknown) {
+        return InnerCommand::Unseen(UnseenReason::Text(joined(command)));
     }
-    // Written as a shell would have to write it, whatever the argument is.
+    // An expansion stands for the unknown argument.
     let argument = "\"$argument\"";
     let text = joined(command);
-    let filled = PLACES.iter().fold(text.clone(), |text, place| text.replace(place, argument));
-    Inside::Text(if filled == text { format!("{text} {argument}") } else { filled })
+    let filled = PARALLEL_PLACEHOLDERS.iter().fold(text.clone(), |text, place| text.replace(place, argument));
+    InnerCommand::Text(if filled == text { format!("{text} {argument}") } else { filled })
 }
 
-/// The words behind the host are run there, as a text. Options may also stand behind the host. Without a text it is a shell, unless it only
-/// connects.
-fn ssh(words: &[Word]) -> Inside {
+/// It runs the words behind the host there, as a text. Options may stand behind the host, too. Without words it runs a shell, unless an
+/// option says that it only connects.
+fn ssh(words: &[ShellWord]) -> InnerCommand {
     let connects = ["N", "O", "Q", "V", "G", "W", "f"];
-    let (before, after) = match behind(words, &SSH, 0) {
+    let (before, after) = match behind(words, &SSH_OPTIONS, 0) {
         None => return uncertain(words),
-        Some((_, [])) => return Inside::Nothing,
-        Some((before, host)) => (before, behind(host, &SSH, 0)),
+        Some((_, [])) => return InnerCommand::Nothing,
+        Some((before, host)) => (before, behind(host, &SSH_OPTIONS, 0)),
     };
     match after {
         None => uncertain(words),
-        Some((after, [])) if before.has(&connects) || after.has(&connects) => Inside::Nothing,
-        Some((_, [])) => Inside::Input(words[0].text.clone()),
+        Some((after, [])) if before.has(&connects) || after.has(&connects) => InnerCommand::Nothing,
+        Some((_, [])) => InnerCommand::Input(words[0].text.clone()),
         Some((_, command)) => text_of(command),
     }
 }
 
 /// The words behind `--`.
-fn behind_dashes(arguments: &[Word]) -> Option<Inside> {
+fn behind_dashes(arguments: &[ShellWord]) -> Option<InnerCommand> {
     let at = arguments.iter().position(|word| word.text == "--")?;
     let command = arguments.get(at + 1..).filter(|command| !command.is_empty())?;
-    Some(Inside::Own(vec![command.to_vec()]))
+    Some(InnerCommand::Own(vec![command.to_vec()]))
 }
 
-fn one_text(word: &Word) -> Inside {
+fn one_text(word: &ShellWord) -> InnerCommand {
     text_of(std::slice::from_ref(word))
 }
 
-fn has_option(arguments: &[Word], letter: char) -> bool {
-    let is_short = |word: &&Word| word.text.starts_with('-') && !word.text.starts_with("--");
+fn has_option(arguments: &[ShellWord], letter: char) -> bool {
+    let is_short = |word: &&ShellWord| word.text.starts_with('-') && !word.text.starts_with("--");
     arguments.iter().filter(is_short).any(|word| word.text.contains(letter))
 }

@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
-use super::grammar::Parser;
+use super::grammar::ShellParser;
 use super::wrappers::is_descriptor;
-use super::{Beside, Command, Unseen, Word};
+use super::{ShellCommand, ShellWord, SideEffect, UnseenReason};
 
 /// Names that say how a program prints, in which language, how much, or for which target. `*` stands for any end.
 const PLAIN_NAMES: &str = "LANG LC_* TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE PORT HOST \
@@ -37,7 +37,7 @@ fn is_listed(list: &str, name: &str) -> bool {
 }
 
 /// Whether a value is a single word that names something: no option, no list, nothing that is expanded or taken apart.
-pub(super) fn is_plain_value(value: &Word) -> bool {
+pub(super) fn is_plain_value(value: &ShellWord) -> bool {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_./:,@%+~-".contains(letter);
     let names = |text: &str| {
         text.chars().all(is_plain) && !text.starts_with(['-', '+', '@', '%']) && !is_descriptor(text)
@@ -45,10 +45,10 @@ pub(super) fn is_plain_value(value: &Word) -> bool {
     value.literal().is_some_and(names)
 }
 
-impl Parser<'_, '_> {
+impl ShellParser<'_, '_> {
     /// Notes that a variable is set, with its value if that is one word.
-    pub(super) fn variable_set(&mut self, name: &str, value: Option<&Word>, scope: VariableScope) {
-        let text = value.and_then(Word::literal);
+    pub(super) fn variable_set(&mut self, name: &str, value: Option<&ShellWord>, scope: VariableScope) {
+        let text = value.and_then(ShellWord::literal);
         let is_number = text.is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         if !is_number {
             self.script.names.texts.insert(name.to_owned());
@@ -57,7 +57,7 @@ impl Parser<'_, '_> {
         if is_listed(PLAIN_NAMES, name) || (is_own && scope == VariableScope::Shell) {
             return;
         }
-        self.script.beside.push(Beside::Variable(name.to_owned()));
+        self.script.side_effects.push(SideEffect::Variable(name.to_owned()));
         let is_unseen = match name {
             "PS0" | "PS1" | "PS2" | "PS3" | "PS4" => {
                 self.expansions_in(text.unwrap_or_default());
@@ -76,7 +76,7 @@ impl Parser<'_, '_> {
             }
         };
         if is_unseen {
-            self.script.unseen.push(Unseen::Variable(name.to_owned()));
+            self.script.unseen.push(UnseenReason::Variable(name.to_owned()));
         }
     }
 
@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         }
         self.script.unseen.truncate(unseen);
         let values =
-            self.script.commands.drain(commands..).map(|command| Command { has_code: false, ..command });
+            self.script.commands.drain(commands..).map(|command| ShellCommand { has_code: false, ..command });
         self.script.values.extend(values);
     }
 }

@@ -1,62 +1,62 @@
 //! One word: quotes, escapes, patterns.
 
-use super::grammar::{Close, Parser};
-use super::{Kind, Unseen, Word};
+use super::grammar::{ListEnd, ShellParser};
+use super::{ShellWord, UnseenReason, WordKind};
 
 /// A word while it is read.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct WordDraft {
     text: String,
-    kind: Kind,
+    kind: WordKind,
 }
 
-impl Draft {
+impl WordDraft {
     pub(super) fn new() -> Self {
-        Self { text: String::new(), kind: Kind::Literal }
+        Self { text: String::new(), kind: WordKind::Literal }
     }
 
     pub(super) fn push(&mut self, letter: char) {
         self.text.push(letter);
     }
 
-    /// It is at least as uncertain as this.
-    pub(super) fn becomes(&mut self, kind: Kind) {
+    /// Makes it at least as uncertain as this.
+    pub(super) fn becomes(&mut self, kind: WordKind) {
         self.kind = self.kind.max(kind);
     }
 }
 
-/// What has to be seen of braces and brackets until they are closed.
+/// Braces and brackets that are open in a word.
 #[derive(Default)]
-struct Opened {
+struct OpenBrackets {
     bracket: bool,
-    /// Where it was opened, and whether there was a comma since.
+    /// Where the brace was opened, and whether it holds a comma.
     brace: Option<(usize, bool)>,
 }
 
-impl<'text> Parser<'text, '_> {
-    /// The word that begins here, which is empty if none does.
-    pub(super) fn word(&mut self) -> Result<Word, Unseen> {
+impl<'text> ShellParser<'text, '_> {
+    /// The word that begins here. Empty if there is none.
+    pub(super) fn word(&mut self) -> Result<ShellWord, UnseenReason> {
         let from = self.at;
-        let mut draft = Draft::new();
-        let mut opened = Opened::default();
+        let mut draft = WordDraft::new();
+        let mut opened = OpenBrackets::default();
         while let Some(letter) = self.peek() {
             match letter {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' => break,
                 '<' | '>' if self.is_process_substitution() => {
-                    draft.becomes(Kind::Unknown);
+                    draft.becomes(WordKind::Unknown);
                     self.at += 2;
-                    self.substitution(Close::Parenthesis)?;
+                    self.substitution(ListEnd::Parenthesis)?;
                 }
                 '<' | '>' => break,
                 '(' => {
                     let before = &self.text[from..self.at];
                     let name = before.strip_suffix("+=").or(before.strip_suffix('=')).unwrap_or("");
                     if is_name(name) {
-                        draft.becomes(Kind::Unknown);
+                        draft.becomes(WordKind::Unknown);
                         self.script.names.arrays.insert(name.to_owned());
                         self.nested(Self::array)?;
                     } else if before.ends_with(['?', '*', '+', '@', '!']) {
-                        draft.becomes(Kind::Unknown);
+                        draft.becomes(WordKind::Unknown);
                         self.nested(Self::extended_pattern)?;
                     } else {
                         break;
@@ -71,7 +71,7 @@ impl<'text> Parser<'text, '_> {
                     }
                 }
                 '\'' => {
-                    let inner = self.rest()[1..].find('\'').ok_or(Unseen::Syntax)?;
+                    let inner = self.rest()[1..].find('\'').ok_or(UnseenReason::Syntax)?;
                     draft.text.push_str(&self.rest()[1..=inner]);
                     self.at += inner + 2;
                 }
@@ -84,41 +84,41 @@ impl<'text> Parser<'text, '_> {
                 }
             }
         }
-        if draft.kind >= Kind::Unknown {
-            return Ok(Word { text: self.text[from..self.at].to_owned(), kind: draft.kind });
+        if draft.kind >= WordKind::Unknown {
+            return Ok(ShellWord { text: self.text[from..self.at].to_owned(), kind: draft.kind });
         }
-        Ok(Word { text: draft.text, kind: draft.kind })
+        Ok(ShellWord { text: draft.text, kind: draft.kind })
     }
 
-    fn take(&mut self, letter: char, draft: &mut Draft) {
+    fn take(&mut self, letter: char, draft: &mut WordDraft) {
         draft.push(letter);
         self.at += letter.len_utf8();
     }
 
-    /// Whether the word becomes a pattern with this letter.
-    fn watch(&self, letter: char, from: usize, opened: &mut Opened, draft: &mut Draft) {
+    /// Makes the word a pattern or a list if this letter completes one.
+    fn watch(&self, letter: char, from: usize, opened: &mut OpenBrackets, draft: &mut WordDraft) {
         match letter {
-            '*' | '?' => draft.becomes(Kind::Pattern),
+            '*' | '?' => draft.becomes(WordKind::Pattern),
             '[' => opened.bracket = true,
-            ']' if opened.bracket => draft.becomes(Kind::Pattern),
+            ']' if opened.bracket => draft.becomes(WordKind::Pattern),
             '{' if opened.brace.is_none() => opened.brace = Some((self.at, false)),
             ',' => opened.brace = opened.brace.map(|(at, _)| (at, true)),
             '}' => {
                 if let Some((at, has_comma)) = opened.brace
                     && (has_comma || self.text[at.max(from)..self.at].contains(".."))
                 {
-                    draft.becomes(Kind::Words);
+                    draft.becomes(WordKind::Words);
                 }
             }
             _ => {}
         }
     }
 
-    /// From one double quote to the other.
-    pub(super) fn double_quoted(&mut self, draft: &mut Draft) -> Result<(), Unseen> {
+    /// A text in double quotes.
+    pub(super) fn double_quoted(&mut self, draft: &mut WordDraft) -> Result<(), UnseenReason> {
         self.at += 1;
         loop {
-            match self.peek().ok_or(Unseen::Syntax)? {
+            match self.peek().ok_or(UnseenReason::Syntax)? {
                 '"' => {
                     self.at += 1;
                     return Ok(());
@@ -138,9 +138,8 @@ impl<'text> Parser<'text, '_> {
         }
     }
 
-    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Says which name it sets, if there was one, and its value if
-    /// that is one word.
-    pub(super) fn assignment(&mut self) -> Result<Option<(&'text str, Option<Word>)>, Unseen> {
+    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Returns the name, and the value if that is one word.
+    pub(super) fn assignment(&mut self) -> Result<Option<(&'text str, Option<ShellWord>)>, UnseenReason> {
         let rest = self.rest();
         let name = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(0);
         if !is_name(&rest[..name]) {
@@ -152,8 +151,8 @@ impl<'text> Parser<'text, '_> {
             self.nested(Self::subscript)?;
             self.evaluated(&self.text[from..self.at - 1]);
             if !self.eat("+=") && !self.eat("=") {
-                // A command with such a name, which does not exist.
-                return Err(Unseen::Syntax);
+                // No program has such a name.
+                return Err(UnseenReason::Syntax);
             }
         } else {
             let Some(after) = rest[name..].strip_prefix("+=").or(rest[name..].strip_prefix('=')) else {
@@ -173,16 +172,16 @@ impl<'text> Parser<'text, '_> {
     }
 
     /// `[…]` behind the name of an array, in which blanks don't end the word.
-    fn subscript(&mut self) -> Result<(), Unseen> {
+    fn subscript(&mut self) -> Result<(), UnseenReason> {
         let mut depth = 0usize;
-        let mut unused = Draft::new();
+        let mut unused = WordDraft::new();
         loop {
-            let letter = self.peek().ok_or(Unseen::Syntax)?;
+            let letter = self.peek().ok_or(UnseenReason::Syntax)?;
             match letter {
                 '"' => self.double_quoted(&mut unused)?,
                 '$' => self.dollar(&mut unused, Quoted::No)?,
                 '`' => self.backquoted(&mut unused, Quoted::No)?,
-                '\'' => self.at += self.rest()[1..].find('\'').ok_or(Unseen::Syntax)? + 2,
+                '\'' => self.at += self.rest()[1..].find('\'').ok_or(UnseenReason::Syntax)? + 2,
                 '\\' => {
                     self.at += 1;
                     self.at += self.peek().map_or(0, char::len_utf8);
@@ -201,7 +200,7 @@ impl<'text> Parser<'text, '_> {
     }
 
     /// `(a b c)`, the value of an array.
-    fn array(&mut self) -> Result<(), Unseen> {
+    fn array(&mut self) -> Result<(), UnseenReason> {
         self.at += 1;
         loop {
             self.skip_lines();
@@ -217,16 +216,16 @@ impl<'text> Parser<'text, '_> {
             }
             self.word()?;
             if self.at == from {
-                return Err(Unseen::Syntax);
+                return Err(UnseenReason::Syntax);
             }
         }
     }
 
     /// What follows the `@` of `@(a|b)`.
-    fn extended_pattern(&mut self) -> Result<(), Unseen> {
+    fn extended_pattern(&mut self) -> Result<(), UnseenReason> {
         self.at += 1;
         loop {
-            match self.peek().ok_or(Unseen::Syntax)? {
+            match self.peek().ok_or(UnseenReason::Syntax)? {
                 ')' => {
                     self.at += 1;
                     return Ok(());
@@ -240,7 +239,7 @@ impl<'text> Parser<'text, '_> {
     }
 }
 
-/// Whether something stands in double quotes, or in a here document, where others don't count.
+/// Whether something stands in double quotes or in a here document, where other quotes are letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quoted {
     No,

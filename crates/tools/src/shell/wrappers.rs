@@ -2,26 +2,26 @@
 
 use super::languages::code_of;
 use super::options::{OptionSpec, ParsedOptions, parse_options};
-use super::starters::{SU, started, text_after_c};
-use super::{Kind, Unseen, Word};
+use super::starters::{SU_OPTIONS, started, text_after_c};
+use super::{ShellWord, UnseenReason, WordKind};
 
-/// What a command runs besides itself.
+/// What a command runs apart from itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Inside {
+pub(super) enum InnerCommand {
     Nothing,
-    /// It only passes this one on, as `nice` does: both are one command.
-    Same(Vec<Word>),
-    /// It runs these, and is a command of its own, as `sudo` and `xargs` are.
-    Own(Vec<Vec<Word>>),
+    /// It passes this command on, as `nice` does. Both count as one command.
+    Same(Vec<ShellWord>),
+    /// It runs these commands, as `sudo` and `xargs` do. Each counts as a command, and so does the wrapper.
+    Own(Vec<Vec<ShellWord>>),
     /// It runs this text.
     Text(String),
-    /// It runs what comes to its standard input.
+    /// It runs its standard input.
     Input(String),
     /// It runs code in another language that stands in the line.
     Code,
-    /// It is a program such as sed that runs code from a file.
+    /// It runs code from a file, as `sed -f` does.
     ScriptFile(String),
-    Unseen(Unseen),
+    Unseen(UnseenReason),
 }
 
 /// A command that runs the words behind its options.
@@ -38,8 +38,8 @@ const fn wrapper(names: &'static str, options: OptionSpec, operands: usize) -> W
 }
 
 const NO_OPTIONS: OptionSpec = OptionSpec::leading("", "");
-/// Those that only pass a command on.
-const PASSING: [Wrapper; 14] = [
+/// Wrappers that pass a command on without changing what it does.
+const PASSING_WRAPPERS: [Wrapper; 14] = [
     wrapper("nohup builtin", NO_OPTIONS, 0),
     wrapper("command", OptionSpec::leading("pvV", ""), 0),
     wrapper("exec", OptionSpec::leading("a:cl", ""), 0),
@@ -66,19 +66,19 @@ const PASSING: [Wrapper; 14] = [
         0,
     ),
 ];
-const ENV: OptionSpec = OptionSpec::leading(
+const ENV_OPTIONS: OptionSpec = OptionSpec::leading(
     "-i0u:C:S:va:",
     "ignore-environment null unset: chdir: split-string: debug argv0: block-signal:: default-signal:: ignore-signal:: \
      list-signal-handling",
 );
-const SUDO: OptionSpec = OptionSpec::leading(
+const SUDO_OPTIONS: OptionSpec = OptionSpec::leading(
     "ABbEeHiKklNnPSsVva:C:c:D:g:h:p:R:r:T:t:U:u:",
     "askpass background bell edit set-home login remove-timestamp reset-timestamp list no-update non-interactive \
      preserve-env:: preserve-groups stdin shell validate auth-type: close-from: login-class: chdir: group: host: prompt: \
      chroot: role: command-timeout: type: other-user: user:",
 );
-const DOAS: OptionSpec = OptionSpec::leading("C:u:Lns", "");
-const XARGS: OptionSpec = OptionSpec::leading(
+const DOAS_OPTIONS: OptionSpec = OptionSpec::leading("C:u:Lns", "");
+const XARGS_OPTIONS: OptionSpec = OptionSpec::leading(
     "0a:d:E:e::I:i::L:l::n:oP:prs:tx",
     "null arg-file: delimiter: eof:: replace:: max-lines:: max-args: open-tty max-procs: interactive process-slot-var: \
      no-run-if-empty max-chars: show-limits verbose exit",
@@ -97,10 +97,13 @@ const RUN_OPTIONS: OptionSpec = OptionSpec::leading(
 const LONG_SHELL_OPTIONS: &str = "login noprofile norc noediting posix restricted verbose rcfile init-file debugger dump-strings dump-po-strings";
 
 /// What the command of these words runs.
-pub(super) fn inside(words: &[Word]) -> Inside {
-    let Some((name, arguments)) = words.split_first() else { return Inside::Nothing };
-    let Some(program) = name.program() else { return Inside::Unseen(Unseen::Name(name.text.clone())) };
-    if let Some(wrapper) = PASSING.iter().find(|wrapper| wrapper.names.split(' ').any(|name| name == program))
+pub(super) fn inside(words: &[ShellWord]) -> InnerCommand {
+    let Some((name, arguments)) = words.split_first() else { return InnerCommand::Nothing };
+    let Some(program) = name.program() else {
+        return InnerCommand::Unseen(UnseenReason::Name(name.text.clone()));
+    };
+    if let Some(wrapper) =
+        PASSING_WRAPPERS.iter().find(|wrapper| wrapper.names.split(' ').any(|name| name == program))
     {
         return passed_on(words, &wrapper.options, wrapper.operands);
     }
@@ -108,134 +111,140 @@ pub(super) fn inside(words: &[Word]) -> Inside {
         "env" => env(words),
         program if ENVIRONMENTS.split(' ').any(|name| name == program) => in_environment(words),
         "busybox" | "toybox" if arguments.first().is_some_and(|word| !word.text.starts_with('-')) => {
-            Inside::Same(arguments.to_vec())
+            InnerCommand::Same(arguments.to_vec())
         }
-        "sudo" => own(words, &SUDO, 0),
-        "doas" => own(words, &DOAS, 0),
+        "sudo" => own(words, &SUDO_OPTIONS, 0),
+        "doas" => own(words, &DOAS_OPTIONS, 0),
         "xargs" => xargs(words),
         "find" => executed_by_find(words),
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "mksh" | "yash" | "ash" | "rbash" | "fish" | "csh"
         | "tcsh" => shell(words),
-        "su" => text_after_c(arguments, &SU).unwrap_or_else(|| Inside::Input("su".to_owned())),
-        "eval" if arguments.is_empty() => Inside::Nothing,
-        "eval" => text_of(arguments.strip_prefix(&[Word::of_literal("--")]).unwrap_or(arguments)),
+        "su" => text_after_c(arguments, &SU_OPTIONS).unwrap_or_else(|| InnerCommand::Input("su".to_owned())),
+        "eval" if arguments.is_empty() => InnerCommand::Nothing,
+        "eval" => text_of(arguments.strip_prefix(&[ShellWord::of_literal("--")]).unwrap_or(arguments)),
         "trap" => trap(arguments),
         "source" | "." => sourced(arguments),
-        "alias" if arguments.iter().any(|word| word.text.contains('=') || word.kind >= Kind::Unknown) => {
-            Inside::Unseen(Unseen::Alias)
+        "alias" if arguments.iter().any(|word| word.text.contains('=') || word.kind >= WordKind::Unknown) => {
+            InnerCommand::Unseen(UnseenReason::Alias)
         }
-        _ => started(program, words).or_else(|| code_of(program, words)).unwrap_or(Inside::Nothing),
+        _ => started(program, words).or_else(|| code_of(program, words)).unwrap_or(InnerCommand::Nothing),
     }
 }
 
-pub(super) fn joined(words: &[Word]) -> String {
+pub(super) fn joined(words: &[ShellWord]) -> String {
     words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// `poetry run git push`, `bundle exec git push`.
-fn in_environment(words: &[Word]) -> Inside {
-    let is_run = |word: &Word| matches!(word.text.as_str(), "run" | "exec");
+fn in_environment(words: &[ShellWord]) -> InnerCommand {
+    let is_run = |word: &ShellWord| matches!(word.text.as_str(), "run" | "exec");
     let parsed = parse_options(&words[1..], &ENVIRONMENT_OPTIONS);
     if !parsed.is_certain && words.iter().any(is_run) {
         return uncertain(words);
     }
     let at = words.len() - parsed.operands.len();
-    if words.get(at).is_some_and(is_run) { passed_on(&words[at..], &RUN_OPTIONS, 0) } else { Inside::Nothing }
+    if words.get(at).is_some_and(is_run) {
+        passed_on(&words[at..], &RUN_OPTIONS, 0)
+    } else {
+        InnerCommand::Nothing
+    }
 }
 
-fn passed_on(words: &[Word], options: &OptionSpec, operands: usize) -> Inside {
+fn passed_on(words: &[ShellWord], options: &OptionSpec, operands: usize) -> InnerCommand {
     match behind(words, options, operands) {
         // `command -v` only looks a command up.
         Some((parsed, _)) if parsed.has(&["v", "V"]) && words[0].program() == Some("command") => {
-            Inside::Nothing
+            InnerCommand::Nothing
         }
-        Some((_, [])) => Inside::Nothing,
-        Some((_, command)) => Inside::Same(command.to_vec()),
+        Some((_, [])) => InnerCommand::Nothing,
+        Some((_, command)) => InnerCommand::Same(command.to_vec()),
         None => uncertain(words),
     }
 }
 
-pub(super) fn own(words: &[Word], options: &OptionSpec, operands: usize) -> Inside {
+pub(super) fn own(words: &[ShellWord], options: &OptionSpec, operands: usize) -> InnerCommand {
     match behind(words, options, operands) {
-        Some((_, [])) => Inside::Nothing,
-        Some((_, command)) => Inside::Own(vec![command.to_vec()]),
+        Some((_, [])) => InnerCommand::Nothing,
+        Some((_, command)) => InnerCommand::Own(vec![command.to_vec()]),
         None => uncertain(words),
     }
 }
 
-pub(super) fn uncertain(words: &[Word]) -> Inside {
-    Inside::Unseen(Unseen::Code(joined(words)))
+pub(super) fn uncertain(words: &[ShellWord]) -> InnerCommand {
+    InnerCommand::Unseen(UnseenReason::Code(joined(words)))
 }
 
 /// The options of a wrapper and the command behind them, or nothing if it isn't certain where that begins.
 pub(super) fn behind<'words>(
-    words: &'words [Word],
+    words: &'words [ShellWord],
     options: &OptionSpec,
     operands: usize,
-) -> Option<(ParsedOptions<'words>, &'words [Word])> {
+) -> Option<(ParsedOptions<'words>, &'words [ShellWord])> {
     let parsed = parse_options(words.get(1..)?, options);
     let options_end = words.len() - parsed.operands.len();
     let at = words.len().min(options_end + settings(words).len() + operands);
-    let may_shift = |word: &Word| word.may_become_several() || word.may_be_option();
+    let may_shift = |word: &ShellWord| word.may_become_several() || word.may_be_option();
     let is_certain = parsed.is_certain && !words[options_end..at].iter().any(may_shift);
     is_certain.then(|| (parsed, &words[at..]))
 }
 
 /// The variables that a wrapper sets for its command: words with `=` behind the options, with any name.
-pub(super) fn settings(words: &[Word]) -> &[Word] {
-    let options = match words.first().and_then(Word::program) {
-        Some("env") => &ENV,
-        Some("sudo") => &SUDO,
-        Some("doas") => &DOAS,
+pub(super) fn settings(words: &[ShellWord]) -> &[ShellWord] {
+    let options = match words.first().and_then(ShellWord::program) {
+        Some("env") => &ENV_OPTIONS,
+        Some("sudo") => &SUDO_OPTIONS,
+        Some("doas") => &DOAS_OPTIONS,
         _ => return &[],
     };
     let behind = &words[words.len() - parse_options(&words[1..], options).operands.len()..];
-    let is_setting = |word: &&Word| word.text.contains('=');
+    let is_setting = |word: &&ShellWord| word.text.contains('=');
     &behind[..behind.iter().take_while(is_setting).count()]
 }
 
-/// With `-S` it takes a text apart into words, nearly as a shell does.
-fn env(words: &[Word]) -> Inside {
-    let parsed = parse_options(&words[1..], &ENV);
-    let Some(split) = parsed.values(&["S", "split-string"]).next() else { return passed_on(words, &ENV, 0) };
-    if words.iter().any(|word| word.kind != Kind::Literal) || !parsed.is_certain {
-        return Inside::Unseen(Unseen::Text(split.text.clone()));
+/// `env -S` splits a text into words, nearly as a shell does.
+fn env(words: &[ShellWord]) -> InnerCommand {
+    let parsed = parse_options(&words[1..], &ENV_OPTIONS);
+    let Some(split) = parsed.values(&["S", "split-string"]).next() else {
+        return passed_on(words, &ENV_OPTIONS, 0);
+    };
+    if words.iter().any(|word| word.kind != WordKind::Literal) || !parsed.is_certain {
+        return InnerCommand::Unseen(UnseenReason::Text(split.text.clone()));
     }
     let rest: String = parsed.operands.iter().map(|word| format!(" {}", quoted(&word.text))).collect();
-    Inside::Text(format!("env {}{rest}", split.text))
+    InnerCommand::Text(format!("env {}{rest}", split.text))
 }
 
-/// As a shell would need it to get the same word again.
+/// The text in quotes, which the shell reads as one word.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The command gets more arguments than can be seen.
-fn xargs(words: &[Word]) -> Inside {
-    let Some((parsed, command)) = behind(words, &XARGS, 0) else { return uncertain(words) };
+/// `xargs` adds arguments that are known only at run time.
+fn xargs(words: &[ShellWord]) -> InnerCommand {
+    let Some((parsed, command)) = behind(words, &XARGS_OPTIONS, 0) else { return uncertain(words) };
     if command.is_empty() {
-        return Inside::Nothing;
+        return InnerCommand::Nothing;
     }
     let placeholder = parsed.values(&["I", "i", "replace"]).next().map_or("{}", |word| word.text.as_str());
-    let mut command: Vec<Word> = command.iter().map(|word| filled_in(word, placeholder)).collect();
-    command.push(Word::unknown("…"));
-    Inside::Own(vec![command])
+    let mut command: Vec<ShellWord> = command.iter().map(|word| filled_in(word, placeholder)).collect();
+    command.push(ShellWord::unknown("…"));
+    InnerCommand::Own(vec![command])
 }
 
-/// A word in which something is replaced when it runs.
-fn filled_in(word: &Word, placeholder: &str) -> Word {
+/// A word that is unknown if it has the placeholder in it.
+fn filled_in(word: &ShellWord, placeholder: &str) -> ShellWord {
     let is_replaced = !placeholder.is_empty() && word.text.contains(placeholder);
-    if is_replaced { Word::unknown(&word.text) } else { word.clone() }
+    if is_replaced { ShellWord::unknown(&word.text) } else { word.clone() }
 }
 
-/// The commands of `-exec` and its like. Each one ends at `;`, or at `+` behind `{}`; where one of those is left over, a word that isn't
-/// known may be the `-exec` to it.
-fn executed_by_find(words: &[Word]) -> Inside {
+/// The commands of `-exec` and its like. Each ends at `;`, or at `+` behind `{}`. If there are more ends than commands, an unknown word
+/// may be another `-exec`.
+fn executed_by_find(words: &[ShellWord]) -> InnerCommand {
     let arguments = &words[1..];
     let mut commands = Vec::new();
     let mut rest = arguments;
     let mut ends = arguments.iter().filter(|word| matches!(word.text.as_str(), ";" | "+")).count();
-    let starts = |word: &Word| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+    let starts = |word: &ShellWord| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
     while let Some(start) = rest.iter().position(starts) {
         rest = &rest[start + 1..];
         let is_end = |at: usize| match rest[at].text.as_str() {
@@ -250,12 +259,12 @@ fn executed_by_find(words: &[Word]) -> Inside {
         ends = ends.saturating_sub(1);
         rest = &rest[end..];
     }
-    let may_start = |word: &Word| word.kind == Kind::Words || (ends > 0 && word.may_be_option());
-    if arguments.iter().any(may_start) { uncertain(words) } else { Inside::Own(commands) }
+    let may_start = |word: &ShellWord| word.kind == WordKind::Words || (ends > 0 && word.may_be_option());
+    if arguments.iter().any(may_start) { uncertain(words) } else { InnerCommand::Own(commands) }
 }
 
-/// A shell with a text, a file, or neither.
-fn shell(words: &[Word]) -> Inside {
+/// A shell with a text, with a file, or with its standard input.
+fn shell(words: &[ShellWord]) -> InnerCommand {
     let mut takes_text = false;
     let mut reads_input = false;
     let mut at = 1;
@@ -272,11 +281,13 @@ fn shell(words: &[Word]) -> Inside {
             {
                 let names_file = matches!(long.trim_start_matches('-'), "rcfile" | "init-file");
                 if let Some(file) = words.get(at + 1).filter(|file| names_file && file.literal().is_none()) {
-                    return Inside::Unseen(Unseen::Text(file.text.clone()));
+                    return InnerCommand::Unseen(UnseenReason::Text(file.text.clone()));
                 }
                 at += if names_file { 2 } else { 1 };
             }
-            Some(_) if word.kind >= Kind::Unknown => return Inside::Unseen(Unseen::Text(text.to_owned())),
+            Some(_) if word.kind >= WordKind::Unknown => {
+                return InnerCommand::Unseen(UnseenReason::Text(text.to_owned()));
+            }
             Some(short) => {
                 takes_text |= text.starts_with('-') && short.contains('c');
                 reads_input |= text.starts_with('-') && short.contains('s');
@@ -287,48 +298,48 @@ fn shell(words: &[Word]) -> Inside {
     let shell = words[0].text.clone();
     match words.get(at) {
         Some(word) if takes_text => text_of(std::slice::from_ref(word)),
-        None => Inside::Input(shell),
-        Some(_) if reads_input => Inside::Input(shell),
+        None => InnerCommand::Input(shell),
+        Some(_) if reads_input => InnerCommand::Input(shell),
         Some(word) => match word.literal() {
-            Some(file) if file == "-" || is_descriptor(file) => Inside::Input(shell),
-            Some(_) => Inside::Nothing,
-            None => Inside::Unseen(Unseen::Text(word.text.clone())),
+            Some(file) if file == "-" || is_descriptor(file) => InnerCommand::Input(shell),
+            Some(_) => InnerCommand::Nothing,
+            None => InnerCommand::Unseen(UnseenReason::Text(word.text.clone())),
         },
     }
 }
 
 /// Words that are joined and run.
-pub(super) fn text_of(words: &[Word]) -> Inside {
+pub(super) fn text_of(words: &[ShellWord]) -> InnerCommand {
     let text = joined(words);
-    match words.iter().all(|word| word.kind == Kind::Literal) {
-        true => Inside::Text(text),
-        false => Inside::Unseen(Unseen::Text(text)),
+    match words.iter().all(|word| word.kind == WordKind::Literal) {
+        true => InnerCommand::Text(text),
+        false => InnerCommand::Unseen(UnseenReason::Text(text)),
     }
 }
 
-fn trap(arguments: &[Word]) -> Inside {
+fn trap(arguments: &[ShellWord]) -> InnerCommand {
     match arguments {
         [action, _, ..] if !action.text.starts_with('-') => text_of(std::slice::from_ref(action)),
         [dashes, action, _, ..] if dashes.text == "--" => text_of(std::slice::from_ref(action)),
-        _ => Inside::Nothing,
+        _ => InnerCommand::Nothing,
     }
 }
 
-/// A file that is what another descriptor leads to. For any but the standard input it is not known what that is.
+/// Whether a path names a descriptor, such as the standard input, rather than a file.
 pub(super) fn is_descriptor(file: &str) -> bool {
     file == "/dev/stdin"
         || file.starts_with("/dev/fd/")
         || (file.starts_with("/proc/") && file.contains("/fd/"))
 }
 
-/// A file with a certain name is like any script that is run; only its name has to be certain.
-fn sourced(arguments: &[Word]) -> Inside {
+/// `source` of a file. Files are not read, but the name of the file has to be known.
+fn sourced(arguments: &[ShellWord]) -> InnerCommand {
     match parse_options(arguments, &NO_OPTIONS).operands.first() {
-        None => Inside::Nothing,
+        None => InnerCommand::Nothing,
         Some(word) => match word.literal() {
-            Some(file) if is_descriptor(file) => Inside::Input("source".to_owned()),
-            Some(_) => Inside::Nothing,
-            None => Inside::Unseen(Unseen::Text(word.text.clone())),
+            Some(file) if is_descriptor(file) => InnerCommand::Input("source".to_owned()),
+            Some(_) => InnerCommand::Nothing,
+            None => InnerCommand::Unseen(UnseenReason::Text(word.text.clone())),
         },
     }
 }
