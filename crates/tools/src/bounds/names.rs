@@ -84,6 +84,12 @@ impl CurrentListings<'_> {
         }
     }
 
+    /// The names in a folder that are no links. None of them if there are too many.
+    pub(super) fn plain_names(&self, folder: &Path) -> Vec<OsString> {
+        let entries = self.entries(folder);
+        entries.map(|listing| listing.plain.iter().cloned().collect()).unwrap_or_default()
+    }
+
     fn look(&self, path: &Path) -> Told {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Told::Nothing };
         let Some(listing) = self.entries(folder) else { return Told::Nothing };

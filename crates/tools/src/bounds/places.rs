@@ -1,6 +1,7 @@
 //! Gathering the places that a command may reach.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use longhaul_keeper::{Placeholder, Private};
@@ -76,13 +77,12 @@ impl<'a> Places<'a> {
     pub(super) fn add_system(&mut self) {
         let settings = known::SETTINGS.iter().map(|name| Path::new("/etc").join(name));
         let folders = known::SYSTEM.iter().map(PathBuf::from);
-        let has_version = |name: &std::ffi::OsStr| {
-            known::SETTINGS_OF_VERSIONS
-                .iter()
-                .any(|begin| name.as_encoded_bytes().starts_with(begin.as_bytes()))
+        let has_version = |name: &OsString| {
+            let name = name.as_encoded_bytes();
+            known::SETTINGS_OF_VERSIONS.iter().any(|begin| name.starts_with(begin.as_bytes()))
         };
-        let entries = std::fs::read_dir("/etc").into_iter().flatten().flatten();
-        let of_versions = entries.filter(|entry| has_version(&entry.file_name())).map(|entry| entry.path());
+        let names = self.listings.plain_names(Path::new("/etc")).into_iter().filter(has_version);
+        let of_versions = names.map(|name| Path::new("/etc").join(name));
         folders.chain(settings).chain(of_versions).for_each(|path| self.add(&path, Permission::Read));
     }
 
