@@ -87,16 +87,18 @@ fn commands_can_not_make_startup_files_or_programs_where_the_work_folder_is_the_
         ".cargo/bin/cargo",
         ".cargo/env",
         "miniconda3/bin/python",
+        "go/bin/gopls",
     ];
     let make = planted.map(|name| format!("mkdir -p $(dirname {name}); echo planted > {name}")).join("; ");
     let command = format!("{make}; . ~/.bash_profile; echo login=$?; echo fine > notes.txt");
     let exec = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
     let desk = Desk::new(&json!([exec, "Done."]));
-    for folder in [".config", ".cargo/bin", "miniconda3/bin"] {
+    for folder in [".config", ".cargo/bin", "miniconda3/bin", "go"] {
         std::fs::create_dir_all(desk.path("user").join(folder)).unwrap();
     }
     std::fs::write(desk.path("user/.cargo/env"), "old").unwrap();
-    let path = format!("{}:/usr/bin:/bin", desk.path("user/miniconda3/bin").display());
+    let [conda, go] = ["miniconda3/bin", "go/bin"].map(|name| desk.path("user").join(name));
+    let path = format!("{}:{}:/usr/bin:/bin", conda.display(), go.display());
 
     let (code, _, errors) =
         told(&desk.at_home(&["run", "-s", "a", "go"]).env("PATH", path).output().unwrap());

@@ -179,7 +179,10 @@ impl<'a> Places<'a> {
         let is_denied = |path: &Path| self.scope.denied().any(|(denied, _)| path.starts_with(denied));
         let is_open = |path: &Path| self.is_writable(path) && !is_denied(path) && !self.is_meant(path);
         let folder = |path: &Path| self.listings.way(path, &[]).map(|way| way.place);
-        self.user_home.iter().flat_map(|home| missing_startup_files(home, folder, is_open)).collect()
+        self.user_home
+            .iter()
+            .flat_map(|home| missing_startup_files(home, &self.protected.programs, folder, is_open))
+            .collect()
     }
 
     /// What is not to be seen at all: what the scope denies, home folders, sockets of services, and keys where they could be read otherwise.

@@ -23,6 +23,8 @@ pub(crate) struct ProtectedPlaces {
     pub(crate) emptied: Vec<PathBuf>,
     /// What the user's shell, desktop or login runs later: read, but not written by commands.
     pub(crate) startup: Vec<PathBuf>,
+    /// Of those, the folders of `PATH`.
+    pub(crate) programs: Vec<PathBuf>,
 }
 
 impl ProtectedPlaces {
@@ -55,11 +57,13 @@ impl ProtectedPlaces {
         }
         let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
         let exposed_home = user_home.filter(|home| allowed.any(|allowed| home.starts_with(allowed)));
+        let mut programs = Vec::new();
         if let Some(home) = exposed_home {
-            let programs = path.split(':').filter_map(absolute);
-            let programs = programs.map(|folder| folder.canonicalize().unwrap_or(folder));
-            startup.extend(programs.filter(|folder| folder.starts_with(home) && folder != home));
+            let folders = path.split(':').filter_map(absolute);
+            let folders = folders.map(|folder| folder.canonicalize().unwrap_or(folder));
+            programs.extend(folders.filter(|folder| folder.starts_with(home) && folder != home));
         }
+        startup.extend(programs.iter().cloned());
         let socket = |name: &&str| {
             let value = environment.get(*name)?;
             absolute(value.strip_prefix("unix://").unwrap_or(value))
@@ -74,22 +78,24 @@ impl ProtectedPlaces {
                 .collect(),
             emptied: [in_home(lists::EMPTIED), named(lists::EMPTIED_VARIABLES)].concat(),
             startup,
+            programs,
         }
     }
 }
 
-/// What stands in for the startup files that are missing from a home folder now, so that a command can't make them. The folder of each has to be
-/// there (`folder` says where a path to one leads), and the place open to commands.
+/// What stands in for the startup files that are missing from a home folder now, and for missing folders of programs, so that a command can't make
+/// them. The folder of each has to be there (`folder` says where a path to one leads), and the place open to commands.
 pub(crate) fn missing_startup_files(
     user_home: &Path,
+    programs: &[PathBuf],
     folder: impl Fn(&Path) -> Option<PathBuf>,
     is_open: impl Fn(&Path) -> bool,
 ) -> Vec<Placeholder> {
-    let place = |(name, text): &(&str, Option<&str>)| {
-        let path = user_home.join(name);
+    let names = lists::PLACEHOLDERS.iter().map(|(name, text)| (user_home.join(name), *text));
+    let place = |(path, text): (PathBuf, Option<&str>)| {
         let at = folder(path.parent()?)?.join(path.file_name()?);
         let is_missing = is_open(&at) && at.symlink_metadata().is_err();
         is_missing.then(|| Placeholder { at, text: text.map(str::to_owned) })
     };
-    lists::PLACEHOLDERS.iter().filter_map(place).collect()
+    names.chain(programs.iter().map(|folder| (folder.clone(), None))).filter_map(place).collect()
 }

@@ -94,7 +94,7 @@ impl Scope {
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
         let allow = grounds(&work_dir, allow);
         let allowed = allow.iter().map(|ground| ground.path.as_path());
-        let ProtectedPlaces { keys, sockets, emptied, startup } =
+        let ProtectedPlaces { keys, sockets, emptied, startup, .. } =
             ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
         let unreadable = keys.into_iter().chain(sockets).chain(emptied);
         let denial =
