@@ -445,9 +445,10 @@ impl Inner {
 
     /// Why commands can't be held to the scope here, if they can't.
     pub(crate) async fn not_enforced(&self) -> Option<String> {
-        let network = self.config.settings.sandbox.network()?;
+        let sandbox = self.config.settings.sandbox.clone();
+        sandbox.network()?;
         let tasks = self.tasks.clone();
-        let looking = tokio::task::spawn_blocking(move || tasks.enforcement().missing(network));
+        let looking = tokio::task::spawn_blocking(move || sandbox.unenforceable(tasks.enforcement()));
         looking.await.unwrap_or_else(|error| Some(error.to_string()))
     }
 

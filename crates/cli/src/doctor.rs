@@ -6,7 +6,7 @@ mod model;
 use std::path::Path;
 
 use longhaul_agent::keeper::{Enforcement, Found, Launcher, Network, Tasks, what_can_be_enforced};
-use longhaul_agent::{Config, SandboxMode, WithoutSandbox};
+use longhaul_agent::{Config, SandboxMode, SandboxSettings, WithoutSandbox};
 use longhaul_protocol::PrintablePath;
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
@@ -145,18 +145,13 @@ fn look_at_sandbox(config: &Config) -> Vec<Finding> {
         Ok(enforcement) => enforcement,
         Err(error) => return vec![Finding::wrong("sandbox", error, "run `longhaul doctor` again")],
     };
-    held(&enforcement, sandbox.mode, network, sandbox.unavailable)
+    held(&enforcement, sandbox, network)
 }
 
 /// What can be enforced, and what becomes of commands if too little can.
-fn held(
-    enforcement: &Enforcement,
-    mode: SandboxMode,
-    network: Network,
-    without: WithoutSandbox,
-) -> Vec<Finding> {
-    if let Some(missing) = enforcement.missing(network) {
-        let policy = match without {
+fn held(enforcement: &Enforcement, sandbox: &SandboxSettings, network: Network) -> Vec<Finding> {
+    if let Some(missing) = sandbox.unenforceable(enforcement) {
+        let policy = match sandbox.unavailable {
             WithoutSandbox::Refuse => "commands are refused",
             WithoutSandbox::Ask => "each command is asked about",
             WithoutSandbox::Allow => "commands run without bounds",
@@ -169,7 +164,7 @@ fn held(
             to_do,
         )];
     }
-    let mode = if mode == SandboxMode::Strict { "strict" } else { "on" };
+    let mode = if sandbox.mode == SandboxMode::Strict { "strict" } else { "on" };
     let network = match network {
         Network::Open => "on",
         Network::Closed => "off",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{Network, Processes};
+use crate::bounds::{Network, Processes, UnixSockets};
 use crate::{Error, Launcher, Result};
 
 /// It takes milliseconds; a machine that is very busy can make that seconds.
@@ -19,8 +19,8 @@ const GAPS: [(u32, &str); 2] = [
     (6, "a command can send signals to the user's other processes, and reach their abstract sockets"),
 ];
 /// What a filter of system calls keeps a command from.
-const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them, make user namespaces, and in \
-     strict connect to Unix sockets (seccomp is missing)";
+const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them, and make user namespaces \
+     (seccomp is missing)";
 
 /// What a PID namespace keeps a command from.
 const WITHOUT_PROCESS_NAMESPACE: &str = "a command sees the user's other processes and their command lines (no PID namespace, or no /proc in one)";
@@ -44,8 +44,9 @@ pub struct Enforcement {
 }
 
 impl Enforcement {
-    /// Why bounds can't be enforced at all, in words for people and with what to do about it. None if they can.
-    pub fn missing(&self, network: Network) -> Option<String> {
+    /// Why bounds with such a network and such sockets can't be enforced, in words for people and with what to do about it. None if they
+    /// can.
+    pub fn missing(&self, network: Network, unix_sockets: UnixSockets) -> Option<String> {
         let mut missing = String::new();
         if self.landlock.is_none() {
             let why = self.no_landlock.as_deref().unwrap_or("nobody knows why");
@@ -66,6 +67,13 @@ impl Enforcement {
                  (`sysctl kernel.unprivileged_userns_clone=1`, `sysctl user.max_user_namespaces=10000`, or \
                  `sysctl kernel.apparmor_restrict_unprivileged_userns=0`, whichever this system has; in a container, \
                  let it use them). "
+            );
+        }
+        if let (UnixSockets::Refused, Some(why)) = (unix_sockets, &self.no_filter) {
+            let _ = write!(
+                missing,
+                "Unix sockets can't be refused ({why}): that needs a kernel with seccomp filters, on x86_64 or aarch64; \
+                 `sandbox.mode = \"on\"` does without. "
             );
         }
         (!missing.is_empty()).then(|| missing.trim_end().to_owned())

@@ -13,13 +13,13 @@ fn what_is_missing_is_said_with_what_to_do() {
     };
     let no_network = Enforcement { no_network_namespace: Some("no".to_owned()), ..all.clone() };
 
-    assert_eq!(all.missing(Network::Closed), None);
-    let missing = none.missing(Network::Open).unwrap();
+    assert_eq!(all.missing(Network::Closed, UnixSockets::Allowed), None);
+    let missing = none.missing(Network::Open, UnixSockets::Allowed).unwrap();
     for words in ["Function not implemented", "lsm=", "Operation not permitted", "sysctl"] {
         assert!(missing.contains(words), "{missing}");
     }
-    assert_eq!(no_network.missing(Network::Open), None);
-    assert!(no_network.missing(Network::Closed).is_some());
+    assert_eq!(no_network.missing(Network::Open, UnixSockets::Allowed), None);
+    assert!(no_network.missing(Network::Closed, UnixSockets::Allowed).is_some());
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn an_older_landlock_leaves_gaps_that_are_said() {
 }
 
 #[test]
-fn a_system_without_filters_leaves_a_gap_that_is_said() {
+fn a_system_without_filters_leaves_a_gap_that_is_said_and_cannot_refuse_unix_sockets() {
     let unfiltered = Enforcement {
         landlock: Some(7),
         no_filter: Some("Function not implemented".to_owned()),
@@ -38,7 +38,9 @@ fn a_system_without_filters_leaves_a_gap_that_is_said() {
     };
 
     assert_eq!(unfiltered.gaps().len(), 1);
-    assert_eq!(unfiltered.missing(Network::Closed), None);
+    assert_eq!(unfiltered.missing(Network::Closed, UnixSockets::Allowed), None);
+    let missing = unfiltered.missing(Network::Open, UnixSockets::Refused).unwrap();
+    assert!(missing.contains("Function not implemented") && missing.contains("seccomp"), "{missing}");
 }
 
 #[test]
@@ -50,5 +52,5 @@ fn a_system_without_pid_namespaces_leaves_a_gap_and_shared_processes() {
     };
 
     assert_eq!((shared.gaps().len(), shared.processes()), (1, Processes::Shared));
-    assert_eq!(shared.missing(Network::Closed), None);
+    assert_eq!(shared.missing(Network::Closed, UnixSockets::Allowed), None);
 }

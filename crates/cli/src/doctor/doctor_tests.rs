@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use longhaul_agent::keeper::{Enforcement, Network};
-use longhaul_agent::{SandboxMode, WithoutSandbox};
+use longhaul_agent::{SandboxMode, SandboxSettings, WithoutSandbox};
 
 use super::{LITTLE_ROOM, held, room};
 
@@ -12,8 +12,9 @@ fn a_sandbox_that_is_not_there_is_found_with_what_to_do_and_what_becomes_of_comm
         Enforcement { no_landlock: Some("the kernel says no".to_owned()), ..Enforcement::default() };
     let everything = Enforcement { landlock: Some(7), ..Enforcement::default() };
 
-    let without = held(&nothing, SandboxMode::On, Network::Open, WithoutSandbox::Refuse).remove(0);
-    let with = held(&everything, SandboxMode::Strict, Network::Closed, WithoutSandbox::Refuse);
+    let sandbox = |mode| SandboxSettings { mode, network: None, unavailable: WithoutSandbox::Refuse };
+    let without = held(&nothing, &sandbox(SandboxMode::On), Network::Open).remove(0);
+    let with = held(&everything, &sandbox(SandboxMode::Strict), Network::Closed);
 
     assert!(without.found.contains("lsm="), "{}", without.found);
     assert!(without.to_do.unwrap().contains("now commands are refused"));

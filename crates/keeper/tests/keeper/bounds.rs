@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use longhaul_keeper::{Bounds, Error, Network, Private, Spec, what_can_be_enforced};
+use longhaul_keeper::{Bounds, Error, Network, Private, Spec, UnixSockets, what_can_be_enforced};
 
 use crate::home::{Home, after_all, ended, is_alive, keeper_of, number_in, until};
 use crate::part;
@@ -51,7 +51,7 @@ impl Bounded {
 fn everything_can_be_enforced_where_these_tests_run() {
     let found = what_can_be_enforced(&part::keeper()).unwrap();
 
-    assert_eq!(found.missing(Network::Closed), None);
+    assert_eq!(found.missing(Network::Closed, UnixSockets::Refused), None);
     assert_eq!(found.no_filter, None);
     assert_eq!(found.no_process_namespace, None);
 }

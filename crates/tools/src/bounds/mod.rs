@@ -131,7 +131,9 @@ impl Sandbox {
     pub fn unenforceable(&self, enforcement: &Enforcement) -> Option<String> {
         match self.mode {
             SandboxMode::Off => None,
-            SandboxMode::On | SandboxMode::Strict => enforcement.missing(self.network),
+            SandboxMode::On | SandboxMode::Strict => {
+                enforcement.missing(self.network, self.mode.unix_sockets())
+            }
         }
     }
 
@@ -191,10 +193,7 @@ impl Sandbox {
             devices: known::DEVICES.iter().filter_map(|path| resolved(Path::new(path))).collect(),
             private: private.into_iter().chain(in_memory).collect(),
             network: self.network,
-            unix_sockets: match self.mode {
-                SandboxMode::Strict => UnixSockets::Refused,
-                SandboxMode::On | SandboxMode::Off => UnixSockets::Allowed,
-            },
+            unix_sockets: self.mode.unix_sockets(),
             // What the system can do is known where the command is started.
             processes: Processes::Shared,
             write: places.without_caches(),
@@ -218,6 +217,14 @@ impl SandboxMode {
         match self {
             Self::Off | Self::On => Network::Open,
             Self::Strict => Network::Closed,
+        }
+    }
+
+    /// Whether commands can make Unix sockets.
+    pub fn unix_sockets(self) -> UnixSockets {
+        match self {
+            Self::Off | Self::On => UnixSockets::Allowed,
+            Self::Strict => UnixSockets::Refused,
         }
     }
 }

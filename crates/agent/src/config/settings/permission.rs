@@ -1,4 +1,4 @@
-use longhaul_keeper::Network;
+use longhaul_keeper::{Enforcement, Network};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,11 @@ impl SandboxSettings {
             (_, Some(SandboxNetwork::On)) => Some(Network::Open),
             (_, Some(SandboxNetwork::Off)) => Some(Network::Closed),
         }
+    }
+
+    /// Why commands can't be held as these settings say, given what the system can enforce. None if they can, or need not be.
+    pub fn unenforceable(&self, enforcement: &Enforcement) -> Option<String> {
+        enforcement.missing(self.network()?, self.mode.of_tools().unix_sockets())
     }
 
     /// What holds for commands, in a sentence for the model.

@@ -118,11 +118,15 @@ pub(super) fn missing() -> Option<String> {
     (!found).then(|| tried.err().map_or_else(String::new, |error| error.to_string()))
 }
 
-/// Refuses these calls from here on, to this process and all that it starts. Where calls can't be filtered, nothing happens.
+/// Refuses these calls from here on, to this process and all that it starts. Where calls can't be filtered, nothing happens, unless nothing
+/// else would hold what the bounds say.
 pub(super) fn set(bounds: &Bounds) -> Done {
-    match ARCHITECTURE {
-        Some(architecture) if missing().is_none() => {
+    match (ARCHITECTURE, missing()) {
+        (Some(architecture), None) => {
             install(Some(&program(architecture, bounds))).map_err(while_("filtering system calls"))
+        }
+        (_, why) if bounds.unix_sockets == UnixSockets::Refused => {
+            Err(format!("refusing Unix sockets: {}", why.unwrap_or_default()))
         }
         _ => Ok(()),
     }
