@@ -146,3 +146,25 @@ fn calls_of_other_kinds_of_programs_are_refused() {
     assert_eq!(answer_to(0x4000_0003, read, [0; 3]), refuse(libc::EPERM));
     assert_eq!(answer_to(HERE, OF_OTHER_PROGRAMS | read, [0; 3]), refuse(libc::EPERM));
 }
+
+/// P3: a filter is its thread's own, so this thread can be one that the system lets set no filters.
+#[test]
+fn where_calls_cannot_be_filtered_a_command_without_unix_sockets_is_not_started() {
+    let without_filters = [
+        load(AT_NUMBER),
+        unless_equal(libc::SYS_seccomp as u32, 0, 1),
+        answer(refuse(libc::ENOSYS)),
+        answer(PASS),
+    ];
+
+    let tried = std::thread::spawn(move || {
+        rustix::thread::set_no_new_privs(true).unwrap();
+        install(Some(&without_filters)).unwrap();
+        let refused = Bounds { unix_sockets: UnixSockets::Refused, ..Bounds::default() };
+        (set(&refused), set(&Bounds::default()))
+    });
+
+    let (strict, on) = tried.join().unwrap();
+    assert!(strict.as_ref().is_err_and(|why| why.contains("Unix sockets")), "{strict:?}");
+    assert_eq!(on, Ok(()));
+}
