@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use longhaul_context::{Prompt, estimate, estimate_bytes, system_prompt};
 use longhaul_journal::Blob;
+use longhaul_keeper::Tasks;
 use longhaul_model::Facts;
 use longhaul_protocol::{BlobRef, Effect, PrintablePath, SessionId, ToolSchema, Warning};
 use longhaul_tools::{
@@ -168,9 +169,14 @@ impl Toolbox {
     }
 
     /// What the user should know about git repositories that commands of a session have made or changed since they were last told.
-    pub(crate) async fn repository_news(self: &Arc<Self>, session: SessionId) -> Option<RepositoryNews> {
+    pub(crate) async fn repository_news(
+        self: &Arc<Self>,
+        session: SessionId,
+        tasks: Arc<Tasks>,
+    ) -> Option<RepositoryNews> {
         let tools = Arc::clone(self);
-        let look = move || tools.repositories.news(&tools.scope, session);
+        let goes_on = move |id| tasks.is_kept(id).unwrap_or(true);
+        let look = move || tools.repositories.news(&tools.scope, session, goes_on);
         tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 

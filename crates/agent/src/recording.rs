@@ -142,7 +142,7 @@ impl Worker {
         let inbox_through = is_idle.then_some(self.state.inbox_through);
         let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };
         let tools = Arc::clone(&self.equipment.tools);
-        let news = tools.repository_news(self.id).await;
+        let news = tools.repository_news(self.id, self.runtime.tasks.clone()).await;
         let warning =
             |news: &RepositoryNews| SessionRecord::Warning(Warning::new("new_repository", news.text.clone()));
         facts.extend(news.as_ref().map(warning));

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_keeper::{FORMAT, Spec, Tasks};
-use longhaul_protocol::{Effect, ToolStarted};
+use longhaul_protocol::{Effect, SessionId, TaskId, ToolStarted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -176,9 +176,10 @@ impl Tool for ExecTool {
         };
         let tasks = self.settings.tasks.identity().to_owned();
         let settings = Arc::clone(&self.settings);
+        let (session, id) = (call.session, watch.id());
         let run = move |stop| async move {
             let finished = watch.start(spec, stop).await;
-            settings.sandbox.repositories().command_ended(&settings.scope);
+            settings.command_returned(session, id).await;
             finished
         };
         Ok(Prepared::new(run).kept_in(&tasks))
@@ -189,7 +190,21 @@ impl Tool for ExecTool {
             Ok(arguments) => arguments,
             Err(refused) => return Resumed::Unknown(refused.content),
         };
-        self.watch(call, &arguments).resume(started).await
+        let watch = self.watch(call, &arguments);
+        let id = watch.id();
+        let resumed = watch.resume(started).await;
+        self.settings.command_returned(call.session, id).await;
+        resumed
+    }
+}
+
+impl ExecSettings {
+    /// The call has returned; the command, or what it left running, may go on.
+    async fn command_returned(&self, session: SessionId, id: TaskId) {
+        let tasks = Arc::clone(&self.tasks);
+        let goes_on = to_the_end(move || Ok(tasks.is_kept(id).unwrap_or(true))).await;
+        let running = goes_on.unwrap_or(true).then_some(id);
+        self.sandbox.repositories().command_returned(&self.scope, session, running);
     }
 }
 

@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longhaul_protocol::SessionId;
+use longhaul_protocol::{SessionId, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::config::GitConfig;
@@ -59,6 +59,9 @@ struct Known {
     /// A command ran since the user was last told. It is so after a restart, because nobody can tell.
     #[serde(skip, default = "yes")]
     is_due: bool,
+    /// Tasks that may have made something since the user was last told: they went on after their call had returned.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    running: BTreeSet<TaskId>,
 }
 
 fn yes() -> bool {
@@ -71,6 +74,7 @@ pub struct RepositoryNews {
     /// In words for people.
     pub text: String,
     told: BTreeMap<PathBuf, String>,
+    running: BTreeSet<TaskId>,
 }
 
 impl Repositories {
@@ -92,7 +96,7 @@ impl Repositories {
             None => {
                 let guarded = self.look_again(scope);
                 let told = guarded.iter().flat_map(|path| changes(path)).collect();
-                let known = Known { guarded, told, is_due: true };
+                let known = Known { guarded, told, is_due: true, running: BTreeSet::new() };
                 // If it can't be noted, what is there after a restart counts as what was there at first.
                 let _ = self.write(session, &known);
                 known
@@ -103,8 +107,21 @@ impl Repositories {
         guarded
     }
 
-    /// A command has ended, so there may be new ones. Looks for them now, so that the end of the turn need not wait for that.
-    pub(crate) fn command_ended(self: &Arc<Self>, scope: &Arc<Scope>) {
+    /// The call of a command has returned, so there may be new ones. Looks for them now, so that the end of the turn need not wait for
+    /// that. A task that runs on, or that left something running, is looked after at the end of each turn until it is over.
+    pub(crate) fn command_returned(
+        self: &Arc<Self>,
+        scope: &Arc<Scope>,
+        session: SessionId,
+        running: Option<TaskId>,
+    ) {
+        if let Some(task) = running {
+            let mut sessions = lock(&self.sessions);
+            let known = sessions.entry(session).or_insert_with(|| self.read(session).unwrap_or_default());
+            known.running.insert(task);
+            // If it can't be noted, what it makes after a restart is reported after the next command.
+            let _ = self.write(session, known);
+        }
         lock(&self.survey).is_fresh = false;
         let (repositories, scope) = (Arc::clone(self), Arc::clone(scope));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -112,19 +129,29 @@ impl Repositories {
         }
     }
 
-    /// What is new since the user was last told, if a command of the session has run since.
-    pub fn news(&self, scope: &Scope, session: SessionId) -> Option<RepositoryNews> {
-        let known = lock(&self.sessions).get(&session).cloned().or_else(|| self.read(session))?;
-        if !known.is_due {
+    /// What is new since the user was last told, if a command of the session has run since, or a task that went on after its call.
+    pub fn news(
+        &self,
+        scope: &Scope,
+        session: SessionId,
+        goes_on: impl Fn(TaskId) -> bool,
+    ) -> Option<RepositoryNews> {
+        let mut known = lock(&self.sessions).get(&session).cloned().or_else(|| self.read(session))?;
+        if !known.is_due && known.running.is_empty() {
             return None;
         }
+        if !known.running.is_empty() {
+            lock(&self.survey).is_fresh = false;
+        }
+        // Asked before the look: what ends in between is looked after once more.
+        known.running.retain(|id| goes_on(*id));
         let found = self.look(scope);
         let guarded = known.guarded.iter().flat_map(|path| changes(path));
         let new = found.difference(&known.guarded).filter_map(|path| made(path, &known.guarded));
         let mut told: BTreeMap<PathBuf, String> = new.chain(guarded).collect();
         told.retain(|path, text| known.told.get(path) != Some(text));
         if told.is_empty() {
-            lock(&self.sessions).entry(session).or_insert(known).is_due = false;
+            lock(&self.sessions).insert(session, Known { is_due: false, ..known });
             return None;
         }
         let line = |(path, what): (&PathBuf, &String)| format!("{} {what}", scope.show(path));
@@ -133,7 +160,7 @@ impl Repositories {
             lines.push(format!("and {} more", told.len() - MAX_NAMED));
         }
         let text = format!("new in git since the last look: {}", lines.join("; "));
-        Some(RepositoryNews { text, told })
+        Some(RepositoryNews { text, told, running: known.running })
     }
 
     /// The user has been told, on record.
@@ -142,6 +169,7 @@ impl Repositories {
         let read = || self.read(session).unwrap_or_default();
         let known = sessions.entry(session).or_insert_with(read);
         known.told.extend(news.told);
+        known.running = news.running;
         known.is_due = false;
         // If it can't be noted, the user is told once more after a restart.
         let _ = self.write(session, known);

@@ -1,9 +1,11 @@
+use longhaul_protocol::CallId;
+
 use super::*;
 use crate::ScopeConfig;
 
 struct World {
     root: PathBuf,
-    scope: Scope,
+    scope: Arc<Scope>,
     session: SessionId,
     _folder: tempfile::TempDir,
 }
@@ -14,7 +16,7 @@ impl World {
         let root = folder.path().canonicalize().unwrap();
         fs::create_dir(root.join("work")).unwrap();
         let scope = Scope::new(&root.join("work"), &ScopeConfig::default(), &root.join("home"));
-        Self { root, scope, session: SessionId::generate(), _folder: folder }
+        Self { root, scope: Arc::new(scope), session: SessionId::generate(), _folder: folder }
     }
 
     /// A runtime that has just been started.
@@ -37,6 +39,11 @@ impl World {
     }
 }
 
+/// Every task has ended.
+fn ended(_: TaskId) -> bool {
+    false
+}
+
 /// P3
 #[test]
 fn what_was_there_is_guarded_and_what_is_new_is_told_once() {
@@ -48,10 +55,10 @@ fn what_was_there_is_guarded_and_what_is_new_is_told_once() {
     world.make("new/.git", "[core]\nfsmonitor = ./evil");
     world.make("looks-bare", "");
     let later = world.guarded(&repositories);
-    let news = repositories.news(&world.scope, world.session).unwrap();
+    let news = repositories.news(&world.scope, world.session, ended).unwrap();
     repositories.acknowledge(world.session, news.clone());
     world.guarded(&repositories);
-    let again = repositories.news(&world.scope, world.session);
+    let again = repositories.news(&world.scope, world.session, ended);
 
     assert_eq!(
         (at_first, later),
@@ -70,13 +77,41 @@ fn what_is_new_is_told_after_a_crash_too() {
     world.guarded(&world.repositories());
     world.make("new/.git", "");
 
-    let before = world.repositories().news(&world.scope, world.session);
+    let before = world.repositories().news(&world.scope, world.session, ended);
     let restarted = world.repositories();
-    let news = restarted.news(&world.scope, world.session).unwrap();
+    let news = restarted.news(&world.scope, world.session, ended).unwrap();
     restarted.acknowledge(world.session, news.clone());
 
     assert_eq!(before, Some(news));
-    assert_eq!(world.repositories().news(&world.scope, world.session), None);
+    assert_eq!(world.repositories().news(&world.scope, world.session, ended), None);
+}
+
+/// P3: nobody calls a tool when a background task makes a repository, or what a command left running does.
+#[tokio::test]
+async fn what_a_task_makes_after_its_call_has_returned_is_told_at_the_end_of_a_turn() {
+    let world = World::new();
+    let repositories = Arc::new(world.repositories());
+    world.guarded(&repositories);
+    repositories.command_returned(&world.scope, world.session, Some(TaskId::from(CallId::generate())));
+    let news = |repositories: &Repositories, goes_on: bool| {
+        let news = repositories.news(&world.scope, world.session, |_| goes_on)?;
+        repositories.acknowledge(world.session, news.clone());
+        Some(news.text)
+    };
+
+    let before = news(&repositories, true);
+    world.make("first/.git", "");
+    let while_it_runs = news(&repositories, true);
+    let restarted = world.repositories();
+    let at_start = news(&restarted, true);
+    world.make("second/.git", "");
+    let at_its_end = news(&restarted, false);
+    world.make("by-the-user/.git", "");
+
+    assert_eq!((before, at_start), (None, None));
+    assert!(while_it_runs.as_ref().is_some_and(|text| text.contains("first/.git")), "{while_it_runs:?}");
+    assert!(at_its_end.as_ref().is_some_and(|text| text.contains("second/.git")), "{at_its_end:?}");
+    assert_eq!(news(&restarted, false), None);
 }
 
 /// P3
@@ -91,7 +126,7 @@ fn links_and_waiting_commands_in_a_guarded_repository_are_told() {
     fs::create_dir(world.root.join("work/.git/rebase-merge")).unwrap();
     fs::write(world.root.join("work/.git/rebase-merge/git-rebase-todo"), "pick 1\nexec evil\n").unwrap();
     world.guarded(&repositories);
-    let news = repositories.news(&world.scope, world.session).unwrap().text;
+    let news = repositories.news(&world.scope, world.session, ended).unwrap().text;
 
     assert!(news.contains(".git/COMMIT_EDITMSG is a link to /etc/profile"), "{news}");
     assert!(news.contains("git-rebase-todo is a rebase that would run programs"), "{news}");
@@ -115,7 +150,7 @@ fn a_configuration_that_can_not_be_checked_is_told_as_such() {
     fs::write(config("large"), "#".repeat(1 << 20) + "\n[core]\nfsmonitor = ./evil\n").unwrap();
 
     world.guarded(&repositories);
-    let news = repositories.news(&world.scope, world.session).unwrap().text;
+    let news = repositories.news(&world.scope, world.session, ended).unwrap().text;
 
     let unchecked = "is a new repository: git runs programs by its unreadable config;";
     for name in ["link", "fifo", "large"] {
@@ -135,7 +170,7 @@ fn a_pipe_in_a_repository_is_not_waited_for() {
     fs::create_dir(world.root.join("work/.git/rebase-merge")).unwrap();
     make_fifo(&world.root.join("work/.git/rebase-merge/git-rebase-todo"));
     world.guarded(&repositories);
-    let news = repositories.news(&world.scope, world.session).unwrap().text;
+    let news = repositories.news(&world.scope, world.session, ended).unwrap().text;
 
     assert!(news.contains("git-rebase-todo is a rebase that would run programs"), "{news}");
 }

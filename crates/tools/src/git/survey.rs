@@ -52,6 +52,7 @@ impl Survey {
 }
 
 fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
+    let is_settled = stamp.is_settled();
     let (mut below, mut dot_git, mut parts) = (Vec::new(), None, 0);
     for entry in fs::read_dir(folder).ok()?.flatten() {
         let (name, kind) = (entry.file_name(), entry.file_type());
@@ -69,7 +70,7 @@ fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
         below.clear();
     }
     let repository = if is_bare { Some(folder.to_owned()) } else { dot_git };
-    Some(Listing { stamp, is_settled: stamp.is_settled(), below, repository })
+    Some(Listing { stamp, is_settled, below, repository })
 }
 
 #[cfg(test)]
