@@ -25,7 +25,7 @@ use longhaul_journal::{
     Error as JournalError, Home, Journal, SessionEntry, Times, delete_session, finish_deletions,
     session_times, trash_session,
 };
-use longhaul_keeper::{Launcher, Tasks};
+use longhaul_keeper::{Launcher, LeftBehind, Tasks};
 use longhaul_protocol::{At, SessionId, StreamName, TaskId};
 use tokio::task::spawn_blocking;
 
@@ -165,20 +165,18 @@ impl Round<'_> {
         Ok(gone)
     }
 
-    /// Whether a command of the session still runs, by those who keep them: that its end is not on record is no proof.
+    /// Whether a command of the session still runs, or something that one left running, by those who keep them: that its end is not on
+    /// record is no proof.
     async fn has_a_command(&self, entry: &SessionEntry) -> bool {
         let Ok(state) = load(self.journal, &entry.key, entry.id).await else { return false };
         let running: Vec<TaskId> = state.tasks.running().map(TaskState::id).collect();
-        if running.is_empty() {
-            return false;
-        }
-        let folder = self.home.join("tasks");
+        let (folder, session) = (self.home.join("tasks"), entry.id);
         let looking = spawn_blocking(move || {
             let launcher = Launcher::this_program().ok()?;
-            let tasks = Tasks::existing(&folder, launcher).ok()?;
-            let is_kept =
-                |id: &TaskId| tasks.as_ref().is_some_and(|tasks| tasks.is_kept(*id).unwrap_or(true));
-            Some(running.iter().any(is_kept))
+            let Some(tasks) = Tasks::existing(&folder, launcher).ok()? else { return Some(false) };
+            let is_kept = |id: &TaskId| tasks.is_kept(*id).unwrap_or(true);
+            let is_its_own = |left: &LeftBehind| left.session == Some(session);
+            Some(running.iter().any(is_kept) || tasks.all_left_behind().iter().any(is_its_own))
         });
         // What can't be looked at is left alone.
         !matches!(looking.await, Ok(Some(false)))

@@ -144,6 +144,32 @@ async fn an_open_turn_and_a_running_task_keep_their_session() {
     assert_eq!(gone(&later), [("with-task", Reason::InTrash, true)]);
 }
 
+/// S5, K15: whoever deleted the session for good could not find the task any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_left_running_keeps_its_session_in_the_trash() {
+    let place = Place::new();
+    let command = "(while [ ! -e go ]; do sleep 0.02; done) > /dev/null 2>&1 &";
+    let leaving = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
+    let runtime = open(&place, Recording::new(script(&json!([leaving, "Left."])))).await;
+    runtime.session("leaves").await.unwrap().send("go").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let journal = place.journal().await;
+    trash_session(&*journal, "leaves").await.unwrap();
+
+    let while_it_runs = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
+    std::fs::write(place.work().join("go"), "").unwrap();
+    let tasks = Tasks::existing(&place.home().join("tasks"), Launcher::new("nothing", ["is launched"]));
+    let tasks = tasks.unwrap().unwrap();
+    eventually("it ends", || async {
+        tasks.all().unwrap().into_iter().all(|id| !tasks.is_kept(id).unwrap())
+    })
+    .await;
+    let later = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
+
+    assert_eq!(gone(&while_it_runs), []);
+    assert_eq!(gone(&later), [("leaves", Reason::InTrash, true)]);
+}
+
 /// S2, S5: what nobody can have any use for goes always.
 #[tokio::test(flavor = "multi_thread")]
 async fn temporary_files_and_sessions_without_anything_go_after_a_day() {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use longhaul_keeper::LeftBehind;
-use longhaul_protocol::{Effect, SessionId, TaskNews};
+use longhaul_protocol::{Effect, SessionId, TaskId, TaskNews};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -69,26 +69,26 @@ fn kill_known_or_left(
     session: SessionId,
     cap: Cap,
 ) -> Result<Finished, Finished> {
-    let left = task_id.parse().ok().and_then(|id| settings.tasks.left_behind(id).ok().flatten());
-    match (known, left.filter(|left| left.session == Some(session))) {
-        (Ok(task), left) => kill(settings, &task, left.as_ref(), cap),
-        (Err(_), Some(left)) => {
-            let finished = kill(settings, &left.started.clone().into(), Some(&left), cap)?;
-            // Of what is no task there is no news.
-            Ok(Finished { news: None, ..finished })
-        }
-        (Err(refused), None) => Err(refused),
-    }
+    let refused = match known {
+        Ok(task) => return kill(settings, &task, cap),
+        Err(refused) => refused,
+    };
+    let left = task_id.parse().ok().and_then(|id| left_behind(settings, id));
+    let Some(left) = left.filter(|left| left.session == Some(session)) else { return Err(refused) };
+    let finished = kill(settings, &left.started.into(), cap)?;
+    // Of what is no task there is no news.
+    Ok(Finished { news: None, ..finished })
 }
 
-fn kill(
-    settings: &TaskSettings,
-    task: &KnownTask,
-    left: Option<&LeftBehind>,
-    cap: Cap,
-) -> Result<Finished, Finished> {
+fn left_behind(settings: &TaskSettings, id: TaskId) -> Option<LeftBehind> {
+    settings.tasks.left_behind(id).ok().flatten()
+}
+
+fn kill(settings: &TaskSettings, task: &KnownTask, cap: Cap) -> Result<Finished, Finished> {
     let id = task.started.task_id;
     let before = state_of(&settings.tasks, task)?;
+    // Asked only now: a task that was not over when it was asked can't have left anything yet.
+    let left = left_behind(settings, id);
     if before.is_over() && left.is_none() {
         let said = format!("it had ended before ({})", before.status.word());
         return Ok(over(settings, task, &before, cap, said));
