@@ -172,10 +172,16 @@ fn a_turn_at_a_terminal_asks_before_it_works_in_the_home_folder() {
     let mut resumed = Terminal::start(elsewhere);
     resumed.wait_to_see("Continue here? [y/N]");
     resumed.keys("\r");
+    let mut elsewhere = desk.command(&["-s", "a"]);
+    elsewhere.env("HOME", desk.path("user"));
+    let mut reopened = Terminal::start(elsewhere);
+    reopened.wait_to_see("Continue here? [y/N]");
+    reopened.keys("\r");
     let json = Terminal::start(desk.at_home(&["run", "--json", "-s", "a", "hi"])).wait().code();
 
     assert_eq!((left, nothing), (Some(2), json!([])));
     assert_eq!((ran, resumed.wait().code(), json), (Some(0), Some(2), Some(0)));
+    assert_eq!(reopened.wait().code(), Some(0));
 }
 
 /// P7: what is shown is all that is allowed, and what is not shown is not asked about.

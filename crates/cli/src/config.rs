@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use longhaul_agent::{Config, ConfigFile, Patience, config_schema};
+use longhaul_journal::Journal as _;
 use longhaul_model::Models;
 use longhaul_protocol::PrintablePath;
 use serde_json::json;
@@ -29,11 +30,27 @@ pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Asks before the agent works in the user's home folder, if somebody is there to answer. False if the answer is no.
-pub(crate) fn agree_to_exposed_home(config: &Config) -> std::io::Result<bool> {
-    let Some(warning) = config.exposed_home().filter(|_| somebody_is_there()) else { return Ok(true) };
+/// Asks before a session works in the user's home folder, if somebody is there to answer. False if the answer is no.
+pub(crate) async fn agree_to_exposed_home(
+    place: &Place,
+    key: Option<&str>,
+    mut config: Config,
+) -> anyhow::Result<bool> {
+    if !somebody_is_there() {
+        return Ok(true);
+    }
+    // A session that is not there yet will work in the folder of the config.
+    if let Some(key) = key
+        && let Some(journal) = place.journal().await?
+        && let Some(entry) = journal.session(key).await?
+        && let Some(created) = longhaul_agent::load(&journal, key, entry.id).await?.created
+        && let Some(folder) = created.work_dir
+    {
+        config.work_dir = PathBuf::from(folder);
+    }
+    let Some(warning) = config.exposed_home() else { return Ok(true) };
     note(warning);
-    confirm("Continue here?")
+    Ok(confirm("Continue here?")?)
 }
 
 /// The config of something that runs turns, with a model: where none is named, one is looked for, and the choice is said.

@@ -2,7 +2,6 @@
 
 mod remembering;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::elsewhere::Elsewhere;
 use crate::inbox::refuse_trashed;
 use crate::naming::short;
 use crate::output::{in_words, note, shortened};
-use crate::questions::{OpenQuestion, somebody_is_there, unanswered};
+use crate::questions::{OpenQuestion, unanswered};
 use crate::signals::{Ends, INTERRUPT};
 use crate::tasks::board::{self, Board, Listed};
 use crate::teller::{Form, Teller};
@@ -120,20 +119,9 @@ impl OneShot<'_> {
         }
     }
 
-    /// Asks before a session works in the user's home folder. One that is not there yet will work in the folder of the config.
     async fn agree_to_exposed_home(&self) -> anyhow::Result<bool> {
-        if !somebody_is_there() {
-            return Ok(true);
-        }
-        let mut config = Config::load(self.place.folder()?, &self.choice.sources()?)?;
-        if let Some(journal) = self.place.journal().await?
-            && let Some(entry) = journal.session(&self.key).await?
-            && let Some(created) = load(&journal, &self.key, entry.id).await?.created
-            && let Some(folder) = created.work_dir
-        {
-            config.work_dir = PathBuf::from(folder);
-        }
-        Ok(config::agree_to_exposed_home(&config)?)
+        let config = Config::load(self.place.folder()?, &self.choice.sources()?)?;
+        config::agree_to_exposed_home(self.place, Some(&self.key), config).await
     }
 
     async fn see_through(&self, mut wish: Wish, attendant: &mut Attendant<'_>) -> anyhow::Result<u8> {
