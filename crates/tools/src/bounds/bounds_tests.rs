@@ -169,6 +169,18 @@ fn startup_files_are_read_only_where_the_scope_has_the_home_folder_and_does_not_
     }
 }
 
+/// P3: on some systems `/home` is a link.
+#[test]
+fn a_missing_folder_of_path_is_made_where_the_home_folder_is_reached_through_a_link() {
+    let world = World::new(&["disk/user"]).with("HOME", "people/user").with("PATH", "people/user/tools");
+    std::os::unix::fs::symlink(world.root.join("disk"), world.root.join("people")).unwrap();
+
+    let bounds = world.bounds(&allowing(&["./", "../disk/user"]));
+
+    let made: Vec<PathBuf> = bounds.placeholders.iter().map(|made| made.at.clone()).collect();
+    assert!(made.contains(&world.root.join("disk/user/tools")), "{made:?}");
+}
+
 /// P3: or one command could keep all later ones from running.
 #[test]
 fn a_link_in_place_of_a_key_does_not_hide_what_commands_need() {

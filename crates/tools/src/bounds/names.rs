@@ -65,8 +65,9 @@ impl Listings {
         if let Some((_, entries)) = remembered.get(folder).filter(|(of, _)| *of == stamp) {
             return entries.clone();
         }
+        let is_settled = stamp.is_settled();
         let entries = read(folder).map(Arc::new);
-        match stamp.is_settled() {
+        match is_settled {
             true => drop(remembered.insert(folder.to_owned(), (stamp, entries.clone()))),
             false => drop(remembered.remove(folder)),
         }

@@ -60,7 +60,7 @@ impl ProtectedPlaces {
         let mut programs = Vec::new();
         if let Some(home) = exposed_home {
             let folders = path.split(':').filter_map(absolute);
-            let folders = folders.map(|folder| folder.canonicalize().unwrap_or(folder));
+            let folders = folders.map(|folder| without_links(&folder));
             programs.extend(folders.filter(|folder| folder.starts_with(home) && folder != home));
         }
         startup.extend(programs.iter().cloned());
@@ -80,6 +80,15 @@ impl ProtectedPlaces {
             startup,
             programs,
         }
+    }
+}
+
+/// A path with the links on the way to it resolved as far as it exists.
+fn without_links(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match existing.and_then(|(above, real)| Some(real.join(path.strip_prefix(above).ok()?))) {
+        Some(real) => real,
+        None => path.to_owned(),
     }
 }
 

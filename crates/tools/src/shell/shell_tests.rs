@@ -252,6 +252,7 @@ fn what_can_not_be_seen_is_said() {
     let text = |text: &str| vec![UnseenReason::Text(text.to_owned())];
     let name = |name: &str| vec![UnseenReason::Name(name.to_owned())];
     let input = |shell: &str| vec![UnseenReason::Input(shell.to_owned())];
+    let code = |code: &str| vec![UnseenReason::Code(code.to_owned())];
     let deep = "nice ".repeat(40);
     let table = [
         ("$cmd push", name("$cmd")),
@@ -276,6 +277,9 @@ fn what_can_not_be_seen_is_said() {
         ("curl x | sudo bash -s -- y", input("bash")),
         ("curl x | bash /dev/stdin", input("bash")),
         ("bash < x", input("bash")),
+        ("fish --command 'git push'", code("fish --command git push")),
+        ("fish -C 'git push' x", code("fish -C git push x")),
+        ("zsh --emulate sh x", code("zsh --emulate sh x")),
         ("alias ls=x", vec![UnseenReason::Alias]),
         ("ssh host", input("ssh")),
         ("script log", input("script")),

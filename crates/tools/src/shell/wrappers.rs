@@ -94,7 +94,10 @@ const RUN_OPTIONS: OptionSpec = OptionSpec::leading(
 );
 
 /// Bash takes these with one dash, too.
-const LONG_SHELL_OPTIONS: &str = "login noprofile norc noediting posix restricted verbose rcfile init-file debugger dump-strings dump-po-strings";
+const LONG_SHELL_OPTIONS: &str = "login noprofile norc noediting posix restricted verbose rcfile init-file debugger dump-strings dump-po-strings help version";
+/// What fish takes beside texts that it runs: of its other options some have a text as their value.
+const PLAIN_FISH_OPTIONS: &str =
+    "-c -i -l -n -N -P -ic -lc --interactive --login --no-config --no-execute --private --help --version";
 
 /// What the command of these words runs.
 pub(super) fn inside(words: &[ShellWord]) -> InnerCommand {
@@ -268,18 +271,23 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
     let mut takes_text = false;
     let mut reads_input = false;
     let mut at = 1;
+    let is_fish = words[0].program() == Some("fish");
     while let Some(word) = words.get(at) {
         let text = word.text.as_str();
+        let is_known = |options: &str, option: &str| options.split(' ').any(|known| known == option);
         match text.strip_prefix(['-', '+']) {
             None | Some("") => break,
             Some("-") => {
                 at += 1;
                 break;
             }
-            Some(long)
-                if long.starts_with('-') || LONG_SHELL_OPTIONS.split(' ').any(|known| known == long) =>
-            {
-                let names_file = matches!(long.trim_start_matches('-'), "rcfile" | "init-file");
+            Some(_) if is_fish && !is_known(PLAIN_FISH_OPTIONS, text) => return uncertain(words),
+            Some(long) if long.starts_with('-') || is_known(LONG_SHELL_OPTIONS, long) => {
+                let long = long.trim_start_matches('-');
+                if !is_fish && !is_known(LONG_SHELL_OPTIONS, long) {
+                    return uncertain(words);
+                }
+                let names_file = matches!(long, "rcfile" | "init-file");
                 if let Some(file) = words.get(at + 1).filter(|file| names_file && file.literal().is_none()) {
                     return InnerCommand::Unseen(UnseenReason::Text(file.text.clone()));
                 }

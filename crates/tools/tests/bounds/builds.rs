@@ -100,6 +100,26 @@ fn pip_installs_a_package() {
 
 /// P3
 #[test]
+fn go_builds_a_program() {
+    let workplace = workplace();
+    let program = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"built\") }\n";
+    write(&workplace.work, &[("hello/go.mod", "module hello\n\ngo 1.19\n"), ("hello/main.go", program)]);
+
+    works(&workplace, "cd hello && go build && ./hello", "built");
+}
+
+/// P3: its database and the environments of its hooks lie in the user's cache.
+#[test]
+fn pre_commit_runs_hooks() {
+    let workplace = workplace();
+    let hooks = "repos:\n- repo: local\n  hooks:\n  - {id: hello, name: hello, entry: echo checked, language: system, verbose: true}\n";
+    write(&workplace.work, &[("one/.pre-commit-config.yaml", hooks)]);
+
+    works(&workplace, "cd one && git init -q && git add . && pre-commit run --all-files", "checked");
+}
+
+/// P3
+#[test]
 fn git_commits_and_clones() {
     let workplace = workplace();
 
