@@ -86,6 +86,8 @@ fn commands_can_not_make_startup_files_or_programs_where_the_work_folder_is_the_
         "bin/ls",
         ".cargo/bin/cargo",
         ".cargo/env",
+        ".local/lib/python3.13/site-packages/all.pth",
+        ".vscode/extensions/one/main.js",
         "miniconda3/bin/python",
         "go/bin/gopls",
     ];
@@ -93,7 +95,7 @@ fn commands_can_not_make_startup_files_or_programs_where_the_work_folder_is_the_
     let command = format!("{make}; . ~/.bash_profile; echo login=$?; echo fine > notes.txt");
     let exec = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
     let desk = Desk::new(&json!([exec, "Done."]));
-    for folder in [".config", ".cargo/bin", "miniconda3/bin", "go"] {
+    for folder in [".config", ".cargo/bin", ".local/lib", ".vscode/extensions", "miniconda3/bin", "go"] {
         std::fs::create_dir_all(desk.path("user").join(folder)).unwrap();
     }
     std::fs::write(desk.path("user/.cargo/env"), "old").unwrap();

@@ -61,6 +61,13 @@ fn cancel_from_another_process_ends_the_turn_and_its_command() {
     let again = desk.run(&["cancel", "-s", "a"]);
     assert_eq!(said(&again), "no turn of a was running\n");
     serving.end(Signal::TERM);
+    let unserved = desk.run(&["cancel", "-s", "a"]);
+    assert_eq!(said(&unserved), "no turn of a was running\n");
+    let unfinished = desk.run(&["resume"]);
+    assert!(
+        said(&unfinished).contains("nothing is unfinished"),
+        "an order that nobody needs waits: {unfinished:?}"
+    );
 }
 
 /// T1: accepted without anybody to run it, and run by whoever comes.

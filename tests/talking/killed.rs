@@ -22,12 +22,45 @@ fn a_killed_answer_is_shown_again_before_it_is_asked_about() {
     let mut again = Terminal::start(desk.command(&[]));
     let asked = again.wait_to_see("Go on with it? [Y/n]");
 
-    assert!(asked.contains("marmalade") && asked.contains("[interrupted here]"), "{asked}");
+    assert!(asked.contains("marmalade"), "{asked}");
+    assert!(asked.rfind("marmalade") < asked.find("[interrupted here]"), "{asked}");
     again.keys("n\r");
     let told = again.wait_to_see("cancelled");
     assert!(!told.contains("goes on:"), "{told}");
     again.keys("/exit\r");
     assert_eq!(again.wait().code(), Some(0));
+}
+
+/// T12: whoever leaves without an answer has decided nothing.
+#[test]
+fn a_killed_turn_stays_open_when_the_question_about_it_is_left() {
+    let command = "while [ ! -e go ]; do sleep 0.02; done; echo went";
+    let desk =
+        Desk::new(&json!([{"calls": [{"name": "exec", "arguments": {"command": command}}]}, "It did."]));
+    let mut terminal = Terminal::start(desk.command(&[]));
+    wait_for_prompt(&mut terminal);
+    terminal.keys("go\r");
+    terminal.wait_to_see("exec ");
+    desk.wait_for(1, "tool_started");
+    terminal.signal(Signal::KILL);
+    terminal.wait();
+
+    for key in ["\x03", "\x04"] {
+        let mut left = Terminal::start(desk.command(&[]));
+        left.wait_to_see("Go on with it? [Y/n]");
+        left.keys(key);
+        left.wait_to_see("it stays open; to go on: longhaul resume cli:work-");
+        assert_eq!(left.wait().code(), Some(0));
+    }
+    std::fs::write(desk.path("work/go"), "").unwrap();
+    let mut again = Terminal::start(desk.command(&[]));
+    again.wait_to_see("Go on with it? [Y/n]");
+    again.keys("y\r");
+    again.wait_to_see("It did.");
+    again.keys("/exit\r");
+    again.wait();
+
+    assert_eq!(desk.recorded("turn_ended", "outcome"), [json!("completed")]);
 }
 
 /// T12: nothing moves behind the question, because nothing runs.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use longhaul_agent::{Cancelled, cancel_turn, input_at, redactor};
+use longhaul_agent::{Cancelled, cancel_turn, input_at, load, redactor};
 use longhaul_journal::{Append, Error, Journal, SqliteJournal, check_size, name_session, put};
 use longhaul_protocol::{
     InboxRecord, Input, InputId, JoinMode, Outcome, SessionCreated, SessionId, SessionRecord, StreamName,
@@ -151,7 +151,13 @@ pub(crate) async fn cancel(place: &Place, options: &CancelOptions) -> anyhow::Re
     refuse_trashed(&journal, key).await?;
     let served = somebody_runs_it(&journal, session).await?;
     let shown = shortened(key, 80);
-    let cancelled = cancel_turn(&journal, session, if served { PATIENCE } else { Duration::ZERO }).await?;
+    let state = load(&journal, key, session).await?;
+    // An order that nobody needs would wait for ever, and look like something to do.
+    let is_idle = !served && state.turn.is_none() && state.inbox_through >= entry.inbox_head;
+    let cancelled = match is_idle {
+        true => Cancelled::NoTurn,
+        false => cancel_turn(&journal, session, if served { PATIENCE } else { Duration::ZERO }).await?,
+    };
     journal.close().await;
     let (turn, outcome) = match &cancelled {
         Cancelled::Ended(ended) => (Some(ended.turn), Some(ended.outcome)),

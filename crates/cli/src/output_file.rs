@@ -7,13 +7,20 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use longhaul_journal::{Error, ReplacingFile};
 use longhaul_protocol::PrintablePath;
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 
 use crate::BadUsage;
+
+/// How long a pipe may be without a reader, and the pause between two looks: the system tells nobody of a reader.
+const READER_WITHIN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A file that takes its place when it is finished, or a device or pipe that is written to at once.
 pub(crate) enum OutputFile {
@@ -35,10 +42,7 @@ impl OutputFile {
         }
         match path.symlink_metadata() {
             Ok(there) if !there.is_file() && !there.is_symlink() => {
-                let no_link = OFlags::NOFOLLOW.bits().cast_signed();
-                let stream =
-                    OpenOptions::new().write(true).custom_flags(no_link).open(path).with_context(in_words)?;
-                Ok(Self::Stream(BufWriter::new(stream)))
+                Ok(Self::Stream(BufWriter::new(open_stream(path).with_context(in_words)?)))
             }
             _ => Ok(Self::Whole(BufWriter::new(ReplacingFile::create(path)?))),
         }
@@ -67,6 +71,25 @@ impl Write for OutputFile {
             Self::Stream(stream) => stream.flush(),
         }
     }
+}
+
+/// Opens a device, or a pipe that has a reader or soon gets one. The agent could have put a pipe there that never does.
+fn open_stream(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let since = Instant::now();
+    let stream = loop {
+        match OpenOptions::new().write(true).custom_flags(flags).open(path) {
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                if since.elapsed() > READER_WITHIN {
+                    return Err(io::Error::other("it is a pipe that nobody reads; name a file"));
+                }
+                thread::sleep(PAUSE);
+            }
+            opened => break opened?,
+        }
+    };
+    fcntl_setfl(&stream, fcntl_getfl(&stream)? - OFlags::NONBLOCK)?;
+    Ok(stream)
 }
 
 /// Where a file goes that the user names: its folder without links, and never in the home, which keeps its own files. A link in place of the

@@ -79,3 +79,15 @@ fn a_folder_is_not_reached_through_a_link_in_the_work_folder() {
     assert_eq!(to("documents/a.jsonl").unwrap(), root.join("disk/a.jsonl"));
     assert_eq!(to("project/real/a.jsonl").unwrap(), root.join("work/real/a.jsonl"));
 }
+
+/// P1: a command of the agent can have put the pipe there.
+#[test]
+fn a_pipe_that_nobody_reads_is_not_waited_for_without_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+
+    let error = format!("{:#}", written(&pipe, "new").unwrap_err());
+
+    assert!(error.contains("is a pipe that nobody reads"), "{error}");
+}

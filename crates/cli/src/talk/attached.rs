@@ -101,6 +101,8 @@ impl Talk<'_> {
         if let Some((attempt, text)) = unfinished.or(failed).filter(|(_, text)| !text.trim().is_empty()) {
             let kind = EventKind::Partial { attempt, text };
             self.see(&Watched::Event(self.live(turn.number, kind)));
+            // The text is whole now, and what is said next stands below it.
+            self.teller.tell(Tell::Interrupted);
             self.teller.aside("[interrupted here]");
         }
         for call in turn.calls.iter().filter(|call| call.is_open()) {

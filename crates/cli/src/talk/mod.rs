@@ -98,7 +98,10 @@ struct Talk<'a> {
 enum Next {
     /// The next line.
     Line,
+    /// The end of the conversation, and of a turn that runs here.
     Leave,
+    /// The end of the conversation. The turn that is open stays so.
+    LeaveOpen,
     /// A signal came that suspends.
     Suspend(u8),
 }
@@ -320,11 +323,8 @@ impl Talk<'_> {
             };
             let answer = match answer.unwrap_or_else(|number| Err(self.by_signal(number))) {
                 Ok(answer) => answer,
-                Err(next) => {
-                    self.teller.aside("");
-                    self.teller.note(format!("it stays open; to go on: {}", self.resume()));
-                    return Ok(next);
-                }
+                Err(Next::Leave) => return Ok(Next::LeaveOpen),
+                Err(next) => return Ok(next),
             };
             match answer.trim().to_lowercase().as_str() {
                 "" | "y" | "yes" => return self.turn(Wish::Resume).await,
@@ -520,6 +520,7 @@ impl Talk<'_> {
             Ok(Next::Line | Next::Leave) => {
                 (self.code, format!("saved; to go on: {}", self.come_back()), None)
             }
+            Ok(Next::LeaveOpen) => (self.code, format!("it stays open; to go on: {}", self.resume()), None),
             Ok(Next::Suspend(number)) => {
                 let last = match is_unfinished {
                     true => format!("suspended; to go on: {}", self.resume()),

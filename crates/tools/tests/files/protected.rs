@@ -39,7 +39,9 @@ async fn nothing_reaches(place: &Workplace, path: &str) {
 async fn keys_in_the_home_folder_are_not_reached_by_any_tool_however_they_are_named() {
     let place = Workplace::of_user(&["./"], &[("CARGO_HOME", "user/cargo")]);
     let key = place.put_key(".ssh/id_ed25519");
-    for name in [".aws/credentials", ".npmrc", "cargo/credentials.toml", ".netrc"] {
+    for name in
+        [".aws/credentials", ".npmrc", "cargo/credentials.toml", ".netrc", ".tsh/keys/one", ".viminfo"]
+    {
         place.put_key(name);
     }
     symlink(&key, place.root.join("user/project/link")).unwrap();
@@ -52,6 +54,8 @@ async fn keys_in_the_home_folder_are_not_reached_by_any_tool_however_they_are_na
         ".aws/credentials",
         ".npmrc",
         ".netrc",
+        ".tsh/keys/one",
+        ".viminfo",
         "cargo/credentials.toml",
         "project/link",
         "project/folder/id_ed25519",
