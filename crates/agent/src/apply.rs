@@ -28,7 +28,7 @@ pub(crate) const GIVEN_ONCE: [&str; 7] =
     ["no_tools", "window_assumed", "cost_unknown", "summary_model", ROLE_ORDER, RULES_SKIPPED, HOME_EXPOSED];
 /// The server refused the order of roles, and gets another one from then on.
 pub(crate) const ROLE_ORDER: &str = "role_order";
-/// The AGENTS.md of the work folder is not used.
+/// The AGENTS.md of the work folder is not used, or only in part.
 pub(crate) const RULES_SKIPPED: &str = "rules_skipped";
 /// The work folder is or contains the user's home folder.
 pub(crate) const HOME_EXPOSED: &str = "home_exposed";

@@ -28,8 +28,8 @@ use crate::state::State;
 
 /// The rules of a project.
 const RULES_FILE: &str = "AGENTS.md";
-/// More of an AGENTS.md than this is not read.
-const MAX_RULES_BYTES: u64 = 256 << 10;
+/// More of an AGENTS.md than this is not used: it stands in every request.
+const MAX_RULES_BYTES: u64 = 64 << 10;
 /// The share of the context that the output of one tool may take.
 const OUTPUT_SHARE: u64 = 20;
 /// How many bytes of text a token is, roughly.
@@ -99,10 +99,12 @@ impl Equipment {
         };
         let tools = runtime.toolboxes.of(runtime, &work_dir);
         let mut warnings = Vec::new();
-        let rules = project_rules(&tools.scope).unwrap_or_else(|why| {
-            warnings.push(Warning::new(RULES_SKIPPED, why));
-            None
-        });
+        let (rules, skipped) = match project_rules(&tools.scope) {
+            Ok(Some(rules)) => (Some(rules.text), rules.skipped),
+            Ok(None) => (None, None),
+            Err(why) => (None, Some(why)),
+        };
+        warnings.extend(skipped.map(|why| Warning::new(RULES_SKIPPED, why)));
         if let Some(home) = tools.scope.exposed_home() {
             warnings.push(Warning::new(HOME_EXPOSED, exposed_home_in_words(&work_dir, home)));
         }
@@ -247,9 +249,16 @@ fn schema_of(tool: &dyn Tool) -> ToolSchema {
     }
 }
 
+/// What an AGENTS.md says.
+struct ProjectRules {
+    text: String,
+    /// That a part of it is left out, in words for the user.
+    skipped: Option<String>,
+}
+
 /// The rules of the project, from the AGENTS.md of the work folder; or why it is not used. The agent can write in that folder, so the file
 /// is read as the tools read files: it may be a link to another file in the folder, and leads nowhere else.
-fn project_rules(scope: &Scope) -> Result<Option<String>, String> {
+fn project_rules(scope: &Scope) -> Result<Option<ProjectRules>, String> {
     if scope.work_dir().join(RULES_FILE).symlink_metadata().is_err() {
         return Ok(None);
     }
@@ -257,7 +266,16 @@ fn project_rules(scope: &Scope) -> Result<Option<String>, String> {
     let file = scope.read_in_work_dir(RULES_FILE, MAX_RULES_BYTES).map_err(|error| skipped(&error))?;
     match file {
         Some(SmallFile { foreign: Some(why), .. }) => Err(skipped(&why)),
-        Some(SmallFile { bytes, .. }) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Some(SmallFile { bytes, is_cut, .. }) => {
+            let kib = MAX_RULES_BYTES >> 10;
+            let cut = format!(
+                "{RULES_FILE} of the work folder is longer than {kib} KiB; what is behind that is not used"
+            );
+            Ok(Some(ProjectRules {
+                text: String::from_utf8_lossy(&bytes).into_owned(),
+                skipped: is_cut.then_some(cut),
+            }))
+        }
         None => Ok(None),
     }
 }

@@ -38,12 +38,13 @@ fn does_not_fit(beginning: Beginning, window: u64, answer: u64) -> Option<String
     if fixed < usable {
         return None;
     }
-    let (what, way) = match tools {
-        0 => (format!("the system prompt takes {fixed} tokens"), "shorten agent.instructions or AGENTS.md"),
-        _ => (
-            format!("system prompt ({system} tokens) and tools ({tools}) take {fixed}"),
-            "set model.tools = false",
-        ),
+    let what = match tools {
+        0 => format!("the system prompt takes {fixed} tokens"),
+        _ => format!("system prompt ({system} tokens) and tools ({tools}) take {fixed}"),
+    };
+    let way = match system < usable {
+        true => "set model.tools = false",
+        false => "shorten the AGENTS.md of the work folder or agent.instructions",
     };
     Some(format!(
         "{what}, and {usable} are usable (a window of {window} less {answer} for the answer); \

@@ -23,3 +23,14 @@ fn without_tools_only_the_system_prompt_is_in_the_way() {
     assert!(refused.starts_with("the system prompt takes 300 tokens, and 150 are usable"), "{refused}");
     assert!(!refused.contains("tools"), "{refused}");
 }
+
+/// C13: to give up the tools would not help.
+#[test]
+fn a_system_prompt_that_is_too_long_by_itself_is_what_has_to_be_shortened() {
+    let refused = does_not_fit(Beginning { system: 300, tools: 20 }, 200, 50).unwrap();
+
+    assert!(
+        refused.ends_with("or shorten the AGENTS.md of the work folder or agent.instructions"),
+        "{refused}"
+    );
+}
