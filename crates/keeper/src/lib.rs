@@ -16,9 +16,9 @@
 //!   leaves behind (`server &`) goes on, and can no longer print: writing to the closed pipe ends it, unless it was sent elsewhere.
 //!   In a PID namespace it belongs to its task: the keeper stays for it, with the folder's lock, counts it ([`Tasks::left_behind`]) and ends it when
 //!   the task is killed.
-//! - **Killing is thorough**: the group is asked, after 2 s everything that descends from the command is forced, also
-//!   what has left the group, and only then is the kill confirmed. Something that makes new processes faster than they can be
-//!   ended is given up after 5 s more, and the status says so. A keeper that can't be talked to is ended by signals.
+//! - **Killing is thorough**: the group is asked as long as the command itself is not reaped, and one by one whatever else descends
+//!   from it. After 2 s all of that is forced, and only then is the kill confirmed. Something that makes new processes faster than
+//!   they can be ended is given up after 5 s more, and the status says so. A keeper that can't be talked to is ended by signals.
 //! - **How a command ended is known also when the disk is full**: room for it is set apart before the command starts. A disk
 //!   that never writes in the same place twice (btrfs) can still refuse; then the keeper tries again for 10 minutes.
 //! - **Output costs no memory.** The system moves it from pipe to file. The first and the last half of the cap are kept, and

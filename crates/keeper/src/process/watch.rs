@@ -270,11 +270,14 @@ impl Watch {
             self.ended_as = Some(status);
             self.message = message.map(str::to_owned);
         }
-        let group = self.started.processes.command;
-        // Its group is told as a whole; only what has left the group is told one by one, so nobody is told twice.
-        let _ = kill_process_group(group, Signal::TERM);
+        // The group's number is the command's, and nobody else gets that before the command is reaped. Afterwards a stranger may have it.
+        let group = self.exit.is_none().then_some(self.started.processes.command);
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+        // What the group was told is not told again.
         for entry in process_table::descendants(getpid()) {
-            if entry.group != group.as_raw_nonzero().get() {
+            if group.is_none_or(|group| entry.group != group.as_raw_nonzero().get()) {
                 process_table::send(&entry, Signal::TERM);
             }
         }

@@ -20,7 +20,19 @@ pub(crate) struct Part {
 
 impl Part {
     pub(crate) fn start(name: &str, home: &Path) -> Self {
-        let mut process = Command::new(std::env::current_exe().unwrap())
+        Self::start_with(Command::new(std::env::current_exe().unwrap()), name, home)
+    }
+
+    /// The same, in a PID namespace in which the part decides which number the next process gets.
+    pub(crate) fn start_in_pid_namespace(name: &str, home: &Path) -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.arg(std::env::current_exe().unwrap());
+        Self::start_with(command, name, home)
+    }
+
+    fn start_with(mut command: Command, name: &str, home: &Path) -> Self {
+        let mut process = command
             .arg(name)
             .args(ARGUMENTS)
             .env(HOME, home)

@@ -1,7 +1,9 @@
 //! The processes of a command: which it sees, what becomes of those that it leaves behind, and that all end with it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use longhaul_keeper::{Bounds, Found, Processes, Spec, Task};
@@ -9,6 +11,7 @@ use longhaul_protocol::TaskStatus;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::{Home, after_all, ended, keeper_of, until};
+use crate::part::Part;
 
 /// A home whose commands have processes of their own, or none of that.
 struct Place {
@@ -57,6 +60,12 @@ impl Place {
     fn is_kept(&self, task: &Task) -> bool {
         self.home.tasks.is_kept(task.id()).unwrap()
     }
+}
+
+/// The number of the command's process, as its keeper wrote it down.
+fn command_of(folder: &Path) -> u32 {
+    let file: serde_json::Value = serde_json::from_slice(&fs::read(folder.join("pid")).unwrap()).unwrap();
+    u32::try_from(file["pid"].as_u64().unwrap()).unwrap()
 }
 
 /// A process in a session of its own that goes on after the command.
@@ -114,6 +123,42 @@ fn what_is_left_behind_goes_on_and_is_ended_with_its_task() {
     assert_eq!(place.marked(), 0);
     assert_eq!(place.home.tasks.left_behind(task.id()).unwrap(), None);
     assert_eq!(task.status().unwrap(), Some(status));
+}
+
+/// K8: the number of a command that was reaped, and so of its group, can be given to another process at any time.
+#[test]
+fn killing_what_is_left_behind_spares_a_stranger_with_the_number_of_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+
+    let mut part = Part::start_in_pid_namespace("processes::kills_beside_a_stranger", folder.path());
+
+    assert_eq!(part.hear("marked"), "0");
+    assert_eq!(part.hear("stranger"), "exit status: 7");
+}
+
+#[test]
+#[ignore = "a part that other tests play in another process"]
+fn kills_beside_a_stranger() {
+    // The harness has begun a line of its own.
+    println!();
+    let place = Place::new(Processes::Own);
+    let task = place.start(LEAVING);
+    ended(&task);
+    let number = command_of(&place.home.task_folder(task.id()));
+    fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
+    let mut stranger = Command::new("sh")
+        .args(["-c", "read line; exit 7"])
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(stranger.id(), number);
+
+    place.home.tasks.kill(task.id()).unwrap();
+
+    println!("marked {}", place.marked());
+    drop(stranger.stdin.take());
+    println!("stranger {}", stranger.wait().unwrap());
 }
 
 /// K8: without a namespace of its own, what a command leaves behind is on its own, and its keeper goes.
