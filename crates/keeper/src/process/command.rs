@@ -75,10 +75,16 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Processes, String> {
     // The child's ends of the pipes go with it, or nobody would ever have heard all of what it says.
     drop(command);
     let (reason, siblings) = held.map_or((None, None), |held| (Some(held.reason), held.siblings));
-    let child = started.map_err(|error| match reason.and_then(Reason::heard) {
-        Some(reason) => out_of_bounds(&reason),
-        None => format!("{} can't be run ({error})", shell.printable()),
-    })?;
+    let child = match started {
+        Ok(child) => child,
+        Err(error) => {
+            siblings.into_iter().for_each(SiblingsPipe::end_namespace);
+            return Err(match reason.and_then(Reason::heard) {
+                Some(reason) => out_of_bounds(&reason),
+                None => format!("{} can't be run ({error})", shell.printable()),
+            });
+        }
+    };
     match siblings.map(SiblingsPipe::heard) {
         None => Ok(Processes { command: Pid::from_child(&child), init: None }),
         Some(Ok(siblings)) => Ok(Processes { command: siblings.command, init: Some(siblings.init) }),

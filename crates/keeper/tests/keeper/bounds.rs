@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use longhaul_keeper::{Bounds, Error, Network, Private, Spec, UnixSockets, what_can_be_enforced};
+use longhaul_keeper::{
+    Bounds, Error, Network, Placeholder, Private, Processes, Spec, UnixSockets, what_can_be_enforced,
+};
 
 use crate::home::{Home, after_all, ended, is_alive, keeper_of, number_in, until};
 use crate::part;
@@ -134,6 +136,38 @@ fn the_step_that_failed_is_the_reason() {
 
     assert!(refused.to_string().contains("going to the work folder"), "{refused}");
     assert!(!bounded.work.join("ran").exists());
+}
+
+/// P3: of a start that fails nothing stays, neither in the user's folders nor as a process.
+#[test]
+fn a_start_that_fails_frees_the_names_that_were_taken_for_it() {
+    let bounded = Bounded::new();
+    let taken = bounded.work.join("taken");
+    let with_names = |command: &str| {
+        let mut spec = bounded.spec(command);
+        let bounds = spec.bounds.as_mut().unwrap();
+        bounds.placeholders = vec![Placeholder { at: taken.clone(), text: Some("a placeholder".to_owned()) }];
+        bounds.read_only = vec![taken.clone()];
+        bounds.processes = Processes::Own;
+        spec
+    };
+    let mut hidden = with_names("true");
+    let bounds = hidden.bounds.as_mut().unwrap();
+    bounds.private.clear();
+    bounds.kept.clear();
+    bounds.hidden.push(bounded.work.clone());
+    hidden.work_dir = bounded.work.join("inner");
+    fs::create_dir(&hidden.work_dir).unwrap();
+    // Longer than the system lets an argument be.
+    let long = with_names(&format!("true {}", "x".repeat(200 << 10)));
+
+    for (spec, reason) in [(hidden, "going to the work folder"), (long, "Argument list too long")] {
+        let refused = bounded.home.tasks.start(&spec).unwrap_err();
+
+        assert!(refused.to_string().contains(reason), "{refused}");
+        assert!(!taken.exists(), "{reason}");
+    }
+    assert_eq!(bounded.run(&with_names("cat taken")), "a placeholder");
 }
 
 /// K8

@@ -16,7 +16,11 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal, setpgid};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, set_parent_process_death_signal, setpgid,
+    wait,
+};
 
 use super::{Done, while_};
 
@@ -50,16 +54,29 @@ impl SiblingsPipe {
     }
 
     /// What the child said. It ended before the command began.
-    pub(crate) fn heard(mut self) -> io::Result<Siblings> {
-        drop(self.theirs);
-        let mut number = || {
-            let mut bytes = [0; size_of::<i32>()];
-            self.ours.read_exact(&mut bytes)?;
-            Pid::from_raw(i32::from_ne_bytes(bytes))
-                .ok_or_else(|| io::Error::other("a process without a number"))
-        };
-        Ok(Siblings { init: number()?, command: number()? })
+    pub(crate) fn heard(self) -> io::Result<Siblings> {
+        let mut said = self.into_reader();
+        Ok(Siblings { init: read_pid(&mut said)?, command: read_pid(&mut said)? })
     }
+
+    /// For a child that became no command: ends the first process, if there is one, and so everything in its namespace. Returns when all of
+    /// this process's children are reaped: the system keeps the first process until its namespace is empty.
+    pub(crate) fn end_namespace(self) {
+        let Ok(init) = read_pid(&mut self.into_reader()) else { return };
+        let _ = kill_process(init, Signal::KILL);
+        while matches!(wait(WaitOptions::empty()), Ok(_) | Err(Errno::INTR)) {}
+    }
+
+    /// The keeper's end alone: with the child's closed here, reading ends when the child has.
+    fn into_reader(self) -> PipeReader {
+        self.ours
+    }
+}
+
+fn read_pid(said: &mut PipeReader) -> io::Result<Pid> {
+    let mut bytes = [0; size_of::<i32>()];
+    said.read_exact(&mut bytes)?;
+    Pid::from_raw(i32::from_ne_bytes(bytes)).ok_or_else(|| io::Error::other("a process without a number"))
 }
 
 /// Starts the first process of the namespace that was just made, and the command. Returns in the latter; this process ends.
@@ -71,13 +88,15 @@ pub(super) fn start_in_namespace(keeper: Pid, tell: &PipeWriter) -> Done {
     if init == 0 {
         be_first(&keeper);
     }
+    // At once: whatever fails from here on, the keeper has to end it.
+    let mut tell = tell;
+    tell.write_all(&init.to_ne_bytes()).map_err(while_("telling the keeper of a process"))?;
     let command = clone_sibling().map_err(while_("starting a process in a PID namespace"))?;
     if command == 0 {
         set_blocked(libc::SIG_UNBLOCK);
         return setpgid(None, None).map_err(while_("making a process group"));
     }
-    let mut tell = tell;
-    let told = tell.write_all(&[init.to_ne_bytes(), command.to_ne_bytes()].concat());
+    let told = tell.write_all(&command.to_ne_bytes());
     end(libc::c_int::from(told.is_err()))
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::io::Errno;
-use rustix::process::{Signal, WaitOptions, getpid, kill_process, wait};
+use rustix::process::getpid;
 
 use super::init::SiblingsPipe;
 use super::{Done, Ready, Reason, filter, init, landlock, mounts, namespaces, plan, while_};
@@ -65,10 +65,7 @@ fn try_out_processes() -> Done {
         mounts::put_processes().map_err(while_("mounting /proc"))
     });
     // Reaped here, because in many containers no other process would.
-    if let Ok(siblings) = pipe.heard() {
-        let _ = kill_process(siblings.init, Signal::KILL);
-        while let Ok(Some(_)) = wait(WaitOptions::empty()) {}
-    }
+    pipe.end_namespace();
     tried
 }
 
