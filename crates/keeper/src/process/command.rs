@@ -32,7 +32,7 @@ pub(crate) struct Started {
 pub(crate) struct Processes {
     /// The command's own.
     pub(crate) command: Pid,
-    /// The first one of its PID namespace, if it has one.
+    /// The first one of its PID namespace, if it has one and as long as that is not reaped.
     pub(crate) init: Option<Pid>,
 }
 

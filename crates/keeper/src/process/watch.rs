@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 
-use super::bounds::COMMAND_REAPED;
+use super::bounds::CHILD_REAPED;
 use super::clients::{Clients, State};
 use super::command::Started;
 use super::copying::Copying;
@@ -214,12 +214,17 @@ impl Watch {
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.started.processes.command => {
-                    self.exit = Some(Exit::now(Some(status), &self.started));
-                    // The first process of the namespace ends now, unless the command left something behind.
-                    let _ = self.started.processes.init.map(|init| kill_process(init, COMMAND_REAPED));
+                Ok(Some((pid, _))) if Some(pid) == self.started.processes.init => {
+                    self.started.processes.init = None;
                 }
-                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(Some((pid, status))) => {
+                    if pid == self.started.processes.command {
+                        self.exit = Some(Exit::now(Some(status), &self.started));
+                    }
+                    // The first process of the namespace ends if this was the last of the others, and only here can it learn that.
+                    let _ = self.started.processes.init.map(|init| kill_process(init, CHILD_REAPED));
+                }
+                Err(Errno::INTR) => {}
                 Ok(None) => return false,
                 Err(_) => return true,
             }

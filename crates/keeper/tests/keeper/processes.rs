@@ -223,6 +223,27 @@ fn a_keeper_goes_when_nothing_is_left() {
     until("its end", || (!place.is_kept(&leaving)).then_some(()));
 }
 
+/// K8: a process that the command made its sibling (`CLONE_PARENT`) is the keeper's child, so the first process of the namespace does not hear
+/// of its end from the system.
+#[test]
+fn a_keeper_goes_when_a_sibling_of_the_command_ends_last() {
+    let place = Place::new(Processes::Own);
+    let clone_parent = libc::CLONE_PARENT | libc::SIGCHLD;
+    let sibling = format!(
+        "exec perl -e 'my $number = syscall({}, {clone_parent}, 0, 0, 0, 0); die $! if $number < 0; \
+         if ($number == 0) {{ open(STDOUT, q(>), q(here)); select(undef, undef, undef, 0.01) until -e q(go) }}'",
+        libc::SYS_clone
+    );
+    let task = place.start(&sibling);
+    let status = ended(&task);
+    until("the sibling", || place.work().join("here").exists().then_some(()));
+
+    assert_eq!((status.status, place.is_kept(&task)), (TaskStatus::Completed, true));
+    fs::write(place.work().join("go"), "").unwrap();
+
+    until("its end", || (!place.is_kept(&task)).then_some(()));
+}
+
 /// K9: nothing of a command outlives its keeper in a namespace of its own, not even what has a session and an environment of its own.
 #[test]
 fn what_is_left_behind_in_a_namespace_ends_with_the_keeper() {

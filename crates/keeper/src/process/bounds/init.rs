@@ -24,9 +24,9 @@ use rustix::process::{
 
 use super::{Done, while_};
 
-/// Tells the first process that the keeper has reaped the command, which is no child of its own. Only a hint to look: a command that sends it
-/// changes nothing.
-pub(crate) const COMMAND_REAPED: Signal = Signal::USR1;
+/// Tells the first process that the keeper has reaped a child that may have been the last other process of the namespace: the command, or a process
+/// that the command made its sibling. The system tells only the parent. It is a hint to look: a command that sends it changes nothing.
+pub(crate) const CHILD_REAPED: Signal = Signal::USR1;
 
 /// The two processes that a child of the keeper started in its place.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +142,7 @@ fn waited_for() -> libc::sigset_t {
     unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut signals);
-        libc::sigaddset(&raw mut signals, COMMAND_REAPED.as_raw());
+        libc::sigaddset(&raw mut signals, CHILD_REAPED.as_raw());
         libc::sigaddset(&raw mut signals, libc::SIGCHLD);
         signals
     }

@@ -27,7 +27,7 @@ use crate::bounds::{Private, Processes};
 use overlay::Layers;
 use plan::Plan;
 
-pub(super) use init::{COMMAND_REAPED, SiblingsPipe};
+pub(super) use init::{CHILD_REAPED, SiblingsPipe};
 pub(super) use overlay::clean_up as clean_up_overlays;
 pub(super) use placeholders::Placeholders;
 pub(super) use probe::answer as answer_probe;
