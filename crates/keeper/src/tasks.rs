@@ -104,6 +104,13 @@ impl Tasks {
         Self { folder, identity, launcher, enforcement: OnceLock::new(), keepers: Mutex::default() }
     }
 
+    /// The same, with this in place of what a probe finds. It decides what is asked of keepers; one that can't carry that out starts nothing all
+    /// the same.
+    #[must_use]
+    pub fn with_enforcement(self, enforcement: Enforcement) -> Self {
+        Self { enforcement: OnceLock::from(enforcement), ..self }
+    }
+
     /// What tells this folder from any other: a task that is not found here was perhaps kept elsewhere.
     pub fn identity(&self) -> &str {
         &self.identity

@@ -4,9 +4,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use longhaul_keeper::Processes;
 use longhaul_tools::SandboxMode;
 
-use crate::workplace::{SECRET, Workplace};
+use crate::workplace::{SECRET, SandboxChoice, Workplace};
 
 /// An attempt succeeds if it prints the secret or this, or if there is a file `outside/reached`.
 const REACHED: &str = "-reached-";
@@ -55,16 +56,6 @@ const READING: &[Attempt] = &[
     attempt("a link from an earlier command", &["ln -s $OUTSIDE folder", "cat folder/secret"]),
     attempt("a hard link", &["ln $OUTSIDE/secret hard; cat hard"]),
     attempt("its own root", &["cat /proc/self/root$OUTSIDE/secret"]),
-    attempt("another process's root", &["cat /proc/$VICTIM/root$OUTSIDE/secret /proc/1/root$OUTSIDE/secret"]),
-    attempt("another process's folder", &["cat /proc/$VICTIM/cwd/secret"]),
-    attempt("another process's open file", &["cat /proc/$VICTIM/fd/0"]),
-    attempt("another process's environment", &["tr '\\0' '\\n' < /proc/$VICTIM/environ"]),
-    attempt("another process's command line", &["grep -q 600 /proc/$VICTIM/cmdline && echo -reached-"]),
-    attempt("the processes of the user", &["ls -d /proc/$VICTIM && echo -reached-"]),
-    attempt("another process's memory", &["head -c 1 /proc/$VICTIM/maps && echo -reached-"]),
-    attempt("the keeper's folder", &["grep -q format /proc/$PPID/cwd/spec.json && echo -reached-"]),
-    attempt("the keeper's open files", &["readlink /proc/$PPID/fd/1 && echo -reached-"]),
-    attempt("the keeper's environment", &["cat /proc/$PPID/environ && echo -reached-"]),
     attempt("moving in", &["mv $OUTSIDE/movable . ; cat movable"]),
     attempt("an archive", &["tar cf - -C $OUTSIDE secret | tar xf - ; cat secret"]),
     attempt("a copy of a folder", &["cp -a $OUTSIDE copy; cat copy/secret"]),
@@ -224,20 +215,7 @@ const UNDOING: &[Attempt] = &[
         &["mkdir mnt; unshare -m sh -c 'mount --bind $OUTSIDE mnt; cat mnt/secret'"],
     ),
     as_root("unmounting with the rights of root", &["unshare -m sh -c 'umount denied; cat denied/secret'"]),
-    as_root("another process's mounts", &["nsenter -t $VICTIM -m cat $OUTSIDE/secret"]),
     as_root("a device", &["mknod device c 1 5 && head -c 1 device >/dev/null && echo -reached-"]),
-    attempt("a signal to the keeper", &["[ $PPID -gt 0 ] && kill -0 $PPID && echo -reached-"]),
-    attempt("a signal to somebody else", &["kill -9 $VICTIM && echo -reached-"]),
-    attempt("a limit of another process", &["prlimit --pid $VICTIM --cpu=0:0 && echo -reached-"]),
-    attempt("another process's priority", &["renice -n 5 -p $VICTIM && echo -reached-"]),
-    attempt("another process's priority for disks", &["ionice -c 3 -p $VICTIM && echo -reached-"]),
-    attempt("another process's processors", &["taskset -p 1 $VICTIM && echo -reached-"]),
-    attempt("another process's scheduling", &["chrt -b -p 0 $VICTIM && echo -reached-"]),
-    as_root(
-        "taking another process over",
-        &["python3 -c \"import ctypes, os; c=ctypes.CDLL(None); p=int(os.environ['VICTIM']); \
-         print('-reached-' if c.ptrace(0x4206, p, 0, 0) == 0 else '')\""],
-    ),
     attempt("a terminal of somebody else", &["echo > $TERMINAL && echo -reached-"]),
     attempt(
         "a socket in the home",
@@ -258,9 +236,41 @@ const UNDOING: &[Attempt] = &[
     ),
 ];
 
+/// Reaching other processes. Where a command has a PID namespace, their numbers mean nothing in it; Landlock, the filter of system calls and
+/// missing rights refuse all of this where it has none.
+const REACHING_PROCESSES: &[Attempt] = &[
+    attempt("another process's root", &["cat /proc/$VICTIM/root$OUTSIDE/secret /proc/1/root$OUTSIDE/secret"]),
+    attempt("another process's folder", &["cat /proc/$VICTIM/cwd/secret"]),
+    attempt("another process's open file", &["cat /proc/$VICTIM/fd/0"]),
+    attempt("another process's environment", &["tr '\\0' '\\n' < /proc/$VICTIM/environ"]),
+    attempt("another process's memory", &["head -c 1 /proc/$VICTIM/maps && echo -reached-"]),
+    attempt("the keeper's folder", &["grep -q format /proc/$PPID/cwd/spec.json && echo -reached-"]),
+    attempt("the keeper's open files", &["readlink /proc/$PPID/fd/1 && echo -reached-"]),
+    attempt("the keeper's environment", &["cat /proc/$PPID/environ && echo -reached-"]),
+    as_root("another process's mounts", &["nsenter -t $VICTIM -m cat $OUTSIDE/secret"]),
+    attempt("a signal to the keeper", &["[ $PPID -gt 0 ] && kill -0 $PPID && echo -reached-"]),
+    attempt("a signal to somebody else", &["kill -9 $VICTIM && echo -reached-"]),
+    attempt("a limit of another process", &["prlimit --pid $VICTIM --cpu=0:0 && echo -reached-"]),
+    attempt("another process's priority", &["renice -n 5 -p $VICTIM && echo -reached-"]),
+    attempt("another process's priority for disks", &["ionice -c 3 -p $VICTIM && echo -reached-"]),
+    attempt("another process's processors", &["taskset -p 1 $VICTIM && echo -reached-"]),
+    attempt("another process's scheduling", &["chrt -b -p 0 $VICTIM && echo -reached-"]),
+    as_root(
+        "taking another process over",
+        &["python3 -c \"import ctypes, os; c=ctypes.CDLL(None); p=int(os.environ['VICTIM']); \
+         print('-reached-' if c.ptrace(0x4206, p, 0, 0) == 0 else '')\""],
+    ),
+];
+
+/// Seeing that other processes are there, which only a PID namespace keeps a command from.
+const SEEING_PROCESSES: &[Attempt] = &[
+    attempt("another process's command line", &["grep -q 600 /proc/$VICTIM/cmdline && echo -reached-"]),
+    attempt("the processes of the user", &["ls -d /proc/$VICTIM && echo -reached-"]),
+];
+
 /// Whether an attempt succeeds, with what it printed.
-fn succeeds(attempt: &Attempt, mode: SandboxMode) -> (bool, String) {
-    let workplace = Workplace::new(mode);
+fn succeeds(attempt: &Attempt, sandbox: impl Into<SandboxChoice>) -> (bool, String) {
+    let workplace = Workplace::new(sandbox);
     let output: String = attempt.commands.iter().map(|command| workplace.run(command)).collect();
     let reached = workplace.root.join("outside/reached");
     let since = Instant::now();
@@ -272,10 +282,10 @@ fn succeeds(attempt: &Attempt, mode: SandboxMode) -> (bool, String) {
 }
 
 fn make(attempts: &[Attempt]) {
-    make_in(SandboxMode::On, attempts);
+    make_in(SandboxMode::On.into(), attempts);
 }
 
-fn make_in(mode: SandboxMode, attempts: &[Attempt]) {
+fn make_in(sandbox: SandboxChoice, attempts: &[Attempt]) {
     let is_root = rustix::process::geteuid().is_root();
     let mut wrong = Vec::new();
     for attempt in attempts.iter().filter(|attempt| is_root || attempt.needs == Needs::Nobody) {
@@ -286,7 +296,7 @@ fn make_in(mode: SandboxMode, attempts: &[Attempt]) {
                 attempt.name
             ));
         }
-        let (within, output) = succeeds(attempt, mode);
+        let (within, output) = succeeds(attempt, sandbox);
         if within {
             wrong.push(format!("{} succeeds: {output}", attempt.name));
         }
@@ -314,9 +324,28 @@ fn nothing_undoes_the_sandbox_and_nobody_outside_is_reached() {
 
 /// P3
 #[test]
+fn no_other_process_is_seen_or_reached() {
+    make(REACHING_PROCESSES);
+    make(SEEING_PROCESSES);
+}
+
+/// P3: where there can be no PID namespace, the other means hold.
+#[test]
+fn no_other_process_is_reached_where_all_are_seen() {
+    let sandbox = SandboxChoice { processes: Processes::Shared, ..SandboxMode::On.into() };
+
+    for attempt in SEEING_PROCESSES {
+        let (is_seen, output) = succeeds(attempt, sandbox);
+        assert!(is_seen, "{} fails, so what follows proves nothing: {output}", attempt.name);
+    }
+    make_in(sandbox, REACHING_PROCESSES);
+}
+
+/// P3
+#[test]
 fn no_socket_in_the_home_folder_is_reached() {
-    make_in(SandboxMode::On, SOCKETS);
-    make_in(SandboxMode::Strict, SOCKETS);
+    make_in(SandboxMode::On.into(), SOCKETS);
+    make_in(SandboxMode::Strict.into(), SOCKETS);
 }
 
 /// P3: the same where everything lies in a folder for temporary files, of which the command sees another.

@@ -8,9 +8,9 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use longhaul_keeper::{Launcher, Network, Tasks};
+use longhaul_keeper::{Enforcement, Launcher, Network, Processes, Tasks};
 use longhaul_protocol::{CallId, SessionId};
 use longhaul_tools::{
     Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Finished, Permission, Sandbox, SandboxMode, Scope,
@@ -28,6 +28,21 @@ const PATIENCE: Duration = Duration::from_secs(240);
 #[ignore = "a part that other tests play in another process"]
 fn plays_the_keeper() {
     longhaul_keeper::keep_here();
+}
+
+/// What commands are held by.
+#[derive(Clone, Copy)]
+pub(crate) struct SandboxChoice {
+    pub(crate) mode: SandboxMode,
+    pub(crate) network: Network,
+    /// Whether the system can give commands processes of their own.
+    pub(crate) processes: Processes,
+}
+
+impl From<SandboxMode> for SandboxChoice {
+    fn from(mode: SandboxMode) -> Self {
+        Self { mode, network: mode.default_network(), processes: Processes::Own }
+    }
 }
 
 /// A user's folder, Longhaul's home, a work folder, a library that may be read, and something outside of all of them.
@@ -48,9 +63,9 @@ pub(crate) struct Workplace {
 }
 
 impl Workplace {
-    pub(crate) fn new(mode: SandboxMode) -> Self {
+    pub(crate) fn new(sandbox: impl Into<SandboxChoice>) -> Self {
         // Not where temporary files are: those folders are private, and nothing else would be tried out.
-        Self::within(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), mode)
+        Self::within(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), sandbox)
     }
 
     /// The same with another work folder, made by a command that runs in the root before anything is looked at.
@@ -61,24 +76,24 @@ impl Workplace {
             user_command(folder.path()).arg("-ec").arg(command).current_dir(folder.path()).output().unwrap();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
         fs::create_dir_all(folder.path().join(work)).unwrap();
-        Self::new_in(folder, mode, mode.default_network(), work, &ScopeConfig::default())
+        Self::new_in(folder, mode.into(), work, &ScopeConfig::default())
     }
 
-    pub(crate) fn within(folder: TempDir, mode: SandboxMode) -> Self {
-        Self::with(folder, mode, mode.default_network(), &scope_config())
+    pub(crate) fn within(folder: TempDir, sandbox: impl Into<SandboxChoice>) -> Self {
+        Self::with(folder, sandbox.into(), &scope_config())
     }
 
     pub(crate) fn with_network(mode: SandboxMode, network: Network) -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        Self::with(folder, mode, network, &scope_config())
+        Self::with(folder, SandboxChoice { network, ..mode.into() }, &scope_config())
     }
 
     pub(crate) fn with_scope(mode: SandboxMode, scope: &ScopeConfig) -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        Self::with(folder, mode, mode.default_network(), scope)
+        Self::with(folder, mode.into(), scope)
     }
 
-    fn with(folder: TempDir, mode: SandboxMode, network: Network, scope: &ScopeConfig) -> Self {
+    fn with(folder: TempDir, sandbox: SandboxChoice, scope: &ScopeConfig) -> Self {
         let root = folder.path();
         for name in ["work/denied", "work/holder/denied", "work/fixed/deep"] {
             fs::create_dir_all(root.join(name)).unwrap();
@@ -87,10 +102,10 @@ impl Workplace {
             fs::write(root.join("work").join(name), SECRET).unwrap();
         }
         fs::write(root.join("work/fixed/file"), "to be read").unwrap();
-        Self::new_in(folder, mode, network, "work", scope)
+        Self::new_in(folder, sandbox, "work", scope)
     }
 
-    fn new_in(folder: TempDir, mode: SandboxMode, network: Network, work: &str, scope: &ScopeConfig) -> Self {
+    fn new_in(folder: TempDir, choice: SandboxChoice, work: &str, scope: &ScopeConfig) -> Self {
         let root = folder.path().canonicalize().unwrap();
         let folders = [
             "outside",
@@ -148,8 +163,9 @@ impl Workplace {
         ];
         let work = root.join(work);
         let scope = Arc::new(Scope::new(&work, scope, &root.join("home")));
-        let sandbox = Sandbox::new(mode, &root.join("home"), &environment).with_network(network);
-        let tool = tool(&root, scope, sandbox, environment);
+        let sandbox =
+            Sandbox::new(choice.mode, &root.join("home"), &environment).with_network(choice.network);
+        let tool = tool(tasks(&root, choice.processes), scope, sandbox, environment);
         let session = SessionId::generate();
         let (terminal, memory) = (terminal(), memory());
         Self {
@@ -255,11 +271,29 @@ fn scope_config() -> ScopeConfig {
     }
 }
 
-fn tool(root: &Path, scope: Arc<Scope>, sandbox: Sandbox, environment: BTreeMap<String, String>) -> ExecTool {
+/// The tasks of a system that can give commands processes of their own, or of one that can't: in a container with a masked `/proc`.
+fn tasks(root: &Path, processes: Processes) -> Tasks {
     let keeper = ["workplace::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
     let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
+    let tasks = Tasks::at(&root.join("home/tasks"), launcher).unwrap();
+    match processes {
+        Processes::Own => tasks,
+        Processes::Shared => {
+            let found = tasks.enforcement().clone();
+            let why = Some("mounting /proc: Operation not permitted".to_owned());
+            tasks.with_enforcement(Enforcement { no_process_namespace: why, ..found })
+        }
+    }
+}
+
+fn tool(
+    tasks: Tasks,
+    scope: Arc<Scope>,
+    sandbox: Sandbox,
+    environment: BTreeMap<String, String>,
+) -> ExecTool {
     ExecTool::new(ExecSettings {
-        tasks: Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap()),
+        tasks: Arc::new(tasks),
         scope,
         sandbox,
         environment,
@@ -295,15 +329,27 @@ fn terminal() -> OwnedFd {
     terminal
 }
 
+/// Root's has no capabilities: the system lets nobody with fewer touch a process, and what else refuses that would not be tried out.
 fn victim(outside: &Path) -> Child {
-    Command::new("sleep")
-        .arg("600")
+    let given_up: &[&str] = match rustix::process::geteuid().is_root() {
+        true => &["--bounding-set=-all", "--inh-caps=-all"],
+        false => &[],
+    };
+    let victim = Command::new("setpriv")
+        .args(given_up)
+        .args(["sleep", "600"])
         .current_dir(outside)
         .env("A_KEY", SECRET)
         .stdin(fs::File::open(outside.join("secret")).unwrap())
         .stdout(Stdio::null())
         .spawn()
-        .unwrap()
+        .unwrap();
+    let since = Instant::now();
+    while fs::read_to_string(format!("/proc/{}/comm", victim.id())).unwrap() != "sleep\n" {
+        assert!(since.elapsed() < PATIENCE, "it has not begun to sleep");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    victim
 }
 
 fn abstract_name(root: &Path) -> String {
