@@ -6,7 +6,7 @@ fn what_is_missing_is_said_with_what_to_do() {
     let none = Enforcement {
         landlock: None,
         no_landlock: Some("Function not implemented".to_owned()),
-        no_namespaces: Some("making a user and mount namespace: Operation not permitted".to_owned()),
+        no_namespaces: Some("making user, mount and IPC namespaces: Operation not permitted".to_owned()),
         no_network_namespace: None,
         no_process_namespace: None,
         no_filter: None,

@@ -45,8 +45,9 @@
 //! | the status is written | keeper | `status.json` | `Ended` | half a status: it is put in place whole |
 //! | nothing is left behind | keeper | `status.json`, no `socket` | `Ended` | |
 //!
-//! While the keeper lives, the answer is `Running` at every step. A start that fails for a reason (no such work folder) writes
-//! a status, too, so it is `Ended` with [`Status::never_started`].
+//! While a keeper with the lock lives, the answer is `Running` until the status is written and `Ended` from then on, also as long as the
+//! keeper stays for what the command left behind. A start that fails for a reason (no such work folder) writes a status, too, so it is
+//! `Ended` with [`Status::never_started`].
 //!
 //! Files that are damaged or missing never lead to a second start, and never to the end of a command that runs: a status that
 //! can't be read is none, and where the lock is gone the keeper is looked for by what it wrote down and by its socket. Who

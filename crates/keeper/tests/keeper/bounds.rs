@@ -8,7 +8,7 @@ use longhaul_keeper::{
 };
 
 use crate::home::{Home, after_all, ended, is_alive, keeper_of, number_in, until};
-use crate::part;
+use crate::part::{self, Part};
 
 /// What every command needs, and a folder that it may write.
 fn bounds(home: &Home, work: &Path) -> Bounds {
@@ -56,6 +56,38 @@ fn everything_can_be_enforced_where_these_tests_run() {
     assert_eq!(found.missing(Network::Closed, UnixSockets::Refused), None);
     assert_eq!(found.no_filter, None);
     assert_eq!(found.no_process_namespace, None);
+}
+
+/// P3: the limits of a user namespace are set in it alone.
+#[test]
+fn namespaces_that_can_not_be_made_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+
+    let mut part = Part::start_in_pid_namespace("bounds::probes_without_some_namespaces", folder.path());
+
+    let full = "No space left on device (os error 28)";
+    let network = format!("making mount, IPC and network namespaces: {full}");
+    let processes = format!("making mount, IPC and PID namespaces: {full}");
+    assert_eq!(part.hear("mounts"), "None");
+    assert_eq!(part.hear("network"), format!("{:?}", Some(network)));
+    assert_eq!(part.hear("processes"), format!("{:?}", Some(processes)));
+    assert_eq!(part.hear("sees"), "Shared");
+}
+
+#[test]
+#[ignore = "a part that other tests play in another process"]
+fn probes_without_some_namespaces() {
+    part::home();
+    for kind in ["net", "pid"] {
+        fs::write(format!("/proc/sys/user/max_{kind}_namespaces"), "0").unwrap();
+    }
+
+    let found = what_can_be_enforced(&part::keeper()).unwrap();
+
+    println!("mounts {:?}", found.no_namespaces);
+    println!("network {:?}", found.no_network_namespace);
+    println!("processes {:?}", found.no_process_namespace);
+    println!("sees {:?}", found.processes());
 }
 
 /// P3

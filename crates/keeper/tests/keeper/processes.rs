@@ -11,7 +11,7 @@ use longhaul_protocol::TaskStatus;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::{Home, after_all, ended, keeper_of, until};
-use crate::part::Part;
+use crate::part::{self, Part};
 
 /// A home whose commands have processes of their own, or none of that.
 struct Place {
@@ -141,8 +141,7 @@ fn killing_what_is_left_behind_spares_a_stranger_with_the_number_of_the_command(
 #[test]
 #[ignore = "a part that other tests play in another process"]
 fn kills_beside_a_stranger() {
-    // The harness has begun a line of its own.
-    println!();
+    part::home();
     let place = Place::new(Processes::Own);
     let task = place.start(LEAVING);
     ended(&task);

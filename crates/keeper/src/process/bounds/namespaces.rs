@@ -28,6 +28,15 @@ const LEFT_TO_ROOT: CapabilitySet = CapabilitySet::CHOWN
 /// More than the system has; it refuses the first that it does not know.
 const MOST_CAPABILITIES: u32 = 64;
 
+/// What the kinds of namespaces are called that can be wanted.
+const NAMESPACES: [(UnshareFlags, &str); 5] = [
+    (UnshareFlags::NEWUSER, "user"),
+    (UnshareFlags::NEWNS, "mount"),
+    (UnshareFlags::NEWIPC, "IPC"),
+    (UnshareFlags::NEWPID, "PID"),
+    (UnshareFlags::NEWNET, "network"),
+];
+
 /// Leaves the keeper's mounts, and its network if that is to be closed, for copies of them, and what it shares with other processes (System V
 /// memory, queues) for nothing. Children of this process are in a PID namespace of their own, if that is wanted.
 ///
@@ -42,7 +51,7 @@ pub(super) fn leave(network: Network, processes: Processes) -> Done {
     }
     match unshare(wanted) {
         Err(Errno::PERM) => as_an_ordinary_user(wanted)?,
-        left => left.map_err(while_("making a mount namespace"))?,
+        left => left.map_err(while_(making(wanted)))?,
     }
     // Nothing that is mounted from here on shows anywhere else.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
@@ -55,12 +64,23 @@ pub(super) fn leave(network: Network, processes: Processes) -> Done {
 
 fn as_an_ordinary_user(wanted: UnshareFlags) -> Done {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    unshare(wanted | UnshareFlags::NEWUSER).map_err(while_("making a user and mount namespace"))?;
+    let wanted = wanted | UnshareFlags::NEWUSER;
+    unshare(wanted).map_err(while_(making(wanted)))?;
     let said = |file: &'static str| while_::<io::Error>(format!("writing {file}"));
     // The system wants to know that no group will be dropped before it takes a map of groups from an ordinary user.
     fs::write("/proc/self/setgroups", "deny").map_err(said("/proc/self/setgroups"))?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(said("/proc/self/uid_map"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(said("/proc/self/gid_map"))
+}
+
+/// What was tried, in words for people: the system makes all of the namespaces or none, and does not say which it refused.
+fn making(wanted: UnshareFlags) -> String {
+    let kinds = NAMESPACES.iter().filter(|(flag, _)| wanted.contains(*flag)).map(|(_, kind)| *kind);
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    match kinds.rsplit_once(", ") {
+        Some((others, last)) => format!("making {others} and {last} namespaces"),
+        None => format!("making a {kinds} namespace"),
+    }
 }
 
 #[allow(unsafe_code, reason = "to leave some things is unsafe, such as the table of open files")]
