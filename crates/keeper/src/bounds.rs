@@ -43,8 +43,8 @@ pub struct Bounds {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overlays: Vec<Overlay>,
     /// Which processes it sees.
-    #[serde(skip_serializing_if = "Processes::are_shared")]
-    pub processes: Processes,
+    #[serde(skip_serializing_if = "ProcessNamespace::is_shared")]
+    pub processes: ProcessNamespace,
 }
 
 /// Something harmless at a path where a command must not put anything. Only what exists can be covered by a mount, so the keeper makes
@@ -106,7 +106,7 @@ pub enum UnixSockets {
 /// Which processes a command sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Processes {
+pub enum ProcessNamespace {
     /// Those that its keeper sees.
     #[default]
     Shared,
@@ -114,9 +114,9 @@ pub enum Processes {
     Own,
 }
 
-impl Processes {
+impl ProcessNamespace {
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn are_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         *self == Self::Shared
     }
 }

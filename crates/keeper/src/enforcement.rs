@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{Network, Processes, UnixSockets};
+use crate::bounds::{Network, ProcessNamespace, UnixSockets};
 use crate::{Error, Launcher, Result};
 
 /// It takes milliseconds; a machine that is very busy can make that seconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 const LONGEST_ANSWER: u64 = 64 << 10;
 /// Since these versions Landlock also keeps a command from what is said beside them.
 const GAPS: [(u32, &str); 2] = [
@@ -88,8 +88,8 @@ impl Enforcement {
     }
 
     /// The processes that commands can be made to see.
-    pub fn processes(&self) -> Processes {
-        if self.no_process_namespace.is_none() { Processes::Own } else { Processes::Shared }
+    pub fn processes(&self) -> ProcessNamespace {
+        if self.no_process_namespace.is_none() { ProcessNamespace::Own } else { ProcessNamespace::Shared }
     }
 }
 
@@ -97,7 +97,7 @@ impl Enforcement {
 pub fn what_can_be_enforced(launcher: &Launcher) -> Result<Enforcement> {
     let trying = || Error::io::<std::io::Error>("trying out what can be enforced");
     let (ours, theirs) = UnixStream::pair().map_err(trying())?;
-    ours.set_read_timeout(Some(PATIENCE)).map_err(trying())?;
+    ours.set_read_timeout(Some(PROBE_TIMEOUT)).map_err(trying())?;
     let mut prober = launcher.probe(theirs.into()).map_err(trying())?;
     let mut line = String::new();
     let heard = BufReader::new((&ours).take(LONGEST_ANSWER)).read_line(&mut line);

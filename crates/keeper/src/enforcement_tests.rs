@@ -51,6 +51,6 @@ fn a_system_without_pid_namespaces_leaves_a_gap_and_shared_processes() {
         ..Enforcement::default()
     };
 
-    assert_eq!((shared.gaps().len(), shared.processes()), (1, Processes::Shared));
+    assert_eq!((shared.gaps().len(), shared.processes()), (1, ProcessNamespace::Shared));
     assert_eq!(shared.missing(Network::Closed, UnixSockets::Allowed), None);
 }

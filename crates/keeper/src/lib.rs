@@ -123,7 +123,7 @@ mod tail;
 mod task;
 mod tasks;
 
-pub use bounds::{Bounds, Network, Overlay, Placeholder, Private, Processes, UnixSockets};
+pub use bounds::{Bounds, Network, Overlay, Placeholder, Private, ProcessNamespace, UnixSockets};
 pub use enforcement::{Enforcement, what_can_be_enforced};
 pub use error::{Error, Result};
 pub use format::{FORMAT, MARK, Spec, Status};

@@ -15,7 +15,7 @@ use crate::holder::Recorded;
 use crate::process_table::{self, Entry};
 
 /// A process that is being ended goes within this, or it is one that we may not end.
-const PATIENCE: Duration = Duration::from_secs(2);
+const STRAYS_KILL_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Ends every process of this task, of which the keeper is dead, and says whether none is left. New ones may be made while
@@ -27,7 +27,7 @@ pub(crate) fn end(id: TaskId, recorded: Recorded) -> bool {
         for entry in &left {
             process_table::send(entry, Signal::KILL);
         }
-        if left.is_empty() || since.elapsed() > PATIENCE {
+        if left.is_empty() || since.elapsed() > STRAYS_KILL_TIMEOUT {
             return left.is_empty();
         }
         std::thread::sleep(PAUSE);

@@ -13,11 +13,11 @@ use crate::holder::{self, Reached};
 use crate::{Error, Result, Status, process_table, strays};
 
 /// A keeper answers in milliseconds; one that doesn't within this is stopped, or its machine is.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Ending a command takes up to 2 s of asking and 5 s of insisting.
-const PATIENCE_WITH_ENDING: Duration = Duration::from_secs(10);
+const KILL_CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Whoever wants a command to end does not wait for a keeper to be reached: there are other ways.
-const IMPATIENCE: Duration = Duration::from_millis(300);
+const CONNECT_TIMEOUT_BEFORE_KILL: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(2);
 /// No keeper says more than this to one question.
 const LONGEST_ANSWER: u64 = 64 << 10;
@@ -109,12 +109,12 @@ impl Task {
     fn force(&self, trouble: Error) -> Result<()> {
         // If it can't be written, the end looks like one that nobody asked for.
         let _ = self.folder.write(name::ASKED, b"");
-        for (signal, patience) in [(Signal::TERM, PATIENCE_WITH_ENDING), (Signal::KILL, PATIENCE)] {
+        for (signal, timeout) in [(Signal::TERM, KILL_CONFIRMATION_TIMEOUT), (Signal::KILL, ANSWER_TIMEOUT)] {
             let Some(keeper) = holder::living(&self.folder) else { break };
             process_table::send(&keeper, signal);
             process_table::send(&keeper, Signal::CONT);
             let since = Instant::now();
-            while holder::lives(&self.folder)? && since.elapsed() < patience {
+            while holder::lives(&self.folder)? && since.elapsed() < timeout {
                 std::thread::sleep(PAUSE);
             }
             if !holder::lives(&self.folder)? {
@@ -138,12 +138,15 @@ impl Task {
     /// Asks until there is an answer; `None` if the command has ended, or its keeper. A keeper with too many connections may
     /// drop one that it has not heard yet. What it said besides comes along.
     fn talk(&self, request: Request) -> Result<Option<(UnixStream, Answer, Vec<u8>)>> {
-        let (reaching, patience) =
-            if request.kill { (IMPATIENCE, PATIENCE_WITH_ENDING) } else { (PATIENCE, PATIENCE) };
+        let (reaching, timeout) = if request.kill {
+            (CONNECT_TIMEOUT_BEFORE_KILL, KILL_CONFIRMATION_TIMEOUT)
+        } else {
+            (ANSWER_TIMEOUT, ANSWER_TIMEOUT)
+        };
         let since = Instant::now();
         loop {
             let Some(stream) = self.greet(reaching)? else { return Ok(None) };
-            if let Some((answer, heard)) = self.ask(&stream, request, patience)? {
+            if let Some((answer, heard)) = self.ask(&stream, request, timeout)? {
                 return Ok(Some((stream, answer, heard)));
             }
             // To end a command is to end what it has left behind as well, for which its keeper stays.
@@ -151,7 +154,7 @@ impl Task {
             if is_over {
                 return Ok(None);
             }
-            if since.elapsed() > patience {
+            if since.elapsed() > timeout {
                 return Err(Error::NotAnswering { id: self.id });
             }
             std::thread::sleep(PAUSE);
@@ -159,8 +162,8 @@ impl Task {
     }
 
     /// A connection on which the token was said. `None` if no keeper lives any more.
-    fn greet(&self, patience: Duration) -> Result<Option<UnixStream>> {
-        let Some(stream) = self.reach(patience)? else { return Ok(None) };
+    fn greet(&self, timeout: Duration) -> Result<Option<UnixStream>> {
+        let Some(stream) = self.reach(timeout)? else { return Ok(None) };
         let token = self.folder.token(self.token_file()?)?;
         match (&stream).write_all(&line(&Greeting { token })) {
             Err(error) if !is_gone(&error) => {
@@ -172,7 +175,7 @@ impl Task {
     }
 
     /// A connection to the keeper that has this folder; `None` if none lives.
-    fn reach(&self, patience: Duration) -> Result<Option<UnixStream>> {
+    fn reach(&self, timeout: Duration) -> Result<Option<UnixStream>> {
         let since = Instant::now();
         loop {
             match holder::reach(&self.folder)? {
@@ -182,7 +185,7 @@ impl Task {
                 Reached::Nobody if !holder::lives(&self.folder)? => return Ok(None),
                 Reached::Nobody => {}
             }
-            if since.elapsed() > patience {
+            if since.elapsed() > timeout {
                 return Err(Error::NotAnswering { id: self.id });
             }
             std::thread::sleep(PAUSE);
@@ -201,13 +204,13 @@ impl Task {
         &self,
         stream: &UnixStream,
         request: Request,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<(Answer, Vec<u8>)>> {
         let said = |error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::NotAnswering { id: self.id },
             _ => Error::io(format!("talking to the keeper of {}", self.id))(error),
         };
-        stream.set_read_timeout(Some(patience)).map_err(said)?;
+        stream.set_read_timeout(Some(timeout)).map_err(said)?;
         match (&*stream).write_all(&line(&request)) {
             // A keeper that closes the connection may have said why before.
             Err(error) if !is_gone(&error) => return Err(said(error)),

@@ -179,7 +179,7 @@ impl Tasks {
 
     fn find_in(&self, id: TaskId, folder: &Folder) -> Result<Within> {
         let name = id.to_string();
-        // Whoever still has the lock is only tidying up then.
+        // A keeper that still has the lock is tidying up then, or stays for what the command left behind.
         if let Some(status) = known_status(folder)? {
             return Ok(Within::Found(Found::Ended(status)));
         }

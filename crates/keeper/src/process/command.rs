@@ -22,14 +22,14 @@ const LOCAL: &str = "local";
 /// A command that runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
-    pub(crate) processes: Processes,
+    pub(crate) processes: CommandProcesses,
     pub(crate) began: Instant,
     pub(crate) started_at: At,
 }
 
 /// The processes that are children of the keeper.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Processes {
+pub(crate) struct CommandProcesses {
     /// The command's own.
     pub(crate) command: Pid,
     /// The first one of its PID namespace, if it has one and as long as that is not reaped.
@@ -37,7 +37,7 @@ pub(crate) struct Processes {
 }
 
 /// Starts the command, in a process group of its own, or says in words for people why not. It prints to `output`.
-pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Processes, String> {
+pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, String> {
     if spec.target != LOCAL {
         return Err(format!(
             "its target is {:?}, and this version runs commands on {LOCAL:?} only",
@@ -64,8 +64,8 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Processes, String> {
         .stdin(Stdio::null())
         .stdout(Stdio::from(output))
         .stderr(Stdio::from(errors));
-    let held = match &spec.bounds {
-        Some(bounds) => Some(hold(&mut command, bounds, spec, keeper)?),
+    let pipes = match &spec.bounds {
+        Some(bounds) => Some(hold_to_bounds(&mut command, bounds, spec, keeper)?),
         None => {
             on_the_way(&mut command, move || become_command(keeper));
             None
@@ -74,7 +74,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Processes, String> {
     let started = command.spawn();
     // The child's ends of the pipes go with it, or nobody would ever have heard all of what it says.
     drop(command);
-    let (reason, siblings) = held.map_or((None, None), |held| (Some(held.reason), held.siblings));
+    let (reason, siblings) = pipes.map_or((None, None), |pipes| (Some(pipes.reason), pipes.siblings));
     let child = match started {
         Ok(child) => child,
         Err(error) => {
@@ -86,17 +86,17 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<Processes, String> {
         }
     };
     match siblings.map(SiblingsPipe::heard) {
-        None => Ok(Processes { command: Pid::from_child(&child), init: None }),
-        Some(Ok(siblings)) => Ok(Processes { command: siblings.command, init: Some(siblings.init) }),
+        None => Ok(CommandProcesses { command: Pid::from_child(&child), init: None }),
+        Some(Ok(siblings)) => Ok(CommandProcesses { command: siblings.command, init: Some(siblings.init) }),
         // Its processes end with this one.
         Some(Err(error)) => Err(format!("which processes were started is not known ({error})")),
     }
 }
 
-/// What a child that is held to bounds says.
-struct Held {
+/// The pipes on which a child that is held to bounds says what became of it.
+struct ChildPipes {
     reason: Reason,
-    /// Which processes it started in its place, if the command has a PID namespace.
+    /// On which it says which processes it started in its place, if the command has a PID namespace.
     siblings: Option<SiblingsPipe>,
 }
 
@@ -106,7 +106,12 @@ pub(super) fn out_of_bounds(trouble: &str) -> String {
 }
 
 /// Sees to it that the command begins within its bounds or not at all.
-fn hold(command: &mut Command, bounds: &Bounds, spec: &Spec, keeper: Pid) -> Result<Held, String> {
+fn hold_to_bounds(
+    command: &mut Command,
+    bounds: &Bounds,
+    spec: &Spec,
+    keeper: Pid,
+) -> Result<ChildPipes, String> {
     let ready = Ready::new(bounds, &spec.work_dir).map_err(|trouble| out_of_bounds(&trouble))?;
     let said = |error: std::io::Error| out_of_bounds(&error.to_string());
     let reason = Reason::new().map_err(said)?;
@@ -124,7 +129,7 @@ fn hold(command: &mut Command, bounds: &Bounds, spec: &Spec, keeper: Pid) -> Res
             false => die_with(keeper),
         }
     });
-    Ok(Held { reason, siblings: has_own_processes.then_some(siblings) })
+    Ok(ChildPipes { reason, siblings: has_own_processes.then_some(siblings) })
 }
 
 #[allow(unsafe_code, reason = "between fork and exec only some things are allowed, and nothing checks that")]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use longhaul_keeper::{
-    Bounds, Error, Network, Placeholder, Private, Processes, Spec, UnixSockets, what_can_be_enforced,
+    Bounds, Error, Network, Placeholder, Private, ProcessNamespace, Spec, UnixSockets, what_can_be_enforced,
 };
 
 use crate::home::{Home, after_all, ended, is_alive, keeper_of, number_in, until};
@@ -180,7 +180,7 @@ fn a_start_that_fails_frees_the_names_that_were_taken_for_it() {
         let bounds = spec.bounds.as_mut().unwrap();
         bounds.placeholders = vec![Placeholder { at: taken.clone(), text: Some("a placeholder".to_owned()) }];
         bounds.read_only = vec![taken.clone()];
-        bounds.processes = Processes::Own;
+        bounds.processes = ProcessNamespace::Own;
         spec
     };
     let mut hidden = with_names("true");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use longhaul_keeper::{Bounds, Found, Processes, Spec, Task};
+use longhaul_keeper::{Bounds, Found, ProcessNamespace, Spec, Task};
 use longhaul_protocol::TaskStatus;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -16,13 +16,13 @@ use crate::part::{self, Part};
 /// A home whose commands have processes of their own, or none of that.
 struct Place {
     home: Home,
-    processes: Processes,
+    processes: ProcessNamespace,
     /// What the processes that a test looks for are called.
     mark: String,
 }
 
 impl Place {
-    fn new(processes: Processes) -> Self {
+    fn new(processes: ProcessNamespace) -> Self {
         let home = Home::new();
         let name = home.folder.parent().unwrap().file_name().unwrap().to_str().unwrap().replace('.', "");
         Self { home, processes, mark: format!("left-{name}") }
@@ -76,7 +76,7 @@ const LEAVING: &str = "setsid bash -c \"exec -a $MARK sleep 600\" > /dev/null 2>
 /// P3
 #[test]
 fn a_command_sees_its_own_processes_and_no_others() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     // Its number says nothing: in the namespace another process may have it.
     let outside = String::from_utf8(fs::read("/proc/self/cmdline").unwrap()).unwrap().replace('\0', " ");
 
@@ -93,7 +93,7 @@ fn a_command_sees_its_own_processes_and_no_others() {
 /// K8: also for a signal that the first process of a namespace would ignore.
 #[test]
 fn how_a_command_ended_is_exact_in_a_namespace_of_its_own() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let end = |command| {
         let (status, _) = place.run(command);
         (status.status, status.exit_code, status.signal)
@@ -109,7 +109,7 @@ fn how_a_command_ended_is_exact_in_a_namespace_of_its_own() {
 /// K8: what a command leaves behind goes on, is counted, and is ended with its task.
 #[test]
 fn what_is_left_behind_goes_on_and_is_ended_with_its_task() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let task = place.start(LEAVING);
     let status = ended(&task);
 
@@ -142,7 +142,7 @@ fn killing_what_is_left_behind_spares_a_stranger_with_the_number_of_the_command(
 #[ignore = "a part that other tests play in another process"]
 fn kills_beside_a_stranger() {
     part::home();
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let task = place.start(LEAVING);
     ended(&task);
     let number = command_of(&place.home.task_folder(task.id()));
@@ -165,7 +165,7 @@ fn kills_beside_a_stranger() {
 /// K8: without a namespace of its own, what a command leaves behind is on its own, and its keeper goes.
 #[test]
 fn without_a_namespace_what_is_left_behind_is_on_its_own() {
-    let place = Place::new(Processes::Shared);
+    let place = Place::new(ProcessNamespace::Shared);
     let task =
         place.start("(until [ -e go ]; do sleep 0.01; done; echo > gone) > /dev/null 2>&1 & echo started");
     ended(&task);
@@ -179,7 +179,7 @@ fn without_a_namespace_what_is_left_behind_is_on_its_own() {
 /// P3: it has the rights that the command gave up.
 #[test]
 fn a_command_can_not_look_into_the_first_process() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
 
     let (_, output) = place.run(
         "for what in cwd/ root/; do ls /proc/1/$what > /dev/null && echo reached $what; done; \
@@ -193,7 +193,7 @@ fn a_command_can_not_look_into_the_first_process() {
 /// K8: a connection to the keeper of a command that has ended closes at once, also while it keeps what was left behind.
 #[test]
 fn the_end_of_a_command_is_told_while_something_is_left_behind() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let task = place.start(LEAVING);
     ended(&task);
 
@@ -207,7 +207,7 @@ fn the_end_of_a_command_is_told_while_something_is_left_behind() {
 /// K8
 #[test]
 fn a_keeper_goes_when_nothing_is_left() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let plain = place.start("true");
     let leaving = place.start(
         "(until [ -e ask ]; do sleep 0.01; done; echo > here; until [ -e go ]; do sleep 0.01; done) \
@@ -228,7 +228,7 @@ fn a_keeper_goes_when_nothing_is_left() {
 /// of its end from the system.
 #[test]
 fn a_keeper_goes_when_a_sibling_of_the_command_ends_last() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let clone_parent = libc::CLONE_PARENT | libc::SIGCHLD;
     let sibling = format!(
         "exec perl -e 'my $number = syscall({}, {clone_parent}, 0, 0, 0, 0); die $! if $number < 0; \
@@ -248,7 +248,7 @@ fn a_keeper_goes_when_a_sibling_of_the_command_ends_last() {
 /// K9: nothing of a command outlives its keeper in a namespace of its own, not even what has a session and an environment of its own.
 #[test]
 fn what_is_left_behind_in_a_namespace_ends_with_the_keeper() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let left = place.start(&LEAVING.replace("setsid", "env -i PATH=$PATH setsid"));
     ended(&left);
     let runs = place.start("exec -a $MARK sleep 600");
@@ -267,7 +267,7 @@ fn what_is_left_behind_in_a_namespace_ends_with_the_keeper() {
 /// K8
 #[test]
 fn killing_ends_everything_in_a_namespace() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let command = "setsid bash -c \"trap '' TERM; exec -a $MARK sleep 600\" & trap '' TERM; \
                    for i in 1 2 3; do (trap '' TERM; exec -a $MARK sleep 600) & done; wait";
     let task = place.start(command);
@@ -283,7 +283,7 @@ fn killing_ends_everything_in_a_namespace() {
 /// K16
 #[test]
 fn a_task_does_not_expire_as_long_as_it_has_left_something_behind() {
-    let place = Place::new(Processes::Own);
+    let place = Place::new(ProcessNamespace::Own);
     let task = place.start(LEAVING);
     ended(&task);
 

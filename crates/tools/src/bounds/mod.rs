@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longhaul_keeper::{Bounds, Enforcement, Network, Private, Processes, UnixSockets, shell_for};
+use longhaul_keeper::{Bounds, Enforcement, Network, Private, ProcessNamespace, UnixSockets, shell_for};
 use longhaul_protocol::SessionId;
 
 use crate::git::Repositories;
@@ -195,7 +195,7 @@ impl Sandbox {
             network: self.network,
             unix_sockets: self.mode.unix_sockets(),
             // What the system can do is known where the command is started.
-            processes: Processes::Shared,
+            processes: ProcessNamespace::Shared,
             write: places.without_caches(),
             read: places.read,
         };

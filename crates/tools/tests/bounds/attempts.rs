@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use longhaul_keeper::Processes;
+use longhaul_keeper::ProcessNamespace;
 use longhaul_tools::SandboxMode;
 
 use crate::workplace::{SECRET, SandboxChoice, Workplace};
@@ -332,7 +332,7 @@ fn no_other_process_is_seen_or_reached() {
 /// P3: where there can be no PID namespace, the other means hold.
 #[test]
 fn no_other_process_is_reached_where_all_are_seen() {
-    let sandbox = SandboxChoice { processes: Processes::Shared, ..SandboxMode::On.into() };
+    let sandbox = SandboxChoice { processes: ProcessNamespace::Shared, ..SandboxMode::On.into() };
 
     for attempt in SEEING_PROCESSES {
         let (is_seen, output) = succeeds(attempt, sandbox);

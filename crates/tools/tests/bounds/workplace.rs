@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_keeper::{Enforcement, Launcher, Network, Processes, Tasks};
+use longhaul_keeper::{Enforcement, Launcher, Network, ProcessNamespace, Tasks};
 use longhaul_protocol::{CallId, SessionId};
 use longhaul_tools::{
     Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Finished, Permission, Sandbox, SandboxMode, Scope,
@@ -36,12 +36,12 @@ pub(crate) struct SandboxChoice {
     pub(crate) mode: SandboxMode,
     pub(crate) network: Network,
     /// Whether the system can give commands processes of their own.
-    pub(crate) processes: Processes,
+    pub(crate) processes: ProcessNamespace,
 }
 
 impl From<SandboxMode> for SandboxChoice {
     fn from(mode: SandboxMode) -> Self {
-        Self { mode, network: mode.default_network(), processes: Processes::Own }
+        Self { mode, network: mode.default_network(), processes: ProcessNamespace::Own }
     }
 }
 
@@ -272,13 +272,13 @@ fn scope_config() -> ScopeConfig {
 }
 
 /// The tasks of a system that can give commands processes of their own, or of one that can't: in a container with a masked `/proc`.
-fn tasks(root: &Path, processes: Processes) -> Tasks {
+fn tasks(root: &Path, processes: ProcessNamespace) -> Tasks {
     let keeper = ["workplace::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
     let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
     let tasks = Tasks::at(&root.join("home/tasks"), launcher).unwrap();
     match processes {
-        Processes::Own => tasks,
-        Processes::Shared => {
+        ProcessNamespace::Own => tasks,
+        ProcessNamespace::Shared => {
             let found = tasks.enforcement().clone();
             let why = Some("mounting /proc: Operation not permitted".to_owned());
             tasks.with_enforcement(Enforcement { no_process_namespace: why, ..found })

@@ -86,7 +86,7 @@ pub(super) fn start_in_namespace(keeper: Pid, tell: &PipeWriter) -> Done {
     set_blocked(libc::SIG_BLOCK);
     let init = clone_sibling().map_err(while_("starting the first process of a PID namespace"))?;
     if init == 0 {
-        be_first(&keeper);
+        run_init(&keeper);
     }
     // At once: whatever fails from here on, the keeper has to end it.
     let mut tell = tell;
@@ -112,7 +112,7 @@ fn die_with(keeper: &OwnedFd) -> io::Result<()> {
 
 /// The first process. Nothing of the keeper's stays open in it: its lock says that it lives, and the pipe that somebody may still print.
 #[allow(unsafe_code, reason = "there is no safe way to wait for a signal")]
-fn be_first(keeper: &OwnedFd) -> ! {
+fn run_init(keeper: &OwnedFd) -> ! {
     if die_with(keeper).is_err() || setpgid(None, None).is_err() || rustix::process::chdir("/").is_err() {
         end(1);
     }

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::Bounds;
-use crate::bounds::{Private, Processes};
+use crate::bounds::{Private, ProcessNamespace};
 use overlay::Layers;
 use plan::Plan;
 
@@ -75,7 +75,7 @@ impl Ready {
 
     /// Whether the command has a PID namespace of its own.
     pub(super) fn has_own_processes(&self) -> bool {
-        self.bounds.processes == Processes::Own
+        self.bounds.processes == ProcessNamespace::Own
     }
 
     /// Puts this process into the bounds, for good. With processes of its own it is another one that returns: see `init`.

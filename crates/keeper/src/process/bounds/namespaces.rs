@@ -13,7 +13,7 @@ use rustix::thread::{
 };
 
 use super::{Done, while_};
-use crate::bounds::{Network, Processes};
+use crate::bounds::{Network, ProcessNamespace};
 
 /// What a command that runs as root may still do: to be root to files and to its own processes. Everything else could undo its bounds,
 /// or reach the system beneath them.
@@ -41,12 +41,12 @@ const NAMESPACES: [(UnshareFlags, &str); 5] = [
 /// memory, queues) for nothing. Children of this process are in a PID namespace of their own, if that is wanted.
 ///
 /// Whoever may do so does just that. Everybody else needs a user namespace first, in which they are what they were.
-pub(super) fn leave(network: Network, processes: Processes) -> Done {
+pub(super) fn leave(network: Network, processes: ProcessNamespace) -> Done {
     let mut wanted = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
     if network == Network::Closed {
         wanted |= UnshareFlags::NEWNET;
     }
-    if processes == Processes::Own {
+    if processes == ProcessNamespace::Own {
         wanted |= UnshareFlags::NEWPID;
     }
     match unshare(wanted) {

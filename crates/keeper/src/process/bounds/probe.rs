@@ -12,7 +12,7 @@ use rustix::process::getpid;
 use super::init::SiblingsPipe;
 use super::{Done, Ready, Reason, filter, init, landlock, mounts, namespaces, plan, while_};
 use crate::Bounds;
-use crate::bounds::{Network, Private, Processes};
+use crate::bounds::{Network, Private, ProcessNamespace};
 use crate::enforcement::Enforcement;
 use crate::format::line;
 
@@ -38,12 +38,12 @@ fn look() -> Enforcement {
     };
     let namespaces = Ready::new(&bounds, "/".as_ref()).and_then(|ready| {
         try_out(move || {
-            namespaces::leave(Network::Open, Processes::Shared)?;
+            namespaces::leave(Network::Open, ProcessNamespace::Shared)?;
             mounts::carry_out(&ready.plan, &ready.layers)?;
             namespaces::drop_privileges()
         })
     });
-    let network = try_out(|| namespaces::leave(Network::Closed, Processes::Shared));
+    let network = try_out(|| namespaces::leave(Network::Closed, ProcessNamespace::Shared));
     let processes = try_out_processes();
     Enforcement {
         landlock: landlock.as_ref().ok().copied(),
@@ -60,7 +60,7 @@ fn try_out_processes() -> Done {
     let theirs = pipe.theirs().map_err(while_("making a pipe"))?;
     let prober = getpid();
     let tried = try_out(move || {
-        namespaces::leave(Network::Open, Processes::Own)?;
+        namespaces::leave(Network::Open, ProcessNamespace::Own)?;
         init::start_in_namespace(prober, &theirs)?;
         mounts::put_processes().map_err(while_("mounting /proc"))
     });
