@@ -38,18 +38,19 @@ pub(in crate::process) struct Placeholders {
 }
 
 impl Placeholders {
-    /// Makes what is missing.
+    /// Makes what is missing. If one can't be made, no file stays of the others.
     pub(in crate::process) fn make(placeholders: &[Placeholder]) -> Done<Self> {
-        let mut held = Vec::new();
+        let mut made = Self::default();
         for placeholder in placeholders {
-            let made = match &placeholder.text {
-                None => make_folder(&placeholder.at).map(|()| None),
-                Some(text) => hold_file(&placeholder.at, text),
-            };
-            let file = made.map_err(while_(format!("making {}", placeholder.at.printable())))?;
-            held.extend(file.map(|file| (placeholder.clone(), file)));
+            match make_one(placeholder) {
+                Ok(file) => made.held.extend(file.map(|file| (placeholder.clone(), file))),
+                Err(error) => {
+                    made.remove();
+                    return Err(while_(format!("making {}", placeholder.at.printable()))(error));
+                }
+            }
         }
-        Ok(Self { held })
+        Ok(made)
     }
 
     pub(in crate::process) fn is_empty(&self) -> bool {
@@ -69,6 +70,14 @@ impl Placeholders {
                 let _ = remove_file(&placeholder);
             }
         }
+    }
+}
+
+/// Makes a placeholder, unless it is there. A file that may go again is locked.
+fn make_one(placeholder: &Placeholder) -> io::Result<Option<File>> {
+    match &placeholder.text {
+        None => make_folder(&placeholder.at).map(|()| None),
+        Some(text) => hold_file(&placeholder.at, text),
     }
 }
 

@@ -58,3 +58,16 @@ fn nothing_is_made_through_a_link() {
     assert!(through.is_err());
     assert_eq!(fs::read_dir(root.join("real")).unwrap().count(), 0);
 }
+
+/// P3
+#[test]
+fn what_was_made_goes_if_the_rest_can_not_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let wanted = ["first", "missing/second"].map(|name| placeholder(&root.join(name), Some(".")));
+
+    let made = Placeholders::make(&wanted);
+
+    assert!(made.is_err());
+    assert_eq!(fs::read_dir(root).unwrap().count(), 0);
+}
