@@ -80,6 +80,12 @@ impl Choice {
 
     /// What the config is made from besides the home.
     pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
+        if let (None, Err(error)) = (&self.work_dir, std::env::current_dir()) {
+            return Err(BadUsage(format!(
+                "the current folder can't be used ({error}): go to one that exists, or name one with --work-dir"
+            ))
+            .into());
+        }
         Ok(Sources {
             work_dir: self.work_dir()?,
             config_file: self.config.clone(),

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::arguments::{BackupOptions, EraseOptions, Family, Place, RestoreOptions, VerifyOptions};
 use crate::output::{count, grouped, is_closed_pipe, json, line};
+use crate::resuming;
 use crate::sessions::finding::find_exactly;
 use crate::{BadUsage, exit};
 
@@ -47,7 +48,7 @@ pub(crate) fn verify(place: &Place, options: &VerifyOptions) -> anyhow::Result<u
         };
         json(&Verified { ok: report.is_sound(), report, salvaged: salvaged.map(form) })
     } else {
-        tell_verified(&home, &report, salvaged.as_ref())
+        tell_verified(place, &home, &report, salvaged.as_ref())
     };
     match printed {
         // Whoever stopped reading still learns from the exit code what was found.
@@ -56,7 +57,12 @@ pub(crate) fn verify(place: &Place, options: &VerifyOptions) -> anyhow::Result<u
     }
 }
 
-fn tell_verified(home: &Home, report: &Report, salvaged: Option<&(&Path, Salvaged)>) -> anyhow::Result<()> {
+fn tell_verified(
+    place: &Place,
+    home: &Home,
+    report: &Report,
+    salvaged: Option<&(&Path, Salvaged)>,
+) -> anyhow::Result<()> {
     line(format!("{}: {}", home.journal_file().printable(), contents(report)))?;
     tell(&report.damage)?;
     for id in &report.unnamed {
@@ -68,15 +74,18 @@ fn tell_verified(home: &Home, report: &Report, salvaged: Option<&(&Path, Salvage
         Some((file, salvaged)) => {
             line(format!("Salvaged to {}: {}.", file.printable(), contents(&salvaged.report)))?;
             tell(&salvaged.lost)?;
-            line(format!("To go on with it: longhaul restore {}", file.printable()))
+            let file = file.printable().to_string();
+            line(format!("To go on with it: {}", resuming::home_command(place, &["restore", &file])))
         }
         None if report.is_sound() && report.lost > 0 => {
             line("Everything that is left is as it was committed.")
         }
         None if report.is_sound() => line("Everything is as it was committed."),
-        None => line(
-            "What can be read is still there. To get it out: longhaul verify --salvage FILE, then longhaul restore FILE",
-        ),
+        None => line(format!(
+            "What can be read is still there. To get it out: {} --salvage FILE, then {} FILE",
+            resuming::home_command(place, &["verify"]),
+            resuming::home_command(place, &["restore"]),
+        )),
     }
 }
 

@@ -92,8 +92,11 @@ fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Conf
     };
     let from = if used.is_empty() { "no file, all defaults".to_owned() } else { used.join(", ") };
     let mut findings = vec![Finding::fine("config", from)];
-    let to_do = "look at the file, then `longhaul trust` lets it, or take the key out";
-    findings.extend(config.warnings.iter().map(|warning| Finding::wrong("config", warning, to_do)));
+    let to_do = |warning: &str| match warning.ends_with("the file is not used") {
+        true => "mend the file; longhaul config schema lists every key",
+        false => "look at the file, then `longhaul trust` lets it, or take the key out",
+    };
+    findings.extend(config.warnings.iter().map(|warning| Finding::wrong("config", warning, to_do(warning))));
     findings.extend(config.keys().iter().filter(|shown| !shown.used && shown.source != "default").map(
         |shown| {
             Finding::fine("config", format!("{} ({}) does nothing in this version", shown.key, shown.source))

@@ -14,7 +14,15 @@ pub(crate) fn come_back(place: &Place, choice: &Choice, key: &str) -> String {
 
 /// A command of this program for the same home, config and model as this one.
 pub(crate) fn command(place: &Place, choice: &Choice, words: &[&str]) -> String {
-    let given = place.given().into_iter().chain(choice.given());
+    with_flags(place.given().into_iter().chain(choice.given()), words)
+}
+
+/// A command of this program that is about the home alone.
+pub(crate) fn home_command(place: &Place, words: &[&str]) -> String {
+    with_flags(place.given().into_iter(), words)
+}
+
+fn with_flags(given: impl Iterator<Item = (&'static str, String)>, words: &[&str]) -> String {
     let given = given.flat_map(|(flag, value)| [flag.to_owned(), value]);
     let words = given.chain(unmistakable(words));
     std::iter::once("longhaul".to_owned())

@@ -255,7 +255,7 @@ impl std::fmt::Display for Spent {
         };
         match self.limit {
             None => {}
-            Some(Limit::Tries) => write!(f, "; {tries} made, as many as retry.max_retries allows")?,
+            Some(Limit::Tries) => write!(f, "; {tries} made, as many as are allowed (retry.max_retries)")?,
             Some(Limit::Waiting) => write!(f, "; {tries} made, and another wait would pass retry.budget_s")?,
             Some(Limit::ServerDelay(delay)) => write!(
                 f,

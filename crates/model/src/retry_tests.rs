@@ -27,7 +27,7 @@ fn four_retries_are_five_requests_and_the_last_failure_is_returned_with_its_limi
     let spent = spent.unwrap();
     assert_eq!((delays.len(), spent.requests, spent.limit), (4, 5, Some(Limit::Tries)));
     assert!(
-        spent.to_string().contains("5 requests were made, as many as retry.max_retries allows"),
+        spent.to_string().contains("5 requests were made, as many as are allowed (retry.max_retries)"),
         "{spent}"
     );
 }

@@ -225,7 +225,8 @@ impl Target {
 
     /// A refusal after which the same request is sent in another order of roles.
     pub(crate) fn another_order(&self, failure: Failure) -> Failure {
-        let message = format!("{}; it is sent in an order that more servers accept", failure.message);
+        let message =
+            format!("{}; it is sent again in another order of roles, in case that is why", failure.message);
         Failure { class: Class::RoleOrder, message, ..failure }
     }
 
