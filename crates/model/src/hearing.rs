@@ -33,6 +33,8 @@ pub async fn hear(model: &dyn Model, request: Request, facts: &Facts) -> Heard {
     for _ in 0..MAX_REORDERED {
         match &answer {
             Err(failure) if failure.class == Class::RoleOrder => {
+                // What came before a refusal belongs to no answer.
+                blocks = Blocks::default();
                 answer = listen(model, request.clone(), &mut blocks).await;
             }
             _ => break,
