@@ -137,7 +137,12 @@ fn a_turn_that_was_open_goes_on_or_ends_as_whoever_is_there_says() {
         second.wait_to_see("\n> go\n");
         let told = second.wait_to_see("Go on with it? [Y/n]");
         second.keys(answer);
-        second.wait_to_see(if outcome == "completed" { "Done." } else { "the turn is cancelled" });
+        let then = second.wait_to_see(if outcome == "completed" { "Done." } else { "the turn is cancelled" });
+        assert_eq!(
+            then.contains("[the answer is asked for again]"),
+            outcome == "completed" && told.contains("[interrupted here]"),
+            "{then}"
+        );
         wait_for_prompt(&mut second);
         second.keys("/q\r");
         second.wait();

@@ -94,11 +94,14 @@ impl Talk<'_> {
     }
 
     /// T12: shows what was on its way in the turn that is open: the text of its answer that was kept, and the calls that had started.
-    pub(super) fn show_kept(&mut self, state: &State) {
-        let Some(turn) = &state.turn else { return };
+    /// True if there was such a text.
+    pub(super) fn show_kept(&mut self, state: &State) -> bool {
+        let Some(turn) = &state.turn else { return false };
         let unfinished = turn.attempt.as_ref().map(|attempt| (attempt.id, attempt.text()));
         let failed = turn.interrupted.clone().map(|text| (AttemptId::generate(), text));
-        if let Some((attempt, text)) = unfinished.or(failed).filter(|(_, text)| !text.trim().is_empty()) {
+        let kept = unfinished.or(failed).filter(|(_, text)| !text.trim().is_empty());
+        let has_text = kept.is_some();
+        if let Some((attempt, text)) = kept {
             let kind = EventKind::Partial { attempt, text };
             self.see(&Watched::Event(self.live(turn.number, kind)));
             // The text is whole now, and what is said next stands below it.
@@ -109,6 +112,7 @@ impl Talk<'_> {
             let (name, arguments) = (shortened(&call.name, 60), shortened(&call.arguments, 200));
             self.teller.aside(&format!("· {name} {arguments} [had started]"));
         }
+        has_text
     }
 
     fn live(&self, turn: u64, kind: EventKind) -> Event {

@@ -280,9 +280,10 @@ impl Talk<'_> {
             Some(id) => status::holder(&*self.runtime.journal(), id).await?,
             None => None,
         };
+        let mut has_kept_text = false;
         if let (Some(_), None) = (&state.turn, &holder) {
             self.show_open_turn().await?;
-            self.show_kept(&state);
+            has_kept_text = self.show_kept(&state);
         }
         if options.resume {
             return self.turn(Wish::Resume).await;
@@ -297,7 +298,7 @@ impl Talk<'_> {
             return Ok(Next::Line);
         }
         match (self.lines.are_typed(), self.questions.is_empty()) {
-            (true, true) => self.ask_about(&open).await,
+            (true, true) => self.ask_about(&open, has_kept_text).await,
             // What is open is what was asked: a second question would take its answer.
             (true, false) => self.turn(Wish::Resume).await,
             (false, _) => self.join_or_leave(&open).await,
@@ -305,7 +306,7 @@ impl Talk<'_> {
     }
 
     /// T12: whoever is at the terminal decides.
-    async fn ask_about(&mut self, open: &str) -> anyhow::Result<Next> {
+    async fn ask_about(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<Next> {
         self.teller.tell(Tell::Interrupted);
         loop {
             self.ask(format!("{open}. Go on with it? [Y/n] "));
@@ -327,7 +328,12 @@ impl Talk<'_> {
                 Err(next) => return Ok(next),
             };
             match answer.trim().to_lowercase().as_str() {
-                "" | "y" | "yes" => return self.turn(Wish::Resume).await,
+                "" | "y" | "yes" => {
+                    if has_kept_text {
+                        self.teller.aside("[the answer is asked for again]");
+                    }
+                    return self.turn(Wish::Resume).await;
+                }
                 "n" | "no" => return self.discard().await,
                 _ => self.teller.note(WAYS),
             }
