@@ -82,6 +82,7 @@ fn a_command_whose_keeper_is_killed_is_lost_and_nothing_of_it_goes_on() {
     let [command, child] = ["command", "child"].map(|name| number_in(&home.folder.join(name)));
     let mut connection = task.connect().unwrap();
     let keeper = keeper_of(&home.task_folder(task.id()));
+    until("its output", || (home.output(&task) == "begun\n").then_some(()));
 
     kill_process(Pid::from_raw(keeper).unwrap(), Signal::KILL).unwrap();
     std::io::Read::read_to_end(&mut connection, &mut Vec::new()).unwrap();
