@@ -1,6 +1,8 @@
 //! Whether a call may run: by the rules, by what a person said, and by whether commands can be held to the scope.
 
-use longhaul_protocol::{Question, QuestionId};
+use std::path::Path;
+
+use longhaul_protocol::{PrintablePath, Question, QuestionId};
 use longhaul_tools::{Action, Verdict};
 use serde_json::Value;
 
@@ -10,6 +12,9 @@ use crate::worker::Worker;
 
 /// Of what is asked about, so many characters are shown.
 const LONGEST_SHOWN: usize = 8 << 10;
+/// More blanks in a row, and lines in a row with nothing in them, are only counted.
+const MAX_BLANKS: usize = 40;
+const MAX_EMPTY_LINES: usize = 2;
 /// The tool that the sandbox is for.
 const EXEC: &str = "exec";
 
@@ -84,27 +89,72 @@ fn refused_by(answer: &str) -> Option<Permission> {
 
 /// What a person is asked. A command stands first and whole: nobody should say yes to what they can't see.
 fn question(call: &CallState, reasons: Vec<String>) -> Question {
-    let command = command_of(call);
-    let what = command.as_deref().unwrap_or(&call.arguments);
-    let mut shown: String = what.chars().take(LONGEST_SHOWN).collect();
-    let hidden = what.chars().count().saturating_sub(LONGEST_SHOWN);
-    if hidden > 0 {
-        shown += &format!(" [… {hidden} more characters are not shown]");
-    }
-    let besides = if command.is_some() { "" } else { " with" };
-    let text = format!("May {} run{besides}: {shown}\n({})", call.name, reasons.join("; "));
+    let arguments =
+        (call.name == EXEC).then(|| serde_json::from_str::<Value>(&call.arguments).ok()).flatten();
+    let command = arguments.as_ref().and_then(|arguments| Some((arguments, arguments["command"].as_str()?)));
+    let what = match command {
+        Some((arguments, command)) => in_sight(command) + &besides(arguments),
+        None => format!(" with{}", in_sight(&call.arguments)),
+    };
+    let why = on_one_line(&reasons.join("; "));
+    let text = format!("May {} run{what}\n({why})", call.name);
     Question { id: QuestionId::generate(), text, call: Some(call.id), reasons }
 }
 
-/// The command of a call, with what else it asks for that matters.
-fn command_of(call: &CallState) -> Option<String> {
-    let arguments: Value = (call.name == EXEC).then(|| serde_json::from_str(&call.arguments).ok())??;
-    let mut command = arguments["command"].as_str()?.to_owned();
-    if let Some(folder) = arguments["work_dir"].as_str() {
-        command += &format!("\n(in {folder})");
-    }
-    if arguments["run_in_background"] == true {
-        command += "\n(in the background)";
-    }
-    Some(command)
+/// What else a command asks for that matters.
+fn besides(arguments: &Value) -> String {
+    let folder = arguments["work_dir"].as_str();
+    let folder = folder.map(|folder| format!("\n(in {})", Path::new(folder).printable()));
+    let background = (arguments["run_in_background"] == true).then_some("\n(in the background)");
+    folder.unwrap_or_default() + background.unwrap_or_default()
 }
+
+/// A command as a person is asked about it: on one line, or with a bar before each of its lines, so that none of them passes for words of the
+/// program. What is empty is counted, so that it pushes nothing out of sight.
+fn in_sight(command: &str) -> String {
+    let shown: String = command.chars().take(LONGEST_SHOWN).collect();
+    let mut rows = Vec::new();
+    for lines in
+        shown.trim_end().lines().collect::<Vec<_>>().chunk_by(|one, next| is_empty(one) == is_empty(next))
+    {
+        match lines {
+            [first, ..] if is_empty(first) && lines.len() > MAX_EMPTY_LINES => {
+                rows.push(format!("({} empty lines)", lines.len()));
+            }
+            lines => rows.extend(lines.iter().map(|line| on_one_line(line))),
+        }
+    }
+    let hidden = command.chars().count().saturating_sub(LONGEST_SHOWN);
+    if hidden > 0 {
+        rows.push(format!("[… {hidden} more characters are not shown]"));
+    }
+    match rows.as_slice() {
+        [row] => format!(": {row}"),
+        rows => {
+            let lines = match command.trim_end().lines().count() {
+                1 => "1 line".to_owned(),
+                several => format!("{several} lines"),
+            };
+            format!(" ({lines}):\n│ {}", rows.join("\n│ "))
+        }
+    }
+}
+
+fn is_empty(line: &str) -> bool {
+    line.trim().is_empty()
+}
+
+/// A text without ends of lines, in which many blanks in a row are counted.
+fn on_one_line(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let runs = letters.chunk_by(|one, next| one.is_whitespace() == next.is_whitespace());
+    let shown = runs.map(|run| match run.first() {
+        Some(blank) if blank.is_whitespace() && run.len() > MAX_BLANKS => format!(" ({} blanks) ", run.len()),
+        _ => run.iter().map(|letter| if *letter == '\n' { '⏎' } else { *letter }).collect(),
+    });
+    shown.collect()
+}
+
+#[cfg(test)]
+#[path = "approving_tests.rs"]
+mod tests;

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use longhaul_protocol::{Body, CompactDone, CompactedBy, EpochReason, Outcome, Record, SessionRecord};
+use longhaul_protocol::{
+    Body, CompactDone, CompactedBy, EpochReason, Outcome, Record, SessionRecord, is_misleading,
+};
 use serde::Serialize;
 
 /// Prints a line to standard output. Unlike `println!` it does not panic when nobody reads any more.
@@ -125,9 +127,7 @@ pub(crate) fn safe(text: &str) -> String {
 fn visible(character: char, blank: char) -> char {
     match character {
         '\n' | '\t' => blank,
-        // They turn the text around that follows them.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        character if character.is_control() => '\u{fffd}',
+        character if is_misleading(character) => '\u{fffd}',
         character => character,
     }
 }

@@ -50,11 +50,11 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Whether a character can drive a terminal, end a line, or change the direction of writing.
+/// Whether a character can drive a terminal, end a line, change the direction of writing, or is never seen.
 pub fn is_misleading(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{feff}')
-        || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -414,8 +414,14 @@ impl View {
         if let Some(OpenQuestion { text, .. }) = self.questions.first() {
             let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
             // All of it stands above; this is what it is about.
-            let about = question(text).lines().next().unwrap_or_default().to_owned();
-            lines.extend(wrapped(&Line::styled(about, style), width, "  ").into_iter().take(MOST_ASKED));
+            let shown = question(text);
+            let about = shown.lines().next().unwrap_or_default().to_owned();
+            let mut rows = wrapped(&Line::styled(about, style), width, "  ");
+            if rows.len() > MOST_ASKED {
+                rows.truncate(MOST_ASKED);
+                rows.push(Line::styled("  … all of it stands above", style));
+            }
+            lines.extend(rows);
             let more = match self.questions.len() {
                 1 => String::new(),
                 several => format!("; {} more after this one", several - 1),
