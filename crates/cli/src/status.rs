@@ -132,7 +132,10 @@ impl Status {
         let mut lines = vec![
             named("session", shortened(&self.key, 200)),
             named("id", id),
-            named("model", if self.model.is_empty() { "none yet".to_owned() } else { shortened(&self.model, 200) }),
+            named(
+                "model",
+                if self.model.is_empty() { "none yet".to_owned() } else { shortened(&self.model, 200) },
+            ),
             named("turn", self.turn()),
             named("turns", count(state.turns, "turn")),
             named("context", self.context()),
