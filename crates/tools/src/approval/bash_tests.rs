@@ -197,6 +197,69 @@ touch m"##,
     r##"x=-c; git "$x" alias.x='!touch m' x"##,
     r##"PS4='$'; PS4+='(touch m)'; set -x; :"##,
     r##"set -a; MAKEFLAGS='--eval=x:;touch\ m'; make -f /dev/null x"##,
+    r##"echo "$\
+(touch m)""##,
+    r##"c='touch m'; $\
+c"##,
+    r##"$\
+'touch' m"##,
+    r##"A\
+=1 touch m"##,
+    r##"echo "${x:-$\
+(touch m)}""##,
+    r##"PS\
+4='$(touch m)'; set -x; ls"##,
+    r##"PS4='$\
+(touch m)'; set -x; ls"##,
+    r##"x='a[$(touch m)]'; (\
+(x))"##,
+    r##"x='a[$(touch m)]'; ((x)\
+)"##,
+    r##"x='a[$(touch m)]'; echo $(\
+(x))"##,
+    r##"x='a[$(touch m)]'; echo $[\
+x]"##,
+    r##"x='a[$(touch m)]'; [\
+[ $x -eq 1 ]]"##,
+    r##"x='a[$(touch m)]'; [[ $x -e\
+q 1 ]]"##,
+    r##"x='a[$(touch m)]'; echo ${\
+!x}"##,
+    r##"x='$(touch m)'; echo ${x@\
+P}"##,
+    r##"x='$(touch m)'; echo "$\
+{x@P}""##,
+    r##"if true; then\
+ touch m; fi"##,
+    r##"i\
+f true; th\
+en touch m; fi"##,
+    r##"ls |\
+| touch m; ls &\
+& touch m"##,
+    r##"cat <\
+(touch m)"##,
+    r##"cat @(<\
+(touch m))"##,
+    r##"case b in a) ls ;\
+; b) touch m;; esac"##,
+    r##"echo `cat <<'E'
+E\
+
+touch m
+E
+`"##,
+    r##"echo `cat <<'E'
+ \
+E
+: '
+E
+touch m
+: '`"##,
+    r##"eval 'echo $\
+(touch m)'"##,
+    r##"bash -c 'echo $\
+(touch m)'"##,
 ];
 /// Programs that need not be there.
 const OPTIONAL_PROGRAMS: [&str; 10] =
@@ -310,6 +373,10 @@ fn judging_takes_time_in_proportion_to_the_line() {
         "declare 'a[$x]=1' ",
         "A='a b' ",
         "find -exec a ; ",
+        "\\\n",
+        "a\\\n",
+        "a \\\n",
+        "\"a\\\n",
     ];
     let approvals = approvals(
         Auto,

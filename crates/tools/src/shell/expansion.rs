@@ -23,6 +23,9 @@ impl<'text> ShellParser<'text, '_> {
     pub(super) fn dollar(&mut self, draft: &mut WordDraft, quoted: Quoted) -> Result<(), UnseenReason> {
         let after = &self.rest()[1..];
         let kind = if quoted == Quoted::Yes { WordKind::Unknown } else { WordKind::Words };
+        if after.starts_with("\\\n") {
+            self.script.unseen.push(UnseenReason::JoinedLines);
+        }
         match (after.chars().next(), quoted) {
             (Some('('), _) => {
                 draft.becomes(kind);
@@ -102,6 +105,7 @@ impl<'text> ShellParser<'text, '_> {
                     self.at += 1;
                     return Ok(());
                 }
+                '\\' if self.is_line_continued() => self.join_lines(),
                 '\\' => {
                     self.at += 1;
                     self.at += self.peek().map_or(0, char::len_utf8);
@@ -154,6 +158,11 @@ impl<'text> ShellParser<'text, '_> {
             self.at += letter.len_utf8();
             match (letter, self.peek()) {
                 ('`', _) => break,
+                // Bash joins these lines before it looks for quotes in the script.
+                ('\\', Some('\n')) => {
+                    self.script.unseen.push(UnseenReason::JoinedLines);
+                    self.at += 1;
+                }
                 ('\\', Some(next @ ('`' | '\\' | '$'))) => {
                     script.push(next);
                     self.at += 1;

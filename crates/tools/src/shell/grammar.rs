@@ -505,11 +505,8 @@ impl<'text, 'script> ShellParser<'text, 'script> {
     fn head(&self) -> &'text str {
         let rest = self.rest();
         let end = rest.find([' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>']);
-        &rest[..end.unwrap_or(rest.len())]
-    }
-
-    pub(super) fn skip_blanks(&mut self) {
-        while self.eat(" ") || self.eat("\t") || self.eat("\\\n") {}
+        let (head, after) = rest.split_at(end.unwrap_or(rest.len()));
+        head.strip_suffix('\\').filter(|_| after.starts_with('\n')).unwrap_or(head)
     }
 
     /// Blanks, comments and ends of lines, and the here documents that begin there.

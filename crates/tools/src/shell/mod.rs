@@ -13,6 +13,7 @@
 //! | `grammar` | lists, pipelines, loops, conditions, functions, redirections |
 //! | `commands` | one simple command, and what it runs in turn |
 //! | `word` | one word: quotes, escapes, patterns |
+//! | `continuation` | lines that a backslash joins |
 //! | `expansion` | what stands behind `$` and in backquotes, and here documents |
 //! | `evaluation` | arithmetic and subscripts, in which the shell evaluates the values of variables |
 //! | `builtins` | builtins that take names of variables: `read`, `printf -v`, `declare` |
@@ -28,6 +29,7 @@
 mod builtins;
 mod command_options;
 mod commands;
+mod continuation;
 mod evaluation;
 mod expansion;
 mod git;
@@ -86,7 +88,13 @@ impl ShellScript {
     /// Whether a part of the line could not be parsed.
     pub(crate) fn is_cut_short(&self) -> bool {
         self.unseen.iter().any(|unseen| {
-            matches!(unseen, UnseenReason::TooLong | UnseenReason::TooDeep | UnseenReason::Syntax)
+            matches!(
+                unseen,
+                UnseenReason::TooLong
+                    | UnseenReason::TooDeep
+                    | UnseenReason::Syntax
+                    | UnseenReason::JoinedLines
+            )
         })
     }
 }
@@ -230,6 +238,8 @@ pub(crate) enum UnseenReason {
     TooLong,
     TooDeep,
     Syntax,
+    /// A backslash at the end of a line joins two parts of a token.
+    JoinedLines,
     /// The name of a command is known only at run time.
     Name(String),
     /// A text that is run is known only at run time.
@@ -252,6 +262,9 @@ impl fmt::Display for UnseenReason {
             Self::TooLong => write!(formatter, "it is longer than {} KiB", MAX_LINE_BYTES / 1024),
             Self::TooDeep => write!(formatter, "it is nested more than {MAX_NESTING} deep"),
             Self::Syntax => formatter.write_str("its syntax is not understood"),
+            Self::JoinedLines => {
+                formatter.write_str("a backslash at the end of a line is not behind a blank")
+            }
             Self::Name(name) => {
                 write!(formatter, "which command `{}` is, is known only when it runs", shown(name))
             }

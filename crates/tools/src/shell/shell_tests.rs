@@ -123,7 +123,6 @@ fn quotes_and_escapes_make_no_difference() {
         ("g\"i\"t pu\\sh", "git push"),
         ("'git' \"push\"", "git push"),
         ("\\git push", "git push"),
-        ("git pu\\\nsh \\\n origin", "git push origin"),
         ("$'git' $'pu\\x73h' $'a\\'b\\u00e9\\101'", "git push a'b\u{e9}A"),
         ("$\"git\" push", "git push"),
         ("echo 'git push; $(a) `b`'", "echo git push; $(a) `b`"),
@@ -134,6 +133,35 @@ fn quotes_and_escapes_make_no_difference() {
         ("echo \"a\\b\"", "echo a\\b"),
         ("echo ''", "echo "),
     ]);
+}
+
+#[test]
+fn a_continued_line_between_words_makes_no_difference() {
+    assert_seen(&[
+        ("a \\\n  --b \\\n  c", "a --b c"),
+        ("a b\\\n  c", "a b c"),
+        ("\\\na \\\n\\\nb \\\n", "a b"),
+        ("a &&\\\nb ||\\\n  c |\\\nd", "a | b | c | d"),
+        ("(\\\na; b)", "a | b"),
+        ("if a; then\\\n  b; fi", "a | b"),
+        ("a \"b\\\nc \\\n$(d)\"", "d | a ?"),
+        ("a 'b\\\nc'", "a b\\\nc"),
+        ("a # b\\\nc", "a | c"),
+        ("cat <<'E'\na\\\nE\nb", "cat | b"),
+        ("cat <<E\na \\\n  && b\nE\nc", "cat | c"),
+    ]);
+}
+
+#[test]
+fn a_continued_line_inside_of_a_token_is_said_and_read_on() {
+    let line = "git pu\\\nsh; sleep 100";
+
+    let script = ShellScript::parse(line);
+
+    assert_eq!(seen(line), "git push | sleep 100");
+    assert_eq!(script.unseen, [UnseenReason::JoinedLines]);
+    assert!(script.is_cut_short());
+    assert!(long_sleep(line).is_some());
 }
 
 #[test]

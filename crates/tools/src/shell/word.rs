@@ -62,11 +62,16 @@ impl<'text> ShellParser<'text, '_> {
                         break;
                     }
                 }
+                '\\' if self.is_line_continued() => {
+                    if self.is_continued_with_blank() {
+                        break;
+                    }
+                    self.join_lines();
+                }
                 '\\' => {
                     self.at += 1;
                     match self.peek() {
                         None => draft.push('\\'),
-                        Some('\n') => self.at += 1,
                         Some(letter) => self.take(letter, &mut draft),
                     }
                 }
@@ -182,6 +187,7 @@ impl<'text> ShellParser<'text, '_> {
                 '$' => self.dollar(&mut unused, Quoted::No)?,
                 '`' => self.backquoted(&mut unused, Quoted::No)?,
                 '\'' => self.at += self.rest()[1..].find('\'').ok_or(UnseenReason::Syntax)? + 2,
+                '\\' if self.is_line_continued() => self.join_lines(),
                 '\\' => {
                     self.at += 1;
                     self.at += self.peek().map_or(0, char::len_utf8);
@@ -231,6 +237,7 @@ impl<'text> ShellParser<'text, '_> {
                     return Ok(());
                 }
                 '(' => self.nested(Self::extended_pattern)?,
+                '\\' if self.is_line_continued() => self.join_lines(),
                 '<' | '>' if self.is_process_substitution() => self.word().map(|_| ())?,
                 '|' | ' ' | '\t' | '\n' | '&' | ';' | '<' | '>' => self.at += 1,
                 _ => self.word().map(|_| ())?,
