@@ -260,6 +260,76 @@ touch m
 (touch m)'"##,
     r##"bash -c 'echo $\
 (touch m)'"##,
+    r##"cat <<E
+E\
+
+touch m
+E"##,
+    r##"cat <<-E
+	E\
+
+touch m
+E"##,
+    r##"{ cat <<E; }
+E\
+
+touch m
+E"##,
+    r##"cat <<E
+ \
+E
+: '
+E
+touch m
+: '"##,
+    r##"cat <<E\
+F
+$(touch m)
+EF"##,
+    r##"cat <<E\
+ F
+$(touch m)
+E"##,
+    r##"cat <<E
+$\
+(touch m)
+E"##,
+    r##"cat <<E
+$\
+{x:-$(touch m)}
+E"##,
+    r##"cat <<\
+-E
+	E
+touch m"##,
+    r##"x=$(cat <<E
+foo
+E)
+touch m
+E
+)"##,
+    r##"x=$(cat <<E
+foo
+E foo)
+touch m
+E
+)"##,
+    r##"cat <(cat <<E
+foo
+E)
+touch m
+E
+)"##,
+    r##"cat $(cat <<E)
+$(touch m)
+E"##,
+    r##"cat <<E; [[ a &&
+E
+b ]]
+touch m
+E"##,
+    r##"[[ a && # '
+b ]]; touch m #' ]]"##,
 ];
 /// Programs that need not be there.
 const OPTIONAL_PROGRAMS: [&str; 10] =

@@ -1,4 +1,4 @@
-//! What stands behind `$` and in backquotes, and here documents.
+//! What stands behind `$` and in backquotes.
 
 use super::evaluation::{arithmetic, parameter_evaluates, parameter_sets};
 use super::grammar::{ListEnd, ShellParser};
@@ -6,19 +6,7 @@ use super::variables::VariableScope;
 use super::word::{Quoted, WordDraft};
 use super::{UnseenReason, WordKind};
 
-/// A here document whose text follows below the line.
-#[derive(Debug)]
-pub(super) struct HereDocument {
-    /// The line that ends it.
-    pub(super) end: String,
-    pub(super) strips_tabs: bool,
-    /// Its end is quoted, so nothing in it is expanded.
-    pub(super) is_quoted: bool,
-    /// A shell reads it.
-    pub(super) is_script: bool,
-}
-
-impl<'text> ShellParser<'text, '_> {
+impl ShellParser<'_, '_> {
     /// Anything that begins with `$`.
     pub(super) fn dollar(&mut self, draft: &mut WordDraft, quoted: Quoted) -> Result<(), UnseenReason> {
         let after = &self.rest()[1..];
@@ -255,44 +243,6 @@ impl<'text> ShellParser<'text, '_> {
         }
         Ok(())
     }
-
-    /// Reads the here documents of the line that has just ended.
-    pub(super) fn read_here_documents(&mut self) {
-        for document in std::mem::take(&mut self.here_documents) {
-            let body = self.here_document(&document);
-            if !document.is_quoted {
-                self.expansions_in(body);
-            }
-            if !document.is_script {
-                continue;
-            }
-            if document.is_quoted || !body.contains(['$', '`', '\\']) {
-                let body = if document.strips_tabs { without_tabs(body) } else { body.to_owned() };
-                self.inner_script(&body);
-            } else {
-                self.script.unseen.push(UnseenReason::Text(body.to_owned()));
-            }
-        }
-    }
-
-    fn here_document(&mut self, document: &HereDocument) -> &'text str {
-        let from = self.at;
-        while self.at < self.text.len() {
-            let before = self.at;
-            let length = self.rest().find('\n').unwrap_or(self.rest().len());
-            let line = &self.rest()[..length];
-            self.at = self.text.len().min(self.at + length + 1);
-            let line = if document.strips_tabs { line.trim_start_matches('\t') } else { line };
-            if line == document.end {
-                return &self.text[from..before];
-            }
-        }
-        &self.text[from..]
-    }
-}
-
-fn without_tabs(text: &str) -> String {
-    text.split_inclusive('\n').map(|line| line.trim_start_matches('\t')).collect()
 }
 
 /// Whether a text behind `${` is like `x:-other`. In such an expansion, single quotes inside of double quotes are letters.

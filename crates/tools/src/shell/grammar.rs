@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use super::expansion::HereDocument;
+use super::here_document::HereDocument;
 use super::variables::VariableScope;
 use super::word::is_name;
 use super::{MAX_NESTING, ShellScript, ShellWord, SideEffect, UnseenReason, WordKind};
@@ -19,6 +19,8 @@ pub(super) struct ShellParser<'text, 'script> {
     pub(super) depth: usize,
     /// Here documents whose line has not ended yet.
     pub(super) here_documents: Vec<HereDocument>,
+    /// Whether the commands stand in `$(…)`, `<(…)` or `${ …; }`.
+    pub(super) in_substitution: bool,
     pub(super) script: &'script mut ShellScript,
 }
 
@@ -48,7 +50,7 @@ pub(super) enum StdinSource {
 
 impl<'text, 'script> ShellParser<'text, 'script> {
     pub(super) fn new(text: &'text str, script: &'script mut ShellScript) -> Self {
-        Self { text, at: 0, depth: 0, here_documents: Vec::new(), script }
+        Self { text, at: 0, depth: 0, here_documents: Vec::new(), in_substitution: false, script }
     }
 
     /// Parses the whole text.
@@ -303,9 +305,10 @@ impl<'text, 'script> ShellParser<'text, 'script> {
         loop {
             self.skip_blanks();
             match self.peek() {
-                None => return Err(UnseenReason::Syntax),
+                None | Some('#') => return Err(UnseenReason::Syntax),
                 Some('<' | '>') if !self.is_process_substitution() => self.at += 1,
-                Some('\n' | '(' | ')' | '&' | '|' | ';') => self.at += 1,
+                Some('\n') => self.skip_lines(),
+                Some('(' | ')' | '&' | '|' | ';') => self.at += 1,
                 Some(_) => {
                     let from = self.at;
                     self.some_word()?;
@@ -468,7 +471,9 @@ impl<'text, 'script> ShellParser<'text, 'script> {
     /// A list in parentheses whose here documents are its own.
     pub(super) fn substitution(&mut self, close: ListEnd) -> Result<(), UnseenReason> {
         let outer = take(&mut self.here_documents);
+        let was_in_substitution = std::mem::replace(&mut self.in_substitution, true);
         let result = self.list(close);
+        self.in_substitution = was_in_substitution;
         let left = std::mem::replace(&mut self.here_documents, outer);
         self.here_documents.extend(left);
         result.map(|_| ())

@@ -14,7 +14,8 @@
 //! | `commands` | one simple command, and what it runs in turn |
 //! | `word` | one word: quotes, escapes, patterns |
 //! | `continuation` | lines that a backslash joins |
-//! | `expansion` | what stands behind `$` and in backquotes, and here documents |
+//! | `expansion` | what stands behind `$` and in backquotes |
+//! | `here_document` | here documents |
 //! | `evaluation` | arithmetic and subscripts, in which the shell evaluates the values of variables |
 //! | `builtins` | builtins that take names of variables: `read`, `printf -v`, `declare` |
 //! | `variables` | variables that make programs run something: `PAGER`, `PS4` |
@@ -34,6 +35,7 @@ mod evaluation;
 mod expansion;
 mod git;
 mod grammar;
+mod here_document;
 mod languages;
 mod options;
 mod sleep;

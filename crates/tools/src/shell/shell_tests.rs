@@ -114,6 +114,14 @@ fn a_here_document_is_text_in_which_only_what_is_expanded_runs() {
         ("bash <<'E'\ngit push\nE\na", "bash | git push | a"),
         ("bash -s <<E\ngit push\nE", "bash -s | git push"),
         ("sudo sh <<-E\n\tgit push\n\tE", "sudo sh | sh | git push"),
+        ("bash <<E\ngit \\\n  push\nE\na", "bash | git push | a"),
+        ("cat <<E\nRUN a && \\\n    b\nE\nc", "cat | c"),
+        ("cat <<E\na\\\\\nE\nb", "cat | b"),
+        ("cat <<-E\n\ta\\\n\tE\n\tE\nb", "cat | b"),
+        ("cat <<'E'\na\\\nE\nb", "cat | b"),
+        ("(cat <<E\nE)\nE\n); b", "cat | b"),
+        ("x=$(cat <<EOF\n(a)\nEOF\n); b", "cat | b"),
+        ("[[ a &&\n# c\nb ]]; d", "d"),
     ]);
 }
 
@@ -320,6 +328,7 @@ fn what_can_not_be_seen_is_said() {
         ("echo $(git push", vec![UnseenReason::Syntax]),
         ("if a; then b", vec![UnseenReason::Syntax]),
         ("a; ; b", vec![UnseenReason::Syntax]),
+        ("a\nreboot\\", vec![UnseenReason::JoinedLines]),
         ("&& a", vec![UnseenReason::Syntax]),
         ("bash -c 'a )'", vec![UnseenReason::Syntax]),
         (&deep, vec![UnseenReason::TooDeep]),
@@ -497,7 +506,7 @@ proptest! {
             proptest::sample::select(vec![
                 "(", ")", "((", "))", "$(", "${x:-", "}", "{ ", "`", "'", "\"", "\\", "\n", "<<E\n", "\nE\n", "<<<", "<(", "&", "&&", "|", ";", ";;",
                 "if ", "then ", "fi ", "for x in ", "do ", "done ", "case x in x) ", "esac ", "x=", "a=(", "[[ ", " ]]", "$((", "x[",
-                "a1 ", "b1 ", "c1 ", "d1;", "e1\n", "f1", "#", " ", "eval ", "2>x ", "! ", "f() ", "${x#", ")", "\"$(", ")\"", "$'", "]=",
+                "a1 ", "b1 ", "c1 ", "d1;", "e1\n", "f1", "#", " ", "eval ", "2>x ", "! ", "f() ", "${x#", ")", "\"$(", ")\"", "$'", "]=", "\\\n", "E\\\n", "E)\n", "$",
             ]),
             1..14,
         )

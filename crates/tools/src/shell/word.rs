@@ -71,7 +71,11 @@ impl<'text> ShellParser<'text, '_> {
                 '\\' => {
                     self.at += 1;
                     match self.peek() {
-                        None => draft.push('\\'),
+                        // Bash keeps this backslash or drops it, depending on the lines before.
+                        None => {
+                            self.script.unseen.push(UnseenReason::JoinedLines);
+                            draft.push('\\');
+                        }
                         Some(letter) => self.take(letter, &mut draft),
                     }
                 }
