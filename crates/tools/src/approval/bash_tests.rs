@@ -330,6 +330,34 @@ touch m
 E"##,
     r##"[[ a && # '
 b ]]; touch m #' ]]"##,
+    r##"echo a | sed ':x
+t x e touch m'"##,
+    r##"echo a | sed -s ':x
+/a/!b x e touch m
+t x e touch m'"##,
+    r##"echo a | sed --expression=':x
+s/a/b/
+T x e touch m'"##,
+    r##"echo a | sed ':x;t x	e touch m'"##,
+    r##"echo a | sed 't\
+e touch m
+:\'"##,
+    r##"echo a | sed 's/a/touch m/w /dev/stdout
+s/.*/touch m/e'"##,
+    r##"echo a | sed 's/a/touch m/me'"##,
+    r##"echo a | sed 'a foo\
+y/
+e touch m
+#/a/'"##,
+    r##"echo a | sed 'a
+e touch m'"##,
+    r##"echo a | sed 'r /dev/null
+1e touch m'"##,
+    r##"echo a | sed 'v
+e touch m'"##,
+    r##"echo a | sed '\nanetouch m'"##,
+    r##"echo a | sed 'R /dev/null
+/a/,/b/Ie touch m'"##,
 ];
 /// Programs that need not be there.
 const OPTIONAL_PROGRAMS: [&str; 10] =
@@ -417,6 +445,7 @@ fn judging_takes_time_in_proportion_to_the_line() {
         "[[ a -eq ",
         "sed 's/[/",
         "sed s/a/b/;",
+        "sed 'ba;",
         "sed -e p ",
         "awk 'a",
         "declare a=",

@@ -184,6 +184,7 @@ fn awk_is_harmless(text: &str) -> bool {
 /// Whether a script of sed consists of commands that run nothing and write no file. `e` and `w` do, also as flags of `s`.
 fn sed_is_harmless(script: &str) -> bool {
     let mut rest = script;
+    let mut has_label = false;
     loop {
         rest = rest
             .trim_start_matches(|letter: char| letter.is_whitespace() || matches!(letter, ';' | '{' | '}'));
@@ -191,19 +192,17 @@ fn sed_is_harmless(script: &str) -> bool {
         let Some(command) = behind.chars().next() else { return false };
         let after = &behind[command.len_utf8()..];
         rest = match command {
-            // Old seds take the whole line for the label, newer ones end it at a semicolon.
-            ':' => {
-                let label = after.trim_start_matches(' ');
-                let after = label.trim_start_matches(|letter: char| !matches!(letter, ';' | '\n' | '}'));
-                if label[..label.len() - after.len()].contains(char::is_whitespace) {
-                    return false;
+            ':' | 'b' | 't' | 'T' => {
+                has_label = true;
+                match behind_label(after) {
+                    Some(after) => after,
+                    None => return false,
                 }
-                after
             }
             '#' | 'a' | 'i' | 'c' | 'r' | 'R' => {
                 let (line, next) = after.split_once('\n').unwrap_or((after, ""));
-                // The text goes on in the next line.
-                if line.ends_with('\\') {
+                // The text goes on in the next line, or begins there.
+                if command != '#' && (line.trim().is_empty() || line.trim_end().ends_with('\\')) {
                     return false;
                 }
                 next
@@ -214,7 +213,8 @@ fn sed_is_harmless(script: &str) -> bool {
             'q' | 'Q' | 'l' | 'L' => {
                 after.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ')
             }
-            'b' | 't' | 'T' => after.trim_start_matches(|letter: char| !matches!(letter, ';' | '\n' | '}')),
+            // Some seds take the rest of the line for the label, so nothing behind one may go on in the next line.
+            'y' | 's' if has_label && spans_lines(after) => return false,
             'y' => match behind_delimited(after, 2) {
                 Some(after) => after,
                 None => return false,
@@ -233,6 +233,19 @@ fn sed_is_harmless(script: &str) -> bool {
             return false;
         }
     }
+}
+
+/// What follows a label. A sed may end it at a blank, a semicolon, a brace or the line end, so the command has to end there for each of them.
+fn behind_label(text: &str) -> Option<&str> {
+    let label = text.trim_start_matches([' ', '\t']);
+    let behind = label.trim_start_matches(|letter: char| letter.is_alphanumeric() || "_.-".contains(letter));
+    let behind = behind.trim_start_matches([' ', '\t', '}']);
+    (behind.is_empty() || behind.starts_with([';', '\n'])).then_some(behind)
+}
+
+/// Whether the two parts of an `s` or a `y` have a line end in them.
+fn spans_lines(text: &str) -> bool {
+    behind_delimited(text, 2).is_none_or(|behind| text[..text.len() - behind.len()].contains('\n'))
 }
 
 /// What follows `1,$!`, `/a/,/b/`, `2~3` and their like.
@@ -261,6 +274,8 @@ fn behind_delimited(text: &str, parts: usize) -> Option<&str> {
             '\\' => {
                 letters.next();
             }
+            // No sed goes on behind this. The parser has lost its place.
+            '\n' => return None,
             '[' if left == parts => in_brackets = true,
             ']' => in_brackets = false,
             _ if letter == delimiter && in_brackets => return None,

@@ -272,6 +272,25 @@ fn programs_that_start_others_are_looked_through() {
 }
 
 #[test]
+fn sed_and_awk_that_run_nothing_are_not_asked_about() {
+    let lines = [
+        "sed ':a;N;$!ba;s/\\n/ /g' x",
+        "sed -e :a -e '$!{N;ba}' -e 's/x/y/' x",
+        "sed ':a\ns/^\\(.*\\)x/\\1/\nta' x",
+        "sed '/a/b end ; s/b/c/; :end' x",
+        "sed '/a/{s/b/c/;t}; p' x",
+        "sed '/a/{ b end }\ns/b/c/' x",
+        "sed '1i # header\n/a/a text' x",
+        "sed 's/a/b\\\nc/' x",
+        "sed '/x/r file' x",
+    ];
+
+    for line in lines {
+        assert_eq!(ShellScript::parse(line).unseen, [], "{line:?}");
+    }
+}
+
+#[test]
 fn what_a_command_is_behind_is_kept() {
     let script = ShellScript::parse("env A=b nice /bin/git push");
 
