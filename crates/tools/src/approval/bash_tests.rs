@@ -358,6 +358,28 @@ e touch m'"##,
     r##"echo a | sed '\nanetouch m'"##,
     r##"echo a | sed 'R /dev/null
 /a/,/b/Ie touch m'"##,
+    r##"bash -oo posix nounset -c 'touch m'"##,
+    r##"bash -eoo posix nounset -c 'touch m'"##,
+    r##"bash -oe posix -c 'touch m'"##,
+    r##"bash -c - 'touch m'"##,
+    r##"bash + -c 'touch m'"##,
+    r##"bash -O extglob -oc posix 'touch m'"##,
+    r##"echo > -c; bash -? 'touch m'"##,
+    r##"env -S 'touch\_m'"##,
+    r##"env -S 'touch m\c x'"##,
+    r##"env -S '"touch" m'"##,
+    r##"env -S'-S "touch m"'"##,
+    r##"x=touch env -S '${x} m'"##,
+    r##"bash <<<ls 00<<<'touch m'"##,
+    r##"bash <<<ls 3<<<'touch m' 0>&3"##,
+    r##"bash <<<ls 3<<<'touch m' 00>&3"##,
+    r##"bash <<<ls 3<<<'touch m' 0<&3-"##,
+    r##"env -S 'timeout\_5\_touch\_m'"##,
+    r##"env -S 'timeout
+5
+touch
+m'"##,
+    r##"x='posix -c'; bash -o $x 'touch m'"##,
 ];
 /// Programs that need not be there.
 const OPTIONAL_PROGRAMS: [&str; 10] =

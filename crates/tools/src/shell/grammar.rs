@@ -392,9 +392,12 @@ impl<'text, 'script> ShellParser<'text, 'script> {
                         if let Some((_, subscript)) = written.split_once('[') {
                             self.evaluated(subscript.trim_end_matches(['}', ']']));
                         }
-                        // A shell reads its script from descriptor 0 only.
-                        let mut other = None;
-                        self.redirection(if written == "0" { &mut input } else { &mut other })?;
+                        let mut source = Some(StdinSource::Other);
+                        self.redirection(&mut source)?;
+                        // A shell reads its script from descriptor 0 only, which may be written as `00`.
+                        if written.bytes().all(|digit| digit == b'0') {
+                            input = source;
+                        }
                     } else {
                         words.push(word);
                     }

@@ -204,13 +204,15 @@ pub(super) fn settings(words: &[ShellWord]) -> &[ShellWord] {
     &behind[..behind.iter().take_while(is_setting).count()]
 }
 
-/// `env -S` splits a text into words, nearly as a shell does.
+/// `env -S` splits a text into words. Blanks and quotes mean the same to it as to a shell, and little else does.
 fn env(words: &[ShellWord]) -> InnerCommand {
     let parsed = parse_options(&words[1..], &ENV_OPTIONS);
     let Some(split) = parsed.values(&["S", "split-string"]).next() else {
         return passed_on(words, &ENV_OPTIONS, 0);
     };
-    if words.iter().any(|word| word.kind != WordKind::Literal) || !parsed.is_certain {
+    let is_plain = |letter: char| letter.is_alphanumeric() || " \t_./:,@%+=-'\"".contains(letter);
+    let is_split_alike = split.text.chars().all(is_plain);
+    if words.iter().any(|word| word.kind != WordKind::Literal) || !parsed.is_certain || !is_split_alike {
         return InnerCommand::Unseen(UnseenReason::Text(split.text.clone()));
     }
     let rest: String = parsed.operands.iter().map(|word| format!(" {}", quoted(&word.text))).collect();
@@ -276,8 +278,10 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
         let text = word.text.as_str();
         let is_known = |options: &str, option: &str| options.split(' ').any(|known| known == option);
         match text.strip_prefix(['-', '+']) {
-            None | Some("") => break,
-            Some("-") => {
+            None => break,
+            // `-` and `--` end the options, `+` doesn't.
+            Some("") if text == "+" => return uncertain(words),
+            Some("" | "-") => {
                 at += 1;
                 break;
             }
@@ -293,13 +297,21 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
                 }
                 at += if names_file { 2 } else { 1 };
             }
-            Some(_) if word.kind >= WordKind::Unknown => {
+            Some(_) if word.kind != WordKind::Literal => {
                 return InnerCommand::Unseen(UnseenReason::Text(text.to_owned()));
+            }
+            // Each of these letters takes a word, in bash the next one, in zsh the rest of this one.
+            Some(short) if short.find(['o', 'O']).is_some_and(|at| at + 1 < short.len()) => {
+                return uncertain(words);
             }
             Some(short) => {
                 takes_text |= text.starts_with('-') && short.contains('c');
                 reads_input |= text.starts_with('-') && short.contains('s');
-                at += if short.contains(['o', 'O']) { 2 } else { 1 };
+                let takes_next = short.ends_with(['o', 'O']);
+                if takes_next && words.get(at + 1).is_some_and(|value| value.literal().is_none()) {
+                    return uncertain(words);
+                }
+                at += if takes_next { 2 } else { 1 };
             }
         }
     }
