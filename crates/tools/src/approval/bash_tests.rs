@@ -380,6 +380,12 @@ e touch m'"##,
 touch
 m'"##,
     r##"x='posix -c'; bash -o $x 'touch m'"##,
+    r##"export -p ABC='touch m'; echo '$ABC' > x.sh; bash x.sh"##,
+    r##"readonly -pa 'x=($(touch m))'"##,
+    r##"readonly -pA 'x=([$(touch m)]=1)'"##,
+    r##"export -np PS4='$(touch m)'; set -x; :"##,
+    r##"readonly -p PS4='$(touch m)'; set -x; :"##,
+    r##"declare +f PS4='$(touch m)'; set -x; :"##,
 ];
 /// Programs that need not be there.
 const OPTIONAL_PROGRAMS: [&str; 10] =

@@ -160,7 +160,9 @@ fn declared(builtin: &str, arguments: &[ShellWord]) -> BuiltinNames {
     let has = |letters: &[char]| {
         options.iter().any(|word| word.text.starts_with('-') && word.text.contains(letters))
     };
-    if has(&['f', 'F', 'p']) {
+    // `export -p` and `readonly -p` assign all the same.
+    let prints = has(&['p']) && !matches!(builtin, "export" | "readonly");
+    if prints || has(&['f', 'F']) {
         return BuiltinNames::default();
     }
     let is_list = |word: &&ShellWord| {
