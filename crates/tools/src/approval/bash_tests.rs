@@ -386,6 +386,17 @@ m'"##,
     r##"export -np PS4='$(touch m)'; set -x; :"##,
     r##"readonly -p PS4='$(touch m)'; set -x; :"##,
     r##"declare +f PS4='$(touch m)'; set -x; :"##,
+    r##"echo '. -maxdepth 0 -exec touch m ;' | xargs find"##,
+    r##"echo '. -maxdepth 0 -exec touch m ;' | xargs -n 9 find"##,
+    r##"echo '. -maxdepth 0 -exec touch m ;' | xargs -I{} -n 9 find"##,
+    r##"echo 'cf /dev/null --checkpoint=1 --checkpoint-action=exec=touch\ m /etc/passwd' | xargs tar"##,
+    r##"echo '--checkpoint=1 --checkpoint-action=exec=touch\ m /etc/passwd' | xargs tar cf /dev/null"##,
+    r##"echo '-S 1b --compress-program=./x /etc/services' | (echo 'touch m' > x; chmod +x x; xargs sort)"##,
+    r##"echo > -exec; echo > touch; echo > ';'; find . -maxdepth 0 -exe? touc? m ?"##,
+    r##"echo > -exec; find . -maxdepth 0 -e* touch m \;"##,
+    r##"x=';'; find . -maxdepth 0 -exec ls "$x" -exec touch m \;"##,
+    r##"x=';'; y=-exec; find . -maxdepth 0 -exec ls "$x" "$y" touch m \;"##,
+    r##"echo > ';'; find . -maxdepth 0 -exec ls ? -exec touch m \;"##,
 ];
 /// Programs that need not be there.
 const OPTIONAL_PROGRAMS: [&str; 10] =

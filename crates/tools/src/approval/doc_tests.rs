@@ -114,6 +114,7 @@ fn what_the_page_says_can_not_be_seen_is_asked_about() {
     let others = [
         "ls $x",
         "*",
+        "xargs tar cf x --",
         "git -c user.name=x commit",
         "git -c color.ui=never log",
         "git config user.email x",

@@ -56,7 +56,15 @@ pub(super) fn commands_in_options(words: &[ShellWord]) -> Vec<ShellWord> {
     commands
         .chain(words[1..].iter().filter_map(|word| made_by(program, word)))
         .chain(old_style(program, words))
+        .chain(options_by_xargs(words))
         .collect()
+}
+
+/// What xargs adds may be any of these options, unless `--` has ended them.
+fn options_by_xargs(words: &[ShellWord]) -> Option<ShellWord> {
+    let added = words.last().filter(|word| word.is_added_by_xargs())?;
+    let are_ended = words.iter().any(|word| word.text == "--");
+    (!are_ended).then(|| ShellWord::unknown(&format!("{} {}", words[0].text, added.text)))
 }
 
 /// The option of a command that makes it write a file, if it has one.

@@ -22,6 +22,7 @@
 //! | `options` | the options of a command, as `getopt` reads them |
 //! | `git` | what git runs, behind its options |
 //! | `wrappers` | commands that run other commands: `env`, `sudo`, `bash -c`, `xargs` |
+//! | `find` | what `find` runs |
 //! | `starters` | more of those, each with a syntax of its own: `ssh`, `flock`, `parallel` |
 //! | `command_options` | options whose value is a command: `tar --to-command`, `rsync -e` |
 //! | `languages` | code in other languages: `python -c`, `awk`, `sed` |
@@ -33,6 +34,7 @@ mod commands;
 mod continuation;
 mod evaluation;
 mod expansion;
+mod find;
 mod git;
 mod grammar;
 mod here_document;
@@ -57,6 +59,9 @@ const MAX_LINE_BYTES: usize = 256 * 1024;
 const MAX_NESTING: usize = 50;
 /// Bytes of a command to show in a reason.
 const MAX_SHOWN_BYTES: usize = 200;
+
+/// Stands for the words that `xargs` adds.
+const ADDED_BY_XARGS: &str = "…";
 
 /// A parsed line.
 #[derive(Debug, Default)]
@@ -205,9 +210,21 @@ impl ShellWord {
         matches!(self.kind, WordKind::Pattern | WordKind::Words)
     }
 
+    /// What `xargs` adds to a command: any words, and options among them.
+    fn added_by_xargs() -> Self {
+        Self { text: ADDED_BY_XARGS.to_owned(), kind: WordKind::Words }
+    }
+
+    fn is_added_by_xargs(&self) -> bool {
+        self.kind == WordKind::Words && self.text == ADDED_BY_XARGS
+    }
+
     /// Whether it is a list in braces that may hold options: `{-e,x}`.
     fn may_become_options(&self) -> bool {
-        self.kind == WordKind::Words && self.may_be_option() && !self.text.contains(['$', '`'])
+        self.kind == WordKind::Words
+            && self.may_be_option()
+            && !self.text.contains(['$', '`'])
+            && !self.is_added_by_xargs()
     }
 
     /// Its text, if that is known.

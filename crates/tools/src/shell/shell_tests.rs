@@ -202,8 +202,16 @@ fn wrappers_are_looked_through() {
         ("sudo -nu bob git push", "sudo -nu bob git push | git push"),
         ("sudo -l", "sudo -l"),
         ("a | xargs -n 1 git push", "a | xargs -n 1 git push | git push ?"),
-        ("a | xargs -I% -P4 git % x%", "a | xargs -I% -P4 git % x% | git ? ? ?"),
+        ("a | xargs -I% -P4 git % x%", "a | xargs -I% -P4 git % x% | git ? ?"),
         ("a | xargs", "a | xargs"),
+        ("a | xargs sed -i s/a/b/", "a | xargs sed -i s/a/b/ | sed -i s/a/b/ ?"),
+        ("a | xargs tar cf x --", "a | xargs tar cf x -- | tar cf x -- ?"),
+        ("a | xargs -I{} tar xf {}", "a | xargs -I{} tar xf {} | tar xf ?"),
+        ("find src/* -name *.rs", "find src/* -name *.rs"),
+        (
+            "find . -exec grep \"$x\" {} + -o -exec cp {} \"$y\" \\;",
+            "find . -exec grep ? {} + -o -exec cp {} ? ; | grep ? ? | cp ? ?",
+        ),
         (
             "find . -name x -exec git add {} + -o -execdir rm -f {} \\;",
             "find . -name x -exec git add {} + -o -execdir rm -f {} ; | git add ? | rm -f ?",

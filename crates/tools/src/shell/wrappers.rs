@@ -1,5 +1,6 @@
 //! Commands that run other commands: `env`, `sudo`, `bash -c`, `xargs`.
 
+use super::find::executed_by_find;
 use super::languages::code_of;
 use super::options::{OptionSpec, ParsedOptions, parse_options};
 use super::starters::{SU_OPTIONS, started, text_after_c};
@@ -232,40 +233,18 @@ fn xargs(words: &[ShellWord]) -> InnerCommand {
     }
     let placeholder = parsed.values(&["I", "i", "replace"]).next().map_or("{}", |word| word.text.as_str());
     let mut command: Vec<ShellWord> = command.iter().map(|word| filled_in(word, placeholder)).collect();
-    command.push(ShellWord::unknown("…"));
+    let replaces =
+        parsed.has(&["I", "i", "replace"]) && !parsed.has(&["n", "max-args", "L", "l", "max-lines"]);
+    if !replaces {
+        command.push(ShellWord::added_by_xargs());
+    }
     InnerCommand::Own(vec![command])
 }
 
 /// A word that is unknown if it has the placeholder in it.
-fn filled_in(word: &ShellWord, placeholder: &str) -> ShellWord {
+pub(super) fn filled_in(word: &ShellWord, placeholder: &str) -> ShellWord {
     let is_replaced = !placeholder.is_empty() && word.text.contains(placeholder);
     if is_replaced { ShellWord::unknown(&word.text) } else { word.clone() }
-}
-
-/// The commands of `-exec` and its like. Each ends at `;`, or at `+` behind `{}`. If there are more ends than commands, an unknown word
-/// may be another `-exec`.
-fn executed_by_find(words: &[ShellWord]) -> InnerCommand {
-    let arguments = &words[1..];
-    let mut commands = Vec::new();
-    let mut rest = arguments;
-    let mut ends = arguments.iter().filter(|word| matches!(word.text.as_str(), ";" | "+")).count();
-    let starts = |word: &ShellWord| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
-    while let Some(start) = rest.iter().position(starts) {
-        rest = &rest[start + 1..];
-        let is_end = |at: usize| match rest[at].text.as_str() {
-            ";" => true,
-            "+" => at > 0 && rest[at - 1].text == "{}",
-            _ => false,
-        };
-        let end = (0..rest.len()).find(|at| is_end(*at)).unwrap_or(rest.len());
-        if end > 0 {
-            commands.push(rest[..end].iter().map(|word| filled_in(word, "{}")).collect());
-        }
-        ends = ends.saturating_sub(1);
-        rest = &rest[end..];
-    }
-    let may_start = |word: &ShellWord| word.kind == WordKind::Words || (ends > 0 && word.may_be_option());
-    if arguments.iter().any(may_start) { uncertain(words) } else { InnerCommand::Own(commands) }
 }
 
 /// A shell with a text, with a file, or with its standard input.
