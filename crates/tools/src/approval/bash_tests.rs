@@ -397,13 +397,49 @@ m'"##,
     r##"x=';'; find . -maxdepth 0 -exec ls "$x" -exec touch m \;"##,
     r##"x=';'; y=-exec; find . -maxdepth 0 -exec ls "$x" "$y" touch m \;"##,
     r##"echo > ';'; find . -maxdepth 0 -exec ls ? -exec touch m \;"##,
+    r##"echo a > x; printf '!touch m\nq\n' | ed -s x"##,
+    r##"echo a > x; printf '!touch m\nq!\n' | ex -s x"##,
+    r##"echo a > x; printf ':!touch m\n:q!\n' | vim -es x"##,
+    r##"echo a > x; printf ':!touch m\n:q!\n' | vi -e -s x"##,
+    r##"echo a > x; printf ':!touch m\n:q!\n' | vim x"##,
+    r##"gdb x <<< '!touch m'"##,
+    r##"python3 -i /dev/null <<< 'import os; os.system("touch m")'"##,
+    r##"echo 1 > x; perl -d x <<< 'system("touch m")'"##,
+    r##"strace -o '|touch m' true"##,
+    r##"strace -o'!touch m' true"##,
+    r##"strace --output='|touch m' true"##,
+    r##"strace -fo '|touch m' true"##,
+    r##"x='|touch m'; strace -o "$x" true"##,
+    r##"jobs -x touch m"##,
+    r##"jobs -xl touch m"##,
+    r##"set -o history; history -s 'touch m'
+set -H
+!touch"##,
+    r##"set -o history -o histexpand; history -s 'touch m'
+!touch"##,
+    r##"set -o history; history -s 'touch m'
+shopt -so histexpand
+!touch"##,
+    r##"set -k; make -f /dev/null x MAKEFLAGS='--eval=x:;touch\ m'"##,
+    r##"set -k; bash -c true BASH_ENV=<(echo touch m)"##,
+    r##"bash -kc 'bash -c true BASH_ENV=<(echo touch m)'"##,
+    r##"shopt -so allexport; MAKEFLAGS='--eval=x:;touch\ m'; make -f /dev/null x"##,
+    r##"bash -ac 'MAKEFLAGS="--eval=x:;touch\ m"; make -f /dev/null x'"##,
+    r##"bash -i +O interactive_comments -c 'ls # ; touch m'"##,
+    r##"x=-H; set -o history; history -s 'touch m'
+set $x
+!touch"##,
 ];
 /// Programs that need not be there.
-const OPTIONAL_PROGRAMS: [&str; 10] =
-    ["git", "python3", "perl", "ssh", "vim", "make", "awk", "tar", "timeout", "find"];
+const OPTIONAL_PROGRAMS: [&str; 14] = [
+    "git", "python3", "perl", "ssh", "vim", "make", "awk", "tar", "timeout", "find", "ed", "gdb", "strace",
+    "xargs",
+];
 /// Commands whose purpose is to run what they are given: a rule that lets them run means that.
-const RUNNERS: [&str; 12] =
-    ["env", "eval", "bash", "sh", "source", ".", "trap", "python3", "perl", "vim", "make", "ssh"];
+const RUNNERS: [&str; 16] = [
+    "env", "eval", "bash", "sh", "source", ".", "trap", "python3", "perl", "vim", "make", "ssh", "ed", "ex",
+    "vi", "gdb",
+];
 
 fn is_there(program: &str) -> bool {
     std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).exists())

@@ -109,19 +109,20 @@ fn names_of(builtin: &str, arguments: &[ShellWord]) -> Option<BuiltinNames> {
             BuiltinNames { names: arguments.get(1).cloned().into_iter().collect(), ..BuiltinNames::default() }
         }
         "declare" | "typeset" | "local" | "export" | "readonly" => declared(builtin, arguments),
-        "set" => {
-            let exports = |word: &ShellWord| {
-                word.text == "allexport" || word.text.starts_with('-') && word.text.contains('a')
-            };
-            let mut options = arguments.iter().take_while(|word| word.text != "--");
-            BuiltinNames { exports_all: options.any(exports), ..BuiltinNames::default() }
-        }
+        "set" | "shopt" => BuiltinNames { exports_all: exports_all(arguments), ..BuiltinNames::default() },
         "let" => BuiltinNames {
             evaluates: arguments.iter().any(|word| word.kind >= WordKind::Unknown || evaluates(&word.text)),
             ..BuiltinNames::default()
         },
         _ => return None,
     })
+}
+
+/// Whether these options of `set`, `shopt` or a shell make it export every variable.
+pub(super) fn exports_all(options: &[ShellWord]) -> bool {
+    let exports =
+        |word: &ShellWord| word.text == "allexport" || word.text.starts_with('-') && word.text.contains('a');
+    options.iter().take_while(|word| word.text != "--").any(exports)
 }
 
 fn printf(arguments: &[ShellWord]) -> BuiltinNames {

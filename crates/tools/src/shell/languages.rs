@@ -12,31 +12,44 @@ struct Interpreter {
     /// Its names, separated by blanks, without the number of a version.
     names: &'static str,
     options: OptionSpec,
-    /// The options whose value is code.
+    /// The options whose value is code, or that make it read more from its standard input.
     code: &'static [&'static str],
-    /// Whether it runs its standard input, where no file is given.
-    reads_input: bool,
+    stdin: StdinUse,
+}
+
+/// When an interpreter runs its standard input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StdinUse {
+    Never,
+    /// Where no file is given.
+    WithoutFile,
+    Always,
 }
 
 const fn interpreter(names: &'static str, options: OptionSpec, code: &'static [&'static str]) -> Interpreter {
-    Interpreter { names, options, code, reads_input: true }
+    Interpreter { names, options, code, stdin: StdinUse::WithoutFile }
+}
+
+/// An interpreter that takes commands from its standard input while it works on a file.
+const fn interactive(names: &'static str, options: OptionSpec, code: &'static [&'static str]) -> Interpreter {
+    Interpreter { names, options, code, stdin: StdinUse::Always }
 }
 
 const fn editor(names: &'static str, options: OptionSpec, code: &'static [&'static str]) -> Interpreter {
-    Interpreter { names, options, code, reads_input: false }
+    Interpreter { names, options, code, stdin: StdinUse::Never }
 }
 
 /// Not every interpreter's options are complete here. Behind an unknown one, an option with code counts wherever it stands.
-const INTERPRETERS: [Interpreter; 13] = [
+const INTERPRETERS: [Interpreter; 14] = [
     interpreter(
         "python pypy",
         OptionSpec::leading("bBc:dEhiIm:OPqRsSuvVW:xX:?", "check-hash-based-pycs:"),
-        &["c"],
+        &["c", "i"],
     ),
     interpreter(
         "perl",
         OptionSpec::leading("0123456789aC::cdD::E:e:fF::hi::I:lM:m:nopsStTuUvV::wWx::X", ""),
-        &["e", "E"],
+        &["e", "E", "d"],
     ),
     interpreter(
         "ruby",
@@ -50,7 +63,7 @@ const INTERPRETERS: [Interpreter; 13] = [
             "eval: print:: import: loader: experimental-loader: require: conditions: env-file: check interactive test watch \
              inspect:: inspect-brk:: max-old-space-size:: enable-source-maps no-warnings",
         ),
-        &["e", "p", "eval", "print", "import", "loader", "experimental-loader"],
+        &["e", "p", "i", "eval", "print", "interactive", "import", "loader", "experimental-loader"],
     ),
     interpreter(
         "php",
@@ -58,13 +71,13 @@ const INTERPRETERS: [Interpreter; 13] = [
             "aB:c:Cd:eE:f:F:hHilmnqr:R:sS:t:vwz:",
             "run: process-begin: process-code: process-end: define: php-ini:",
         ),
-        &["r", "B", "R", "E", "run", "process-begin", "process-code", "process-end"],
+        &["a", "r", "B", "R", "E", "run", "process-begin", "process-code", "process-end"],
     ),
-    interpreter("lua luajit", OptionSpec::leading("b:e:Eij:l:O::vW", ""), &["e"]),
+    interpreter("lua luajit", OptionSpec::leading("b:e:Eij:l:O::vW", ""), &["e", "i"]),
     interpreter(
-        "R Rscript guile elixir groovy scala julia tclsh wish ed osascript dc",
-        OptionSpec::leading("e:E:", "eval: print: expression:"),
-        &["e", "E", "eval", "print", "expression"],
+        "R Rscript guile elixir groovy scala julia tclsh wish osascript dc",
+        OptionSpec::leading("e:E:i", "eval: print: expression: interactive"),
+        &["e", "E", "i", "interactive", "eval", "print", "expression"],
     ),
     interpreter("expect nu xonsh", OptionSpec::leading("c:", "commands:"), &["c", "commands"]),
     interpreter(
@@ -72,13 +85,14 @@ const INTERPRETERS: [Interpreter; 13] = [
         OptionSpec::leading("c:C:", "-Command: -command: -EncodedCommand:"),
         &["c", "C", "Command", "command", "EncodedCommand"],
     ),
-    interpreter(
+    interactive(
         "gdb lldb",
         OptionSpec::leading("o:O:", "-ex: -iex: -eval-command: -init-eval-command: one-line:"),
         &["o", "O", "ex", "iex", "eval-command", "init-eval-command", "one-line"],
     ),
     interpreter("m4", OptionSpec::leading("D:U:I:", ""), &[]),
-    editor("vim vi nvim ex view", OptionSpec::leading("c:S:", "cmd:"), &["c", "S", "cmd"]),
+    interactive("ed irb pry ipython bpython ptpython ghci iex", OptionSpec::leading("", ""), &[]),
+    interactive("vim vi nvim ex view vimdiff", OptionSpec::leading("c:S:", "cmd:"), &["c", "S", "cmd"]),
     editor("emacs emacsclient", OptionSpec::leading("e:", "-eval: -execute:"), &["e", "eval", "execute"]),
 ];
 /// Modules of python's own library that run code from their arguments or from standard input, or run another module.
@@ -135,7 +149,9 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
     if !parsed.is_certain && parse_options(arguments, &interpreter.options.anywhere()).has(interpreter.code) {
         return true;
     }
+    let is_informing = |word: &ShellWord| matches!(word.text.as_str(), "--version" | "--help");
     match parsed.operands.first() {
+        _ if interpreter.stdin == StdinUse::Always => !arguments.first().is_some_and(is_informing),
         Some(word) => {
             word.may_be_option()
                 || word.text == "-"
@@ -145,8 +161,7 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
         None => {
             let only_informs =
                 parsed.has(&["h", "V"]) || (parsed.has(&["v"]) && !interpreter.names.starts_with("python"));
-            let is_informing = |word: &ShellWord| matches!(word.text.as_str(), "--version" | "--help");
-            interpreter.reads_input && !only_informs && !arguments.iter().any(is_informing)
+            interpreter.stdin == StdinUse::WithoutFile && !only_informs && !arguments.iter().any(is_informing)
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand
     let has = |letters: &str| letters.chars().any(|letter| has_option(arguments, letter));
     let may_have = |letters: &str| has(letters) || arguments.iter().any(ShellWord::may_be_option);
     Some(match program {
-        "strace" => own(words, &STRACE_OPTIONS, 0),
+        "strace" => strace(words),
         "ltrace" => own(words, &LTRACE_OPTIONS, 0),
         "setpriv" => own(words, &SETPRIV_OPTIONS, 0),
         "unshare" => own(words, &UNSHARE_OPTIONS, 0),
@@ -132,8 +132,36 @@ pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand
         "bind" if may_have("x") => uncertain(words),
         "enable" if may_have("f") => uncertain(words),
         "fc" if !has("l") => uncertain(words),
+        "jobs" if has("x") => own(words, &OptionSpec::leading("lnprsx", ""), 0),
+        "jobs" if may_have("x") => uncertain(words),
+        "set" | "shopt" if changes_reading(arguments) => uncertain(words),
         _ => return None,
     })
+}
+
+/// Whether these options of `set`, `shopt` or a shell change how the commands behind them are read: by history expansion, with variables
+/// among the arguments, with every variable exported, or without comments. `set -a` is followed up by [`super::builtins`].
+pub(super) fn changes_reading(options: &[ShellWord]) -> bool {
+    let is_end = |word: &&ShellWord| word.text == "--" || word.text == "-";
+    let changes = |word: &ShellWord| match word.literal() {
+        Some(text) if text.starts_with('-') => text.contains(['H', 'k']),
+        Some(text) => matches!(text, "histexpand" | "keyword" | "interactive_comments"),
+        None => word.may_be_option(),
+    };
+    options.iter().take_while(|word| !is_end(word)).any(changes)
+}
+
+/// It writes what it traces to a command, if the name of the file begins with `|` or `!`.
+fn strace(words: &[ShellWord]) -> InnerCommand {
+    let parsed = parse_options(&words[1..], &STRACE_OPTIONS);
+    let is_file = |name: &ShellWord| match name.literal() {
+        Some(name) => !name.starts_with(['|', '!']),
+        None => !name.certain_beginning().is_empty(),
+    };
+    match parsed.values(&["o", "output"]).all(is_file) {
+        true => own(words, &STRACE_OPTIONS, 0),
+        false => uncertain(words),
+    }
 }
 
 /// The text behind `-c`, `--command` or `--call`.

@@ -1,9 +1,10 @@
 //! Commands that run other commands: `env`, `sudo`, `bash -c`, `xargs`.
 
+use super::builtins::exports_all;
 use super::find::executed_by_find;
 use super::languages::code_of;
 use super::options::{OptionSpec, ParsedOptions, parse_options};
-use super::starters::{SU_OPTIONS, started, text_after_c};
+use super::starters::{SU_OPTIONS, changes_reading, started, text_after_c};
 use super::{ShellWord, UnseenReason, WordKind};
 
 /// What a command runs apart from itself.
@@ -286,11 +287,13 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
             Some(short) => {
                 takes_text |= text.starts_with('-') && short.contains('c');
                 reads_input |= text.starts_with('-') && short.contains('s');
-                let takes_next = short.ends_with(['o', 'O']);
-                if takes_next && words.get(at + 1).is_some_and(|value| value.literal().is_none()) {
+                let next = at + if short.ends_with(['o', 'O']) { 2 } else { 1 };
+                let option = words.get(at..next).unwrap_or_default();
+                let is_literal = option.iter().all(|word| word.literal().is_some());
+                if !is_literal || changes_reading(option) || exports_all(option) {
                     return uncertain(words);
                 }
-                at += if takes_next { 2 } else { 1 };
+                at = next;
             }
         }
     }
