@@ -4,7 +4,7 @@ use super::command_options::{commands_in_options, writes_file};
 use super::git::git_runs;
 use super::grammar::{ShellParser, StdinSource};
 use super::variables::VariableScope;
-use super::wrappers::{InnerCommand, inside, settings};
+use super::wrappers::{InnerCommand, doubtful_option, inside, joined, renames, settings};
 use super::{ShellCommand, ShellWord, SideEffect, UnseenReason};
 
 /// Wrappers in front of one command.
@@ -74,6 +74,10 @@ impl ShellParser<'_, '_> {
             let value = ShellWord { text: value.to_owned(), kind: word.kind };
             self.variable_set(name, Some(&value), VariableScope::Environment);
         }
+        let doubtful = forms.iter().filter_map(|words| doubtful_option(words));
+        self.script.side_effects.extend(doubtful.map(SideEffect::Wrapper));
+        let renaming = forms.iter().filter(|words| renames(words));
+        self.script.unseen.extend(renaming.map(|words| UnseenReason::Code(joined(words))));
         let Some(words) = forms.last() else { return };
         self.builtin_names(words);
         let git = git_runs(words);

@@ -2,7 +2,8 @@
 //!
 //! Code of an interpreter is not read. Awk and sed mostly run nothing, so their harmless commands are recognised.
 
-use super::options::{OptionSpec, parse_options};
+use super::awk::awk;
+use super::options::{OptionSpec, ParsedOptions, parse_options};
 use super::variables::is_plain_value;
 use super::wrappers::{InnerCommand, is_descriptor, uncertain};
 use super::{ShellWord, UnseenReason};
@@ -98,11 +99,6 @@ const INTERPRETERS: [Interpreter; 14] = [
 /// Modules of python's own library that run code from their arguments or from standard input, or run another module.
 const CODE_MODULES: [&str; 9] =
     ["timeit", "pdb", "code", "asyncio", "trace", "profile", "cProfile", "runpy", "idlelib"];
-const AWK_OPTIONS: OptionSpec = OptionSpec::leading(
-    "F:f:v:bcCd::De:E:ghi:kIL::l:nNo::Op::MPrSstVYW:",
-    "field-separator: file: assign: source: exec: include: load: characters-as-bytes traditional csv lint:: bignum optimize \
-     no-optimize non-decimal-data posix re-interval sandbox use-lc-numeric",
-);
 const SED_OPTIONS: OptionSpec = OptionSpec::permuted(
     "bnrsuEze:f:l:i::",
     "expression: file: line-length: in-place:: quiet silent regexp-extended null-data zero-terminated separate unbuffered posix debug \
@@ -112,11 +108,10 @@ const SED_OPTIONS: OptionSpec = OptionSpec::permuted(
 /// What a program of another language runs, if it is one.
 pub(super) fn code_of(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
     match program {
-        // It runs commands by `system` and by `|`, and calls functions by name with `@`.
-        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
-            return Some(script_of(words, &AWK_OPTIONS, awk_is_harmless));
+        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return Some(awk(words)),
+        "sed" | "gsed" | "ssed" => {
+            return Some(script_of(words, &parse_options(&words[1..], &SED_OPTIONS), &[], sed_is_harmless));
         }
-        "sed" | "gsed" | "ssed" => return Some(script_of(words, &SED_OPTIONS, sed_is_harmless)),
         "deno" if words.iter().any(|word| word.text == "eval" || word.text.starts_with("data:")) => {
             return Some(InnerCommand::Code);
         }
@@ -166,34 +161,29 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
     }
 }
 
-/// What awk or sed runs: the values of `-e`, or else the first operand. A file is not read.
-fn script_of(words: &[ShellWord], options: &OptionSpec, is_harmless: fn(&str) -> bool) -> InnerCommand {
-    let parsed = parse_options(&words[1..], options);
-    let mut texts: Vec<&ShellWord> = parsed.values(&["e", "source", "expression"]).collect();
-    let files: Vec<&ShellWord> =
-        parsed.values(&["f", "file", "E", "exec", "i", "include", "l", "load"]).collect();
-    if !parsed.is_certain
-        || files.iter().any(|file| file.literal().is_none_or(|file| file == "-" || is_descriptor(file)))
-    {
+/// What awk or sed runs: the values of `-e`, or else the first operand. A file is not read, and neither is what the options in `loads` name.
+pub(super) fn script_of(
+    words: &[ShellWord],
+    parsed: &ParsedOptions<'_>,
+    loads: &[&str],
+    is_harmless: fn(&str) -> bool,
+) -> InnerCommand {
+    let scripts: Vec<&ShellWord> = parsed.values(&["f", "file", "E", "exec"]).collect();
+    let files: Vec<&ShellWord> = scripts.iter().copied().chain(parsed.values(loads)).collect();
+    let is_descriptor = |file: &str| file == "-" || is_descriptor(file);
+    if !parsed.is_certain || files.iter().any(|file| file.literal().is_none_or(is_descriptor)) {
         return uncertain(words);
     }
-    let has_file = parsed.values(&["f", "file", "E", "exec"]).next().is_some();
-    if texts.is_empty() && !has_file {
+    let mut texts: Vec<&ShellWord> = parsed.values(&["e", "source", "expression"]).collect();
+    if texts.is_empty() && scripts.is_empty() {
         texts.extend(parsed.operands.first());
     }
     let text = texts.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join("\n");
     match texts.iter().all(|word| word.literal().is_some()) && is_harmless(&text) {
-        true if has_file => InnerCommand::ScriptFile(super::wrappers::joined(words)),
+        true if !files.is_empty() => InnerCommand::ScriptFile(super::wrappers::joined(words)),
         true => InnerCommand::Nothing,
         false => InnerCommand::Unseen(UnseenReason::Code(text)),
     }
-}
-
-/// Whether a program of awk runs nothing and writes no file.
-fn awk_is_harmless(text: &str) -> bool {
-    let text = text.replace("||", " ");
-    let writes = |statement: &str| statement.split_once("print").is_some_and(|(_, rest)| rest.contains('>'));
-    !text.contains("system") && !text.contains(['|', '@']) && !text.split([';', '}', '\n']).any(writes)
 }
 
 /// Whether a script of sed consists of commands that run nothing and write no file. `e` and `w` do, also as flags of `s`.

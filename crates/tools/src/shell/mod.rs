@@ -25,9 +25,11 @@
 //! | `find` | what `find` runs |
 //! | `starters` | more of those, each with a syntax of its own: `ssh`, `flock`, `parallel` |
 //! | `command_options` | options whose value is a command: `tar --to-command`, `rsync -e` |
-//! | `languages` | code in other languages: `python -c`, `awk`, `sed` |
+//! | `languages` | code in other languages: `python -c`, `sed` |
+//! | `awk` | programs of `awk` |
 //! | `sleep` | K4: sleeps that are too long |
 
+mod awk;
 mod builtins;
 mod command_options;
 mod commands;
@@ -142,6 +144,8 @@ pub(crate) enum SideEffect {
     File(String),
     /// Makes a program that mostly reads write a file, by this option.
     Option(String),
+    /// Makes a wrapper do more than pass a command on, by this option.
+    Wrapper(String),
     /// Runs this command, such as sed, with code from a file.
     ScriptFile(String),
 }
@@ -152,6 +156,9 @@ impl fmt::Display for SideEffect {
             Self::Variable(name) => write!(formatter, "the line sets `{}`", shown(name)),
             Self::File(name) => write!(formatter, "the line writes `{}`", shown(name)),
             Self::Option(option) => write!(formatter, "`{}` writes a file", shown(option)),
+            Self::Wrapper(option) => {
+                write!(formatter, "`{}` does more than pass a command on", shown(option))
+            }
             Self::ScriptFile(command) => write!(formatter, "`{}` runs code from a file", shown(command)),
         }
     }

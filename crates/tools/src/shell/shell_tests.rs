@@ -187,7 +187,7 @@ fn wrappers_are_looked_through() {
         ("timeout 5 git push; timeout -k 1 -s KILL 5 git push", "git push | git push"),
         ("timeout --signal=KILL --kill-after \"$T\" 5 git push", "git push"),
         ("/usr/bin/time -f %e git push; command time -v git push", "git push | git push"),
-        ("exec git push; exec -a x git push; exec > log", "git push | git push | exec"),
+        ("exec git push; exec -c git push; exec > log", "git push | git push | exec"),
         (
             "command git push; command -p git push; builtin eval 'git push'",
             "git push | git push | eval git push | git push",
@@ -343,6 +343,8 @@ fn what_can_not_be_seen_is_said() {
         ("fish --command 'git push'", code("fish --command git push")),
         ("fish -C 'git push' x", code("fish -C git push x")),
         ("zsh --emulate sh x", code("zsh --emulate sh x")),
+        ("exec -a git-push git", code("exec -a git-push git")),
+        ("fakeroot -l ./x.so ls", code("fakeroot -l ./x.so ls")),
         ("alias ls=x", vec![UnseenReason::Alias]),
         ("ssh host", input("ssh")),
         ("script log", input("script")),

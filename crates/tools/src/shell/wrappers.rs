@@ -40,11 +40,12 @@ const fn wrapper(names: &'static str, options: OptionSpec, operands: usize) -> W
 }
 
 const NO_OPTIONS: OptionSpec = OptionSpec::leading("", "");
-/// Wrappers that pass a command on without changing what it does.
+/// Wrappers that pass a command on without changing what it does. Options that choose a program or a library
+/// are not here, so they are unknown.
 const PASSING_WRAPPERS: [Wrapper; 14] = [
     wrapper("nohup builtin", NO_OPTIONS, 0),
     wrapper("command", OptionSpec::leading("pvV", ""), 0),
-    wrapper("exec", OptionSpec::leading("a:cl", ""), 0),
+    wrapper("exec", EXEC_OPTIONS, 0),
     wrapper("setsid", OptionSpec::leading("cfw", "ctty fork wait"), 0),
     wrapper("nice", OptionSpec::leading("n:0123456789", "adjustment:"), 0),
     wrapper("ionice", OptionSpec::leading("c:n:p:P:u:t", "class: classdata: pid: pgid: uid: ignore"), 0),
@@ -53,21 +54,19 @@ const PASSING_WRAPPERS: [Wrapper; 14] = [
         OptionSpec::leading("k:s:vfp", "kill-after: signal: verbose foreground preserve-status"),
         1,
     ),
-    wrapper("time", OptionSpec::leading("f:o:apqv", "format: output: append portability quiet verbose"), 0),
+    wrapper("time", TIME_OPTIONS, 0),
     wrapper("stdbuf", OptionSpec::leading("i:o:e:", "input: output: error:"), 0),
     wrapper("chronic", OptionSpec::leading("ev", ""), 0),
     wrapper("caffeinate", OptionSpec::leading("dimsut:w:", ""), 0),
-    wrapper("fakeroot", OptionSpec::leading("l:s:i:ub:", "lib: faked: unknown-is-real fd-base:"), 0),
-    wrapper("dbus-run-session", OptionSpec::leading("", "config-file: dbus-daemon:"), 0),
-    wrapper(
-        "xvfb-run",
-        OptionSpec::leading(
-            "ae:f:n:lp:s:w:",
-            "auto-servernum error-file: auth-file: server-num: listen-tcp xauth-protocol: server-args: wait:",
-        ),
-        0,
-    ),
+    wrapper("fakeroot", OptionSpec::leading("u", "unknown-is-real"), 0),
+    wrapper("dbus-run-session", NO_OPTIONS, 0),
+    wrapper("xvfb-run", XVFB_OPTIONS, 0),
 ];
+const EXEC_OPTIONS: OptionSpec = OptionSpec::leading("a:cl", "");
+const TIME_OPTIONS: OptionSpec =
+    OptionSpec::leading("f:o:apqv", "format: output: append portability quiet verbose");
+const XVFB_OPTIONS: OptionSpec =
+    OptionSpec::leading("an:ls:w:", "auto-servernum server-num: listen-tcp server-args: wait:");
 const ENV_OPTIONS: OptionSpec = OptionSpec::leading(
     "-i0u:C:S:va:",
     "ignore-environment null unset: chdir: split-string: debug argv0: block-signal:: default-signal:: ignore-signal:: \
@@ -95,6 +94,10 @@ const RUN_OPTIONS: OptionSpec = OptionSpec::leading(
      with-requirements: python: project: directory: package: name: prefix: env-file:",
 );
 
+/// Options of passing wrappers that write a file, or choose files for the command.
+const DOUBTFUL_OPTIONS: &str = "o output s server-args C directory project p python n name package prefix with with-editable \
+     with-requirements env-file";
+
 /// Bash takes these with one dash, too.
 const LONG_SHELL_OPTIONS: &str = "login noprofile norc noediting posix restricted verbose rcfile init-file debugger dump-strings dump-po-strings help version";
 /// What fish takes beside texts that it runs: of its other options some have a text as their value.
@@ -114,7 +117,7 @@ pub(super) fn inside(words: &[ShellWord]) -> InnerCommand {
     }
     match program {
         "env" => env(words),
-        program if ENVIRONMENTS.split(' ').any(|name| name == program) => in_environment(words),
+        program if is_environment(program) => in_environment(words),
         "busybox" | "toybox" if arguments.first().is_some_and(|word| !word.text.starts_with('-')) => {
             InnerCommand::Same(arguments.to_vec())
         }
@@ -153,6 +156,37 @@ fn in_environment(words: &[ShellWord]) -> InnerCommand {
     } else {
         InnerCommand::Nothing
     }
+}
+
+/// The option by which a passing wrapper does more than pass a command on, if it has one.
+pub(super) fn doubtful_option(words: &[ShellWord]) -> Option<String> {
+    let program = words.first()?.program()?;
+    let options = match program {
+        "time" => &TIME_OPTIONS,
+        "xvfb-run" => &XVFB_OPTIONS,
+        _ if is_environment(program) => &ENVIRONMENT_OPTIONS,
+        _ => return None,
+    };
+    let parsed = parse_options(&words[1..], options);
+    let run = words.get(words.len() - parsed.operands.len() + 1..).filter(|_| is_environment(program));
+    let of_run = run.map(|arguments| parse_options(arguments, &RUN_OPTIONS));
+    let mut names = parsed.names().chain(of_run.iter().flat_map(ParsedOptions::names));
+    let option = names.find(|name| DOUBTFUL_OPTIONS.split(' ').any(|doubtful| doubtful == *name))?;
+    Some(format!("{program} {}{option}", if option.len() == 1 { "-" } else { "--" }))
+}
+
+/// Whether a wrapper gives its command another name. Git and other programs do what that name says: `exec -a git-push git`.
+pub(super) fn renames(words: &[ShellWord]) -> bool {
+    let options = match words.first().and_then(ShellWord::program) {
+        Some("exec") => &EXEC_OPTIONS,
+        Some("env") => &ENV_OPTIONS,
+        _ => return false,
+    };
+    parse_options(&words[1..], options).has(&["a", "argv0"])
+}
+
+fn is_environment(program: &str) -> bool {
+    ENVIRONMENTS.split(' ').any(|name| name == program)
 }
 
 fn passed_on(words: &[ShellWord], options: &OptionSpec, operands: usize) -> InnerCommand {
