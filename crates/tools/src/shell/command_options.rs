@@ -2,7 +2,7 @@
 
 use super::ShellWord;
 use super::options::{OptionSpec, parse_options};
-use super::wrappers::{is_descriptor, joined};
+use super::wrappers::{is_stdin_script, joined};
 
 type ProgramOptions = (&'static str, OptionSpec);
 
@@ -111,7 +111,7 @@ fn command_of(program: &str, option: &str, value: ShellWord) -> Option<ShellWord
         }
         // A file is not read; its name has to be certain.
         ("make" | "gmake", "f" | "file" | "makefile") => {
-            let is_file = |text: &str| text != "-" && !is_descriptor(text);
+            let is_file = |text: &str| !is_stdin_script(text);
             (!value.literal().is_some_and(is_file)).then(|| ShellWord::unknown(&value.text))
         }
         // A makefile, a config or options of node, in which a command can stand anywhere: never literal.

@@ -4,7 +4,9 @@ use super::command_options::{commands_in_options, writes_file};
 use super::git::git_runs;
 use super::grammar::{ShellParser, StdinSource};
 use super::variables::VariableScope;
-use super::wrappers::{InnerCommand, doubtful_option, inside, joined, renames, settings};
+use super::wrappers::{
+    InnerCommand, doubtful_option, inside, joined, reads_another_syntax, renames, settings,
+};
 use super::{ShellCommand, ShellWord, SideEffect, UnseenReason};
 
 /// Wrappers in front of one command.
@@ -76,8 +78,8 @@ impl ShellParser<'_, '_> {
         }
         let doubtful = forms.iter().filter_map(|words| doubtful_option(words));
         self.script.side_effects.extend(doubtful.map(SideEffect::Wrapper));
-        let renaming = forms.iter().filter(|words| renames(words));
-        self.script.unseen.extend(renaming.map(|words| UnseenReason::Code(joined(words))));
+        let unread = forms.iter().filter(|words| renames(words) || reads_another_syntax(words));
+        self.script.unseen.extend(unread.map(|words| UnseenReason::Code(joined(words))));
         let Some(words) = forms.last() else { return };
         self.builtin_names(words);
         let git = git_runs(words);

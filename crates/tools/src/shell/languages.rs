@@ -5,7 +5,7 @@
 use super::awk::awk;
 use super::options::{OptionSpec, ParsedOptions, parse_options};
 use super::variables::is_plain_value;
-use super::wrappers::{InnerCommand, is_descriptor, uncertain};
+use super::wrappers::{InnerCommand, is_descriptor, is_stdin_script, uncertain};
 use super::{ShellWord, UnseenReason};
 
 /// How an interpreter takes code in the line.
@@ -130,12 +130,18 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
     };
     match parsed.names().find(ends) {
         Some("m") => {
-            let module = parsed.values(&["m"]).next();
-            return module
-                .is_some_and(|module| module.literal().is_none_or(|module| CODE_MODULES.contains(&module)));
+            let runs_code =
+                |module: &ShellWord| module.literal().is_none_or(|name| CODE_MODULES.contains(&name));
+            return parsed.values(&["m"]).any(runs_code)
+                || arguments.iter().any(|word| is_descriptor(&word.text));
         }
         Some(_) => return true,
         None => {}
+    }
+    // Perl runs the name of a file that begins or ends with a pipe.
+    let is_pipe = |word: &&ShellWord| word.text.starts_with('|') || word.text.ends_with('|');
+    if interpreter.names == "perl" && parsed.operands.iter().any(is_pipe) {
+        return true;
     }
     // `perl '-Mbase;code'`
     if parsed.values(&["M", "m"]).any(|module| !is_plain_value(module)) {
@@ -147,12 +153,7 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
     let is_informing = |word: &ShellWord| matches!(word.text.as_str(), "--version" | "--help");
     match parsed.operands.first() {
         _ if interpreter.stdin == StdinUse::Always => !arguments.first().is_some_and(is_informing),
-        Some(word) => {
-            word.may_be_option()
-                || word.text == "-"
-                || word.text.starts_with('+')
-                || is_descriptor(&word.text)
-        }
+        Some(word) => word.may_be_option() || word.text.starts_with('+') || is_stdin_script(&word.text),
         None => {
             let only_informs =
                 parsed.has(&["h", "V"]) || (parsed.has(&["v"]) && !interpreter.names.starts_with("python"));
@@ -170,8 +171,7 @@ pub(super) fn script_of(
 ) -> InnerCommand {
     let scripts: Vec<&ShellWord> = parsed.values(&["f", "file", "E", "exec"]).collect();
     let files: Vec<&ShellWord> = scripts.iter().copied().chain(parsed.values(loads)).collect();
-    let is_descriptor = |file: &str| file == "-" || is_descriptor(file);
-    if !parsed.is_certain || files.iter().any(|file| file.literal().is_none_or(is_descriptor)) {
+    if !parsed.is_certain || files.iter().any(|file| file.literal().is_none_or(is_stdin_script)) {
         return uncertain(words);
     }
     let mut texts: Vec<&ShellWord> = parsed.values(&["e", "source", "expression"]).collect();

@@ -276,6 +276,9 @@ fn programs_that_start_others_are_looked_through() {
         ("ssh -N -L 1:h:1 host", "ssh -N -L 1:h:1 host"),
         ("npx tsc -c x", "npx tsc -c x"),
         ("hash -r", "hash -r"),
+        ("ssh-agent -s", "ssh-agent -s"),
+        ("valgrind --leak-check=full ./a -b", "valgrind --leak-check=full ./a -b | ./a -b"),
+        ("perf record -g -o x ./a", "perf record -g -o x ./a | ./a"),
     ]);
 }
 
@@ -344,6 +347,10 @@ fn what_can_not_be_seen_is_said() {
         ("fish -C 'git push' x", code("fish -C git push x")),
         ("zsh --emulate sh x", code("zsh --emulate sh x")),
         ("exec -a git-push git", code("exec -a git-push git")),
+        ("zsh -c 'noglob git push'", code("zsh -c noglob git push")),
+        ("fish -c 'and git push'", code("fish -c and git push")),
+        ("setarch x86_64 git push", code("setarch x86_64 git push")),
+        ("hyperfine 'git push'", code("hyperfine git push")),
         ("fakeroot -l ./x.so ls", code("fakeroot -l ./x.so ls")),
         ("alias ls=x", vec![UnseenReason::Alias]),
         ("ssh host", input("ssh")),

@@ -48,6 +48,14 @@ const SCRIPT_OPTIONS: OptionSpec = OptionSpec::permuted(
     "aefqc:B:E:I:O:T:m:o:t::",
     "append return flush force quiet command: log-in: log-out: log-io: log-timing: logging-format: output-limit: echo: timing::",
 );
+const PERF_OPTIONS: OptionSpec = OptionSpec::leading(
+    "aBbC:c:D:de:F:gI:ij:o:p:qr:sTt:uvx:",
+    "all-cpus call-graph: event: output: repeat: quiet verbose pid: cpu: freq: interval-print: detailed",
+);
+/// Programs that run their arguments and are too rare for a list of their options.
+const OTHER_STARTERS: &str = "setarch linux32 linux64 i386 x86_64 numactl choom firejail bwrap proot unbuffer rlwrap proxychains \
+    proxychains4 torsocks torify gosu su-exec tini dumb-init chpst setuidgid envuidgid softlimit envdir start-stop-daemon daemonize \
+    hyperfine entr catchsegv capsh sem ssh-agent gpg-agent debconf ld.so";
 const NPM_OPTIONS: OptionSpec = OptionSpec::partial("c:", "call:");
 /// The words that `parallel` replaces with its arguments.
 const PARALLEL_PLACEHOLDERS: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}", "{1}", "{2}"];
@@ -132,6 +140,29 @@ pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand
         "bind" if may_have("x") => uncertain(words),
         "enable" if may_have("f") => uncertain(words),
         "fc" if !has("l") => uncertain(words),
+        "newgrp" => InnerCommand::Input(program.to_owned()),
+        program
+            if program.starts_with("ld-linux")
+                || OTHER_STARTERS.split(' ').any(|name| name == program)
+                    && arguments.iter().any(|word| !word.text.starts_with('-')) =>
+        {
+            uncertain(words)
+        }
+        // Its options have their values attached.
+        "valgrind" => {
+            let options = arguments.iter().take_while(|word| word.text.starts_with('-')).count();
+            match &arguments[options..] {
+                [] => InnerCommand::Nothing,
+                command => InnerCommand::Own(vec![command.to_vec()]),
+            }
+        }
+        "perf"
+            if arguments
+                .first()
+                .is_some_and(|word| matches!(word.text.as_str(), "stat" | "record" | "trace")) =>
+        {
+            own(arguments, &PERF_OPTIONS, 0)
+        }
         "jobs" if has("x") => own(words, &OptionSpec::leading("lnprsx", ""), 0),
         "jobs" if may_have("x") => uncertain(words),
         "set" | "shopt" if changes_reading(arguments) => uncertain(words),

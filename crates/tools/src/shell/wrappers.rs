@@ -319,7 +319,8 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
                 return uncertain(words);
             }
             Some(short) => {
-                takes_text |= text.starts_with('-') && short.contains('c');
+                // Dash takes `+c` for `-c`.
+                takes_text |= short.contains('c');
                 reads_input |= text.starts_with('-') && short.contains('s');
                 let next = at + if short.ends_with(['o', 'O']) { 2 } else { 1 };
                 let option = words.get(at..next).unwrap_or_default();
@@ -337,11 +338,17 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
         None => InnerCommand::Input(shell),
         Some(_) if reads_input => InnerCommand::Input(shell),
         Some(word) => match word.literal() {
-            Some(file) if file == "-" || is_descriptor(file) => InnerCommand::Input(shell),
+            Some(file) if is_stdin_script(file) => script_of_descriptor(file, shell),
             Some(_) => InnerCommand::Nothing,
             None => InnerCommand::Unseen(UnseenReason::Text(word.text.clone())),
         },
     }
+}
+
+/// Whether a text is for a shell that has words of its own before a command (`noglob`, `and`, `repeat`) and other expansions than bash.
+pub(super) fn reads_another_syntax(words: &[ShellWord]) -> bool {
+    let program = words.first().and_then(ShellWord::program);
+    matches!(program, Some("zsh" | "fish" | "csh" | "tcsh")) && matches!(shell(words), InnerCommand::Text(_))
 }
 
 /// Words that are joined and run.
@@ -361,11 +368,29 @@ fn trap(arguments: &[ShellWord]) -> InnerCommand {
     }
 }
 
-/// Whether a path names a descriptor, such as the standard input, rather than a file.
+/// Whether a path names a descriptor, such as the standard input, rather than a file. It may be written as `/dev/./stdin`, or as `fd/0`
+/// behind a `cd /dev`.
 pub(super) fn is_descriptor(file: &str) -> bool {
-    file == "/dev/stdin"
-        || file.starts_with("/dev/fd/")
-        || (file.starts_with("/proc/") && file.contains("/fd/"))
+    let mut parts = file.rsplit('/').filter(|part| !part.is_empty() && *part != ".");
+    let last = parts.next();
+    last == Some("stdin") || (file.contains('/') && last.is_some_and(is_number) && parts.next() == Some("fd"))
+}
+
+/// Whether the name of a script is `-`, or a descriptor, which is a mere number behind a `cd /dev/fd`.
+pub(super) fn is_stdin_script(file: &str) -> bool {
+    file == "-" || is_descriptor(file) || is_number(file.trim_start_matches("./"))
+}
+
+/// The standard input, if it is that for certain. Another descriptor may have another text.
+fn script_of_descriptor(file: &str, shell: String) -> InnerCommand {
+    match file {
+        "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => InnerCommand::Input(shell),
+        _ => InnerCommand::Unseen(UnseenReason::Input(shell)),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `source` of a file. Files are not read, but the name of the file has to be known.
@@ -373,7 +398,7 @@ fn sourced(arguments: &[ShellWord]) -> InnerCommand {
     match parse_options(arguments, &NO_OPTIONS).operands.first() {
         None => InnerCommand::Nothing,
         Some(word) => match word.literal() {
-            Some(file) if is_descriptor(file) => InnerCommand::Input("source".to_owned()),
+            Some(file) if is_stdin_script(file) => script_of_descriptor(file, "source".to_owned()),
             Some(_) => InnerCommand::Nothing,
             None => InnerCommand::Unseen(UnseenReason::Text(word.text.clone())),
         },
