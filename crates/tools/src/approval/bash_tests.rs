@@ -99,6 +99,7 @@ const WRITING_LINES: &[&str] = &[
     r##"awk 'BEGIN{print "\";" > "f"}'"##,
     r##"awk '/"/ {print "a" > "f"} END {print "a" > "f"}' /dev/null"##,
     r##"awk -v x=f 'BEGIN{print /;/ > x}'"##,
+    r##"awk -v x=f 'BEGIN{print 1 / 2; print /;/ > x; print 1 / 2}'"##,
     r##"awk 'BEGIN{print 1, # "
 2 > "f" # "
 }'"##,
@@ -167,6 +168,7 @@ fn a_rule_lets_no_option_of_a_wrapper_run_something_else() {
         "awk '{print $1} END {if (n > 5) print n}' x",
         "awk '{print \"a;b\"; if ($1 > 5) print \"b\"}' x",
         "awk '{print $1\nif ($1 > 5) n++}' x",
+        "awk '/x/ {print $1; if ($2 > 1) n++} END {print n}' x",
         "awk -F: '/x/ {print $1 \"/\" $2}' x",
         "gawk -v x=1 -e '{print x}' y",
     ];
@@ -202,6 +204,9 @@ fn judging_takes_time_in_proportion_to_the_line() {
         "sed 'ba;",
         "sed -e p ",
         "awk 'a",
+        "awk '\"a;",
+        "awk 'print/;",
+        "awk ',\n",
         "declare a=",
         "read a ",
         "PAGER='",

@@ -32,12 +32,27 @@ fn awk_is_harmless(text: &str) -> bool {
     !writes_file && !text.contains("system") && !text.replace("||", " ").contains(['|', '@'])
 }
 
-/// The program with its strings empty and each statement in one line. `None` if it may have a regular expression or a comment in it, where
-/// a quote begins no string.
+/// The program with its strings empty and each statement in one line. `None` if that isn't certain: in a regular expression or a comment, a
+/// quote begins no string.
 fn without_strings(text: &str) -> Option<String> {
-    if text.contains(['/', '#']) {
-        return None;
+    match text.contains('/') {
+        _ if text.contains('#') => None,
+        true if text.contains('"') => None,
+        true => on_one_line(&without_expressions(text)),
+        false => on_one_line(text),
     }
+}
+
+/// The program without the marks that end a statement where they may stand in a regular expression: between the first slash and the last.
+fn without_expressions(text: &str) -> String {
+    let first = text.find('/').unwrap_or(text.len());
+    let last = text.rfind('/').unwrap_or(text.len());
+    let between = text[first..last].replace([';', '}', '\n'], " ");
+    format!("{}{between}{}", &text[..first], &text[last..])
+}
+
+/// The program with empty strings, and without the line ends behind which a statement goes on. `None` if a string isn't closed.
+fn on_one_line(text: &str) -> Option<String> {
     let mut bare = String::new();
     let mut last = '\n';
     let mut letters = text.chars();
