@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::DOT_GIT;
+use super::{DOT_GIT, is_git_dir};
 use crate::folder_stamp::FolderStamp;
 
 /// Folders that are looked at, nearest to the top first.
@@ -23,7 +23,10 @@ struct Listing {
     stamp: FolderStamp,
     is_settled: bool,
     below: Vec<PathBuf>,
-    repository: Option<PathBuf>,
+    /// Everything called `.git`, in any case: a file system may take them for one name.
+    dot_gits: Vec<PathBuf>,
+    /// Whether it has the names of a bare repository. What they lead to can change while the listing stays the same.
+    has_bare_names: bool,
 }
 
 impl Survey {
@@ -33,7 +36,10 @@ impl Survey {
         let mut queue = VecDeque::from([top.to_owned()]);
         while let Some(folder) = queue.pop_front().filter(|_| seen.len() < MAX_FOLDERS) {
             let Some(listing) = self.listing(&folder) else { continue };
-            found.extend(listing.repository.clone());
+            found.extend(listing.dot_gits.iter().cloned());
+            if listing.has_bare_names && is_git_dir(&folder) {
+                found.insert(folder.clone());
+            }
             queue.extend(listing.below.iter().cloned());
             seen.insert(folder, listing);
         }
@@ -51,6 +57,7 @@ impl Survey {
     }
 }
 
+/// Reads a folder. Names alone keep nothing in it or below it from being found: a command can make any of them.
 fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
     let is_settled = stamp.is_settled();
     let (mut below, mut dot_git, mut parts) = (Vec::new(), None, 0);
@@ -65,12 +72,13 @@ fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
             below.push(entry.path());
         }
     }
-    let is_bare = parts == 3;
-    if is_bare {
-        below.clear();
-    }
-    let repository = if is_bare { Some(folder.to_owned()) } else { dot_git };
-    Some(Listing { stamp, is_settled, below, repository })
+    Some(Listing {
+        stamp,
+        is_settled,
+        below,
+        dot_gits: dot_git.into_iter().collect(),
+        has_bare_names: parts == 3,
+    })
 }
 
 #[cfg(test)]

@@ -165,6 +165,20 @@ const ATTEMPTS: &[Attempt] = &[
     ),
 ];
 
+/// The first command runs in one session, the second in the next.
+const OVER_TWO_SESSIONS: &[Attempt] = &[
+    attempt(
+        "names of a bare repository beside a repository",
+        "cd deep/nested; mkdir objects refs; touch HEAD; echo > config ;; \
+         printf '[core]\\nrepositoryformatversion = 0\\nfsmonitor = %s\\n' $PWD/evil > deep/nested/.git/config",
+    ),
+    attempt(
+        "names of a bare repository above a repository",
+        "cd deep; mkdir objects refs; touch HEAD; echo > config ;; \
+         printf '[core]\\nrepositoryformatversion = 0\\nfsmonitor = %s\\n' $PWD/evil > deep/nested/.git/config",
+    ),
+];
+
 fn workplace(mode: SandboxMode, work: &str, before: &str) -> Workplace {
     Workplace::prepared(mode, work, &format!("{SETUP}\ncd ..\n{before}"))
 }
@@ -207,6 +221,40 @@ fn no_command_makes_the_users_git_run_anything() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// P3: what one session leaves in the work folder takes no guard away in the next.
+#[test]
+fn no_command_of_a_later_session_makes_the_users_git_run_anything() {
+    let mut wrong = Vec::new();
+    for attempt in OVER_TWO_SESSIONS {
+        let tried = |mode| {
+            let mut workplace = workplace(mode, "work", attempt.before);
+            let (first, second) = attempt.command.split_once(" ;; ").unwrap();
+            let mut output = workplace.run(first);
+            workplace.begin_session();
+            output += &workplace.run(second);
+            output += &as_user(&workplace, USER);
+            (workplace.root.join("reached").exists(), output)
+        };
+        match (tried(SandboxMode::Off), tried(SandboxMode::On)) {
+            ((false, output), _) => wrong.push(format!("{} proves nothing: {output}", attempt.name)),
+            (_, (true, output)) => wrong.push(format!("{} succeeds: {output}", attempt.name)),
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// P3
+#[test]
+fn a_new_repository_below_the_names_of_a_bare_one_is_reported() {
+    let workplace = workplace(SandboxMode::On, "work", "");
+
+    workplace.run("mkdir -p odd/objects odd/refs odd/sub; touch odd/HEAD; git init -q odd/sub");
+
+    let news = workplace.git_news();
+    assert!(news.contains("odd/sub/.git is a new repository"), "{news}");
 }
 
 /// P3

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Enforcement, Launcher, Network, ProcessNamespace, Tasks};
 use longhaul_protocol::{CallId, SessionId};
 use longhaul_tools::{
-    Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Finished, Permission, Sandbox, SandboxMode, Scope,
-    ScopeConfig, Stop, Tool,
+    Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Finished, Permission, Repositories, Sandbox,
+    SandboxMode, Scope, ScopeConfig, Stop, Tool,
 };
 use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 use serde_json::{Value, json};
@@ -52,6 +52,8 @@ pub(crate) struct Workplace {
     pub(crate) temporary: TempDir,
     session: SessionId,
     tool: ExecTool,
+    scope: Arc<Scope>,
+    repositories: Arc<Repositories>,
     /// Somebody else's process, whose folder and open file are outside.
     victim: Child,
     /// Somebody else's terminal.
@@ -165,7 +167,8 @@ impl Workplace {
         let scope = Arc::new(Scope::new(&work, scope, &root.join("home")));
         let sandbox =
             Sandbox::new(choice.mode, &root.join("home"), &environment).with_network(choice.network);
-        let tool = tool(tasks(&root, choice.processes), scope, sandbox, environment);
+        let repositories = Arc::clone(sandbox.repositories());
+        let tool = tool(tasks(&root, choice.processes), Arc::clone(&scope), sandbox, environment);
         let session = SessionId::generate();
         let (terminal, memory) = (terminal(), memory());
         Self {
@@ -174,6 +177,8 @@ impl Workplace {
             temporary,
             session,
             tool,
+            scope,
+            repositories,
             victim,
             terminal,
             memory,
@@ -215,6 +220,17 @@ impl Workplace {
             true => Err(finished.content),
             false => Ok(serde_json::from_str(&finished.content).unwrap()),
         }
+    }
+
+    /// What comes next is another session's.
+    pub(crate) fn begin_session(&mut self) {
+        self.session = SessionId::generate();
+    }
+
+    /// What the user is told about git at the end of the turn.
+    pub(crate) fn git_news(&self) -> String {
+        let news = self.repositories.news(&self.scope, self.session, |_| false);
+        news.map(|news| news.text).unwrap_or_default()
     }
 
     /// Where the session's temporary files are kept.
