@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use longhaul_keeper::Placeholder;
 
 use super::config::{GitConfig, expand};
-use super::{DOT_GIT, is_git_dir};
+use super::{is_dot_git, is_git_dir};
 use crate::small_file::LastLink;
 
 /// What git takes for "here", and nothing else writes so: by its text a keeper knows that it made the file.
@@ -33,7 +33,7 @@ pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Optio
     let mut guards = Guards::default();
     let named = Named { writable, home };
     for repository in repositories {
-        let work_tree = repository.parent().filter(|_| repository.ends_with(DOT_GIT));
+        let work_tree = repository.parent().filter(|_| is_dot_git(repository));
         match kind(repository) {
             Some(kind) if kind.is_dir() => guards.add_git_dir(repository, work_tree, &named, 0),
             // The file of a submodule or a linked work tree. A link can't be guarded.

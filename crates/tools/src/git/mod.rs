@@ -29,6 +29,12 @@ use crate::{Permission, Scope};
 /// The name of a repository's folder, or of the file that leads to it.
 pub(crate) const DOT_GIT: &str = ".git";
 
+/// Whether something is called `.git`, in any case: on some file systems all of them are one name.
+pub(crate) fn is_dot_git(path: &Path) -> bool {
+    let name = path.file_name().map(std::ffi::OsStr::as_encoded_bytes);
+    name.is_some_and(|name| name.eq_ignore_ascii_case(DOT_GIT.as_bytes()))
+}
+
 /// Whether a folder has what git takes for a repository.
 pub(crate) fn is_git_dir(folder: &Path) -> bool {
     let has_objects = || folder.join("objects").is_dir() && folder.join("refs").is_dir();
@@ -60,10 +66,6 @@ pub(crate) fn is_run_by_git(scope: &Scope, path: &Path) -> bool {
 
 /// The repository that a path is, or lies in: a `.git`, or a bare one.
 fn repository_around(path: &Path) -> Option<PathBuf> {
-    let is_dot_git = |folder: &Path| {
-        let name = folder.file_name().map(std::ffi::OsStr::as_encoded_bytes);
-        name.is_some_and(|name| name.eq_ignore_ascii_case(DOT_GIT.as_bytes()))
-    };
     let named = path.ancestors().find(|folder| is_dot_git(folder));
     let bare = || path.ancestors().skip(1).find(|folder| is_git_dir(folder));
     named.or_else(bare).map(Path::to_owned)

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DOT_GIT, is_git_dir};
+use super::{DOT_GIT, is_dot_git, is_git_dir};
 use crate::folder_stamp::FolderStamp;
 
 /// Folders that are looked at, nearest to the top first.
@@ -60,25 +60,18 @@ impl Survey {
 /// Reads a folder. Names alone keep nothing in it or below it from being found: a command can make any of them.
 fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
     let is_settled = stamp.is_settled();
-    let (mut below, mut dot_git, mut parts) = (Vec::new(), None, 0);
+    let (mut below, mut dot_gits, mut parts) = (Vec::new(), Vec::new(), 0);
     for entry in fs::read_dir(folder).ok()?.flatten() {
-        let (name, kind) = (entry.file_name(), entry.file_type());
-        match name.as_encoded_bytes() {
-            name if name.eq_ignore_ascii_case(DOT_GIT.as_bytes()) => dot_git = Some(entry.path()),
-            b"HEAD" | b"objects" | b"refs" => parts += 1,
-            _ => {}
+        let (path, name) = (entry.path(), entry.file_name());
+        parts += usize::from(matches!(name.as_encoded_bytes(), b"HEAD" | b"objects" | b"refs"));
+        if name != DOT_GIT && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            below.push(path.clone());
         }
-        if kind.is_ok_and(|kind| kind.is_dir()) && dot_git.as_ref() != Some(&entry.path()) {
-            below.push(entry.path());
+        if is_dot_git(&path) {
+            dot_gits.push(path);
         }
     }
-    Some(Listing {
-        stamp,
-        is_settled,
-        below,
-        dot_gits: dot_git.into_iter().collect(),
-        has_bare_names: parts == 3,
-    })
+    Some(Listing { stamp, is_settled, below, dot_gits, has_bare_names: parts == 3 })
 }
 
 #[cfg(test)]

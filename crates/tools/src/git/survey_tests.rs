@@ -26,3 +26,18 @@ fn repositories_are_found_at_any_depth_and_what_changed_is_seen() {
     assert_eq!(first, ["a/b/c/.git", "bare", "module/.git"]);
     assert_eq!(second, ["bare", "module/.git", "plain/d/.git"]);
 }
+
+/// P3: on most file systems `.GIT` is another folder than `.git`, and any command can make it.
+#[test]
+fn every_spelling_of_a_repository_is_found_beside_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let names = [".GIT", ".GIt", ".Git", ".gIT", ".giT", ".git"];
+    for name in names {
+        // On a file system that ignores case there is only the first.
+        let _ = fs::create_dir(root.join(name));
+    }
+    let made = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
+
+    assert_eq!(Survey::default().find(&root), made);
+}

@@ -177,6 +177,11 @@ const OVER_TWO_SESSIONS: &[Attempt] = &[
         "cd deep; mkdir objects refs; touch HEAD; echo > config ;; \
          printf '[core]\\nrepositoryformatversion = 0\\nfsmonitor = %s\\n' $PWD/evil > deep/nested/.git/config",
     ),
+    attempt(
+        "other spellings beside a repository",
+        "cd deep/nested; mkdir .GIT .Git .gIt .giT .GIt .GiT .gIT; touch .GIT/config ;; \
+         printf '[core]\\nrepositoryformatversion = 0\\nfsmonitor = %s\\n' $PWD/evil > deep/nested/.git/config",
+    ),
 ];
 
 fn workplace(mode: SandboxMode, work: &str, before: &str) -> Workplace {
