@@ -171,6 +171,9 @@ impl Sandbox {
         places.add_repository(holding);
         let repositories = self.repositories.guarded(scope, session);
         let guards = git::guarded(scope, &places.write, &repositories, places.user_home());
+        if let Some(session) = session {
+            self.repositories.note_links(session, guards.links);
+        }
         let (overlays, in_memory) = match &own_folders {
             Some(folder) => (caches::layers(&places.caches, places.user_home(), folder), Vec::new()),
             None => (Vec::new(), caches::in_memory(&places.caches)),

@@ -1,13 +1,15 @@
 //! The parts of a repository that commands may not write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use longhaul_keeper::Placeholder;
+use serde::{Deserialize, Serialize};
 
 use super::config::{GitConfig, expand};
 use super::{is_dot_git, is_git_dir};
+use crate::scope::{Way, is_in};
 use crate::small_file::LastLink;
 
 /// What git takes for "here", and nothing else writes so: by its text a keeper knows that it made the file.
@@ -25,7 +27,25 @@ const SYSTEM_CONFIG: &str = "/etc/gitconfig";
 pub(crate) struct Guards {
     pub(crate) read_only: BTreeSet<PathBuf>,
     pub(crate) placeholders: Vec<Placeholder>,
+    /// Links on the way to hooks or configuration that commands could replace: nothing can be mounted over a link.
+    pub(crate) links: BTreeMap<PathBuf, LinkTarget>,
     parts: usize,
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LinkTarget {
+    pub(super) place: PathBuf,
+    /// Whether something is there, or something stands in for it.
+    pub(super) exists: bool,
+}
+
+impl LinkTarget {
+    /// None if nobody can tell: it leads in a circle.
+    pub(super) fn of(link: &Path) -> Option<Self> {
+        let Way { place, exists, .. } = Way::around(link, &[])?;
+        Some(Self { place, exists })
+    }
 }
 
 /// The guards of these repositories: each a `.git`, or the folder of a bare one.
@@ -49,6 +69,10 @@ pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Optio
     }
     guards.placeholders.sort_by(|a, b| a.at.cmp(&b.at));
     guards.placeholders.dedup_by(|a, b| a.at == b.at);
+    let read_only = &guards.read_only;
+    for target in guards.links.values_mut() {
+        target.exists |= target.place.ancestors().any(|above| read_only.contains(above));
+    }
     guards
 }
 
@@ -123,26 +147,39 @@ impl Guards {
     fn add_links_in(&mut self, hooks: &Path, named: &Named<'_>) {
         let entries = fs::read_dir(hooks).into_iter().flatten().flatten();
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-        for link in links.filter_map(|link| link.path().canonicalize().ok()) {
-            self.add_named(&link, None, named);
+        for link in links.map(|link| link.path()) {
+            match link.canonicalize() {
+                Ok(_) => drop(self.add_named(&link, None, named)),
+                // What it leads to may be a part of something that commands have to make, such as `node_modules`.
+                Err(_) => self.add_link(link, named),
+            }
+        }
+    }
+
+    fn add_link(&mut self, link: PathBuf, named: &Named<'_>) {
+        let is_in_reach = link.parent().is_some_and(|folder| is_in(folder, named.writable));
+        if let Some(target) = LinkTarget::of(&link).filter(|_| is_in_reach) {
+            self.links.insert(link, target);
         }
     }
 
     /// Adds something that a configuration names, and says where it is, if it is there and commands could write it.
     fn add_named(&mut self, path: &Path, text: Option<&str>, named: &Named<'_>) -> Option<PathBuf> {
-        let (found, missing) = find(path)?;
-        let place = missing.as_ref().map_or_else(|| found.clone(), |name| found.join(name));
-        let is_in_reach = named.writable.iter().any(|writable| place.starts_with(writable));
-        let is_all = named.writable.iter().any(|writable| writable.starts_with(&place));
-        if is_all {
+        let way = Way::around(path, &[])?;
+        way.links.into_iter().for_each(|link| self.add_link(link, named));
+        // Of several names that are missing the first is enough, and that is a folder.
+        let found = way.place.ancestors().find_map(|above| Some((above, kind(above)?)));
+        let (found, kind) = found?;
+        let place = match way.place.strip_prefix(found).ok()?.iter().next() {
+            Some(missing) if kind.is_dir() => found.join(missing),
+            // Nothing can be made in a file before it is replaced.
+            _ => found.to_owned(),
+        };
+        if named.writable.iter().any(|writable| writable.starts_with(&place)) {
             return None;
         }
-        match (is_in_reach, missing) {
-            (true, None) => drop(self.read_only.insert(place.clone())),
-            // Of several names that are missing the first is enough, and that is a folder.
-            (true, Some(_)) if place.file_name() != path.file_name() => self.add(place.clone(), None),
-            (true, Some(_)) => self.add(place.clone(), text),
-            (false, _) => {}
+        if is_in(&place, named.writable) {
+            self.add(place.clone(), text.filter(|_| place == way.place));
         }
         Some(place)
     }
@@ -199,20 +236,6 @@ pub(super) fn modules(git_dir: &Path) -> Vec<PathBuf> {
 pub(super) fn module_work_tree(module: &Path) -> Option<PathBuf> {
     let config = GitConfig::read(&module.join("config"), LastLink::Refuse)?;
     module.join(config.last("core.worktree")?).canonicalize().ok()
-}
-
-/// Where a path leads as far as it exists, without links, and the first name that doesn't.
-fn find(path: &Path) -> Option<(PathBuf, Option<std::ffi::OsString>)> {
-    if let Ok(found) = path.canonicalize() {
-        return Some((found, None));
-    }
-    let above = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
-    let (above, found) = above?;
-    let missing = path.strip_prefix(above).ok()?.components().next()?;
-    match missing {
-        std::path::Component::Normal(name) => Some((found, Some(name.to_owned()))),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod survey;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use guards::{Guards, USER_CONFIG, guards};
+pub(crate) use guards::{Guards, LinkTarget, USER_CONFIG, guards};
 pub(crate) use holding::{Holding, holding};
 pub use repositories::{Repositories, RepositoryNews};
 

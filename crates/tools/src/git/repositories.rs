@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::GitConfig;
 use super::survey::Survey;
-use super::{DOT_GIT, holding, is_git_dir};
+use super::{DOT_GIT, LinkTarget, holding, is_git_dir};
 use crate::shown::shown_path;
 use crate::small_file::{LastLink, read_whole};
 use crate::{Permission, Scope};
@@ -56,6 +56,9 @@ struct Known {
     guarded: BTreeSet<PathBuf>,
     /// What the user has been told, or what was so at first.
     told: BTreeMap<PathBuf, String>,
+    /// Links on the way to hooks and configuration, as they were at the first command. None if that has not looked yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    links: Option<BTreeMap<PathBuf, LinkTarget>>,
     /// A command ran since the user was last told. It is so after a restart, because nobody can tell.
     #[serde(skip, default = "yes")]
     is_due: bool,
@@ -96,7 +99,7 @@ impl Repositories {
             None => {
                 let guarded = self.look_again(scope);
                 let told = guarded.iter().flat_map(|path| changes(path)).collect();
-                let known = Known { guarded, told, is_due: true, running: BTreeSet::new() };
+                let known = Known { guarded, told, is_due: true, ..Known::default() };
                 // If it can't be noted, what is there after a restart counts as what was there at first.
                 let _ = self.write(session, &known);
                 known
@@ -105,6 +108,16 @@ impl Repositories {
         let guarded = known.guarded.iter().filter(is_there).cloned().collect();
         lock(&self.sessions).insert(session, known);
         guarded
+    }
+
+    /// The links that lead to the hooks and the configuration of a session's repositories. Those of its first command count.
+    pub(crate) fn note_links(&self, session: SessionId, links: BTreeMap<PathBuf, LinkTarget>) {
+        let mut sessions = lock(&self.sessions);
+        if let Some(known) = sessions.get_mut(&session).filter(|known| known.links.is_none()) {
+            known.links = Some(links);
+            // If it can't be noted, what they lead to after a restart counts as what they led to at first.
+            let _ = self.write(session, known);
+        }
     }
 
     /// The call of a command has returned, so there may be new ones. Looks for them now, so that the end of the turn need not wait for
@@ -148,7 +161,8 @@ impl Repositories {
         let found = self.look(scope);
         let guarded = known.guarded.iter().flat_map(|path| changes(path));
         let new = found.difference(&known.guarded).filter_map(|path| made(path, &known.guarded));
-        let mut told: BTreeMap<PathBuf, String> = new.chain(guarded).collect();
+        let links = known.links.iter().flatten().filter_map(|(link, then)| changed_link(link, then));
+        let mut told: BTreeMap<PathBuf, String> = new.chain(guarded).chain(links).collect();
         told.retain(|path, text| known.told.get(path) != Some(text));
         if told.is_empty() {
             lock(&self.sessions).insert(session, Known { is_due: false, ..known });
@@ -275,6 +289,21 @@ fn runs(folder: &Path) -> Vec<String> {
     }
     runs.truncate(MAX_NAMES);
     runs.iter().map(|name| name.escape_debug().to_string()).collect()
+}
+
+/// What is to be said of a link by which git finds hooks or configuration, if it no longer leads where it did.
+fn changed_link(link: &Path, then: &LinkTarget) -> Option<(PathBuf, String)> {
+    let now = LinkTarget::of(link).filter(|now| link.symlink_metadata().is_ok() || now.place != *link);
+    let what = match now {
+        Some(now) if now.place == then.place && (then.exists || !now.exists) => return None,
+        Some(now) => format!("now leads to {}", shown_path(&now.place)),
+        None => "is gone".to_owned(),
+    };
+    let led_to = shown_path(&then.place);
+    let text = format!(
+        "led git to hooks or configuration in {led_to} and {what}; look at it before you use git there"
+    );
+    Some((link.to_owned(), text))
 }
 
 /// What a command can leave in a guarded repository that git would use against the user: links that git writes through, and a

@@ -262,6 +262,53 @@ fn a_new_repository_below_the_names_of_a_bare_one_is_reported() {
     assert!(news.contains("odd/sub/.git is a new repository"), "{news}");
 }
 
+/// Links by which git finds what it runs, as the user has set them up, and what a command makes of the first.
+const LINKS: &[(&str, &str, &str)] = &[
+    (
+        "hk",
+        "cd work; mkdir -p tools/hooks; ln -s tools/hooks hk; git config core.hooksPath hk",
+        "rm hk; mkdir hk; cp evil hk/pre-commit",
+    ),
+    (
+        "tools/hk",
+        "cd work; mkdir -p tools/hooks; ln -s hooks tools/hk; git config core.hooksPath tools/hk",
+        "mv tools/hk old; mkdir other; cp evil other/pre-commit; ln -s ../other tools/hk",
+    ),
+    (
+        "conf",
+        "cd work; mkdir conf.d; ln -s conf.d conf; touch conf/git.inc; git config include.path ../conf/git.inc",
+        "rm conf; mkdir conf; git config -f conf/git.inc core.fsmonitor $PWD/evil",
+    ),
+    (
+        "hook",
+        "cd work; touch real; chmod +x real; ln -s real hook; ln -s ../../hook .git/hooks/pre-commit",
+        "cp evil other; ln -sf other hook",
+    ),
+    (
+        ".git/hooks/pre-commit",
+        "cd work; ln -s ../../node_modules/hook .git/hooks/pre-commit",
+        "mkdir node_modules; cp evil node_modules/hook",
+    ),
+];
+
+/// P3: nothing can be mounted over a link, so it is reported when one leads elsewhere than at the first command.
+#[test]
+fn a_link_on_the_way_to_hooks_or_configuration_is_reported_when_it_leads_elsewhere() {
+    for (link, before, command) in LINKS {
+        let workplace = workplace(SandboxMode::On, "work", before);
+
+        workplace.run("touch new; git add new; git commit -qm New");
+        let at_first = workplace.git_news();
+        workplace.run(command);
+        let news = workplace.git_news();
+        as_user(&workplace, USER);
+
+        assert_eq!(at_first, "", "{link}");
+        assert!(news.contains(&format!("{link} led git to hooks or configuration in ")), "{link}: {news}");
+        assert!(workplace.root.join("reached").exists(), "{link} is of no use to a command");
+    }
+}
+
 /// P3
 #[test]
 fn git_works_in_every_kind_of_work_tree() {
