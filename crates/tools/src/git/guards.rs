@@ -8,7 +8,7 @@ use longhaul_keeper::Placeholder;
 use serde::{Deserialize, Serialize};
 
 use super::config::{GitConfig, expand};
-use super::{is_dot_git, is_git_dir};
+use super::{is_dot_git, is_git_dir, is_unreadable};
 use crate::scope::{Way, is_in};
 use crate::small_file::LastLink;
 
@@ -87,7 +87,7 @@ impl Guards {
     fn add_git_dir(&mut self, folder: &Path, work_tree: Option<&Path>, named: &Named<'_>, depth: usize) {
         self.parts += 1;
         let config = GitConfig::read(&folder.join("config"), LastLink::Refuse);
-        let is_in_limits = self.parts <= MAX_PARTS && depth <= MAX_DEPTH;
+        let is_in_limits = self.parts <= MAX_PARTS && depth <= MAX_DEPTH && !is_unreadable(folder);
         let config = config.filter(|config| is_in_limits && is_ordinary(folder, config));
         let Some(config) = config else {
             self.read_only.insert(folder.to_owned());
@@ -103,7 +103,11 @@ impl Guards {
         }
         self.add_named_in(&folder.join("config"), work_tree, named, 0);
         self.add_links_in(&folder.join("hooks"), named);
-        for linked in folders_in(&folder.join("worktrees")) {
+        let worktrees = folder.join("worktrees");
+        if is_unreadable(&worktrees) {
+            self.read_only.insert(worktrees.clone());
+        }
+        for linked in folders_in(&worktrees) {
             self.add_linked_work_tree(&linked, has_worktree_config);
         }
         for module in modules(folder) {
@@ -217,10 +221,14 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The repositories of a repository's submodules. Their names may have slashes.
+/// The repositories of a repository's submodules, and folders among them that can't be looked into. Their names may have slashes.
 pub(super) fn modules(git_dir: &Path) -> Vec<PathBuf> {
     let (mut modules, mut folders) = (Vec::new(), vec![(git_dir.join("modules"), 0)]);
     while let Some((folder, depth)) = folders.pop() {
+        if is_unreadable(&folder) {
+            modules.push(folder);
+            continue;
+        }
         for inside in folders_in(&folder) {
             // One that is too deep for any name is guarded as what it may become.
             match is_git_dir(&inside) || depth == MAX_DEPTH {

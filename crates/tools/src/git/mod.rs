@@ -18,6 +18,8 @@ mod holding;
 mod repositories;
 mod survey;
 
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 pub(crate) use guards::{Guards, LinkTarget, USER_CONFIG, guards};
@@ -39,6 +41,17 @@ pub(crate) fn is_dot_git(path: &Path) -> bool {
 pub(crate) fn is_git_dir(folder: &Path) -> bool {
     let has_objects = || folder.join("objects").is_dir() && folder.join("refs").is_dir();
     folder.join("HEAD").symlink_metadata().is_ok() && (has_objects() || folder.join("commondir").is_file())
+}
+
+/// Whether what is in a folder can be looked at, given its name.
+fn can_be_searched(folder: &Path) -> io::Result<()> {
+    folder.join(".").symlink_metadata().map(drop)
+}
+
+/// Whether nobody can say what is in a folder, because its names can't be read or looked at.
+fn is_unreadable(folder: &Path) -> bool {
+    let read = can_be_searched(folder).and_then(|()| fs::read_dir(folder)).map(drop);
+    read.is_err_and(|error| !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
 /// Whether somebody has allowed a repository to be written by naming it, or something in it.

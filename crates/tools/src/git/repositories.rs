@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::GitConfig;
 use super::survey::Survey;
-use super::{DOT_GIT, LinkTarget, holding, is_git_dir};
+use super::{DOT_GIT, LinkTarget, holding, is_git_dir, is_unreadable};
 use crate::shown::shown_path;
 use crate::small_file::{LastLink, read_whole};
 use crate::{Permission, Scope};
@@ -256,6 +256,10 @@ fn made(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, String)> {
         }
         // Its text is not quoted: a command could have put a link to a key in its place since.
         return Some((path.to_owned(), "is new and leads to another repository".to_owned()));
+    }
+    if is_unreadable(path) {
+        let what = "is new and can't be looked into: nobody knows what git would run in it";
+        return Some((path.to_owned(), what.to_owned()));
     }
     let is_dot_git = path.file_name().is_some_and(|name| name == DOT_GIT);
     let kind = match (is_git_dir(path), is_dot_git) {

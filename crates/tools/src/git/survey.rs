@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::{DOT_GIT, is_dot_git, is_git_dir};
+use super::{DOT_GIT, can_be_searched, is_dot_git, is_git_dir};
 use crate::folder_stamp::FolderStamp;
 
 /// Folders that are looked at, nearest to the top first.
@@ -22,6 +23,8 @@ pub(super) struct Survey {
 struct Listing {
     stamp: FolderStamp,
     is_settled: bool,
+    /// Whether its names can be read and looked at. If not, nobody knows what is below it.
+    is_complete: bool,
     below: Vec<PathBuf>,
     /// Everything called `.git`, in any case: a file system may take them for one name.
     dot_gits: Vec<PathBuf>,
@@ -30,14 +33,15 @@ struct Listing {
 }
 
 impl Survey {
-    /// The repositories in a folder and below it: each a `.git`, whatever that is, or the folder of a bare repository.
+    /// The repositories in a folder and below it: each a `.git`, whatever that is, or the folder of a bare repository; and folders
+    /// that can't be looked into, which may hold some.
     pub(super) fn find(&mut self, top: &Path) -> BTreeSet<PathBuf> {
         let (mut seen, mut found) = (HashMap::new(), BTreeSet::new());
         let mut queue = VecDeque::from([top.to_owned()]);
         while let Some(folder) = queue.pop_front().filter(|_| seen.len() < MAX_FOLDERS) {
             let Some(listing) = self.listing(&folder) else { continue };
             found.extend(listing.dot_gits.iter().cloned());
-            if listing.has_bare_names && is_git_dir(&folder) {
+            if !listing.is_complete || listing.has_bare_names && is_git_dir(&folder) {
                 found.insert(folder.clone());
             }
             queue.extend(listing.below.iter().cloned());
@@ -57,11 +61,16 @@ impl Survey {
     }
 }
 
-/// Reads a folder. Names alone keep nothing in it or below it from being found: a command can make any of them.
+/// Reads a folder. Names alone keep nothing in it or below it from being found: a command can make any of them. None if it is gone.
 fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
     let is_settled = stamp.is_settled();
     let (mut below, mut dot_gits, mut parts) = (Vec::new(), Vec::new(), 0);
-    for entry in fs::read_dir(folder).ok()?.flatten() {
+    let entries = match can_be_searched(folder).and_then(|()| fs::read_dir(folder)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+    };
+    let is_complete = entries.is_ok();
+    for entry in entries.into_iter().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         parts += usize::from(matches!(name.as_encoded_bytes(), b"HEAD" | b"objects" | b"refs"));
         if name != DOT_GIT && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -71,7 +80,10 @@ fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
             dot_gits.push(path);
         }
     }
-    Some(Listing { stamp, is_settled, below, dot_gits, has_bare_names: parts == 3 })
+    let has_bare_names = parts == 3;
+    // What can't be read now may be read the next time, though nothing has changed.
+    let is_settled = is_settled && is_complete;
+    Some(Listing { stamp, is_settled, is_complete, below, dot_gits, has_bare_names })
 }
 
 #[cfg(test)]

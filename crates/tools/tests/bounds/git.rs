@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_tools::SandboxMode;
 
-use crate::workplace::{Workplace, user_command};
+use crate::workplace::{Workplace, give_up_rights_over_folders, user_command};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -34,6 +34,9 @@ for folder in work work/folder work/module work/linked work/deep/nested; do
 done
 git -C work/bare log --all; git -C work push -q bare HEAD:refs/heads/pushed
 "#;
+
+/// So that the workplace can be removed.
+const OPEN_ALL: &str = "chmod -R u+rwx work";
 
 struct Attempt {
     name: &'static str,
@@ -182,6 +185,22 @@ const OVER_TWO_SESSIONS: &[Attempt] = &[
         "cd deep/nested; mkdir .GIT .Git .gIt .giT .GIt .GiT .gIT; touch .GIT/config ;; \
          printf '[core]\\nrepositoryformatversion = 0\\nfsmonitor = %s\\n' $PWD/evil > deep/nested/.git/config",
     ),
+    attempt(
+        "a repository in a folder that can't be listed",
+        "chmod 311 deep/nested ;; chmod 755 deep/nested; git -C deep/nested config core.fsmonitor $PWD/evil",
+    ),
+    attempt(
+        "a repository below a folder that can't be listed",
+        "chmod 311 deep ;; chmod 755 deep; git -C deep/nested config core.fsmonitor $PWD/evil",
+    ),
+    attempt(
+        "a repository below a folder that can't be searched",
+        "chmod 644 deep ;; chmod 755 deep; git -C deep/nested config core.fsmonitor $PWD/evil",
+    ),
+    attempt(
+        "modules that can't be listed",
+        "chmod 311 .git/modules ;; chmod 755 .git/modules; git -C module config core.fsmonitor $PWD/evil",
+    ),
 ];
 
 fn workplace(mode: SandboxMode, work: &str, before: &str) -> Workplace {
@@ -231,6 +250,7 @@ fn no_command_makes_the_users_git_run_anything() {
 /// P3: what one session leaves in the work folder takes no guard away in the next.
 #[test]
 fn no_command_of_a_later_session_makes_the_users_git_run_anything() {
+    give_up_rights_over_folders();
     let mut wrong = Vec::new();
     for attempt in OVER_TWO_SESSIONS {
         let tried = |mode| {
@@ -240,6 +260,7 @@ fn no_command_of_a_later_session_makes_the_users_git_run_anything() {
             workplace.begin_session();
             output += &workplace.run(second);
             output += &as_user(&workplace, USER);
+            as_user(&workplace, OPEN_ALL);
             (workplace.root.join("reached").exists(), output)
         };
         match (tried(SandboxMode::Off), tried(SandboxMode::On)) {
@@ -260,6 +281,21 @@ fn a_new_repository_below_the_names_of_a_bare_one_is_reported() {
 
     let news = workplace.git_news();
     assert!(news.contains("odd/sub/.git is a new repository"), "{news}");
+}
+
+/// P3
+#[test]
+fn a_new_folder_that_can_not_be_looked_into_is_reported() {
+    give_up_rights_over_folders();
+    let workplace = workplace(SandboxMode::On, "work", "");
+
+    workplace.run("git init -q unlisted; chmod 311 unlisted; git init -q unsearched; chmod 644 unsearched");
+
+    let news = workplace.git_news();
+    as_user(&workplace, OPEN_ALL);
+    for name in ["unlisted", "unsearched"] {
+        assert!(news.contains(&format!("{name} is new and can't be looked into")), "{name}: {news}");
+    }
 }
 
 /// Links by which git finds what it runs, as the user has set them up, and what a command makes of the first.

@@ -261,6 +261,14 @@ impl Drop for Workplace {
     }
 }
 
+/// Takes from this thread, and those that it starts, root's right to read every folder. Programs that it executes have it again.
+pub(crate) fn give_up_rights_over_folders() {
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+    let sets = capabilities(None).unwrap();
+    let rights = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+    set_capabilities(None, CapabilitySets { effective: sets.effective.difference(rights), ..sets }).unwrap();
+}
+
 /// A shell as the user runs it, outside of every sandbox.
 pub(crate) fn user_command(root: &Path) -> Command {
     let mut command = Command::new("bash");
