@@ -8,6 +8,7 @@ use longhaul_keeper::Placeholder;
 use serde::{Deserialize, Serialize};
 
 use super::config::{GitConfig, expand};
+use super::holding::common_dir;
 use super::{is_dot_git, is_git_dir, is_unreadable};
 use crate::scope::{Way, is_in};
 use crate::small_file::LastLink;
@@ -86,6 +87,10 @@ impl Guards {
     /// Adds what makes git run something in the folder of a repository. One that isn't as git makes it is read-only as a whole.
     fn add_git_dir(&mut self, folder: &Path, work_tree: Option<&Path>, named: &Named<'_>, depth: usize) {
         self.parts += 1;
+        // A repository of its own has guards of its own.
+        if let Some(common) = common_dir(folder).filter(|common| common != folder && !is_git_dir(common)) {
+            self.add_named(&common, None, named);
+        }
         let config = GitConfig::read(&folder.join("config"), LastLink::Refuse);
         let is_in_limits = self.parts <= MAX_PARTS && depth <= MAX_DEPTH && !is_unreadable(folder);
         let config = config.filter(|config| is_in_limits && is_ordinary(folder, config));

@@ -37,9 +37,9 @@ pub(crate) fn is_dot_git(path: &Path) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case(DOT_GIT.as_bytes()))
 }
 
-/// Whether a folder has what git takes for a repository.
+/// Whether a folder has what git takes for a repository. For git, `objects` and `refs` need not be folders.
 pub(crate) fn is_git_dir(folder: &Path) -> bool {
-    let has_objects = || folder.join("objects").is_dir() && folder.join("refs").is_dir();
+    let has_objects = || folder.join("objects").exists() && folder.join("refs").exists();
     folder.join("HEAD").symlink_metadata().is_ok() && (has_objects() || folder.join("commondir").is_file())
 }
 

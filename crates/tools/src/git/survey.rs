@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use super::holding::common_dir;
 use super::{DOT_GIT, can_be_searched, is_dot_git, is_git_dir};
 use crate::folder_stamp::FolderStamp;
 
@@ -41,7 +42,7 @@ impl Survey {
         while let Some(folder) = queue.pop_front().filter(|_| seen.len() < MAX_FOLDERS) {
             let Some(listing) = self.listing(&folder) else { continue };
             found.extend(listing.dot_gits.iter().cloned());
-            if !listing.is_complete || listing.has_bare_names && is_git_dir(&folder) {
+            if !listing.is_complete || listing.has_bare_names && is_bare(&folder) {
                 found.insert(folder.clone());
             }
             queue.extend(listing.below.iter().cloned());
@@ -61,10 +62,27 @@ impl Survey {
     }
 }
 
+/// Whether a folder is a repository that isn't a part of another. What a bare repository keeps for its linked work trees has a `HEAD` and
+/// a `commondir` too.
+fn is_bare(folder: &Path) -> bool {
+    let worktrees = folder.parent().filter(|parent| parent.ends_with("worktrees"));
+    is_git_dir(folder)
+        && (worktrees.is_none() || common_dir(folder).as_deref() != worktrees.and_then(Path::parent))
+}
+
+/// The names of a bare repository that a folder has.
+#[derive(Debug, Default)]
+struct BareNames {
+    head: bool,
+    objects: bool,
+    refs: bool,
+    commondir: bool,
+}
+
 /// Reads a folder. Names alone keep nothing in it or below it from being found: a command can make any of them. None if it is gone.
 fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
     let is_settled = stamp.is_settled();
-    let (mut below, mut dot_gits, mut parts) = (Vec::new(), Vec::new(), 0);
+    let (mut below, mut dot_gits, mut parts) = (Vec::new(), Vec::new(), BareNames::default());
     let entries = match can_be_searched(folder).and_then(|()| fs::read_dir(folder)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
@@ -72,7 +90,13 @@ fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
     let is_complete = entries.is_ok();
     for entry in entries.into_iter().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        parts += usize::from(matches!(name.as_encoded_bytes(), b"HEAD" | b"objects" | b"refs"));
+        match name.as_encoded_bytes() {
+            b"HEAD" => parts.head = true,
+            b"objects" => parts.objects = true,
+            b"refs" => parts.refs = true,
+            b"commondir" => parts.commondir = true,
+            _ => {}
+        }
         if name != DOT_GIT && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             below.push(path.clone());
         }
@@ -80,7 +104,8 @@ fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
             dot_gits.push(path);
         }
     }
-    let has_bare_names = parts == 3;
+    // One with `commondir` has its objects and references elsewhere.
+    let has_bare_names = parts.head && (parts.commondir || parts.objects && parts.refs);
     // What can't be read now may be read the next time, though nothing has changed.
     let is_settled = is_settled && is_complete;
     Some(Listing { stamp, is_settled, is_complete, below, dot_gits, has_bare_names })

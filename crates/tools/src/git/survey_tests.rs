@@ -41,3 +41,25 @@ fn every_spelling_of_a_repository_is_found_beside_the_others() {
 
     assert_eq!(Survey::default().find(&root), made);
 }
+
+/// P3: what a bare repository keeps for a linked work tree must stay writable for git.
+#[test]
+fn a_repository_split_by_commondir_is_found_and_a_linked_work_tree_of_a_bare_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["split", "bare/objects", "bare/refs", "bare/worktrees/linked", "bare/worktrees/elsewhere"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    fs::write(root.join("bare/HEAD"), "").unwrap();
+    let split =
+        [("split", "../common"), ("bare/worktrees/linked", "../.."), ("bare/worktrees/elsewhere", "/etc")];
+    for (name, common) in split {
+        fs::write(root.join(name).join("HEAD"), "").unwrap();
+        fs::write(root.join(name).join("commondir"), common).unwrap();
+    }
+
+    let found = Survey::default().find(&root);
+
+    let expected = ["bare", "bare/worktrees/elsewhere", "split"].map(|name| root.join(name));
+    assert_eq!(found, BTreeSet::from(expected));
+}

@@ -32,7 +32,7 @@ const USER: &str = r#"
 for folder in work work/folder work/module work/linked work/deep/nested; do
   for act in status 'diff HEAD' 'commit -q --allow-empty -m next' 'checkout -q -b next' 'log -1'; do git -C $folder $act; done
 done
-git -C work/bare log --all; git -C work push -q bare HEAD:refs/heads/pushed
+git -C work/src tag next; git -C work/bare log --all; git -C work push -q bare HEAD:refs/heads/pushed
 "#;
 
 /// So that the workplace can be removed.
@@ -198,6 +198,11 @@ const OVER_TWO_SESSIONS: &[Attempt] = &[
         "chmod 644 deep ;; chmod 755 deep; git -C deep/nested config core.fsmonitor $PWD/evil",
     ),
     attempt(
+        "a repository split by commondir",
+        "mkdir src; cd src; echo 'ref: refs/heads/main' > HEAD; echo ../c > commondir; cp -r ../.git ../c; rm ../c/HEAD ;; \
+         cp evil c/hooks/reference-transaction",
+    ),
+    attempt(
         "modules that can't be listed",
         "chmod 311 .git/modules ;; chmod 755 .git/modules; git -C module config core.fsmonitor $PWD/evil",
     ),
@@ -296,6 +301,25 @@ fn a_new_folder_that_can_not_be_looked_into_is_reported() {
     for name in ["unlisted", "unsearched"] {
         assert!(news.contains(&format!("{name} is new and can't be looked into")), "{name}: {news}");
     }
+}
+
+/// P3
+#[test]
+fn a_new_repository_split_by_commondir_is_reported() {
+    let workplace = workplace(SandboxMode::On, "work", "");
+
+    workplace.run(
+        "mkdir src; cd src; echo 'ref: refs/heads/main' > HEAD; echo c > commondir; cp -r ../.git c; rm c/HEAD; \
+         cp ../evil c/hooks/reference-transaction",
+    );
+
+    let news = workplace.git_news();
+    let output = as_user(&workplace, "git -C work/src tag next");
+    assert!(workplace.root.join("reached").exists(), "git takes it for no repository: {output}");
+    assert!(
+        news.contains("src is new and looks like a bare repository: git runs programs by its file commondir"),
+        "{news}"
+    );
 }
 
 /// Links by which git finds what it runs, as the user has set them up, and what a command makes of the first.
