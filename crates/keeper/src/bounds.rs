@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use longhaul_protocol::json_path;
 use serde::{Deserialize, Serialize};
 
 /// What a command may reach. What is not named is out of its reach.
@@ -15,21 +16,28 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Bounds {
     /// What may be read and executed. What is not there is passed over, here and in every other list.
+    #[serde(with = "json_path::list")]
     pub read: Vec<PathBuf>,
     /// What may be read, executed and written.
+    #[serde(with = "json_path::list")]
     pub write: Vec<PathBuf>,
     /// Devices that may be read, written and set, and folders of such. If terminals (`/dev/pts`) are among them, the command has its
     /// own and sees no others.
+    #[serde(with = "json_path::list")]
     pub devices: Vec<PathBuf>,
     /// Folders in whose place the command sees one of its own, which it may write.
     pub private: Vec<Private>,
     /// What the command sees as empty and may not open, whatever else is allowed.
+    #[serde(with = "json_path::list")]
     pub hidden: Vec<PathBuf>,
     /// Files that the command reads as empty, for programs that fail at a file which they may not open.
+    #[serde(with = "json_path::list")]
     pub emptied: Vec<PathBuf>,
     /// What can't be written, also where it lies in something that can.
+    #[serde(with = "json_path::list")]
     pub read_only: Vec<PathBuf>,
     /// What shows at its own path although it lies in a private or a hidden folder. This allows nothing by itself.
+    #[serde(with = "json_path::list")]
     pub kept: Vec<PathBuf>,
     /// Whether it reaches the network.
     pub network: Network,
@@ -52,6 +60,7 @@ pub struct Bounds {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placeholder {
     /// The path.
+    #[serde(with = "json_path::path")]
     pub at: PathBuf,
     /// The content of a file. Without it, it is an empty folder, which stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,10 +73,13 @@ pub struct Placeholder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overlay {
     /// The folder that is the lower layer.
+    #[serde(with = "json_path::path")]
     pub over: PathBuf,
     /// The parts of it that the command may write: folders, or `over` itself.
+    #[serde(with = "json_path::list")]
     pub at: Vec<PathBuf>,
     /// Where the changes are kept. It is made if it isn't there.
+    #[serde(with = "json_path::path")]
     pub kept_in: PathBuf,
 }
 
@@ -75,9 +87,10 @@ pub struct Overlay {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Private {
     /// The folder.
+    #[serde(with = "json_path::path")]
     pub at: PathBuf,
     /// Where what is written to it is kept. It is made if it isn't there. Without it, it is kept in memory until the command ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "json_path::option")]
     pub kept_in: Option<PathBuf>,
 }
 

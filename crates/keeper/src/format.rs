@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use longhaul_protocol::{At, SessionId, TaskId, TaskStatus};
+use longhaul_protocol::{At, SessionId, TaskId, TaskStatus, json_path};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,7 @@ pub struct Spec {
     /// The command, for `bash -c`.
     pub command: String,
     /// Where it runs.
+    #[serde(with = "json_path::path")]
     pub work_dir: PathBuf,
     /// Its whole environment, to which the keeper adds only [`MARK`].
     pub environment: BTreeMap<String, String>,
@@ -190,7 +191,8 @@ pub(crate) fn line(value: &impl Serialize) -> Vec<u8> {
 
 /// The JSON of any of these.
 pub(crate) fn encode(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("these types have string keys and no fallible parts")
+    serde_json::to_vec(value)
+        .expect("these types have string keys and no fallible parts: every path has a form")
 }
 
 /// Reads a file of a task. Anything but a form that is known is an error that names the file.

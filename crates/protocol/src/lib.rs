@@ -20,6 +20,7 @@
 //! | `record` | one durable fact, and the table macro that ties a kind to its body |
 //! | `session`, `inbox`, `names`, `memory` | the kinds of record in each family of streams |
 //! | `event` | what watchers see |
+//! | `json_path` | paths in JSON, also those that are no UTF-8 |
 //! | `printable` | paths and names from outside, as they may be shown |
 //!
 //! # Example
@@ -41,6 +42,7 @@ mod hash;
 mod id;
 mod inbox;
 mod item;
+pub mod json_path;
 mod memory;
 mod names;
 mod printable;
@@ -56,6 +58,7 @@ pub use hash::Hash;
 pub use id::{AttemptId, CallId, InputId, OrderId, ParseError, QuestionId, SessionId, TaskId};
 pub use inbox::{InboxRecord, Input, JoinMode, Order, OrderKind};
 pub use item::{Image, Item, Role};
+pub use json_path::JsonPath;
 pub use memory::{
     ChangedBy, ExtractRecord, Extracted, ExtractedItem, ExtractedKind, ItemSource, MemoryRecord, PageChange,
     PagesChanged, Source, Speaker,

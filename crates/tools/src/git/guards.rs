@@ -5,6 +5,7 @@ use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use longhaul_keeper::Placeholder;
+use longhaul_protocol::json_path;
 use serde::{Deserialize, Serialize};
 
 use super::config::{GitConfig, expand};
@@ -36,6 +37,7 @@ pub(crate) struct Guards {
 /// Where a link leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LinkTarget {
+    #[serde(with = "json_path::path")]
     pub(super) place: PathBuf,
     /// Whether something is there, or something stands in for it.
     pub(super) exists: bool,

@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longhaul_protocol::{SessionId, TaskId};
+use longhaul_protocol::{SessionId, TaskId, json_path};
 use serde::{Deserialize, Serialize};
 
 use super::config::GitConfig;
@@ -53,12 +53,16 @@ struct Look {
 /// What a session knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
+    #[serde(with = "json_path::list")]
     guarded: BTreeSet<PathBuf>,
     /// What the user has been told, or what was so at first.
+    #[serde(with = "json_path::map")]
     told: BTreeMap<PathBuf, String>,
-    /// Links on the way to hooks and configuration, as they were at the first command. None if that has not looked yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    links: Option<BTreeMap<PathBuf, LinkTarget>>,
+    /// Links on the way to hooks and configuration, as they were at the first command.
+    #[serde(default, with = "json_path::map")]
+    links: BTreeMap<PathBuf, LinkTarget>,
+    #[serde(default)]
+    has_noted_links: bool,
     /// A command ran since the user was last told. It is so after a restart, because nobody can tell.
     #[serde(skip, default = "yes")]
     is_due: bool,
@@ -113,8 +117,9 @@ impl Repositories {
     /// The links that lead to the hooks and the configuration of a session's repositories. Those of its first command count.
     pub(crate) fn note_links(&self, session: SessionId, links: BTreeMap<PathBuf, LinkTarget>) {
         let mut sessions = lock(&self.sessions);
-        if let Some(known) = sessions.get_mut(&session).filter(|known| known.links.is_none()) {
-            known.links = Some(links);
+        if let Some(known) = sessions.get_mut(&session).filter(|known| !known.has_noted_links) {
+            known.links = links;
+            known.has_noted_links = true;
             // If it can't be noted, what they lead to after a restart counts as what they led to at first.
             let _ = self.write(session, known);
         }
@@ -161,7 +166,7 @@ impl Repositories {
         let found = self.look(scope);
         let guarded = known.guarded.iter().flat_map(|path| changes(path));
         let new = found.difference(&known.guarded).filter_map(|path| made(path, &known.guarded));
-        let links = known.links.iter().flatten().filter_map(|(link, then)| changed_link(link, then));
+        let links = known.links.iter().filter_map(|(link, then)| changed_link(link, then));
         let mut told: BTreeMap<PathBuf, String> = new.chain(guarded).chain(links).collect();
         told.retain(|path, text| known.told.get(path) != Some(text));
         if told.is_empty() {

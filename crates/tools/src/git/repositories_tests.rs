@@ -86,6 +86,26 @@ fn what_is_new_is_told_after_a_crash_too() {
     assert_eq!(world.repositories().news(&world.scope, world.session, ended), None);
 }
 
+/// P3: a name may have any bytes.
+#[test]
+fn repositories_whose_names_are_no_utf_8_are_remembered_over_a_restart() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    let name = |name: &[u8]| world.root.join("work").join(std::ffi::OsStr::from_bytes(name)).join(".git");
+    fs::create_dir_all(name(b"old\xff")).unwrap();
+    let first = world.repositories();
+    world.guarded(&first);
+    fs::create_dir_all(name(b"new\xff")).unwrap();
+    world.guarded(&first);
+    let news = first.news(&world.scope, world.session, ended).unwrap();
+    first.acknowledge(world.session, news);
+
+    let restarted = world.repositories();
+
+    assert_eq!(world.guarded(&restarted), [name(b"old\xff")]);
+    assert_eq!(restarted.news(&world.scope, world.session, ended), None);
+}
+
 /// P3: nobody calls a tool when a background task makes a repository, or what a command left running does.
 #[tokio::test]
 async fn what_a_task_makes_after_its_call_has_returned_is_told_at_the_end_of_a_turn() {

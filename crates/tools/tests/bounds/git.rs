@@ -322,6 +322,25 @@ fn a_new_repository_split_by_commondir_is_reported() {
     );
 }
 
+/// P3: a name may have any bytes, and a spec is JSON.
+#[test]
+fn a_repository_whose_name_is_no_utf_8_is_guarded_and_stops_no_command() {
+    let before = "mkdir work/$'odd\\xff'; git init -q work/$'odd\\xff'";
+    let workplace = workplace(SandboxMode::On, "work", before);
+
+    let output = workplace.run(
+        "git init -q $'new\\xff'; cd $'odd\\xff'; touch file; git add file; git commit -qm New; git log --format=%s; \
+         git config core.fsmonitor $PWD/../evil",
+    );
+    let news = workplace.git_news();
+    let as_user =
+        as_user(&workplace, "git -C work/$'odd\\xff' status; git -C work/$'odd\\xff' log --format=%s");
+
+    assert!(output.starts_with("New\n") && output.contains("could not write config file"), "{output}");
+    assert!(as_user.ends_with("New\n") && !workplace.root.join("reached").exists(), "{as_user}");
+    assert!(news.contains(r"new\xff/.git is a new repository"), "{news}");
+}
+
 /// Links by which git finds what it runs, as the user has set them up, and what a command makes of the first.
 const LINKS: &[(&str, &str, &str)] = &[
     (
