@@ -1,6 +1,6 @@
 //! The parts of a repository that commands may not write.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,10 @@ use crate::small_file::LastLink;
 
 /// What git takes for "here", and nothing else writes so: by its text a keeper knows that it made the file.
 const COMMON_DIR_HERE: &str = "././.\n";
-/// How deep files that include others are followed, and modules that have modules.
+/// How deep modules that have modules are followed.
 const MAX_DEPTH: usize = 6;
+/// Files that a repository's configuration includes, one through the other. One with more counts as one that can't be read.
+const MAX_INCLUDES: usize = 256;
 /// A repository has this many modules and linked work trees that are guarded in parts. Those beyond are read-only as a whole.
 const MAX_PARTS: usize = 64;
 /// The user's own configuration files, from their home folder on.
@@ -54,20 +56,19 @@ impl LinkTarget {
 /// The guards of these repositories: each a `.git`, or the folder of a bare one.
 pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Option<&Path>) -> Guards {
     let mut guards = Guards::default();
-    let named = Named { writable, home };
+    let mut named = Named { writable, home, hooks: Some(Vec::new()) };
+    let of_user = home.into_iter().flat_map(|home| USER_CONFIG.map(|file| home.join(file)));
+    named.hooks = guards.add_included(of_user.chain([PathBuf::from(SYSTEM_CONFIG)]), &named);
     for repository in repositories {
         let work_tree = repository.parent().filter(|_| is_dot_git(repository));
-        match kind(repository) {
-            Some(kind) if kind.is_dir() => guards.add_git_dir(repository, work_tree, &named, 0),
+        match (kind(repository), work_tree) {
+            (Some(kind), _) if kind.is_dir() => guards.add_git_dir(repository, work_tree, &named, 0),
             // The file of a submodule or a linked work tree. A link can't be guarded.
-            Some(kind) if kind.is_file() => drop(guards.read_only.insert(repository.clone())),
+            (Some(kind), Some(work_tree)) if kind.is_file() => {
+                guards.read_only.insert(repository.clone());
+                guards.add_hooks(named.hooks.iter().flatten(), work_tree, &named);
+            }
             _ => {}
-        }
-        if let Some(work_tree) = work_tree {
-            let of_user = home.into_iter().flat_map(|home| USER_CONFIG.map(|file| home.join(file)));
-            of_user
-                .chain([PathBuf::from(SYSTEM_CONFIG)])
-                .for_each(|file| guards.add_named_in(&file, Some(work_tree), &named, 0));
         }
     }
     guards.placeholders.sort_by(|a, b| a.at.cmp(&b.at));
@@ -83,6 +84,8 @@ pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Optio
 struct Named<'a> {
     writable: &'a [PathBuf],
     home: Option<&'a Path>,
+    /// The folders for hooks that the user's own configuration names. None if it can't be read.
+    hooks: Option<Vec<String>>,
 }
 
 impl Guards {
@@ -101,14 +104,19 @@ impl Guards {
             return;
         };
         let has_worktree_config = config.is_true("extensions.worktreeconfig");
+        let files = ["config", "config.worktree"].into_iter().take(1 + usize::from(has_worktree_config));
+        let hooks = self.add_included(files.map(|name| folder.join(name)), named);
+        let Some((hooks, of_user)) = hooks.zip(named.hooks.as_ref()) else {
+            self.read_only.insert(folder.to_owned());
+            return;
+        };
         self.read_only.insert(folder.join("config"));
         self.add(folder.join("hooks"), None);
         self.add(folder.join("commondir"), Some(COMMON_DIR_HERE));
         if has_worktree_config {
             self.add(folder.join("config.worktree"), Some(""));
-            self.add_named_in(&folder.join("config.worktree"), work_tree, named, 0);
         }
-        self.add_named_in(&folder.join("config"), work_tree, named, 0);
+        self.add_hooks(hooks.iter().chain(of_user), work_tree.unwrap_or(folder), named);
         self.add_links_in(&folder.join("hooks"), named);
         let worktrees = folder.join("worktrees");
         if is_unreadable(&worktrees) {
@@ -135,17 +143,44 @@ impl Guards {
         }
     }
 
-    /// Adds the folder for hooks and the files that a configuration names, where commands could write them.
-    fn add_named_in(&mut self, file: &Path, work_tree: Option<&Path>, named: &Named<'_>, depth: usize) {
-        let config = GitConfig::read(file, LastLink::Follow).unwrap_or_default();
-        let folder = file.parent().unwrap_or(file);
-        for include in config.includes().filter_map(|path| expand(path, folder, named.home)) {
-            if let Some(include) = self.add_named(&include, Some(""), named).filter(|_| depth < MAX_DEPTH) {
-                self.add_named_in(&include, work_tree, named, depth + 1);
+    /// Adds the files that configuration files include, where commands could write them, and says which folders for hooks all of them
+    /// name. None if there are too many.
+    fn add_included(
+        &mut self,
+        files: impl IntoIterator<Item = PathBuf>,
+        named: &Named<'_>,
+    ) -> Option<Vec<String>> {
+        let mut queue: VecDeque<PathBuf> = files.into_iter().collect();
+        let mut known: BTreeSet<PathBuf> = queue.iter().cloned().collect();
+        let mut includes = BTreeSet::new();
+        let mut hooks = Vec::new();
+        while let Some(file) = queue.pop_front() {
+            let config = GitConfig::read(&file, LastLink::Follow).unwrap_or_default();
+            hooks.extend(config.last("core.hookspath").map(str::to_owned));
+            // Git goes on from where a file is named, also if that is a link to a file elsewhere.
+            let folder = file.parent().unwrap_or(&file);
+            for include in config.includes().filter_map(|path| expand(path, folder, named.home)) {
+                if !includes.insert(include.clone()) {
+                    continue;
+                }
+                if includes.len() > MAX_INCLUDES {
+                    return None;
+                }
+                self.add_named(&include, Some(""), named);
+                queue.extend(in_real_folder(&include).filter(|file| known.insert(file.clone())));
             }
         }
-        let hooks = config.last("core.hookspath").and_then(|path| expand(path, work_tree?, named.home));
-        if let Some(hooks) = hooks {
+        Some(hooks)
+    }
+
+    /// Adds folders for hooks, as a configuration names them, of a repository whose hooks run in this folder.
+    fn add_hooks<'a>(
+        &mut self,
+        hooks: impl IntoIterator<Item = &'a String>,
+        folder: &Path,
+        named: &Named<'_>,
+    ) {
+        for hooks in hooks.into_iter().filter_map(|path| expand(path, folder, named.home)) {
             // The scripts that husky's own hooks run are beside them.
             let hooks = if hooks.ends_with(".husky/_") { hooks.parent().unwrap_or(&hooks) } else { &hooks };
             if let Some(hooks) = self.add_named(hooks, None, named) {
@@ -213,6 +248,12 @@ fn is_ordinary(folder: &Path, config: &GitConfig) -> bool {
         && ["hooks", "worktrees", "modules"].into_iter().all(|name| is(name, FileType::is_dir))
         && ["commondir", "config.worktree"].into_iter().all(|name| is(name, FileType::is_file))
         && config.last("extensions.refstorage").is_none_or(|store| store == "files")
+}
+
+/// A path whose folder is written without links, if that is there: however it is written, it is the same then.
+fn in_real_folder(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).join(path.file_name()?))
 }
 
 /// What is at a path, which may be a link.

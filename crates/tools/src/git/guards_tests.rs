@@ -60,3 +60,36 @@ fn what_a_configuration_names_is_guarded_only_where_commands_could_write_it() {
     assert!(paths.contains(&"more".to_owned()) && paths.contains(&"home/hooks".to_owned()), "{paths:?}");
     assert!(!paths.contains(&String::new()), "the work folder itself can be written: {paths:?}");
 }
+
+/// P3: git reads a file as often as it is included. Here each file is read once, or the first command would never start.
+#[test]
+fn files_that_include_each_other_are_read_once() {
+    let include = |name: &str, times: usize| format!("[include]\npath = {name}\n").repeat(times);
+    let circle = [(".git/config".to_owned(), include("config", 500) + &include("../.git/config", 500))];
+    let chain = (0..12).map(|at| (format!("file{at}"), include(&format!("file{}", at + 1), 50)));
+    let chain: Vec<(String, String)> =
+        chain.chain([(".git/config".to_owned(), include("../file0", 1))]).collect();
+
+    for files in [circle.to_vec(), chain] {
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let (_folder, root) = world(&files);
+
+        let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+
+        let paths = below(&root, &guards.read_only);
+        assert!(files.iter().all(|(name, _)| paths.contains(&(*name).to_owned())), "{paths:?}");
+        assert!(!paths.contains(&".git".to_owned()), "{paths:?}");
+    }
+}
+
+/// P3
+#[test]
+fn a_repository_that_includes_too_many_files_is_read_only_as_a_whole() {
+    let config: String = (0..=MAX_INCLUDES).map(|at| format!("[include]\npath = /missing/{at}\n")).collect();
+    let (_folder, root) = world(&[(".git/config", config.as_str()), (".git/HEAD", "")]);
+
+    let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+
+    assert_eq!((below(&root, &guards.read_only), guards.placeholders), (vec![".git".to_owned()], vec![]));
+}

@@ -147,6 +147,23 @@ const ATTEMPTS: &[Attempt] = &[
         "git config -f shared core.fsmonitor $PWD/evil",
     ),
     after(
+        "a file that is included through many others",
+        "cd work; for at in 0 1 2 3 4 5 6 7; do git config -f inc$at include.path inc$((at + 1)); done; touch inc8; \
+         git config include.path ../inc0",
+        "git config -f inc8 core.fsmonitor $PWD/evil",
+    ),
+    after(
+        "a file that is included by a link to another folder",
+        "cd work; mkdir conf; git config -f conf/real include.path more; ln -s conf/real inc; touch more; \
+         git config include.path ../inc",
+        "git config -f more core.fsmonitor $PWD/evil",
+    ),
+    after(
+        "a folder for hooks of a bare repository",
+        "cd work; mkdir tools; git -C bare config core.hooksPath $PWD/tools",
+        "cp evil tools/pre-receive",
+    ),
+    after(
         "a folder for hooks",
         "mkdir work/.githooks; git -C work config core.hooksPath .githooks",
         "cp evil .githooks/pre-commit",
