@@ -9,7 +9,7 @@ use longhaul_protocol::json_path;
 use serde::{Deserialize, Serialize};
 
 use super::config::{GitConfig, expand};
-use super::holding::common_dir;
+use super::holding::{common_dir, named_git_dir};
 use super::{is_dot_git, is_git_dir, is_unreadable};
 use crate::scope::{Way, is_in};
 use crate::small_file::LastLink;
@@ -66,7 +66,7 @@ pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Optio
             // The file of a submodule or a linked work tree. A link can't be guarded.
             (Some(kind), Some(work_tree)) if kind.is_file() => {
                 guards.read_only.insert(repository.clone());
-                guards.add_hooks(named.hooks.iter().flatten(), work_tree, &named);
+                guards.add_hooks_of_linked(repository, work_tree, &named);
             }
             _ => {}
         }
@@ -187,6 +187,17 @@ impl Guards {
                 self.add_links_in(&hooks, named);
             }
         }
+    }
+
+    /// Adds the folders for hooks of a submodule or a linked work tree. In each of them the same configuration may name another folder.
+    fn add_hooks_of_linked(&mut self, dot_git: &Path, work_tree: &Path, named: &Named<'_>) {
+        let git_dir = named_git_dir(dot_git, work_tree);
+        let common = git_dir.as_deref().and_then(common_dir).or_else(|| git_dir.clone());
+        let files = common.map(|common| common.join("config")).into_iter();
+        let files = files.chain(git_dir.map(|git_dir| git_dir.join("config.worktree")));
+        // If it includes too many files, its repository is read-only.
+        let hooks = self.add_included(files, named).unwrap_or_default();
+        self.add_hooks(hooks.iter().chain(named.hooks.iter().flatten()), work_tree, named);
     }
 
     /// Hooks that are links to files which commands could write.

@@ -58,7 +58,7 @@ pub(crate) fn holding(folder: &Path, home: Option<&Path>) -> Option<Holding> {
 
 /// The repository that a file `.git` leads to, if that repository says so too.
 fn named_by(dot_git: &Path, work_tree: &Path) -> Option<PathBuf> {
-    let git_dir = work_tree.join(read_line(dot_git)?.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let git_dir = named_git_dir(dot_git, work_tree)?;
     if git_dir.join("commondir").symlink_metadata().is_err() {
         // A submodule. Its configuration says where it is checked out.
         return (module_work_tree(&git_dir)?.as_path() == work_tree).then_some(git_dir);
@@ -67,6 +67,11 @@ fn named_by(dot_git: &Path, work_tree: &Path) -> Option<PathBuf> {
     let back = git_dir.join(read_line(&git_dir.join("gitdir"))?).canonicalize().ok()?;
     (git_dir.parent() == Some(common_dir.join("worktrees").as_path()) && back == dot_git)
         .then_some(common_dir)
+}
+
+/// The folder that a file `.git` names, without links.
+pub(super) fn named_git_dir(dot_git: &Path, work_tree: &Path) -> Option<PathBuf> {
+    work_tree.join(read_line(dot_git)?.strip_prefix("gitdir:")?.trim()).canonicalize().ok()
 }
 
 /// The folder with the objects, references and configuration of a repository that has them elsewhere, without links.

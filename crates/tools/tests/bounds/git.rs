@@ -169,6 +169,16 @@ const ATTEMPTS: &[Attempt] = &[
         "cp evil .githooks/pre-commit",
     ),
     after(
+        "a folder for hooks in a linked work tree",
+        "mkdir work/linked/.githooks; git -C work config core.hooksPath .githooks",
+        "cp evil linked/.githooks/pre-commit",
+    ),
+    after(
+        "a folder for hooks that a linked work tree names",
+        "mkdir work/hk; git -C work config extensions.worktreeConfig true; git -C work/linked config --worktree core.hooksPath ../hk",
+        "cp evil hk/pre-commit",
+    ),
+    after(
         "a folder for hooks that is missing",
         "git -C work config core.hooksPath tools/hooks",
         "mkdir -p tools/hooks; cp evil tools/hooks/pre-commit",
