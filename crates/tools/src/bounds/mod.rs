@@ -172,7 +172,7 @@ impl Sandbox {
         let repositories = self.repositories.guarded(scope, session);
         let guards = git::guarded(scope, &places.write, &repositories, places.user_home());
         if let Some(session) = session {
-            self.repositories.note_links(session, guards.links);
+            self.repositories.note_guards(session, &guards);
         }
         let (overlays, in_memory) = match &own_folders {
             Some(folder) => (caches::layers(&places.caches, places.user_home(), folder), Vec::new()),

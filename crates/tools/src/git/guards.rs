@@ -20,8 +20,12 @@ const COMMON_DIR_HERE: &str = "././.\n";
 const MAX_DEPTH: usize = 6;
 /// Files that a repository's configuration includes, one through the other. One with more counts as one that can't be read.
 const MAX_INCLUDES: usize = 256;
-/// A repository has this many modules and linked work trees that are guarded in parts. Those beyond are read-only as a whole.
+/// Repositories, modules and linked work trees, all together, that are guarded in parts. Those beyond are read-only as a whole.
 const MAX_PARTS: usize = 64;
+/// Paths that are guarded one by one, those nearest to the top of the scope first. Each takes mounts at every command.
+const MAX_GUARDS: usize = 700;
+/// Paths beyond. If there are more, the folders that hold them are read-only as a whole.
+const MAX_CLOSED: usize = 50;
 /// The user's own configuration files, from their home folder on.
 pub(crate) const USER_CONFIG: [&str; 2] = [".gitconfig", ".config/git/config"];
 const SYSTEM_CONFIG: &str = "/etc/gitconfig";
@@ -33,6 +37,8 @@ pub(crate) struct Guards {
     pub(crate) placeholders: Vec<Placeholder>,
     /// Links on the way to hooks or configuration that commands could replace: nothing can be mounted over a link.
     pub(crate) links: BTreeMap<PathBuf, LinkTarget>,
+    /// Folders that are read-only as a whole because there is too much to guard in them. They are in `read_only` too.
+    pub(crate) crowded: BTreeSet<PathBuf>,
     parts: usize,
 }
 
@@ -59,6 +65,9 @@ pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Optio
     let mut named = Named { writable, home, hooks: Some(Vec::new()) };
     let of_user = home.into_iter().flat_map(|home| USER_CONFIG.map(|file| home.join(file)));
     named.hooks = guards.add_included(of_user.chain([PathBuf::from(SYSTEM_CONFIG)]), &named);
+    // Those nearest to the top are guarded most closely.
+    let mut repositories: Vec<&PathBuf> = repositories.iter().collect();
+    repositories.sort_by_key(|repository| depth(repository));
     for repository in repositories {
         let work_tree = repository.parent().filter(|_| is_dot_git(repository));
         match (kind(repository), work_tree) {
@@ -73,11 +82,33 @@ pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Optio
     }
     guards.placeholders.sort_by(|a, b| a.at.cmp(&b.at));
     guards.placeholders.dedup_by(|a, b| a.at == b.at);
+    guards.close_crowded(writable);
     let read_only = &guards.read_only;
     for target in guards.links.values_mut() {
         target.exists |= target.place.ancestors().any(|above| read_only.contains(above));
     }
     guards
+}
+
+/// These paths, or if they are too many, a few folders that hold all of them, as far down as possible.
+fn closed_folders(paths: &BTreeSet<PathBuf>, writable: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let mut folders = paths.clone();
+    while folders.len() > MAX_CLOSED {
+        let is_below_top = |path: &PathBuf| !writable.contains(path);
+        let Some(deepest) = folders.iter().filter(|path| is_below_top(path)).map(|path| depth(path)).max()
+        else {
+            break;
+        };
+        let (deep, others): (BTreeSet<_>, BTreeSet<_>) =
+            folders.into_iter().partition(|path| depth(path) == deepest && is_below_top(path));
+        let above = deep.iter().filter_map(|path| path.parent()).map(Path::to_owned);
+        folders = others.into_iter().chain(above).collect();
+    }
+    folders
+}
+
+fn depth(path: &Path) -> usize {
+    path.components().count()
 }
 
 /// What decides about paths that a configuration names.
@@ -97,26 +128,24 @@ impl Guards {
             self.add_named(&common, None, named);
         }
         let config = GitConfig::read(&folder.join("config"), LastLink::Refuse);
-        let is_in_limits = self.parts <= MAX_PARTS && depth <= MAX_DEPTH && !is_unreadable(folder);
-        let config = config.filter(|config| is_in_limits && is_ordinary(folder, config));
-        let Some(config) = config else {
-            self.read_only.insert(folder.to_owned());
-            return;
-        };
-        let has_worktree_config = config.is_true("extensions.worktreeconfig");
+        let has_worktree_config =
+            config.as_ref().is_some_and(|config| config.is_true("extensions.worktreeconfig"));
         let files = ["config", "config.worktree"].into_iter().take(1 + usize::from(has_worktree_config));
-        let hooks = self.add_included(files.map(|name| folder.join(name)), named);
-        let Some((hooks, of_user)) = hooks.zip(named.hooks.as_ref()) else {
+        let files = files.filter(|_| config.is_some()).map(|name| folder.join(name));
+        let hooks = self.add_included(files, named);
+        self.add_hooks(hooks.iter().chain(&named.hooks).flatten(), work_tree.unwrap_or(folder), named);
+        let is_in_limits = self.parts <= MAX_PARTS && depth <= MAX_DEPTH && !is_unreadable(folder);
+        let is_known = is_in_limits && hooks.is_some() && named.hooks.is_some();
+        if !is_known || !config.is_some_and(|config| is_ordinary(folder, &config)) {
             self.read_only.insert(folder.to_owned());
             return;
-        };
+        }
         self.read_only.insert(folder.join("config"));
         self.add(folder.join("hooks"), None);
         self.add(folder.join("commondir"), Some(COMMON_DIR_HERE));
         if has_worktree_config {
             self.add(folder.join("config.worktree"), Some(""));
         }
-        self.add_hooks(hooks.iter().chain(of_user), work_tree.unwrap_or(folder), named);
         self.add_links_in(&folder.join("hooks"), named);
         let worktrees = folder.join("worktrees");
         if is_unreadable(&worktrees) {
@@ -239,6 +268,18 @@ impl Guards {
             self.add(place.clone(), text.filter(|_| place == way.place));
         }
         Some(place)
+    }
+
+    /// Closes whole folders where there is more to guard than can be mounted at every command.
+    fn close_crowded(&mut self, writable: &[PathBuf]) {
+        let mut near: Vec<PathBuf> = self.read_only.iter().cloned().collect();
+        near.sort_by_key(|path| depth(path));
+        let beyond: BTreeSet<PathBuf> = near.split_off(near.len().min(MAX_GUARDS)).into_iter().collect();
+        let closed = closed_folders(&beyond, writable);
+        self.crowded = closed.difference(&beyond).cloned().collect();
+        let is_closed = |path: &Path| path.ancestors().any(|above| self.crowded.contains(above));
+        self.placeholders.retain(|placeholder| !is_closed(&placeholder.at));
+        self.read_only = near.into_iter().filter(|path| !is_closed(path)).chain(closed).collect();
     }
 
     /// Adds a path that is there, or must not be made.

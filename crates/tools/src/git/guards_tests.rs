@@ -93,3 +93,43 @@ fn a_repository_that_includes_too_many_files_is_read_only_as_a_whole() {
 
     assert_eq!((below(&root, &guards.read_only), guards.placeholders), (vec![".git".to_owned()], vec![]));
 }
+
+/// P3: each guard is a mount at every command, and the system has only so many.
+#[test]
+fn paths_beyond_the_limit_are_guarded_by_the_folders_that_hold_them() {
+    let near = (0..MAX_GUARDS).map(|at| format!("{at}/.git"));
+    let many = (0..1_000).map(|at| format!("far/crowd/{at}/.git"));
+    let deep = ["far/one/a/b/.git", "far/other/a/b/.git"].map(str::to_owned);
+    let names: Vec<String> = near.chain(many).chain(deep).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "gitdir: x")).collect();
+    let (_folder, root) = world(&files);
+    let repositories: Vec<PathBuf> = names.iter().map(|name| root.join(name)).collect();
+
+    let some = guards(&repositories, std::slice::from_ref(&root), None);
+    let few = guards(&repositories[..MAX_GUARDS], std::slice::from_ref(&root), None);
+
+    assert_eq!(below(&root, &some.crowded), ["far/crowd", "far/one", "far/other"]);
+    assert!(some.read_only.is_superset(&some.crowded) && some.read_only.len() == MAX_GUARDS + 3);
+    assert_eq!((few.crowded.len(), few.read_only.len()), (0, MAX_GUARDS));
+}
+
+/// P3: nothing outside of what commands may write is closed because of it.
+#[test]
+fn a_crowd_right_in_the_work_folder_closes_the_work_folder() {
+    let work = Path::new("/home/work").to_owned();
+    let paths = (0..2_000).map(|at| work.join(format!("{at}/.git"))).collect();
+
+    assert_eq!(closed_folders(&paths, std::slice::from_ref(&work)), BTreeSet::from([work]));
+}
+
+/// P3: hooks that lie outside of a repository are guarded also if the repository is read-only as a whole.
+#[test]
+fn what_the_configuration_names_is_guarded_whatever_the_repository_is_like() {
+    let config =
+        "[extensions]\nrefStorage = reftable\n[core]\nhooksPath = .githooks\n[include]\npath = ../more";
+    let (_folder, root) = world(&[(".git/config", config), (".githooks/x", ""), ("more", "")]);
+
+    let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+
+    assert_eq!(below(&root, &guards.read_only), [".git", ".githooks", "more"]);
+}

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::GitConfig;
 use super::survey::Survey;
-use super::{DOT_GIT, LinkTarget, holding, is_git_dir, is_unreadable};
+use super::{DOT_GIT, Guards, LinkTarget, holding, is_git_dir, is_unreadable};
 use crate::shown::shown_path;
 use crate::small_file::{LastLink, read_whole};
 use crate::{Permission, Scope};
@@ -29,6 +29,8 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 const MAX_TODO_BYTES: u64 = 1 << 20;
 /// Findings that one warning names.
 const MAX_NAMED: usize = 10;
+/// What is said of a folder with too many repositories.
+const CROWDED: &str = "holds more repositories than are guarded one by one, so commands can't write it";
 /// Programs and hooks that are named of one repository.
 const MAX_NAMES: usize = 8;
 
@@ -61,8 +63,12 @@ struct Known {
     /// Links on the way to hooks and configuration, as they were at the first command.
     #[serde(default, with = "json_path::map")]
     links: BTreeMap<PathBuf, LinkTarget>,
+    /// Folders with too many repositories, at the first command.
+    #[serde(default, with = "json_path::list")]
+    crowded: BTreeSet<PathBuf>,
+    /// Whether the two are known.
     #[serde(default)]
-    has_noted_links: bool,
+    has_noted_guards: bool,
     /// A command ran since the user was last told. It is so after a restart, because nobody can tell.
     #[serde(skip, default = "yes")]
     is_due: bool,
@@ -114,13 +120,14 @@ impl Repositories {
         guarded
     }
 
-    /// The links that lead to the hooks and the configuration of a session's repositories. Those of its first command count.
-    pub(crate) fn note_links(&self, session: SessionId, links: BTreeMap<PathBuf, LinkTarget>) {
+    /// Notes what the user has to be told of because it can't be guarded as the rest. What the session's first command finds counts.
+    pub(crate) fn note_guards(&self, session: SessionId, guards: &Guards) {
         let mut sessions = lock(&self.sessions);
-        if let Some(known) = sessions.get_mut(&session).filter(|known| !known.has_noted_links) {
-            known.links = links;
-            known.has_noted_links = true;
-            // If it can't be noted, what they lead to after a restart counts as what they led to at first.
+        if let Some(known) = sessions.get_mut(&session).filter(|known| !known.has_noted_guards) {
+            known.links.clone_from(&guards.links);
+            known.crowded.clone_from(&guards.crowded);
+            known.has_noted_guards = true;
+            // If it can't be noted, what there is after a restart counts as what there was at first.
             let _ = self.write(session, known);
         }
     }
@@ -167,7 +174,8 @@ impl Repositories {
         let guarded = known.guarded.iter().flat_map(|path| changes(path));
         let new = found.difference(&known.guarded).filter_map(|path| made(path, &known.guarded));
         let links = known.links.iter().filter_map(|(link, then)| changed_link(link, then));
-        let mut told: BTreeMap<PathBuf, String> = new.chain(guarded).chain(links).collect();
+        let crowded = known.crowded.iter().map(|folder| (folder.clone(), CROWDED.to_owned()));
+        let mut told: BTreeMap<PathBuf, String> = new.chain(guarded).chain(links).chain(crowded).collect();
         told.retain(|path, text| known.told.get(path) != Some(text));
         if told.is_empty() {
             lock(&self.sessions).insert(session, Known { is_due: false, ..known });

@@ -368,6 +368,20 @@ fn a_repository_whose_name_is_no_utf_8_is_guarded_and_stops_no_command() {
     assert!(news.contains(r"new\xff/.git is a new repository"), "{news}");
 }
 
+/// P3: each guard takes mounts at every command.
+#[test]
+fn a_folder_with_more_repositories_than_are_guarded_is_closed_and_the_user_is_told() {
+    let before = "cd work; mkdir many; for at in $(seq 800); do mkdir many/$at; echo gitdir: ../x > many/$at/.git; done";
+    let workplace = workplace(SandboxMode::On, "work", before);
+
+    let output =
+        workplace.run("touch many/file || touch file; rm -f many/1/.git; test -e many/1/.git && ls file");
+
+    assert!(output.contains("Read-only file system") && output.ends_with("\nfile\n"), "{output}");
+    let news = workplace.git_news();
+    assert!(news.contains("many holds more repositories than are guarded one by one"), "{news}");
+}
+
 /// Links by which git finds what it runs, as the user has set them up, and what a command makes of the first.
 const LINKS: &[(&str, &str, &str)] = &[
     (
