@@ -1,6 +1,6 @@
 //! Which mounts make a command see what its bounds say, worked out before anything is mounted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::Bounds;
@@ -92,7 +92,9 @@ impl Plan {
         let is_writable = has_root(&bounds.write) && !has_root(&bounds.read_only);
         let rest = if is_writable { Rest::Writable } else { Rest::ReadOnly };
         let mut covers = BTreeMap::new();
-        let is_fixed = |path: &Path| bounds.read_only.iter().any(|fixed| path.starts_with(fixed));
+        // Bounds may have thousands of paths, so none is compared with all of them.
+        let fixed: HashSet<&Path> = bounds.read_only.iter().map(PathBuf::as_path).collect();
+        let is_fixed = |path: &Path| path.ancestors().any(|above| fixed.contains(above));
         let mut cover = |path: &Path, cover: Cover| {
             let cover = match cover {
                 // What is mounted on top of something fixed is as fixed.
@@ -135,7 +137,12 @@ impl Plan {
 
     /// The nearest cover that a path lies in.
     pub(super) fn around(&self, path: &Path) -> Option<&(PathBuf, Cover)> {
-        self.covers.iter().rev().find(|(at, _)| at != path && path.starts_with(at))
+        let mut above = path.ancestors().skip(1);
+        above.find_map(|above| {
+            // They are in the order of paths.
+            let found = self.covers.binary_search_by(|(at, _)| at.as_path().cmp(above)).ok()?;
+            self.covers.get(found)
+        })
     }
 
     /// Whether a path is out of sight unless something brings it back.
