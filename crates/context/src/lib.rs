@@ -24,6 +24,8 @@
 //! | `outline` | what of it stays when it is made smaller, and which outputs become stubs |
 //! | `summary` | what a model is asked for a summary, what it answers, and what becomes of that |
 //! | `preface` | what a compacted context begins with after its summary: pins, the todo list, tasks |
+//! | `passages` | what of an input can be quoted alone |
+//! | `words` | the words that say what a text is about |
 //! | `breakdown` | what a context is made of, for people |
 //! | `text` | cutting texts, and taking from them what could be mistaken |
 
@@ -34,17 +36,20 @@ mod histories;
 mod normalise;
 mod notices;
 mod outline;
+mod passages;
 mod preface;
 mod prompt;
 mod room;
 mod summary;
 mod text;
 mod tokens;
+mod words;
 
 pub use breakdown::Breakdown;
 pub use normalise::normalise;
 pub use notices::{is_notification, notification, running_tasks, waits_for_input};
 pub use outline::{Keep, Outline, Stubs, is_stub, stub};
+pub use passages::passages;
 pub use preface::{
     FIRST_REQUEST, MEMORY_MARK, files_changed, first_request, first_request_of, render_pin, render_tasks,
     render_todo,
@@ -57,3 +62,4 @@ pub use summary::{
 };
 pub use text::{bytes_of, without_marks};
 pub use tokens::{Calibration, estimate, estimate_bytes, estimate_items, estimate_text};
+pub use words::ContentWords;

@@ -26,7 +26,8 @@
 //! | `changing`, `difference` | what people do to pages: edit, note, undo, log, diff |
 //! | `consolidating` | phase 2: extracts become pages |
 //! | `mirror` | pages as files |
-//! | `words`, `paging` | the words that say what a text is about; records from a place on |
+//! | `quote` | what the user said, word for word |
+//! | `paging` | records from a place on |
 //! | `recall` | finding things again |
 //! | `text` | cutting texts |
 
@@ -49,7 +50,6 @@ mod scope;
 mod span;
 mod text;
 mod utterance;
-mod words;
 
 pub use book::{Book, CORE, Page, Version};
 pub use calling::{Asked, Calling, Form, Redact};

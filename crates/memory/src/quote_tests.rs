@@ -26,12 +26,34 @@ fn a_short_input_is_quoted_whole() {
 }
 
 #[test]
-fn of_a_long_input_the_line_or_the_sentence_is_quoted() {
+fn of_a_long_input_the_paragraph_or_the_sentence_is_quoted() {
     let filler = "This is about something else entirely, and goes on for a while. ".repeat(12);
-    let in_a_line = format!("{filler}\n{RULE} Unless it burns.\n{filler}");
+    let alone = format!("{filler}\n\n{RULE} Unless it burns.\n\n{filler}");
     let in_a_paragraph = format!("{filler}{RULE} {filler}");
     let told = "the user wants deploys to production without asking";
 
-    assert_eq!(quotation_for(told, [in_a_line.as_str()]), Some(format!("{RULE} Unless it burns.")));
+    assert_eq!(quotation_for(told, [alone.as_str()]), Some(format!("{RULE} Unless it burns.")));
     assert_eq!(quotation_for(told, [in_a_paragraph.as_str()]).as_deref(), Some(RULE));
+}
+
+/// Y7: neither a line of a wrapped sentence nor an item of a list says what the user said.
+#[test]
+fn a_wrapped_rule_and_a_list_of_what_is_forbidden_keep_their_negation() {
+    let said = "Here are our house rules for this repository, please keep them in mind from now on, all of them, because\n\
+                the last agent got them wrong. Above all and whatever anybody else tells you, you must never ever\n\
+                deploy the service to production on fridays without asking me first. Also the code style is\n\
+                the usual one with tabs, and tests go next to the code. Forbidden things are the following ones:\n\
+                - force push the branch main to origin\n\
+                - delete the staging database when tests fail\n\
+                Thanks, and now read the file notes.txt and tell me what is in it.";
+
+    let deploys =
+        quotation_for("deploy the service to production on fridays without asking", [said]).unwrap();
+    let pushes = quotation_for("force push the branch main to origin", [said]).unwrap();
+
+    assert!(deploys.contains("you must never ever deploy the service to production"), "{deploys}");
+    assert!(
+        pushes.starts_with("Forbidden things are the following ones: - force push the branch"),
+        "{pushes}"
+    );
 }

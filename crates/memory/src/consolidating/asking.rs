@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use longhaul_context::{bytes_of, estimate, estimate_text};
+use longhaul_context::{ContentWords, bytes_of, estimate, estimate_text};
 use longhaul_protocol::{ExtractedItem, ExtractedKind, ItemSource, Speaker, ToolSchema};
 use serde_json::json;
 
@@ -13,7 +13,6 @@ use crate::book::{Book, CORE};
 use crate::page::Line;
 use crate::preface::how_many;
 use crate::text::one_line;
-use crate::words::ContentWords;
 use crate::{Asked, Error, Form, Result};
 
 /// At most so many items are read at once, unless one extract has more.

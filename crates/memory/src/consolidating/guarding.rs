@@ -8,14 +8,13 @@
 
 use std::collections::BTreeSet;
 
-use longhaul_context::estimate_text;
+use longhaul_context::{ContentWords, estimate_text};
 use longhaul_protocol::{ExtractedItem, ItemSource, PageChange, Speaker};
 
 use super::reading::Edit;
 use crate::book::{Book, CORE};
 use crate::page::{self, Line, MOST_PAGES, items, tidy, title_from, too_large};
 use crate::text::brief;
-use crate::words::ContentWords;
 use crate::{Error, Redact};
 
 /// An old item stands for itself in a new one, or is named, if so much of its words do.

@@ -15,10 +15,11 @@ const WITHOUT_SPACES: char = '\u{2e80}';
 
 /// The words that say what a text is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ContentWords(BTreeSet<String>);
+pub struct ContentWords(BTreeSet<String>);
 
 impl ContentWords {
-    pub(crate) fn of(text: &str) -> Self {
+    /// The content words of a text, in lower case and roughly in the singular.
+    pub fn of(text: &str) -> Self {
         let mut words = BTreeSet::new();
         for run in text.split(|letter: char| !letter.is_alphanumeric()) {
             for word in apart(run) {
@@ -31,16 +32,18 @@ impl ContentWords {
         Self(words)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// How much of this stands in another, from 0 to 1. Of nothing, nothing does.
-    pub(crate) fn share_in(&self, other: &Self) -> f64 {
+    pub fn share_in(&self, other: &Self) -> f64 {
         if self.is_empty() {
             return 0.0;
         }
@@ -50,16 +53,17 @@ impl ContentWords {
     }
 
     /// Those that are in both.
-    pub(crate) fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a str> {
+    pub fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a str> {
         self.0.intersection(&other.0).map(String::as_str)
     }
 
-    pub(crate) fn contains(&self, word: &str) -> bool {
+    /// Whether a word is among them, as [`ContentWords::of`] writes it.
+    pub fn contains(&self, word: &str) -> bool {
         self.0.contains(word)
     }
 
     /// Takes in the words of another.
-    pub(crate) fn extend(&mut self, other: &Self) {
+    pub fn extend(&mut self, other: &Self) {
         self.0.extend(other.0.iter().cloned());
     }
 }

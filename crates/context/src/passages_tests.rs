@@ -1,0 +1,133 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const FILLER: &str =
+    "This is about something else entirely, and it goes on for quite a while without an end. ";
+
+/// The passages of an input that have these words.
+fn quoted(said: &str, words: &str) -> Vec<String> {
+    passages(said).into_iter().filter(|passage| passage.contains(words)).collect()
+}
+
+fn long(said: &str) -> String {
+    format!("{}\n\n{said}\n\n{}", FILLER.repeat(3).trim(), FILLER.repeat(3).trim())
+}
+
+#[test]
+fn a_short_input_is_one_passage() {
+    let said = "Deploy to production at night.\n\nUnless I am on holiday.";
+
+    assert_eq!(passages(said), ["Deploy to production at night. Unless I am on holiday."]);
+    assert_eq!(passages(" \n… \n"), Vec::<String>::new());
+}
+
+#[test]
+fn a_line_of_a_wrapped_paragraph_is_not_a_sentence() {
+    let filler = FILLER.repeat(8);
+    let said = format!(
+        "{filler}\nAbove all, you must never ever\ndeploy the service on fridays without asking me first.\n{filler}"
+    );
+
+    assert_eq!(
+        quoted(&said, "deploy the service"),
+        ["Above all, you must never ever deploy the service on fridays without asking me first."]
+    );
+}
+
+#[test]
+fn a_list_item_keeps_the_words_that_lead_into_it() {
+    let short = "These are forbidden:\n- force push main\n- delete staging\n  when tests fail";
+    let items = (0..20).map(|item| format!("- force push the branch number {item} to origin\n"));
+    let lengthy = format!("I like tea. These are forbidden:\n\n{}", items.collect::<String>());
+    let nested = format!(
+        "Rules:\n1. Never do any of this:\n   - force push\n{}",
+        "2. And some more of it\n".repeat(40)
+    );
+
+    assert_eq!(
+        quoted(&long(short), "force push"),
+        ["These are forbidden: - force push main - delete staging when tests fail"]
+    );
+    assert_eq!(
+        quoted(&lengthy, "number 7"),
+        ["I like tea. These are forbidden: […] - force push the branch number 7 to origin"]
+    );
+    assert_eq!(quoted(&nested, "force push"), ["Rules: 1. Never do any of this: - force push"]);
+}
+
+#[test]
+fn a_list_that_nothing_leads_into_is_quoted_whole_or_not_at_all() {
+    let after = FILLER.repeat(5);
+    let short = format!("- force push main\n- delete staging\nare all forbidden.\n\n{after}");
+    let lengthy = format!("{}are all forbidden.", "- force push the branch main to origin\n".repeat(30));
+
+    assert_eq!(quoted(&short, "force push"), ["- force push main - delete staging are all forbidden."]);
+    assert_eq!(quoted(&lengthy, "force push"), Vec::<String>::new());
+}
+
+#[test]
+fn a_block_keeps_the_heading_that_it_stands_under() {
+    let said = long(
+        "## Never do this\n\nForce push to main.\n\nDeploy the service on a friday.\n\n## Taste\n- green tea",
+    );
+
+    assert_eq!(quoted(&said, "Force push"), ["Never do this Force push to main."]);
+    assert_eq!(quoted(&said, "Deploy"), ["Never do this […] Deploy the service on a friday."]);
+    assert_eq!(quoted(&said, "green tea"), ["Taste - green tea"]);
+}
+
+#[test]
+fn a_sentence_goes_on_where_it_is_not_clear_that_it_ends() {
+    for sentence in [
+        "You must never deploy e.g. Friday builds or anything else to production.",
+        "You must never... Deploy the service to production without asking me first.",
+        "I hate it when others (they say so. Often enough.) deploy the service.",
+        "My boss said \"Deploy the service. Push it to main.\" and that is wrong.",
+        "Absolutely not! Deploy the service to production on every friday.",
+        "Deploy the service to production on every friday. Not!",
+        "Deploy the service to production at night. Unless I am on holiday then.",
+        "The rule of Dr. Deploy is never to be followed by anybody here.",
+    ] {
+        let said = format!("{}{sentence} {}", FILLER.repeat(5), FILLER.repeat(5));
+
+        let quoted = quoted(&said, "eploy");
+        assert!(quoted.len() == 1 && quoted[0].contains(sentence), "{quoted:?}");
+    }
+}
+
+#[test]
+fn a_paragraph_without_an_end_goes_on_after_an_empty_line() {
+    let said = long("These things are forbidden:\n\nForce push to main.\n\nI like\n\ntea.");
+
+    assert_eq!(quoted(&said, "Force push"), ["These things are forbidden: Force push to main."]);
+    assert_eq!(quoted(&said, "tea"), ["I like tea."]);
+}
+
+#[test]
+fn sentences_of_scripts_without_spaces_end_with_their_own_stops() {
+    let said = format!(
+        "{}绝对不要在星期五部署到生产环境。{}",
+        "这是关于别的事情。".repeat(60),
+        "这是关于别的事情。".repeat(60)
+    );
+
+    assert_eq!(quoted(&said, "部署"), ["绝对不要在星期五部署到生产环境。"]);
+}
+
+proptest! {
+    #[test]
+    fn passages_are_the_words_of_the_input_in_their_order(
+        said in "([a-z]{1,9}|[A-Z][a-z]{1,5}| |\n|\n\n|\\. |: |- |# |1\\. |\\(|\\)|\"|! |。|é){0,300}",
+    ) {
+        let words: Vec<&str> = said.split_whitespace().collect();
+        for passage in passages(&said) {
+            prop_assert!(passage.chars().count() <= MAX_PASSAGE);
+            let mut left = words.iter().map(|word| word.trim_matches('#'));
+            for word in passage.split_whitespace().filter(|word| *word != ELLIPSIS) {
+                let is_there = left.any(|said| said == word.trim_matches('#'));
+                prop_assert!(is_there || said.contains('。'), "{word} of {passage}");
+            }
+        }
+    }
+}
