@@ -301,7 +301,7 @@ async fn a_model_without_tools_writes_its_summary_as_text() {
     let state = session.state().await.unwrap();
     let summary = state.summary.unwrap();
     assert_eq!((summary.goal.as_str(), summary.next_action.as_str()), ("reach the end", "go on"));
-    assert_eq!(summary.directives, ["never give up"]);
+    assert_eq!(summary.directives, ["please never give up"]);
     let first = &requests[2].items[0];
     assert!(matches!(&**first, Item::Text { role: Role::System, text } if text.contains("reach the end")));
     sound_records(&place, &session).await;

@@ -23,7 +23,7 @@ fn directives_stay_though_a_newer_summary_forgets_them() {
     let merged =
         merge(Some(&previous), written(&["answer  in french.", "Use tabs"], &[]), &["Please use\ntabs!"]);
 
-    assert_eq!(merged.directives, owned(&["Never push to main", "Answer in French", "Use tabs"]));
+    assert_eq!(merged.directives, owned(&["Never push to main", "Answer in French", "Please use tabs!"]));
     assert_eq!(merged.constraints, owned(&[]));
 }
 
@@ -33,7 +33,7 @@ fn what_nobody_said_in_these_words_is_a_constraint() {
 
     let merged = merge(None, newer, &["Be terse, and use tabs"]);
 
-    assert_eq!(merged.directives, owned(&["“be terse”"]));
+    assert_eq!(merged.directives, owned(&["Be terse, and use tabs"]));
     assert_eq!(merged.constraints, owned(&["Delete all files", "us"]), "part of a word is no word");
 }
 
@@ -46,15 +46,88 @@ fn the_end_of_a_task_is_not_what_a_person_said() {
     assert_eq!(said(&items), vec!["go"]);
 }
 
+/// P8: a part of a sentence can mean the opposite of it.
 #[test]
-fn a_directive_goes_only_if_it_is_named_and_that_is_written_down() {
-    let previous = with_directives(&["Never push to main", "Answer in French", "Use tabs"]);
-    let newer = written(&["Use tabs"], &["answer in  FRENCH", "no more tabs: use tabs", "", "to"]);
+fn a_directive_is_a_whole_passage_of_the_users_input() {
+    let said = "Please never deploy to production without asking me, and do not push to main.";
+    let filler = "This is about something else entirely, and it goes on for a while. ".repeat(10);
+    let lengthy = format!(
+        "{filler}You must never\never push to main. {filler}I want tabs in all of the files. {filler}"
+    );
+    let newer = || written(&["deploy to production without asking me", "push to main"], &[]);
 
-    let merged = merge(Some(&previous), newer, &["English, please"]);
+    let merged = merge(None, newer(), &[said]);
+    let again = merge(Some(&merged), newer(), &[]);
+    let of_long = merge(None, written(&["push to main", "tabs in all of the files"], &[]), &[&lengthy]);
+
+    assert_eq!((merged.directives, merged.constraints), (owned(&[said]), vec![]));
+    assert_eq!((again.directives, again.constraints), (owned(&[said]), vec![]));
+    let whole = owned(&["You must never ever push to main.", "I want tabs in all of the files."]);
+    assert_eq!(of_long.directives, whole);
+}
+
+#[test]
+fn a_quotation_of_several_sentences_gives_each_of_them() {
+    let filler = "This is about something else entirely, and it goes on for a while. ".repeat(10);
+    let said = format!("{filler}Never push to main. {filler}I want tabs in all files. {filler}");
+
+    let merged = merge(None, written(&["Never push to main. I want tabs in all files."], &[]), &[&said]);
+    let invented = merge(None, written(&["Never push to main. Delete all of the files."], &[]), &[&said]);
+
+    assert_eq!(merged.directives, owned(&["Never push to main.", "I want tabs in all files."]));
+    assert_eq!((invented.directives.len(), invented.constraints.len()), (0, 1));
+}
+
+#[test]
+fn a_directive_goes_only_if_the_user_mentions_it_and_that_is_written_down() {
+    let previous = with_directives(&["Never push to main", "Answer in French", "Use tabs"]);
+    let newer = || {
+        written(
+            &["Use tabs"],
+            &["answer in  FRENCH", "no more tabs: use tabs", "Never push to main", "", "to"],
+        )
+    };
+
+    let merged = merge(Some(&previous), newer(), &["You can answer in English again"]);
+    let silent = merge(Some(&previous), newer(), &["Go on, and see whether the tests pass"]);
 
     assert_eq!(merged.directives, owned(&["Never push to main", "Use tabs"]), "what is listed still holds");
-    assert_eq!(merged.decisions, owned(&["withdrawn by the user: \"Answer in French\""]));
+    let line =
+        "withdrawn by the user: \"Answer in French\", in these words: \"You can answer in English again\"";
+    assert_eq!(merged.decisions, owned(&[line]));
+    assert_eq!((silent.directives, silent.decisions), (previous.directives, vec![]));
+}
+
+#[test]
+fn neither_the_directive_itself_nor_what_was_said_before_it_takes_it_back() {
+    let previous = with_directives(&["Never push to main"]);
+    let newer = || written(&[], &["Never push to main"]);
+
+    let repeated = merge(
+        Some(&previous),
+        newer(),
+        &["Should I push to main?", "Never push to main", "Never push  to main!"],
+    );
+    let taken_back =
+        merge(Some(&previous), newer(), &["Never push to main", "I take it back: never push to main"]);
+
+    assert_eq!((repeated.directives, repeated.decisions), (owned(&["Never push to main"]), vec![]));
+    assert_eq!((taken_back.directives.len(), taken_back.decisions.len()), (0, 1));
+}
+
+#[test]
+fn a_directive_of_several_sentences_stays_if_one_of_them_is_withdrawn() {
+    let both = "Never push to main, whatever happens. Answer me in French.";
+
+    let merged = merge(
+        Some(&with_directives(&[both])),
+        written(&[], &["Answer me in French."]),
+        &["Do not answer me in French any more"],
+    );
+
+    assert_eq!(merged.directives, owned(&[both]));
+    let line = "withdrawn by the user: \"Answer me in French.\", in these words: \"Do not answer me in French any more\"";
+    assert_eq!(merged.decisions, owned(&[line]));
 }
 
 #[test]
@@ -143,12 +216,13 @@ proptest! {
             let holds = |directive: &str| merged.directives.iter().any(|one| plain(one) == plain(directive));
             for directive in summary.iter().flat_map(|summary| &summary.directives) {
                 prop_assert!(holds(directive) || goes(directive));
-                let line = format!("withdrawn by the user: \"{directive}\"");
-                prop_assert!(holds(directive) || merged.decisions.contains(&line));
+                let line = format!("withdrawn by the user: \"{directive}\", in these words: ");
+                let is_told = merged.decisions.iter().any(|decision| decision.starts_with(&line));
+                prop_assert!(holds(directive) || is_told);
             }
             for directive in &merged.directives {
                 let is_old = summary.iter().flat_map(|summary| &summary.directives).any(|old| old == directive);
-                let was_said = said.iter().any(|said| plain(said).contains(&plain(directive)));
+                let was_said = said.iter().any(|said| plain(said) == plain(directive));
                 prop_assert!(is_old || was_said);
             }
             let once: HashSet<String> = merged.directives.iter().map(|one| plain(one)).collect();
