@@ -4,7 +4,7 @@
 //! - A line that rests on nothing that the model was shown is taken out.
 //! - A line that comes rather from what nobody trusted said than from what people and the model said is marked as such. The core page is
 //!   about the person: nothing new stands there but quotations of what the user said. A line that tells of one is replaced by it, since a
-//!   paraphrase can turn a rule around.
+//!   paraphrase can turn a rule around. A heading says something too: new ones there are out of a fixed list.
 
 use std::collections::BTreeSet;
 
@@ -30,6 +30,19 @@ const FOREIGN_SHARE: usize = 3;
 const LARGEST_CORE: u64 = 2_000;
 /// A heading with so many words says something, and so does a name.
 const TALKING_HEADING: usize = 3;
+/// The headings that a model may put on the core page. They say nothing about what stands below them: "Rules" would make a rule of it.
+const CORE_HEADINGS: [&str; 10] = [
+    "Core",
+    "User",
+    "About the user",
+    "Work",
+    "Project",
+    "Projects",
+    "People",
+    "Tools",
+    "General",
+    "Remembered on request",
+];
 /// So much of what a model says about an edit is kept.
 const LONGEST_REASON: usize = 500;
 const MOST_DROPPED: usize = 200;
@@ -238,25 +251,29 @@ impl<'a> Guard<'a> {
         taken_out: &mut Vec<String>,
     ) -> String {
         let before = self.book.text(&edit.page).unwrap_or_default();
-        let known: BTreeSet<(bool, &str)> =
-            before.lines().map(Line::of).map(|line| (line.is_untrusted, line.says)).collect();
+        let is_core = edit.page == CORE;
+        let known: BTreeSet<_> = before.lines().map(|line| key_of(&Line::of(line))).collect();
         let mut lines = Vec::new();
         for line in text.lines() {
             let taken = Line::of(line);
-            let is_known = taken.says.is_empty() || known.contains(&(taken.is_untrusted, taken.says));
+            let is_known = taken.says.is_empty() || known.contains(&key_of(&taken));
             let words = ContentWords::of(taken.says);
             let says_little = words.is_empty() || (taken.is_heading() && words.len() < TALKING_HEADING);
             let is_foreign = taken.is_untrusted || (!says_little && self.is_foreign(&words));
-            let reason = if is_known || (says_little && !is_foreign) {
+            let reason = if is_known {
+                None
+            } else if is_core && taken.is_heading() && !is_core_heading(&taken) {
+                Some("the core page has headings of its own")
+            } else if says_little && !is_foreign {
                 None
             } else if words.share_in(&self.all) < RESTS_ON {
                 Some("it rests on nothing that there is")
-            } else if edit.page == CORE && (is_foreign || words.share_in(&self.by_people) < RESTS_ON) {
+            } else if is_core && (is_foreign || words.share_in(&self.by_people) < RESTS_ON) {
                 Some("nobody trusted said it")
             } else {
                 None
             };
-            let needs_quotation = edit.page == CORE && !is_known && !says_little && !taken.is_heading();
+            let needs_quotation = is_core && !is_known && !taken.is_heading();
             let quotation = self.quotation_for(&words).filter(|_| needs_quotation && reason.is_none());
             let reason = match needs_quotation && quotation.is_none() {
                 true => reason.or(Some("the user did not say it")),
@@ -265,7 +282,10 @@ impl<'a> Guard<'a> {
             match (reason, quotation) {
                 (None, Some(quotation)) => {
                     sources.extend(quotation.source);
-                    if !lines.contains(&quotation.line) && !text.lines().any(|line| line == quotation.line) {
+                    // A line that was there before is taken over where the text has it.
+                    let was_there = known.contains(&key_of(&Line::of(&quotation.line)));
+                    let stands = was_there && text.lines().any(|line| line == quotation.line);
+                    if !stands && !lines.contains(&quotation.line) {
                         lines.push(quotation.line.clone());
                     }
                 }
@@ -301,6 +321,16 @@ impl<'a> Guard<'a> {
         let foreign = self.untrusted.iter().map(only_foreign).max().unwrap_or_default();
         untrusted > trusted || (foreign >= FOREIGN_WORDS && foreign * FOREIGN_SHARE >= words.len())
     }
+}
+
+/// What a line is known by. A heading is no item: what one of them says does not allow the other.
+fn key_of<'l>(line: &Line<'l>) -> (bool, bool, &'l str) {
+    (line.is_heading(), line.is_untrusted, line.says)
+}
+
+fn is_core_heading(line: &Line<'_>) -> bool {
+    let says = line.says.trim_end_matches(':');
+    !line.is_untrusted && CORE_HEADINGS.iter().any(|heading| heading.eq_ignore_ascii_case(says))
 }
 
 /// What may stand on the core page: its own lines, and what the user said in whole sentences.
