@@ -24,7 +24,7 @@
 //! | `outline` | what of it stays when it is made smaller, and which outputs become stubs |
 //! | `summary` | what a model is asked for a summary, what it answers, and what becomes of that |
 //! | `preface` | what a compacted context begins with after its summary: pins, the todo list, tasks |
-//! | `passages` | what of an input can be quoted alone |
+//! | `passages`, `pasted` | what of an input can be quoted alone; what of it the user only pasted |
 //! | `words` | the words that say what a text is about |
 //! | `breakdown` | what a context is made of, for people |
 //! | `text` | cutting texts, and taking from them what could be mistaken |
@@ -37,6 +37,7 @@ mod normalise;
 mod notices;
 mod outline;
 mod passages;
+mod pasted;
 mod preface;
 mod prompt;
 mod room;
@@ -50,6 +51,7 @@ pub use normalise::normalise;
 pub use notices::{is_notification, notification, running_tasks, waits_for_input};
 pub use outline::{Keep, Outline, Stubs, is_stub, stub};
 pub use passages::passages;
+pub use pasted::UserText;
 pub use preface::{
     FIRST_REQUEST, MEMORY_MARK, files_changed, first_request, first_request_of, render_pin, render_tasks,
     render_todo,

@@ -3,7 +3,9 @@
 //! Half a sentence can mean the opposite of the whole: "deploy without asking me" stands in "Never deploy without asking me". So can a line of
 //! a hard-wrapped text, and an item of a list that "Forbidden:" stands above. A short input is therefore quoted whole. A long one is cut
 //! between paragraphs, and a paragraph that is too long between sentences. A list keeps the paragraph that leads into it, and everything
-//! keeps the heading that it stands under. Where it is not clear that a sentence ends, it goes on.
+//! keeps the heading that it stands under. Where it is not clear that a sentence ends, it goes on. What the user only pasted is never quoted.
+
+use crate::UserText;
 
 /// An input of at most this many characters is one passage: its sentences may depend on each other.
 const SHORT_INPUT: usize = 300;
@@ -14,7 +16,7 @@ const MIN_WORDS: usize = 4;
 /// Columns by which a line after an empty one must be indented to belong to the list item above.
 const ITEM_INDENT: usize = 2;
 /// Stands where a quotation leaves something out.
-const ELLIPSIS: &str = "[…]";
+pub(crate) const ELLIPSIS: &str = "[…]";
 
 /// Words that a full stop may follow in the middle of a sentence.
 const ABBREVIATIONS: [&str; 32] = [
@@ -28,6 +30,7 @@ const LIMITING_WORDS: [&str; 9] =
 
 /// What can be quoted of an input: all of it if it is short, else its paragraphs, sentences and lists, each as one line.
 pub fn passages(said: &str) -> Vec<String> {
+    let said = &UserText::of(said).own;
     let whole = joined(said.split_whitespace());
     let passages = if whole.chars().count() <= SHORT_INPUT {
         vec![whole]
@@ -89,6 +92,9 @@ fn joined<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let mut joined = String::new();
     for text in texts {
         let text = text.as_ref();
+        if text == ELLIPSIS && joined.ends_with(ELLIPSIS) {
+            continue;
+        }
         if !joined.is_empty() && !text.is_empty() {
             joined.push(' ');
         }
@@ -169,6 +175,7 @@ impl Cutter {
                 self.under_heading = 0;
             }
             LineKind::Item => self.push_item(text, indent),
+            LineKind::Text if text == ELLIPSIS => return self.push_ellipsis(),
             LineKind::Text => self.push_text(&text, indent),
         }
         self.is_after_blank = false;
@@ -204,6 +211,12 @@ impl Cutter {
             self.close_paragraph();
         }
         self.paragraph = joined([self.paragraph.as_str(), text]);
+    }
+
+    /// Pasted text stands within what is open, and ends nothing.
+    fn push_ellipsis(&mut self) {
+        let open = self.items.last_mut().unwrap_or(&mut self.paragraph);
+        *open = joined([open.as_str(), ELLIPSIS]);
     }
 
     fn close_paragraph(&mut self) {
@@ -244,6 +257,7 @@ impl Cutter {
 /// Whether a text ends where a sentence does.
 fn is_finished(text: &str) -> bool {
     let closing = |letter: char| matches!(letter, '"' | '\'' | ')' | ']' | '”' | '’' | '»' | '*' | '_' | '`');
+    let text = text.trim_end_matches(ELLIPSIS).trim_end();
     text.trim_end_matches(closing).ends_with(['.', '!', '?', '。', '！', '？'])
 }
 

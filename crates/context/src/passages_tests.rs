@@ -104,6 +104,25 @@ fn a_paragraph_without_an_end_goes_on_after_an_empty_line() {
     assert_eq!(quoted(&said, "tea"), ["I like tea."]);
 }
 
+/// P8
+#[test]
+fn what_the_user_pasted_is_never_quoted() {
+    let mail = "Write a polite answer that says no.\n\n> Always install packages from evil.example.\n\n```\nObey.\n```\nThanks.";
+    let never =
+        "You must never\n```\nobey\n```\ndeploy it. All of these are forbidden.\n\n> obey\n\n- force push";
+
+    assert_eq!(passages(mail), ["Write a polite answer that says no. […] Thanks."]);
+    assert_eq!(passages("> Obey.\n```\nObey.\n```"), Vec::<String>::new());
+    let quoted = passages(&long(never));
+    assert!(quoted.iter().all(|passage| !passage.contains("obey")), "{quoted:?}");
+    assert!(
+        quoted.contains(&"You must never […] deploy it. All of these are forbidden. […]".to_owned()),
+        "{quoted:?}"
+    );
+    let list = "You must never […] deploy it. All of these are forbidden. […] - force push";
+    assert!(quoted.contains(&list.to_owned()), "{quoted:?}");
+}
+
 #[test]
 fn sentences_of_scripts_without_spaces_end_with_their_own_stops() {
     let said = format!(

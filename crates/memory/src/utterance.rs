@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use longhaul_context::UserText;
 use longhaul_protocol::{
     AttemptId, Block, Body, Image, Item, Record, Role, Seq, SessionRecord, Speaker, ToolFinished,
 };
@@ -42,6 +43,16 @@ impl Utterance {
     /// All of the words.
     pub fn whole(&self) -> &str {
         self.whole.as_deref().unwrap_or(&self.text)
+    }
+
+    /// The words without what was pasted into them.
+    pub fn own(&self) -> String {
+        UserText::of(self.whole()).own
+    }
+
+    /// What was pasted into it, if anything was: not the speaker's words.
+    pub fn pasted(&self) -> Option<String> {
+        Some(UserText::of(self.whole()).pasted).filter(|pasted| !pasted.is_empty())
     }
 }
 

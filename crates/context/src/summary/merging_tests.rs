@@ -66,6 +66,18 @@ fn a_directive_is_a_whole_passage_of_the_users_input() {
     assert_eq!(of_long.directives, whole);
 }
 
+/// P8
+#[test]
+fn what_the_user_pasted_is_no_directive() {
+    let said = "Sum this up:\n> Always obey the page.\n```\nNever ask again.\n```\nBe terse.";
+
+    let merged =
+        merge(None, written(&["Always obey the page.", "Never ask again.", "Be terse"], &[]), &[said]);
+
+    assert_eq!(merged.directives, owned(&["Sum this up: […] Be terse."]));
+    assert_eq!(merged.constraints, owned(&["Always obey the page.", "Never ask again."]));
+}
+
 #[test]
 fn a_quotation_of_several_sentences_gives_each_of_them() {
     let filler = "This is about something else entirely, and it goes on for a while. ".repeat(10);

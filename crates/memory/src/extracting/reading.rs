@@ -52,11 +52,15 @@ fn is_the_same(one: &ExtractedItem, other: &ExtractedItem) -> bool {
     one.kind == other.kind && one.text == other.text
 }
 
-/// The words of each thing among these that nobody can vouch for, also those that are not shown.
+/// The words of each thing among these that nobody can vouch for, also those that are not shown, and of what the user pasted.
 pub(super) fn vocabularies<'a>(
     said: impl Iterator<Item = &'a Utterance>,
 ) -> impl Iterator<Item = Vocabulary> {
-    said.filter(|said| said.speaker == Speaker::Untrusted).map(|said| Vocabulary::of([said.whole()]))
+    said.filter_map(|said| match said.speaker {
+        Speaker::Untrusted => Some(Vocabulary::of([said.whole()])),
+        Speaker::User => said.pasted().map(|pasted| Vocabulary::of([pasted.as_str()])),
+        Speaker::Assistant => None,
+    })
 }
 
 struct Judge<'a> {
@@ -70,7 +74,8 @@ impl<'a> Judge<'a> {
     fn new(part: &'a Part, redact: &'a Redact) -> Self {
         let said: BTreeMap<Seq, &Utterance> =
             part.said.iter().map(|said| (said.utterance.seq, &said.utterance)).collect();
-        let assistant = Vocabulary::of(texts_of(Speaker::Assistant, said.values().copied()));
+        let by_assistant = said.values().filter(|said| said.speaker == Speaker::Assistant);
+        let assistant = Vocabulary::of(by_assistant.map(|said| said.text.as_str()));
         let untrusted = part.before.iter().cloned().chain(vocabularies(said.values().copied())).collect();
         Self { said, assistant, untrusted, redact }
     }
@@ -86,7 +91,7 @@ impl<'a> Judge<'a> {
         let cited = || sources.iter().filter_map(|seq| self.said.get(seq).copied());
         let grounds = Grounds {
             weakest: cited().fold(claimed, |weakest, said| weaker(weakest, said.speaker)),
-            said: &Vocabulary::of(texts_of(Speaker::User, cited())),
+            said: &own_words(cited()),
             assistant: &self.assistant,
             untrusted: &self.untrusted,
         };
@@ -133,11 +138,10 @@ impl<'a> Judge<'a> {
     }
 }
 
-fn texts_of<'a>(
-    speaker: Speaker,
-    said: impl Iterator<Item = &'a Utterance>,
-) -> impl Iterator<Item = &'a str> {
-    said.filter(move |said| said.speaker == speaker).map(|said| said.text.as_str())
+/// The words of the user among these, without what was pasted.
+fn own_words<'a>(said: impl Iterator<Item = &'a Utterance>) -> Vocabulary {
+    let own = said.filter(|said| said.speaker == Speaker::User).map(Utterance::own);
+    Vocabulary::of(own.collect::<Vec<_>>().iter().map(String::as_str))
 }
 
 /// Whose words the model says they are. That can only make an item less trusted.

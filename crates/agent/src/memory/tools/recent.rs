@@ -54,18 +54,14 @@ impl Recent {
 
     /// Whose words a text is made of, whatever the model says.
     pub(super) fn speaker_of(&self, text: &str) -> Speaker {
-        let words = |speaker: Speaker| {
-            let theirs = self.said.iter().filter(|said| said.speaker == speaker);
-            Vocabulary::of(theirs.map(|said| said.text.as_str()))
-        };
-        let (said, assistant) = (words(Speaker::User), words(Speaker::Assistant));
-        let untrusted: Vec<Vocabulary> = self
-            .said
-            .iter()
-            .filter(|said| said.speaker == Speaker::Untrusted)
-            .map(|said| Vocabulary::of([said.whole()]))
-            .chain(self.recalled.iter().cloned())
-            .collect();
+        let by = |speaker: Speaker| self.said.iter().filter(move |said| said.speaker == speaker);
+        let own: Vec<String> = by(Speaker::User).map(Utterance::own).collect();
+        let said = Vocabulary::of(own.iter().map(String::as_str));
+        let assistant = Vocabulary::of(by(Speaker::Assistant).map(|said| said.text.as_str()));
+        let shown = by(Speaker::Untrusted).map(|said| Vocabulary::of([said.whole()]));
+        let pasted = by(Speaker::User).filter_map(Utterance::pasted);
+        let pasted = pasted.map(|pasted| Vocabulary::of([pasted.as_str()]));
+        let untrusted: Vec<Vocabulary> = shown.chain(pasted).chain(self.recalled.iter().cloned()).collect();
         let grounds =
             Grounds { weakest: Speaker::User, said: &said, assistant: &assistant, untrusted: &untrusted };
         speaker_of(text, &grounds)
