@@ -91,9 +91,16 @@ pub(crate) fn weaker(one: Speaker, other: Speaker) -> Speaker {
     }
 }
 
-/// An extract as it counts here. What came with an imported session was written elsewhere, and nobody here vouches for what it says of its speakers.
-pub(crate) fn own_or_foreign(seq: Seq, mut extracted: Extracted, foreign_through: Seq) -> Extracted {
+/// An extract as it counts here. What came with an imported session was written elsewhere, and nobody here vouches for what it says of its
+/// speakers, nor of whose memory it belongs to: that is the scope that the session has here.
+pub(crate) fn own_or_foreign(
+    seq: Seq,
+    mut extracted: Extracted,
+    foreign_through: Seq,
+    scope: &str,
+) -> Extracted {
     if seq <= foreign_through {
+        scope.clone_into(&mut extracted.scope);
         for item in &mut extracted.items {
             item.speaker = Speaker::Untrusted;
             item.kind = kind_by(item.kind, Speaker::Untrusted);

@@ -141,8 +141,8 @@ fn extracts_that_came_with_a_file_are_untrusted() {
     let (items, refused, usage) = (vec![item.clone()], vec![], vec![]);
     let extracted = Extracted { scope: "s".to_owned(), from: 1, through: 4, items, refused, usage };
 
-    let foreign = own_or_foreign(2, extracted.clone(), 2);
-    let own = own_or_foreign(3, extracted.clone(), 2);
+    let foreign = own_or_foreign(2, extracted.clone(), 2, "here");
+    let own = own_or_foreign(3, extracted.clone(), 2, "here");
 
     let untrusted =
         ExtractedItem { kind: ExtractedKind::Discussion, speaker: Speaker::Untrusted, quote: None, ..item };

@@ -62,6 +62,6 @@ pub use mirror::{Mirrored, mirror};
 pub use page::check_name;
 pub use quote::quotation_for;
 pub use recall::{Finder, Found, Place, Places, Words, recall};
-pub use scope::{ScopeKind, scope_of};
+pub use scope::{ScopeKind, ScopeOf, scope_of};
 pub use span::{Unread, extracted_through};
 pub use utterance::{Listening, Utterance, recalled};

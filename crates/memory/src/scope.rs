@@ -10,6 +10,9 @@ const LONGEST_NAME: usize = 80;
 /// So many digits of a hash tell two folders of one name apart.
 const DIGITS: usize = 8;
 
+/// Tells the scope of a session from its key and its folder.
+pub type ScopeOf = dyn Fn(&str, &Path) -> String + Send + Sync;
+
 /// Who shares a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScopeKind {

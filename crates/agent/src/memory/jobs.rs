@@ -124,7 +124,10 @@ async fn consolidate_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, scope: &s
     let mut is_different = false;
     for _ in 0..MOST_ROUNDS {
         let calling = calling(runtime).await?;
-        match consolidate(&runtime.journal, scope, at_items, &calling, &mut bill.usages).await? {
+        let scope_of = memory.scopes.rule();
+        let done =
+            consolidate(&runtime.journal, scope, scope_of, at_items, &calling, &mut bill.usages).await?;
+        match done {
             Consolidation::NotDue(_) => break,
             Consolidation::Done { pages, refused, .. } => {
                 say_refused(runtime, &shared.key, &refused);

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use longhaul_journal::{Journal, session_place};
+use longhaul_memory::ScopeOf;
 use longhaul_protocol::SessionId;
 
 use crate::Result;
@@ -13,12 +14,10 @@ use crate::runtime::lock;
 /// So many sessions are listed at once.
 const PAGE: usize = 500;
 
-type ScopeOf = Box<dyn Fn(&str, &Path) -> String + Send + Sync>;
-
 /// The scopes of sessions, which never change.
 pub(crate) struct Scopes {
     journal: Arc<dyn Journal>,
-    scope_of: ScopeOf,
+    scope_of: Box<ScopeOf>,
     known: Mutex<HashMap<SessionId, String>>,
 }
 
@@ -28,6 +27,11 @@ impl Scopes {
         scope_of: impl Fn(&str, &Path) -> String + Send + Sync + 'static,
     ) -> Self {
         Self { journal, scope_of: Box::new(scope_of), known: Mutex::default() }
+    }
+
+    /// How the scope of a session is told from its key and its folder.
+    pub(crate) fn rule(&self) -> &ScopeOf {
+        &self.scope_of
     }
 
     /// The scope of a session; nothing, if it has not begun.

@@ -17,13 +17,13 @@ use longhaul_protocol::{ChangedBy, PageChange, PagesChanged, Seq, Source, Stream
 
 use self::asking::Question;
 use self::guarding::{Guard, Judged};
-use self::news::News;
+use self::news::{Extracts, News};
 use self::reading::{Answered, read_answer};
 use crate::book::Book;
 use crate::calling::Leased;
 use crate::changing::{Changed, TRIES, too_busy, write};
 use crate::text::brief;
-use crate::{Calling, Error, Form, Result};
+use crate::{Calling, Error, Form, Result, ScopeOf};
 
 /// The tool that a model calls to write pages.
 pub const WRITE_PAGES: &str = "write_pages";
@@ -55,11 +55,13 @@ pub enum Consolidation {
     },
 }
 
-/// Puts the pages of a scope in order, if at least so many items are new; 0: never. `usages` has what earlier calls for this scope cost that
+/// Puts the pages of a scope in order, if at least so many items are new; 0: never. `scope_of` tells whose memory an imported session has
+/// here, whatever its file says. `usages` has what earlier calls for this scope cost that
 /// failed, and is emptied into the record that is written.
 pub async fn consolidate(
     journal: &Arc<dyn Journal>,
     scope: &str,
+    scope_of: &ScopeOf,
     at_items: u64,
     calling: &Calling,
     usages: &mut Vec<Usage>,
@@ -70,28 +72,29 @@ pub async fn consolidate(
     let at_items = usize::try_from(at_items).unwrap_or(usize::MAX);
     // Where nothing is due nobody is kept from anything.
     let mut book = Book::load(&**journal, scope).await?;
-    let new = News::look(&**journal, &book).await?.items();
+    let extracts = Extracts { journal: &**journal, scope_of };
+    let new = News::look(&extracts, &book).await?.items();
     if new < at_items {
         return Ok(Consolidation::NotDue(new));
     }
     let stream = StreamName::consolidation(scope).map_err(|_| Error::BadScope { scope: scope.to_owned() })?;
     let leased = Leased::take(journal, &stream).await?;
-    let done = under(&leased, journal, &mut book, at_items, calling, usages).await;
+    let done = under(&leased, &extracts, &mut book, at_items, calling, usages).await;
     leased.give_back().await;
     done
 }
 
 async fn under(
     leased: &Leased,
-    journal: &Arc<dyn Journal>,
+    extracts: &Extracts<'_>,
     book: &mut Book,
     at_items: usize,
     calling: &Calling,
     usages: &mut Vec<Usage>,
 ) -> Result<Consolidation> {
     // Whoever had the lease before may have read what was new.
-    book.catch_up(&**journal).await?;
-    let news = News::look(&**journal, book).await?;
+    book.catch_up(extracts.journal).await?;
+    let news = News::look(extracts, book).await?;
     if news.items() < at_items {
         return Ok(Consolidation::NotDue(news.items()));
     }
@@ -112,19 +115,19 @@ async fn under(
         let left = question.left_out;
         refused.push(format!("{left} items had no room and were not shown; they stay in the extracts"));
     }
-    let (items, extracts) = (question.items.len(), news.positions(question.extracts));
+    let (items, positions) = (question.items.len(), news.positions(question.extracts));
     let sessions: std::collections::BTreeSet<_> =
         question.items.iter().map(|(source, _)| source.session).collect();
     let changed = PagesChanged {
         by: ChangedBy::Consolidation,
         reason: reason(items, sessions.len(), changes.len()),
-        extracts,
+        extracts: positions,
         pages: changes,
         undoes: None,
         refused,
         usage: vec![],
     };
-    finish(&**journal, book, changed, items, usages).await
+    finish(extracts.journal, book, changed, items, usages).await
 }
 
 /// What a model was asked, and what of its answer is taken.

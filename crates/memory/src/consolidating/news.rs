@@ -1,6 +1,7 @@
 //! What is new in the extracts of all sessions, as far as it belongs to a scope.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use longhaul_journal::{Journal, import_mark};
 use longhaul_protocol::{At, ExtractRecord, ExtractedItem, ItemSource, Seq, SessionId, Source, StreamName};
@@ -9,6 +10,7 @@ use crate::Result;
 use crate::book::Book;
 use crate::grounding::own_or_foreign;
 use crate::paging::read_after;
+use crate::scope::ScopeOf;
 
 /// One extract with something in it that was not read yet.
 #[derive(Debug)]
@@ -26,6 +28,12 @@ impl Extract {
     }
 }
 
+/// Where the extracts are, and the rule by which a session that was imported has its scope.
+pub(super) struct Extracts<'a> {
+    pub(super) journal: &'a dyn Journal,
+    pub(super) scope_of: &'a ScopeOf,
+}
+
 /// Everything that was not read yet.
 #[derive(Debug, Default)]
 pub(super) struct News {
@@ -37,12 +45,12 @@ pub(super) struct News {
 
 impl News {
     /// Reads on, in the extracts of every session, from where the book has read to.
-    pub(super) async fn look(journal: &dyn Journal, book: &Book) -> Result<Self> {
+    pub(super) async fn look(extracts: &Extracts<'_>, book: &Book) -> Result<Self> {
         let mut news = Self::default();
-        for stream in journal.streams().await? {
+        for stream in extracts.journal.streams().await? {
             if let Some(session) = stream.session_id().filter(|id| StreamName::extract(*id) == stream) {
                 let read = book.read.get(&session).copied().unwrap_or_default();
-                news.look_at(journal, &book.scope, session, read).await?;
+                news.look_at(extracts, &book.scope, session, read).await?;
             }
         }
         news.extracts.sort_by_key(|extract| (extract.at, extract.session, extract.seq));
@@ -51,24 +59,23 @@ impl News {
 
     async fn look_at(
         &mut self,
-        journal: &dyn Journal,
+        extracts: &Extracts<'_>,
         scope: &str,
         session: SessionId,
         read: Seq,
     ) -> Result<()> {
         // Within a session the order is that of the records, even where a clock was put back.
         let mut latest = At(i64::MIN);
-        let foreign_through = import_mark(journal, session).await?.foreign_extracts_through;
-        let head = read_after(journal, &StreamName::extract(session), read, |record| {
+        let mark = import_mark(extracts.journal, session).await?;
+        let scope_here = (extracts.scope_of)(&mark.key, Path::new(mark.work_dir.as_deref().unwrap_or("/")));
+        let head = read_after(extracts.journal, &StreamName::extract(session), read, |record| {
             latest = latest.max(record.at);
             // What can't be read any more is passed over: there is nothing left in it.
-            if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record)
-                && extracted.scope == scope
-                && !extracted.items.is_empty()
-            {
-                let extracted = own_or_foreign(record.seq, extracted, foreign_through);
-                let (seq, items) = (record.seq, extracted.items);
-                self.extracts.push(Extract { session, seq, at: latest, items });
+            let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record) else { return };
+            let seq = record.seq;
+            let extracted = own_or_foreign(seq, extracted, mark.foreign_extracts_through, &scope_here);
+            if extracted.scope == scope && !extracted.items.is_empty() {
+                self.extracts.push(Extract { session, seq, at: latest, items: extracted.items });
             }
         })
         .await?;

@@ -52,7 +52,8 @@ fn items(
     foreign_through: Seq,
 ) -> Vec<Candidate> {
     let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(record) else { return Vec::new() };
-    let extracted = own_or_foreign(record.seq, extracted, foreign_through);
+    // It is an extract of a session of this scope.
+    let extracted = own_or_foreign(record.seq, extracted, foreign_through, &places.book.scope);
     if !extracted.scope.is_empty() && extracted.scope != places.book.scope {
         return Vec::new();
     }

@@ -1,5 +1,6 @@
 //! What the tests of consolidating have in common: extracts, and a model that does what it is asked for.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,12 +10,17 @@ use longhaul_journal::{Append, Journal};
 use longhaul_memory::{Book, Calling, Consolidation, Result, consolidate};
 use longhaul_model::{Answer, Facts, Failure, Model, Request, RetryPolicy, Scripted};
 use longhaul_protocol::{
-    ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Item, MemoryRecord, PagesChanged, SessionId,
-    Speaker, StreamName, Usage,
+    ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, Item, MemoryRecord, PagesChanged, Seq,
+    SessionId, SessionRecord, Speaker, StreamName, Usage,
 };
 use serde_json::json;
 
 pub(crate) const SCOPE: &str = "agent-x";
+
+/// The scope of a session that was imported under this key.
+pub(crate) fn scope_here(key: &str, _: &Path) -> String {
+    format!("here-{key}")
+}
 
 /// Adds one extract of a session.
 pub(crate) async fn extract(
@@ -42,6 +48,14 @@ pub(crate) async fn extract(
     journal.append(Append::to(&StreamName::extract(session)).record(record)).await.unwrap();
 }
 
+/// Marks a session as imported under this key, with so many extracts of somebody else's.
+pub(crate) async fn imported(journal: &dyn Journal, session: SessionId, key: &str, extracts: Seq) {
+    let imported =
+        Imported { key: key.to_owned(), foreign_extracts_through: extracts, ..Imported::unknown(1) };
+    let record = SessionRecord::Imported(imported).encode().with_key("imported/1");
+    journal.append(Append::to(&StreamName::session(session)).record(record)).await.unwrap();
+}
+
 /// Asks this model without much patience.
 pub(crate) fn calling(model: Arc<dyn Model>) -> Calling {
     Calling {
@@ -55,7 +69,7 @@ pub(crate) fn calling(model: Arc<dyn Model>) -> Calling {
 }
 
 pub(crate) async fn consolidated(journal: &Arc<dyn Journal>, calling: &Calling) -> Result<Consolidation> {
-    consolidate(journal, SCOPE, 1, calling, &mut Vec::<Usage>::new()).await
+    consolidate(journal, SCOPE, &scope_here, 1, calling, &mut Vec::<Usage>::new()).await
 }
 
 /// A script with one answer, which writes these pages.

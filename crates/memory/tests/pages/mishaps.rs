@@ -14,7 +14,9 @@ use longhaul_protocol::{SessionId, Speaker, StreamName};
 use longhaul_testkit::{FaultyJournal, Place, Recording};
 use serde_json::json;
 
-use crate::diligent::{Diligent, SCOPE, calling, changes, consolidated, extract, text_of, writing};
+use crate::diligent::{
+    Diligent, SCOPE, calling, changes, consolidated, extract, scope_here, text_of, writing,
+};
 
 /// Waits for a future, but only so often: then it is dropped where it waits, as if somebody had cut it there. Nothing, if it was cut.
 async fn cut_after<T>(polls: usize, work: impl Future<Output = T>) -> Option<T> {
@@ -90,9 +92,9 @@ async fn an_append_that_fails_leaves_everything_for_later() {
     let mut usages = vec![];
 
     faulty.refuse_once(longhaul_journal::Error::DiskFull { path: place.home() });
-    let failed = consolidate(&journal, SCOPE, 1, &calling, &mut usages).await;
+    let failed = consolidate(&journal, SCOPE, &scope_here, 1, &calling, &mut usages).await;
     let paid = usages.len();
-    let done = consolidate(&journal, SCOPE, 1, &calling, &mut usages).await.unwrap();
+    let done = consolidate(&journal, SCOPE, &scope_here, 1, &calling, &mut usages).await.unwrap();
 
     assert!(matches!(failed, Err(Error::Journal(_))), "{failed:?}");
     assert!(matches!(done, Consolidation::Done { items: 1, .. }), "{done:?}");
@@ -110,9 +112,9 @@ async fn an_answer_of_another_form_is_asked_for_once_more_and_then_left_for_late
     let calling = calling(model.clone());
     let mut usages = vec![];
 
-    let failed = consolidate(&journal, SCOPE, 1, &calling, &mut usages).await.unwrap_err();
+    let failed = consolidate(&journal, SCOPE, &scope_here, 1, &calling, &mut usages).await.unwrap_err();
     let written = changes(&*journal).await.len();
-    let done = consolidate(&journal, SCOPE, 1, &calling, &mut usages).await.unwrap();
+    let done = consolidate(&journal, SCOPE, &scope_here, 1, &calling, &mut usages).await.unwrap();
 
     assert!(failed.to_string().starts_with("the model did not write pages: there was neither"), "{failed}");
     assert!(matches!(done, Consolidation::Done { items: 1, .. }), "{done:?}");

@@ -3,8 +3,8 @@
 use longhaul_journal::{Append, Journal};
 use longhaul_memory::{Book, Found, Place, Places, Words, recall};
 use longhaul_protocol::{
-    ExtractRecord, Extracted, ExtractedItem, ExtractedKind, InputId, InputTaken, JoinMode, Seq, SessionId,
-    SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished,
+    ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, InputId, InputTaken, JoinMode, Seq,
+    SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished,
 };
 
 use crate::{journal, open};
@@ -103,6 +103,22 @@ async fn what_is_being_said_is_not_found() {
     let found = find(&journal, &places, "How heavy is the anchor?").await;
 
     assert_eq!(found.iter().map(|found| found.sources.clone()).collect::<Vec<_>>(), [[before]]);
+}
+
+/// Y12, P8: what an extract of a file says of its scope counts for nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extract_that_came_with_a_file_is_found_where_its_session_is() {
+    let (_folder, journal) = journal().await;
+    let session = SessionId::generate();
+    extracted(&journal, session, "theirs", "The passphrase is kestrel.", vec![1]).await;
+    let imported = Imported { foreign_extracts_through: 1, ..Imported::unknown(1) };
+    let record = SessionRecord::Imported(imported).encode().with_key("imported/1");
+    journal.append(Append::to(&StreamName::session(session)).record(record)).await.unwrap();
+
+    let found = find(&journal, &places(&journal, "mine", &[session]).await, "passphrase").await;
+
+    let found: Vec<_> = found.into_iter().map(|found| (found.place, found.speaker)).collect();
+    assert_eq!(found, [(Place::Item { session, seq: 1, item: 0 }, Speaker::Untrusted)]);
 }
 
 /// Y13: told, compacted, restarted, asked again.
