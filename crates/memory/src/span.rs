@@ -1,7 +1,7 @@
 //! The part of a session that has yet to be gone through.
 
-use longhaul_journal::{Journal, Page, import_mark};
-use longhaul_protocol::{Body, ExtractRecord, Hash, Record, Seq, SessionId, StreamName};
+use longhaul_journal::{ImportMark, Journal, Page, import_mark};
+use longhaul_protocol::{Body, ExtractRecord, Extracted, Hash, Record, Seq, SessionId, StreamName};
 
 use crate::extracting::shown_tokens;
 use crate::paging::{PAGE, read_from};
@@ -15,6 +15,8 @@ const ONE: Page = Page { records: 1, bytes: 0 };
 /// how far it went: what somebody wanted gone must not come back because the same records are gone through again. One that
 /// was lost to damage has nothing left of it, also nothing that could be doubled, and the one before it counts. Kinds that a newer
 /// version writes are passed over. A record that is damaged, and was not salvaged, is an error: nothing is done until somebody looked.
+///
+/// What came with a file was written by somebody else. An extract of it counts as far as the file goes, and the keys of it say nothing.
 pub async fn extracted_through(journal: &dyn Journal, session: SessionId) -> Result<Seq> {
     let stream = StreamName::extract(session);
     let head = journal.head(&stream).await?.seq;
@@ -24,30 +26,80 @@ pub async fn extracted_through(journal: &dyn Journal, session: SessionId) -> Res
 /// The same, where the extracts end here.
 async fn through_at(journal: &dyn Journal, session: SessionId, head: Seq) -> Result<Seq> {
     let stream = StreamName::extract(session);
+    let mark = import_mark(journal, session).await?;
     let mut keys = Vec::new();
     let mut known = 0;
     for seq in (1..=head).rev() {
         let Some(record) = journal.read(&stream, seq, ONE).await?.pop() else { continue };
         if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record) {
-            // One that came with a file can't have gone through more than the file.
-            let mark = import_mark(journal, session).await?;
-            let is_foreign = seq <= mark.foreign_extracts_through;
-            known = if is_foreign { extracted.through.min(mark.seq) } else { extracted.through };
+            known = believed_through(journal, session, seq, &extracted, &mark).await?;
             break;
         }
-        keys.extend(key_of_erased(&record));
+        keys.extend(key_of_erased(&record).filter(|_| seq > mark.foreign_extracts_through));
     }
     if keys.is_empty() {
         return Ok(known);
     }
     let last = journal.head(&StreamName::session(session)).await?.seq;
-    let mut later = (known + 1..=last).rev();
-    Ok(later.find(|seq| keys.contains(&Hash::of(key_of(*seq)))).unwrap_or(known))
+    for through in (known + 1..=last).rev() {
+        if keys.contains(&Hash::of(own_key(journal, &stream, through, &mark).await?)) {
+            return Ok(through);
+        }
+    }
+    Ok(known)
 }
 
-/// The key of the extract that goes through here. It can be told from it how far an extract went whose body is gone.
-pub(crate) fn key_of(through: Seq) -> String {
-    format!("through {through}")
+/// How far an extract has gone through its session.
+async fn believed_through(
+    journal: &dyn Journal,
+    session: SessionId,
+    seq: Seq,
+    extracted: &Extracted,
+    mark: &ImportMark,
+) -> Result<Seq> {
+    if seq > mark.foreign_extracts_through {
+        return Ok(extracted.through);
+    }
+    // The record of the import is damaged, and nobody knows which extracts are from here. One that goes no further than the session
+    // counts: else the same records would be paid for again and again.
+    if mark.foreign_extracts_through == Seq::MAX
+        && extracted.through <= journal.head(&StreamName::session(session)).await?.seq
+    {
+        return Ok(extracted.through);
+    }
+    // It can't have gone through more than the file.
+    Ok(extracted.through.min(mark.seq))
+}
+
+/// The key of this home's extract that goes through here. It can be told from it how far an extract went whose body is gone. Records that came
+/// with a file may have any keys; the first that none of them has is the one.
+async fn own_key(
+    journal: &dyn Journal,
+    stream: &StreamName,
+    through: Seq,
+    mark: &ImportMark,
+) -> Result<String> {
+    let mut key = format!("through {through}");
+    if mark.foreign_extracts_through == 0 {
+        return Ok(key);
+    }
+    let mut number = 0;
+    while journal.find(stream, &key).await?.is_some_and(|seq| seq <= mark.foreign_extracts_through) {
+        number += 1;
+        key = format!("through {through} ({number})");
+    }
+    Ok(key)
+}
+
+/// The key for a new extract that goes through here. An error, if this home has written one with it already.
+pub(crate) async fn key_for(journal: &dyn Journal, session: SessionId, through: Seq) -> Result<String> {
+    let stream = StreamName::extract(session);
+    let mark = import_mark(journal, session).await?;
+    let key = own_key(journal, &stream, through, &mark).await?;
+    match journal.find(&stream, &key).await? {
+        Some(seq) => Err(longhaul_journal::Error::Duplicate { stream, seq }.into()),
+        None => Ok(key),
+    }
 }
 
 fn key_of_erased(record: &Record) -> Option<Hash> {

@@ -26,7 +26,7 @@ use longhaul_protocol::{ExtractRecord, Extracted, Seq, SessionId, StreamName, Us
 
 use crate::answering::entries;
 use crate::calling::Leased;
-use crate::span::{extracted_through, key_of, last_at_rest};
+use crate::span::{extracted_through, key_for, last_at_rest};
 use crate::text::brief;
 use crate::{Calling, Error, Form, Result};
 use asking::Asking;
@@ -97,13 +97,16 @@ impl Job<'_> {
         }
         let mut asking = Asking::new(self.calling)?;
         while let Some(part) = parts.next(asking.budget).await? {
+            // Before the model is asked: an answer that can't be recorded would be paid for in vain.
+            let key = key_for(self.journal, self.session, part.through).await?;
             let Some(found) = self.ask(&part, head, &mut asking, usages).await? else {
                 parts.put_back(part);
                 continue;
             };
             done.items += found.items.len();
             done.refused.extend(found.refused.iter().cloned());
-            self.append(done.through + 1, part.through, head, found, usages).await?;
+            let range = (done.through + 1, part.through);
+            self.append(range, &key, head, found, usages).await?;
             parts.is_over(&part);
             (head, done.through, done.parts) = (head + 1, part.through, done.parts + 1);
         }
@@ -159,8 +162,8 @@ impl Job<'_> {
 
     async fn append(
         &self,
-        from: Seq,
-        through: Seq,
+        (from, through): (Seq, Seq),
+        key: &str,
         head: Seq,
         found: Found,
         usages: &mut Vec<Usage>,
@@ -170,7 +173,7 @@ impl Job<'_> {
         // Taken out before: whoever is cut while this is written must not say it a second time.
         let usage = std::mem::take(usages);
         let extracted = Extracted { scope, from, through, items, refused, usage: usage.clone() };
-        let record = ExtractRecord::Extracted(extracted).encode().with_key(&key_of(through));
+        let record = ExtractRecord::Extracted(extracted).encode().with_key(key);
         match self.journal.append(self.leased.append().expecting(head).record(record)).await {
             Ok(_) => Ok(()),
             Err(error) => {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use longhaul_journal::Journal;
 use longhaul_memory::{Calling, Error, Extraction, extract, extracted_through};
 use longhaul_model::Class;
-use longhaul_protocol::{ExtractRecord, NewRecord, SessionRecord, StreamName, SystemMessage, Warning};
+use longhaul_protocol::{
+    ExtractRecord, Imported, NewRecord, SessionRecord, StreamName, SystemMessage, Warning,
+};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -287,6 +289,63 @@ async fn what_was_erased_is_not_gone_through_again() {
     stage.extract(&calling(model.clone())).await.unwrap();
     assert_eq!(stage.ranges().await, [(second + 1, last)]);
     assert!(first < second);
+}
+
+/// P8: a file has what it likes in its extracts. Neither do its keys keep this home from recording what it paid for, nor do its erased records say
+/// how far the session has been gone through.
+#[tokio::test]
+async fn keys_and_erased_records_of_a_file_block_nothing() {
+    let stage = Stage::new().await;
+    let model = Told::new([]);
+    let brought = stage.talk("one", "hello").await;
+    let forged =
+        (1..=40).flat_map(|through| [format!("through {through}"), format!("through {through} (1)")]);
+    stage.append_extracts(forged).await;
+    let stream = StreamName::extract(stage.session);
+    let erased: Vec<_> = (11..=80).map(|seq| (stream.clone(), seq)).collect();
+    stage.journal.erase(&erased, "forged").await.unwrap();
+    let imported = Imported { foreign_extracts_through: 80, ..Imported::unknown(brought + 1) };
+    stage.append_raw([SessionRecord::Imported(imported).encode().with_key("imported/1")]).await;
+    let last = stage.talk("two", "hello").await;
+    assert!(last < 40);
+
+    let done = stage.extract(&calling(model.clone())).await.unwrap();
+    let again = stage.extract(&calling(model.clone())).await.unwrap();
+
+    assert_eq!((done.through, done.parts, again.parts, model.calls()), (last, 1, 0, 1));
+    // What is erased here still counts.
+    stage.journal.erase(&[(stream.clone(), 81)], "a secret").await.unwrap();
+    assert_eq!(extracted_through(&*stage.journal, stage.session).await.unwrap(), last);
+}
+
+/// Where the record of an import is lost, nobody knows which extracts are from here; what they went through is not paid for again.
+#[tokio::test]
+async fn a_lost_import_record_makes_nothing_be_gone_through_twice() {
+    let stage = Stage::new().await;
+    let model = Told::new([]);
+    let brought = stage.talk("one", "hello").await;
+    let imported = Imported::unknown(brought + 1);
+    stage.append_raw([SessionRecord::Imported(imported).encode().with_key("imported/1")]).await;
+    let last = stage.talk("two", "hello").await;
+
+    stage.extract(&calling(model.clone())).await.unwrap();
+    stage.extract(&calling(model.clone())).await.unwrap();
+
+    assert_eq!((stage.ranges().await, model.calls()), (vec![(1, last)], 1));
+}
+
+/// The model is not asked for what can't be recorded.
+#[tokio::test]
+async fn a_key_that_is_taken_here_is_noticed_before_the_model_is_asked() {
+    let stage = Stage::new().await;
+    let model = Told::new([]);
+    let last = stage.talk("one", "hello").await;
+    stage.append_extracts([format!("through {last}")]).await;
+
+    let failed = stage.extract(&calling(model.clone())).await;
+
+    assert!(matches!(failed, Err(Error::Journal(longhaul_journal::Error::Duplicate { .. }))), "{failed:?}");
+    assert_eq!(model.calls(), 0);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use longhaul_protocol::{
     ToolFinished, TurnEnded, TurnStarted, Usage,
 };
 use longhaul_testkit::Place;
+use serde_json::value::RawValue;
 
 pub(crate) const SCOPE: &str = "agent-test";
 
@@ -41,6 +42,17 @@ impl Stage {
     pub(crate) async fn append_raw(&self, records: impl IntoIterator<Item = NewRecord>) -> Seq {
         let append = records.into_iter().fold(Append::to(&self.stream()), Append::record);
         self.journal.append(append).await.unwrap().last().unwrap().seq
+    }
+
+    /// Appends records with these keys to the extracts, of a kind that says nothing unless it is erased.
+    pub(crate) async fn append_extracts(&self, keys: impl IntoIterator<Item = String>) {
+        let body = RawValue::from_string("{}".to_owned()).unwrap();
+        let record = |key: String| {
+            NewRecord { kind: "extracted".to_owned(), body: body.clone(), key: None }.with_key(&key)
+        };
+        let append =
+            keys.into_iter().map(record).fold(Append::to(&StreamName::extract(self.session)), Append::record);
+        self.journal.append(append).await.unwrap();
     }
 
     /// A turn in which somebody says something and gets an answer; returns its last record.
