@@ -232,8 +232,14 @@ impl Cutter {
         let items = std::mem::take(&mut self.items);
         if !items.is_empty() {
             let mut opening = self.opening();
-            let before = self.blocks.last().filter(|_| self.under_heading > 0);
-            opening.extend(before.filter(|block| block.kind == BlockKind::Paragraph).map(Block::lead_in));
+            let before = self.blocks.last_mut().filter(|_| self.under_heading > 0);
+            if let Some(before) = before.filter(|block| block.kind == BlockKind::Paragraph) {
+                opening.push(before.lead_in());
+                // Quoted without its list, the lead-in must not seem to lead into whatever comes next.
+                if let Some(last) = before.parts.last_mut().filter(|last| last.ends_with(':')) {
+                    *last = joined([last.as_str(), ELLIPSIS]);
+                }
+            }
             self.add(Block { opening, parts: items, kind: BlockKind::List });
         }
     }

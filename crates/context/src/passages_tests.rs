@@ -57,6 +57,21 @@ fn a_list_item_keeps_the_words_that_lead_into_it() {
 }
 
 #[test]
+fn a_lead_in_without_its_list_says_that_something_is_left_out() {
+    let said = long("I like tea. These things are forbidden:\n- force push main");
+
+    let with_tea = quoted(&said, "tea");
+
+    assert_eq!(
+        with_tea,
+        [
+            "I like tea. These things are forbidden: […]",
+            "I like tea. These things are forbidden: - force push main"
+        ]
+    );
+}
+
+#[test]
 fn a_list_that_nothing_leads_into_is_quoted_whole_or_not_at_all() {
     let after = FILLER.repeat(5);
     let short = format!("- force push main\n- delete staging\nare all forbidden.\n\n{after}");
