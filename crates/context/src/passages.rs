@@ -90,17 +90,19 @@ fn is_quotable(passage: &str) -> bool {
 
 fn joined<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let mut joined = String::new();
-    for text in texts {
-        let text = text.as_ref();
-        if text == ELLIPSIS && joined.ends_with(ELLIPSIS) {
-            continue;
-        }
-        if !joined.is_empty() && !text.is_empty() {
-            joined.push(' ');
-        }
-        joined.push_str(text);
-    }
+    texts.into_iter().for_each(|text| append(&mut joined, text.as_ref()));
     joined
+}
+
+/// Adds words to a text. Two gaps in a row are one.
+fn append(text: &mut String, more: &str) {
+    if more == ELLIPSIS && text.ends_with(ELLIPSIS) {
+        return;
+    }
+    if !text.is_empty() && !more.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(more);
 }
 
 /// One line of an input.
@@ -184,7 +186,7 @@ impl Cutter {
     fn push_item(&mut self, text: String, indent: usize) {
         match self.items.last_mut() {
             // A nested list belongs to its item.
-            Some(item) if indent > self.indent => *item = joined([item.as_str(), &text]),
+            Some(item) if indent > self.indent => append(item, &text),
             Some(_) => self.items.push(text),
             None => {
                 self.close_paragraph();
@@ -203,20 +205,20 @@ impl Cutter {
                 indent > self.indent || begins_small || !is_finished(item)
             };
             if goes_on {
-                *item = joined([item.as_str(), text]);
+                append(item, text);
                 return;
             }
             self.close();
         } else if self.is_after_blank && is_finished(&self.paragraph) && !begins_small {
             self.close_paragraph();
         }
-        self.paragraph = joined([self.paragraph.as_str(), text]);
+        append(&mut self.paragraph, text);
     }
 
     /// Pasted text stands within what is open, and ends nothing.
     fn push_ellipsis(&mut self) {
         let open = self.items.last_mut().unwrap_or(&mut self.paragraph);
-        *open = joined([open.as_str(), ELLIPSIS]);
+        append(open, ELLIPSIS);
     }
 
     fn close_paragraph(&mut self) {
@@ -237,7 +239,7 @@ impl Cutter {
                 opening.push(before.lead_in());
                 // Quoted without its list, the lead-in must not seem to lead into whatever comes next.
                 if let Some(last) = before.parts.last_mut().filter(|last| last.ends_with(':')) {
-                    *last = joined([last.as_str(), ELLIPSIS]);
+                    append(last, ELLIPSIS);
                 }
             }
             self.add(Block { opening, parts: items, kind: BlockKind::List });

@@ -149,6 +149,18 @@ fn sentences_of_scripts_without_spaces_end_with_their_own_stops() {
     assert_eq!(quoted(&said, "部署"), ["绝对不要在星期五部署到生产环境。"]);
 }
 
+/// An input may be a whole log.
+#[test]
+fn a_large_input_is_cut_in_time_that_grows_with_its_size() {
+    let began = std::time::Instant::now();
+
+    for line in ["never deploy it\n", "- never deploy it\n", "Never deploy it. ", "> never (\n", "```x\n"] {
+        let _ = passages(&line.repeat(60_000));
+    }
+
+    assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
 proptest! {
     #[test]
     fn passages_are_the_words_of_the_input_in_their_order(
