@@ -12,6 +12,7 @@ use longhaul_protocol::{
     TurnStarted, Usage,
 };
 
+pub(crate) use self::import::IMPORTED_NOTICE;
 use crate::compaction::Asked;
 use crate::state::{
     Again, Attempt, CallAnswer, CallState, Created, Cut, Reported, State, Turn, Waiting, text_of,

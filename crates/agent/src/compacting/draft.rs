@@ -11,6 +11,7 @@ use longhaul_protocol::{
     SessionRecord, Summary, SystemMessage, TextContent,
 };
 
+use crate::apply::IMPORTED_NOTICE;
 use crate::compaction::{Space, Trigger};
 use crate::state::State;
 
@@ -260,6 +261,7 @@ impl Ground<'_> {
         // Apart from the summary: whoever erases what is pinned must not lose that.
         let mut second = vec![render_todo(&state.todo, sizes.list)];
         second.extend(pins.iter().map(|pin| render_pin(&shortened(pin, sizes.first_request))));
+        second.extend((state.foreign_through > 0).then(|| IMPORTED_NOTICE.to_owned()));
         second.extend(render_tasks(state.tasks.running().map(|task| &task.started)));
         second.extend(self.memory.filter(|text| estimate_text(text) <= sizes.memory).map(str::to_owned));
 
