@@ -9,7 +9,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use longhaul_protocol::{Hash, Record, SessionId, StreamName, blob_refs};
+use longhaul_protocol::{Body, Hash, Record, SessionId, StreamName, blob_refs};
 use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainCheck;
@@ -318,6 +318,7 @@ fn verify(file: &Path) -> Result<Verified> {
                 })?;
                 *last = record.hash;
                 if record.stream == StreamName::session(header.id) {
+                    check_beginning(&record).map_err(|reason| lines.wrong(reason))?;
                     earlier
                         .note(&record)
                         .map_err(|reason| lines.wrong(format!("seq {}: {reason}", record.seq)))?;
@@ -344,6 +345,16 @@ fn verify(file: &Path) -> Result<Verified> {
     }
     let (blobs, file_hash) = (blobs.len() as u64, lines.hash_so_far());
     Ok(Verified { header, records, blobs, file_hash, earlier: earlier.newest })
+}
+
+/// A session begins with its creation, which says where it works; or with a stub, if that was erased or lost.
+fn check_beginning(record: &Record) -> std::result::Result<(), String> {
+    const CREATED: &str = "session_created";
+    let is_stub = matches!(record.body, Body::Gone(_)) && record.kind == "lost";
+    if record.seq > 1 || record.kind == CREATED || is_stub {
+        return Ok(());
+    }
+    Err(format!("the session begins with {:?}, not with {CREATED:?}", record.kind))
 }
 
 enum Line {

@@ -1,4 +1,4 @@
-use longhaul_protocol::{At, Note, SessionRecord};
+use longhaul_protocol::{At, Note, SessionCreated, SessionRecord};
 
 use super::*;
 use crate::{Append, Home, SqliteJournal, name_session};
@@ -18,7 +18,14 @@ async fn a_file_that_is_replaced_after_it_was_verified_is_refused() {
     };
     let there = open("there").await;
     let id = name_session(&there, "a").await.unwrap();
-    say(&there, StreamName::session(id), "one").await;
+    let created = SessionRecord::SessionCreated(SessionCreated {
+        id,
+        key: "a".to_owned(),
+        work_dir: None,
+        origin: None,
+        version: "0.1.0".to_owned(),
+    });
+    there.append(Append::to(&StreamName::session(id)).record(created.encode())).await.unwrap();
     let mut exports = [Vec::new(), Vec::new()];
     export_session(&there, "a", &mut exports[0]).await.unwrap();
     say(&there, StreamName::session(id), "two").await;

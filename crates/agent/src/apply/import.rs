@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_protocol::{Imported, Item, Outcome, Place, ToolFinished};
 
 use crate::compaction::Compaction;
-use crate::state::{Attempt, State};
+use crate::state::{Attempt, Created, State};
 use crate::tasks::SessionTasks;
 
 /// The results of calls that the exporting home had not brought to one.
@@ -37,9 +37,9 @@ impl State {
         self.inbox_through = imported.inbox_through;
         let folder = imported.work_dir.as_deref().map(|folder| format!(" It works in {folder} now."));
         let text = format!("{note}{} {FILES}", folder.unwrap_or_default());
-        if let Some(created) = &mut self.created {
-            created.work_dir = imported.work_dir;
-        }
+        // Whatever the file begins with: a session without a folder would work in the one in which the runtime starts.
+        let at = self.created.as_ref().map_or(imported.at, |created| created.at);
+        self.created = Some(Created { at, work_dir: imported.work_dir });
         let place = Place { seq: self.head, turn: self.turns, step: 0, said: None };
         self.push(place, Arc::new(Item::Note { text }));
     }

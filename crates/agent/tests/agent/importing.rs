@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_agent::{Approval, ApprovalRule, Config, Runtime, Session, load};
 use longhaul_journal::{
-    Append, Author, ImportOptions, Journal, Page, SqliteJournal, export_session, import_session,
-    newest_import, put, session_place,
+    Append, Author, ImportOptions, Journal, Page, SqliteJournal, erase_record, export_session,
+    import_session, newest_import, put, session_place,
 };
 use longhaul_model::{Answer, Failure, Model, Purpose, Request};
 use longhaul_protocol::{
@@ -286,6 +286,30 @@ async fn words_that_a_file_places_after_its_import_are_not_the_importers() {
         assert!(sent.contains("[Imported session]"), "{sent}");
     }
     runtime.shutdown().await.unwrap();
+}
+
+/// The folder is the importer's, also where the record that would say the session's own is erased.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_imported_session_works_in_the_importers_folder_if_its_first_record_is_erased() {
+    let (there, here) = (Place::new(), Place::new());
+    let runtime = Runtime::with_model(there.config(), Arc::new(SaysHello)).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    session.send("Hi.").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let (journal, id) = (there.journal().await, session.id().unwrap());
+    erase_record(&*journal, id, 1, "a secret folder").await.unwrap();
+    let file = export(&journal, "a").await;
+    journal.close().await;
+
+    import(&here, file.path(), Author::Stranger).await;
+
+    let journal = here.journal().await;
+    let fork = longhaul_agent::fork_session(&*journal, "a", None, "b").await.unwrap();
+    for (key, id) in [("a", id), ("b", fork.id)] {
+        let created = load(&*journal, key, id).await.unwrap().created.unwrap();
+        assert_eq!(created.work_dir.as_deref(), here.work().to_str(), "{key}");
+    }
+    journal.close().await;
 }
 
 /// An import that is killed before or after its mark leaves nothing that can be found; the next one brings the session, marked.

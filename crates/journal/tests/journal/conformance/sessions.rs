@@ -6,8 +6,8 @@ use longhaul_journal::{
 };
 use longhaul_protocol::{
     At, BlobRef, EpochReason, EpochStarted, Image, Imported, InboxRecord, Input, InputId, JoinMode,
-    NamesRecord, NewRecord, SessionDeleted, SessionId, SessionRecord, SessionRenamed, SessionTrashed,
-    StreamName,
+    NamesRecord, NewRecord, SessionCreated, SessionDeleted, SessionId, SessionRecord, SessionRenamed,
+    SessionTrashed, StreamName,
 };
 
 use super::{Place, a_stream, append_notes, read_all};
@@ -20,6 +20,26 @@ fn epoch(number: u64) -> SessionRecord {
 async fn start_epoch(journal: &dyn Journal, stream: &StreamName, number: u64) {
     let append = Append::to(stream).record(epoch(number).encode()).blob(Blob::new(*b"{}"));
     journal.append(append).await.unwrap();
+}
+
+/// Appends the record that a session begins with.
+async fn create(journal: &dyn Journal, id: SessionId) {
+    let created = SessionRecord::SessionCreated(SessionCreated {
+        id,
+        key: "there".to_owned(),
+        work_dir: Some("/home/ann/there".to_owned()),
+        origin: None,
+        version: "0.1.0".to_owned(),
+    });
+    journal.append(Append::to(&StreamName::session(id)).record(created.encode())).await.unwrap();
+}
+
+/// A file with the session of this key, which is deleted then.
+async fn take_out(journal: &dyn Journal, key: &str, id: SessionId) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    export_session(journal, key, file.as_file_mut()).await.unwrap();
+    say(journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+    file
 }
 
 async fn say(journal: &dyn Journal, record: NamesRecord) {
@@ -160,7 +180,8 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: &impl Place) {
     let key = a_key("cli");
     let id = name_session(&*journal, &key).await.unwrap();
     let (session, inbox) = (StreamName::session(id), StreamName::inbox(id));
-    append_notes(&*journal, &session, &["one", "secret", "three"]).await;
+    create(&*journal, id).await;
+    append_notes(&*journal, &session, &["secret", "three"]).await;
     start_epoch(&*journal, &session, 1).await;
     append_notes(&*journal, &inbox, &["waiting"]).await;
     journal.erase(&[(session.clone(), 2)], "secret").await.unwrap();
@@ -195,7 +216,8 @@ pub(crate) async fn an_imported_session_says_so_and_whose_words_it_holds(place: 
     let key = a_key("cli");
     let id = name_session(&*journal, &key).await.unwrap();
     let (session, inbox, extract) = (StreamName::session(id), StreamName::inbox(id), StreamName::extract(id));
-    append_notes(&*journal, &session, &["one", "two"]).await;
+    create(&*journal, id).await;
+    append_notes(&*journal, &session, &["two"]).await;
     append_notes(&*journal, &inbox, &["waiting", "and this"]).await;
     append_notes(&*journal, &extract, &["an extract"]).await;
     let never = import_mark(&*journal, id).await.unwrap();
@@ -236,6 +258,7 @@ pub(crate) async fn a_file_can_not_give_the_key_of_an_import_to_another_record(p
     let journal = place.open().await;
     let key = a_key("cli");
     let id = name_session(&*journal, &key).await.unwrap();
+    create(&*journal, id).await;
     let disguised = super::note("one").with_key("imported/7");
     journal.append(Append::to(&StreamName::session(id)).record(disguised)).await.unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -245,6 +268,28 @@ pub(crate) async fn a_file_can_not_give_the_key_of_an_import_to_another_record(p
     let imported = import_session(&*journal, file.path(), &ImportOptions::at(At(0))).await;
 
     assert!(matches!(imported, Err(Error::BadFile { .. })), "{imported:?}");
+}
+
+/// What a session works in is in its first record. One that was erased is a stub, and the mark says the rest.
+pub(crate) async fn a_file_that_does_not_begin_with_the_creation_of_its_session_is_refused(
+    place: &impl Place,
+) {
+    let journal = place.open().await;
+    let (begun, erased) = (a_key("begun"), a_key("erased"));
+    let id = name_session(&*journal, &begun).await.unwrap();
+    append_notes(&*journal, &StreamName::session(id), &["one"]).await;
+    let other = name_session(&*journal, &erased).await.unwrap();
+    create(&*journal, other).await;
+    erase_record(&*journal, other, 1, "a secret folder").await.unwrap();
+    let headless = take_out(&*journal, &begun, id).await;
+    let stub = take_out(&*journal, &erased, other).await;
+
+    let refused = import_session(&*journal, headless.path(), &ImportOptions::at(At(0))).await;
+    let imported = import_session(&*journal, stub.path(), &ImportOptions::at(At(0))).await;
+
+    let Err(Error::BadFile { reason, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(reason, r#"line 2: the session begins with "note", not with "session_created""#);
+    assert!(imported.is_ok(), "{imported:?}");
 }
 
 /// A session of which only the inbox was used begins with its import.
@@ -268,6 +313,7 @@ pub(crate) async fn an_export_with_one_changed_byte_is_refused(place: &impl Plac
     let journal = place.open().await;
     let key = a_key("cli");
     let id = name_session(&*journal, &key).await.unwrap();
+    create(&*journal, id).await;
     start_epoch(&*journal, &StreamName::session(id), 1).await;
     append_notes(&*journal, &StreamName::session(id), &["one", "two"]).await;
     let mut export = Vec::new();
@@ -301,6 +347,7 @@ pub(crate) async fn an_export_with_large_blobs_comes_back(place: &impl Place) {
     let key = a_key("cli");
     let id = name_session(&*journal, &key).await.unwrap();
     let stream = StreamName::session(id);
+    create(&*journal, id).await;
     for number in 0..3_u8 {
         append_notes(&*journal, &stream, &["small"]).await;
         let bytes = vec![number; 2 << 20];
@@ -316,7 +363,7 @@ pub(crate) async fn an_export_with_large_blobs_comes_back(place: &impl Place) {
 
     let imported = import_session(&*journal, file.path(), &ImportOptions::at(At(0))).await.unwrap();
 
-    assert_eq!((imported.records, imported.blobs), (6, 3));
+    assert_eq!((imported.records, imported.blobs), (7, 3));
     let hash = Blob::new(vec![2; 2 << 20]).hash();
     assert_eq!(journal.blob(hash).await.unwrap().len(), 2 << 20);
 }
@@ -327,7 +374,8 @@ pub(crate) async fn of_two_imports_of_one_session_at_once_one_succeeds(place: &i
     let key = a_key("cli");
     let id = name_session(&*journals[0], &key).await.unwrap();
     let stream = StreamName::session(id);
-    append_notes(&*journals[0], &stream, &["one", "two", "three"]).await;
+    create(&*journals[0], id).await;
+    append_notes(&*journals[0], &stream, &["two", "three"]).await;
     let mut file = tempfile::NamedTempFile::new().unwrap();
     export_session(&*journals[0], &key, file.as_file_mut()).await.unwrap();
     let path = Arc::new(file.into_temp_path());

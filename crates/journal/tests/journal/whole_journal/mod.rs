@@ -112,7 +112,12 @@ pub(crate) async fn write_session(journal: &SqliteJournal, session: SessionId, n
             body["whole"] = json!({ "blob": blob.hash(), "bytes": 1, "media": "text/plain" });
             append = append.blob(blob);
         }
-        let record = InboxRecord::Unknown { kind: "note".to_owned(), body: to_raw_value(&body).unwrap() };
+        let mut kind = "note";
+        if line == 0 {
+            kind = "session_created";
+            (body["id"], body["key"], body["version"]) = (json!(session), json!("there"), json!("0.1.0"));
+        }
+        let record = InboxRecord::Unknown { kind: kind.to_owned(), body: to_raw_value(&body).unwrap() };
         journal.append(append.record(record.encode())).await.unwrap();
     }
 }
