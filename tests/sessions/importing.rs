@@ -60,3 +60,33 @@ fn the_folder_of_an_imported_session_is_printed_without_control_characters() {
     assert!(out.contains("It works in "), "{out}");
     assert!(!out.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{out:?}");
 }
+
+/// A file can't put its session where the importer's next conversation in a folder begins. Whoever opens an imported session is told.
+#[test]
+fn a_file_does_not_bring_the_session_of_a_folder_along() {
+    let (there, here) = (Desk::new(&json!(["Hello."])), Desk::new(&json!(["asked elsewhere", "Mine."])));
+    let folder = here.key();
+    assert_eq!(there.run(&["run", "-s", &folder, "hi"]).0, 0);
+    let file = there.path("a.jsonl").display().to_string();
+    assert_eq!(there.run(&["sessions", "export", &folder, &file]).0, 0);
+
+    let (code, out, errors) = here.run(&["sessions", "import", &file]);
+
+    let key = format!("imported-{folder}");
+    assert_eq!(code, 0, "{out}{errors}");
+    assert!(out.contains(&format!("Imported {key} (")) && errors.contains(&folder), "{out}{errors}");
+    let (_, _, plain) = here.talk(&[], "");
+    assert!(plain.contains(&format!("session {folder} (new)")), "{plain}");
+    let (_, _, opened) = here.talk(&["-s", &key], "");
+    let foreign = "imported from a file: up to record";
+    assert!(opened.contains(foreign) && !plain.contains(foreign), "{opened}{plain}");
+    let (_, table, _) = here.run(&["sessions"]);
+    assert!(table.contains("[imported] hi"), "{table}");
+    assert_eq!(here.json(&["sessions", "--json"])[0]["imported"], true);
+    assert!(here.run(&["status", "-s", &key]).1.contains("\nimported      from a file"));
+    assert_eq!(here.json(&["status", "-s", &key, "--json"])["imported"], true);
+    here.json(&["sessions", "delete", &key, "--now", "--json"]);
+    let (code, out, errors) = here.run(&["sessions", "import", &file, "--mine"]);
+    assert_eq!(code, 0, "{out}{errors}");
+    assert!(out.contains(&format!("Imported {folder} (")), "{out}");
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_agent::{Config, ContextReport, State, context_report, last_compaction, load};
-use longhaul_journal::{Error, Holder, Journal};
+use longhaul_journal::{Error, Holder, ImportMark, Journal, import_mark};
 use longhaul_memory::extracted_through;
 use longhaul_model::Window;
 use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId, StreamName};
@@ -41,6 +41,8 @@ pub(crate) struct Status {
     /// Tasks that run.
     pub(crate) tasks: Vec<Listed>,
     pub(crate) memory: Remembered,
+    /// What its import says, if it came from a file.
+    pub(crate) import: ImportMark,
 }
 
 /// What a session has to do with memory.
@@ -84,6 +86,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let config = config::load(place, choice)?;
     let report = context_report(&config, &*journal, &state).await;
     let memory = Remembered::of(&config, &*journal, &key, Some(entry.id)).await?;
+    let import = import_mark(&*journal, entry.id).await?;
     journal.close().await;
     let model = state.model.clone().unwrap_or_else(|| report.model.clone());
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
@@ -102,6 +105,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
         questions,
         tasks,
         memory,
+        import,
     };
     if as_json {
         json(&status.as_json())?;
@@ -143,6 +147,9 @@ impl Status {
             named("memory", self.memory()),
             named("last outcome", state.last_outcome.map_or("none yet", in_words).to_owned()),
         ];
+        if let Some(imported) = words::imported(&self.import) {
+            lines.push(named("imported", imported));
+        }
         if let Some(text) = &state.interrupted {
             let text = shortened(text, 60);
             lines.push(named("interrupted", format!("{text:?}; /continue goes on from there")));
@@ -249,6 +256,8 @@ impl Status {
                 "extracted_through": self.memory.through,
                 "records": state.head,
             },
+            "imported": self.import.seq > 0,
+            "foreign_through": self.import.foreign_through,
             "last_outcome": state.last_outcome.map(code),
             "interrupted": state.interrupted,
             "waiting": self.waiting,

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use longhaul_journal::ImportMark;
 use longhaul_protocol::{CompactedBy, EventKind, Outcome, TaskId, TaskStatus};
 
 use crate::naming::short;
@@ -10,6 +11,15 @@ use crate::questions::question;
 
 /// So much of a warning is shown: some name a command to type, with paths in it, and half of one is of no use.
 pub(crate) const LONGEST_WARNING: usize = 600;
+
+/// Where an imported session came from, and how much of it is somebody else's. Nothing for a session that began here.
+pub(crate) fn imported(mark: &ImportMark) -> Option<String> {
+    match (mark.seq, mark.foreign_through) {
+        (0, _) => None,
+        (_, 0) => Some("from a file, as a session of your own".to_owned()),
+        (_, last) => Some(format!("from a file: up to record {}, its user is somebody else", grouped(last))),
+    }
+}
 
 /// What people want to know while a turn runs, besides its answer; one line.
 pub(crate) fn aside(kind: &EventKind) -> Option<String> {

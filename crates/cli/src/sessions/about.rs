@@ -5,9 +5,9 @@ use longhaul_protocol::{At, Origin, SessionRecord, StreamName};
 
 use super::listing::{ago, now};
 use super::saving::size;
-use crate::context;
 use crate::output::{count, grouped, shortened};
 use crate::status::Status;
+use crate::{context, words};
 
 /// What is known of a session besides its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +110,9 @@ pub(crate) fn session_lines(status: &Status, about: Option<&About>) -> Vec<Strin
     lines.push(named("cost", about.cost()));
     if about.pinned {
         lines.push(named("pinned", "retention leaves it alone".to_owned()));
+    }
+    if let Some(imported) = words::imported(&status.import) {
+        lines.push(named("imported", imported));
     }
     if let Some(origin) = &about.origin {
         lines.push(named("forked from", format!("{} at record {}", origin.session, origin.seq)));

@@ -30,6 +30,7 @@ fn status() -> Status {
         questions: vec![],
         tasks: vec![],
         memory: Remembered { scope: "agent-longhaul".to_owned(), through: 0, is_on: true },
+        import: longhaul_journal::ImportMark::default(),
     }
 }
 

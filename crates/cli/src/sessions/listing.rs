@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhaul_journal::{Journal, Match, Page, Search, SessionEntry, session_times};
+use longhaul_journal::{Journal, Match, Page, Search, SessionEntry, import_mark, session_times};
 use longhaul_protocol::{At, InboxRecord, Origin, PrintablePath, SessionId, SessionRecord, StreamName};
 use serde::Serialize;
 
@@ -32,6 +32,8 @@ pub(crate) struct Listed {
     /// Where it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<Origin>,
+    /// It came from a file.
+    imported: bool,
     /// When it was last used: its last record, or if that is later, when it was forked or imported.
     #[serde(skip)]
     used: Option<At>,
@@ -98,7 +100,8 @@ pub(crate) async fn list(journal: &dyn Journal, words: &str, which: Which) -> an
     for entry in sessions {
         let (title, origin) = beginning(journal, entry.id).await;
         let used = entry.last_at.max(times.get(&entry.id).map(|times| times.named));
-        listed.push(Listed { session: entry.clone().into(), title, origin, used, entry });
+        let imported = import_mark(journal, entry.id).await?.seq > 0;
+        listed.push(Listed { session: entry.clone().into(), title, origin, imported, used, entry });
     }
     listed.sort_by(|one, other| {
         let newest = other.used.cmp(&one.used);
@@ -149,8 +152,12 @@ pub(crate) fn lines(listed: &[Listed], now: At) -> Vec<String> {
         let id = entry.id.to_string();
         let (key, id) = (shortened(&entry.key, width), &id[id.len() - SHOWN_OF_ID..]);
         let used = listed.used.map_or_else(|| "-".to_owned(), |at| ago(now, at));
-        let marks =
-            [(entry.pinned, "[pinned] "), (entry.trashed, "[trash] "), (listed.origin.is_some(), "[fork] ")];
+        let marks = [
+            (entry.pinned, "[pinned] "),
+            (entry.trashed, "[trash] "),
+            (listed.imported, "[imported] "),
+            (listed.origin.is_some(), "[fork] "),
+        ];
         let marks: String = marks.iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| *mark).collect();
         let (records, title) = (grouped(entry.head.seq), listed.title());
         format!("{key:<width$}  {records:>9}  {used:<14}  {id:<6}  {marks}{title}").trim_end().to_owned()

@@ -19,7 +19,8 @@ use std::path::Path;
 use longhaul_agent::{Mode, load};
 
 use longhaul_journal::{
-    Author, Error, Exported, Journal, Page, SessionEntry, export_session, import_session, verify_export,
+    Author, Error, Exported, Imported, Journal, Page, SessionEntry, export_session, import_session,
+    verify_export,
 };
 use longhaul_protocol::{PrintablePath, Record, Seq, SessionId, StreamName};
 use serde::Serialize;
@@ -259,7 +260,15 @@ async fn import(place: &Place, choice: &Choice, options: ImportOptions) -> anyho
         json(&imported)?;
         return Ok(exit::DONE);
     }
-    line(format!("Imported {}", brought(&imported)))?;
+    let Imported { key, file_key, id, records, blobs } = imported;
+    let given = (key != file_key && options.key.is_none()).then_some(file_key);
+    line(format!("Imported {}", brought(&Exported { key, id, records, blobs })))?;
+    if let Some(own) = given {
+        note(format!(
+            "its own key, {}, is of a kind that longhaul gives to sessions of this home; --as KEY chooses another, --mine keeps it",
+            shortened(&own, 100)
+        ));
+    }
     if let Some(folder) = &options.work_dir {
         line(format!(
             "It works in {}. Whatever was unfinished in it was stopped.",

@@ -1,7 +1,7 @@
 //! What slash commands show and do that is the same whether or not a turn runs.
 
 use longhaul_agent::last_compaction;
-use longhaul_journal::put;
+use longhaul_journal::{ImportMark, import_mark, put};
 use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
 
 use crate::commands::{Action, help};
@@ -113,6 +113,10 @@ impl Talk<'_> {
             None => (vec![], vec![]),
         };
         let memory = Remembered::of(&self.config, &*journal, &key, id).await?;
+        let import = match id {
+            Some(id) => import_mark(&*journal, id).await?,
+            None => ImportMark::default(),
+        };
         Ok(Status {
             key,
             id,
@@ -126,6 +130,7 @@ impl Talk<'_> {
             holder,
             is_running: true,
             memory,
+            import,
         })
     }
 }

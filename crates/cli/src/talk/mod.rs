@@ -31,7 +31,7 @@ use attached::elsewhere;
 use lines::Lines;
 pub(crate) use lines::{Cooked, Typed};
 use longhaul_agent::{Config, Follower, Patience, Runtime, Session, Watcher};
-use longhaul_journal::put;
+use longhaul_journal::{import_mark, put};
 use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind, Seq, StreamName};
 use looking::Looking;
 use memory::{GoingThrough, gone_through};
@@ -53,7 +53,7 @@ use crate::signals::{Ends, INTERRUPT};
 use crate::tasks::board::Board;
 use crate::teller::{Form, Teller};
 use crate::underway::Wish;
-use crate::{config, exit, panics, resuming, status};
+use crate::{config, exit, panics, resuming, status, words};
 
 const PROMPT: &str = "> ";
 /// What can be answered to whether a turn should go on.
@@ -249,7 +249,7 @@ impl Talk<'_> {
         let runtime = self.runtime.clone();
         tokio::spawn(async move { runtime.tidy().await });
         if let Some(why) = self.runtime.not_enforced().await {
-            self.teller.note(crate::words::not_enforced(&why));
+            self.teller.note(words::not_enforced(&why));
         }
         self.runtime.start_idle().await?;
         self.open(options).await
@@ -264,6 +264,11 @@ impl Talk<'_> {
         };
         let (model, _) = self.runtime.model().await;
         self.teller.note(format!("session {} ({so_far}), with {model}", self.session.key()));
+        if let Some(id) = self.session.id()
+            && let Some(imported) = words::imported(&import_mark(&*self.runtime.journal(), id).await?)
+        {
+            self.teller.note(format!("this session was imported {imported}"));
+        }
         Ok(())
     }
 

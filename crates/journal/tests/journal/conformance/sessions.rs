@@ -5,7 +5,7 @@ use longhaul_journal::{
     export_session, import_mark, import_session, name_session, newest_import, put, resolve,
 };
 use longhaul_protocol::{
-    At, BlobRef, EpochReason, EpochStarted, Image, Imported, InboxRecord, Input, InputId, JoinMode,
+    At, BlobRef, EpochReason, EpochStarted, Hash, Image, Imported, InboxRecord, Input, InputId, JoinMode,
     NamesRecord, NewRecord, SessionCreated, SessionDeleted, SessionId, SessionRecord, SessionRenamed,
     SessionTrashed, StreamName,
 };
@@ -290,6 +290,44 @@ pub(crate) async fn a_file_that_does_not_begin_with_the_creation_of_its_session_
     let Err(Error::BadFile { reason, .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(reason, r#"line 2: the session begins with "note", not with "session_created""#);
     assert!(imported.is_ok(), "{imported:?}");
+}
+
+/// A key from a file is checked as one that somebody types, and may not be one that the program gives to sessions of this home.
+pub(crate) async fn the_key_of_a_file_is_checked_and_does_not_pass_for_one_of_this_home(place: &impl Place) {
+    let journal = place.open().await;
+    let folder = a_key("cli:w");
+    let id = name_session(&*journal, &folder).await.unwrap();
+    create(&*journal, id).await;
+    let file = take_out(&*journal, &folder, id).await;
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    let with_key = |key: &str| {
+        let key = serde_json::to_string(key).unwrap();
+        let (header, rest) =
+            text.rsplit_once("{\"end\"").map(|(body, _)| body.split_once('\n').unwrap()).unwrap();
+        let header = header.replacen(&serde_json::to_string(&folder).unwrap(), &key, 1);
+        let body = format!("{header}\n{rest}");
+        let end = Hash::of(&body);
+        let changed = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(changed.path(), format!("{body}{{\"end\":\"{end}\"}}\n")).unwrap();
+        changed
+    };
+    let long = "L".repeat(200_000);
+    for bad in ["", "  ", "--help", "a\nb", "\u{1b}[31mred", &long] {
+        let refused = import_session(&*journal, with_key(bad).path(), &ImportOptions::at(At(0))).await;
+        let Err(Error::BadFile { reason, .. }) = refused else { panic!("{bad:?}: {refused:?}") };
+        assert!(reason.contains("its key can't be used") && reason.len() < 200, "{reason}");
+    }
+
+    let renamed = import_session(&*journal, file.path(), &ImportOptions::at(At(0))).await.unwrap();
+    say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+    let options = ImportOptions { author: Author::Importer, ..ImportOptions::at(At(0)) };
+    let mine = import_session(&*journal, file.path(), &options).await.unwrap();
+    say(&*journal, NamesRecord::Deleted(SessionDeleted { id })).await;
+    let chosen = import_session(&*journal, with_key(&long).path(), &under("run:mine")).await.unwrap();
+
+    assert_eq!((renamed.key, renamed.file_key.as_str()), (format!("imported-{folder}"), folder.as_str()));
+    assert_eq!((mine.key, mine.file_key), (folder.clone(), folder));
+    assert_eq!(chosen.key, "run:mine");
 }
 
 /// A session of which only the inbox was used begins with its import.
