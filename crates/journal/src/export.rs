@@ -9,7 +9,10 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use longhaul_protocol::{Body, Hash, Record, SessionId, StreamName, blob_refs};
+use longhaul_protocol::{
+    Body, DecodeError, ExtractRecord, Hash, InboxRecord, Record, SessionId, SessionRecord, StreamName,
+    blob_refs,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainCheck;
@@ -367,6 +370,7 @@ fn verify(file: &Path) -> Result<Verified> {
                     lines.wrong(format!("{} seq {}: {reason}", record.stream, record.seq))
                 })?;
                 *last = record.hash;
+                check_form(&record).map_err(|error| lines.wrong(error.to_string()))?;
                 if record.stream == StreamName::session(header.id) {
                     check_beginning(&record).map_err(|reason| lines.wrong(reason))?;
                     earlier
@@ -405,6 +409,19 @@ fn check_beginning(record: &Record) -> std::result::Result<(), String> {
         return Ok(());
     }
     Err(format!("the session begins with {:?}, not with {CREATED:?}", record.kind))
+}
+
+/// Whether a record can be decoded. A session with one that can't could not be opened.
+fn check_form(record: &Record) -> std::result::Result<(), DecodeError> {
+    let decoded = match record.stream.as_str().split_once('/') {
+        Some(("inbox", _)) => InboxRecord::decode(record).map(drop),
+        Some(("extract", _)) => ExtractRecord::decode(record).map(drop),
+        _ => SessionRecord::decode(record).map(drop),
+    };
+    match decoded {
+        Err(DecodeError::Gone { .. }) => Ok(()),
+        decoded => decoded,
+    }
 }
 
 enum Line {

@@ -375,7 +375,11 @@ async fn a_lost_blob_that_comes_again_is_there_again() {
     export_session(&journal, &entry.unwrap().key, export.as_file_mut()).await.unwrap();
     let refers = || {
         let body = serde_json::json!({ "output": BlobRef::to(&bytes, "text/plain") });
-        NewRecord { kind: "note".into(), body: serde_json::value::to_raw_value(&body).unwrap(), key: None }
+        NewRecord {
+            kind: "from_the_future".into(),
+            body: serde_json::value::to_raw_value(&body).unwrap(),
+            key: None,
+        }
     };
 
     let alone = journal.append(Append::to(&stream).record(refers())).await;

@@ -292,6 +292,27 @@ pub(crate) async fn a_file_that_does_not_begin_with_the_creation_of_its_session_
     assert!(imported.is_ok(), "{imported:?}");
 }
 
+/// A record that nobody can decode would make a session that nobody can open.
+pub(crate) async fn a_file_with_a_record_of_the_wrong_form_is_refused(place: &impl Place) {
+    let journal = place.open().await;
+    let families: [fn(SessionId) -> StreamName; 3] =
+        [StreamName::session, StreamName::inbox, StreamName::extract];
+    for (stream, kind) in families.into_iter().zip(["turn_started", "input", "extracted"]) {
+        let key = a_key("wrong");
+        let id = name_session(&*journal, &key).await.unwrap();
+        create(&*journal, id).await;
+        let body = serde_json::value::to_raw_value(&serde_json::json!({ "turn": "first" })).unwrap();
+        let wrong = NewRecord { kind: kind.to_owned(), body, key: None };
+        journal.append(Append::to(&stream(id)).record(wrong)).await.unwrap();
+        let file = take_out(&*journal, &key, id).await;
+
+        let refused = import_session(&*journal, file.path(), &ImportOptions::at(At(0))).await;
+
+        let Err(Error::BadFile { reason, .. }) = refused else { panic!("{kind}: {refused:?}") };
+        assert!(reason.starts_with("line ") && reason.contains(&format!("not a valid {kind}")), "{reason}");
+    }
+}
+
 /// A key from a file is checked as one that somebody types, and may not be one that the program gives to sessions of this home.
 pub(crate) async fn the_key_of_a_file_is_checked_and_does_not_pass_for_one_of_this_home(place: &impl Place) {
     let journal = place.open().await;
