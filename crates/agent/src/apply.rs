@@ -245,7 +245,7 @@ impl State {
                 self.again = None;
                 self.waiting.iter_mut().for_each(|input| input.cancelled = true);
             }
-            (OrderKind::Retry, Some(turn)) => turn.hurried += 1,
+            (OrderKind::Retry, Some(turn)) => turn.hurried = turn.hurried.saturating_add(1),
             (OrderKind::Retry, None) if stopped_short && is_quiet => self.again = Some(Again::Retry),
             (OrderKind::Continue, Some(turn)) => {
                 turn.continues = true;
@@ -266,7 +266,8 @@ impl State {
         match (self.questions.is_empty(), turn.awaits_since) {
             (false, None) => turn.awaits_since = Some(now),
             (true, Some(since)) => {
-                turn.awaited_ms += u64::try_from(now.0 - since.0).unwrap_or(0);
+                let awaited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
+                turn.awaited_ms = turn.awaited_ms.saturating_add(awaited);
                 turn.awaits_since = None;
             }
             (false, Some(_)) | (true, None) => {}
@@ -329,7 +330,7 @@ impl State {
         let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
         let kept = usize::try_from(ended.kept).unwrap_or(usize::MAX);
         if let Some(tokens) = ended.too_long {
-            turn.too_long += 1;
+            turn.too_long = turn.too_long.saturating_add(1);
             turn.refusal.clone_from(&ended.error);
             let model = self.model.clone().unwrap_or_default();
             self.counting.entry(model).or_default().refused_at = Some(tokens);
@@ -354,10 +355,10 @@ impl State {
         turn.goes_on = ended.goes_on;
         if ended.goes_on {
             turn.carried.clone_from(&turn.text);
-            turn.cuts += 1;
+            turn.cuts = turn.cuts.saturating_add(1);
         }
         let place = Place { seq: self.head, turn: turn.number, step: turn.steps, said: None };
-        self.answers += u64::from(!attempt.blocks.is_empty());
+        self.answers = self.answers.saturating_add(u64::from(!attempt.blocks.is_empty()));
         for block in attempt.blocks {
             self.push(place, block);
         }
@@ -477,7 +478,7 @@ impl State {
     /// Something that the model is told: it belongs to the step that is asked next.
     fn push_told(&mut self, item: Item) {
         let step = self.turn.as_ref().map_or(0, |turn| match turn.answered {
-            true => turn.steps + 1,
+            true => turn.steps.saturating_add(1),
             false => turn.steps.max(1),
         });
         self.push(Place { seq: self.head, turn: self.turns, step, said: None }, Arc::new(item));

@@ -144,6 +144,26 @@ fn what_is_erased_is_not_done_again() {
     assert!(state.turn.unwrap().broken.is_some());
 }
 
+/// The clock of another machine may have said anything.
+#[test]
+fn a_question_that_was_open_for_all_of_time_is_no_time_of_the_turn() {
+    let id = longhaul_protocol::QuestionId::generate();
+    let asked = SessionRecord::Question(longhaul_protocol::Question {
+        id,
+        text: "May it run?".to_owned(),
+        call: None,
+        reasons: vec![],
+    });
+    let answered = SessionRecord::Answered(Answered { id, answer: "yes".to_owned() });
+    let mut state = after(&[input(JoinMode::Join), turn(), step(1)]);
+
+    for (seq, (at, fact)) in (10..).zip([(i64::MIN, &asked), (i64::MAX, &answered)].repeat(2)) {
+        state.apply(&Record { at: At(at), ..record(seq, fact) }).unwrap();
+    }
+
+    assert_eq!(state.turn.unwrap().awaited_ms, 2 * (i64::MAX as u64));
+}
+
 /// T1: what took an input into the context is gone, and the turn had ended with nothing waiting: it is not begun again.
 #[test]
 fn an_input_whose_turn_has_ended_does_not_come_back() {

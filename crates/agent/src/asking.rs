@@ -236,7 +236,7 @@ impl Worker {
         match &self.state.epoch {
             Some(epoch) if !self.begins_like(epoch) => {
                 let tools = if facts.tools { epoch.tools.bytes } else { 0 };
-                estimate_bytes(epoch.system.bytes + tools)
+                estimate_bytes(epoch.system.bytes.saturating_add(tools))
             }
             _ => self.equipment.fixed(facts),
         }

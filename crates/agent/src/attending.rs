@@ -119,7 +119,7 @@ impl Worker {
             self.policy.is_out_of_time = false;
             return;
         };
-        let passed = u64::try_from(now().0 - started.0).unwrap_or(0).saturating_sub(awaited);
+        let passed = u64::try_from(now().0.saturating_sub(started.0)).unwrap_or(0).saturating_sub(awaited);
         let passed = Duration::from_millis(passed);
         let left = Duration::from_secs(seconds).saturating_sub(passed);
         self.policy.is_out_of_time = left.is_zero();

@@ -59,7 +59,7 @@ async fn look(
         match SessionRecord::decode(&record) {
             Ok(SessionRecord::OrderTaken(taken)) if taken.order.id == order => match &state.turn {
                 Some(turn) => *target = Some(turn.number),
-                None if !state.waiting.is_empty() => *target = Some(state.turns + 1),
+                None if !state.waiting.is_empty() => *target = Some(state.turns.saturating_add(1)),
                 None => return Ok(Some(Cancelled::NoTurn)),
             },
             Ok(SessionRecord::TurnEnded(ended)) if *target == Some(ended.turn) => {

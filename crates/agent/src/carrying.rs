@@ -61,8 +61,8 @@ impl State {
             rate_limits: self.rate_limits.clone(),
             warned: self.warned.clone(),
             answers: self.answers,
-            compactions: self.compaction.count + 1,
-            since_answer: self.compaction.since_answer + 1,
+            compactions: self.compaction.count.saturating_add(1),
+            since_answer: self.compaction.since_answer.saturating_add(1),
             covered_through,
             asked_in: self.asked_in,
         }

@@ -89,8 +89,9 @@ impl ContextReport {
         let window = facts.window.or(set);
         let tokens = window.map(|window| window.tokens);
         let answer = room_for_answer(settings.model.max_output_tokens, facts, tokens);
-        let space = Space::new(state, model, tokens, answer, system + tools, &settings.context);
-        let (total, reported) = state.occupancy_with(model, state.corrected(model, system + tools));
+        let fixed = system.saturating_add(tools);
+        let space = Space::new(state, model, tokens, answer, fixed, &settings.context);
+        let (total, reported) = state.occupancy_with(model, state.corrected(model, fixed));
         let parts = Breakdown { system, tools, ..Breakdown::of_items(&state.items, state.preface) };
         Self {
             model: model.to_owned(),

@@ -142,7 +142,7 @@ pub fn decide(state: &State, policy: &Policy) -> Action {
 
 /// A turn is wanted, and none is open.
 fn begin(state: &State, policy: &Policy) -> Action {
-    let turn = state.turns + 1;
+    let turn = state.turns.saturating_add(1);
     // A turn that begins only to end as cancelled, or with its limit, asks nobody.
     if state.waiting.iter().any(|input| input.cancelled) || policy.limits.left_today_nano == Some(0) {
         return Action::BeginTurn(turn);
@@ -218,7 +218,7 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if let Some(ending) = is_used_up(turn, policy) {
         return Action::EndTurn(ending);
     }
-    let step = (turn.steps == 0 || turn.answered).then_some(turn.steps + 1);
+    let step = (turn.steps == 0 || turn.answered).then(|| turn.steps.saturating_add(1));
     if step.is_some() && turn.steps >= policy.limits.steps {
         let error = format!(
             "the turn reached its limit of {} steps (limits.steps); send anything to go on",

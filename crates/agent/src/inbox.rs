@@ -91,7 +91,7 @@ impl Worker {
         }
         let (system, tools) = (&self.equipment.system, &self.equipment.tools.content);
         let before = self.state.epoch.as_ref();
-        let number = before.map_or(1, |epoch| epoch.number + 1);
+        let number = before.map_or(1, |epoch| epoch.number.saturating_add(1));
         let reason = if before.is_none() { EpochReason::Created } else { reason };
         // What was recorded before the first epoch belongs to it.
         let folds_from = (self.state.head > 0).then(|| before.map_or(1, |epoch| epoch.folds_from));

@@ -149,7 +149,13 @@ impl Session {
         match self.order(OrderKind::Unknown).await? {
             Some(ended) => Ok(Some(ended)),
             // It may have ended before anybody saw that somebody waits for it.
-            None => self.end_of(before.turn.map_or(before.turns + 1, |turn| turn.number), before.head).await,
+            None => {
+                self.end_of(
+                    before.turn.map_or(before.turns.saturating_add(1), |turn| turn.number),
+                    before.head,
+                )
+                .await
+            }
         }
     }
 

@@ -278,7 +278,8 @@ impl State {
 
     /// How many tokens the context has, for this model: what its provider counted last, and an estimate of what came since.
     pub fn occupancy(&self, model: &str) -> (u64, Option<&Reported>) {
-        let beginning = self.epoch.as_ref().map_or(0, |epoch| epoch.system.bytes + epoch.tools.bytes);
+        let beginning =
+            self.epoch.as_ref().map_or(0, |epoch| epoch.system.bytes.saturating_add(epoch.tools.bytes));
         self.occupancy_with(model, self.corrected(model, estimate_bytes(beginning)))
     }
 

@@ -72,7 +72,7 @@ async fn looked_through(
         next = last.seq + 1;
         for record in page.iter().filter(|record| record.kind == "epoch_started" && record.seq <= through) {
             // One whose words are gone still begins an epoch.
-            let following = epochs.last().map_or(1, |epoch| epoch.number + 1);
+            let following = epochs.last().map_or(1, |epoch| epoch.number.saturating_add(1));
             let number = started(record).map_or(following, |started| started.epoch);
             epochs.push(Epoch { number, from: record.seq });
         }

@@ -85,8 +85,8 @@ impl State {
             epoch.number = epoch.number.max(done.epoch);
         }
         self.compaction = Compaction {
-            count: self.compaction.count + 1,
-            since_answer: self.compaction.since_answer + 1,
+            count: self.compaction.count.saturating_add(1),
+            since_answer: self.compaction.since_answer.saturating_add(1),
             covered_through: done.through,
             ..Compaction::default()
         };

@@ -14,7 +14,7 @@ impl State {
         let attempt = self.turn.as_ref().and_then(|turn| turn.attempt.as_ref()).map(|attempt| attempt.id);
         match (record.kind.as_str(), attempt) {
             ("turn_ended", _) => self.fold_turn_end(None, None),
-            ("turn_started", _) => self.fold_turn(self.turns + 1, None),
+            ("turn_started", _) => self.fold_turn(self.turns.saturating_add(1), None),
             ("block", Some(attempt)) => {
                 let text = Arc::new(Item::Text { role: Role::Assistant, text: erased });
                 self.attempt(attempt).into_iter().for_each(|open| open.blocks.push(text.clone()));

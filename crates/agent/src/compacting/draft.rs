@@ -243,7 +243,7 @@ impl Ground<'_> {
         let before = self.state.compaction.covered_through;
         let places = self.state.places.get(keep.from..).unwrap_or_default();
         let first = places.iter().map(|place| place.seq).filter(|seq| *seq > before).min();
-        (before + 1, first.map_or(self.covered, |first| first - 1))
+        (before.saturating_add(1), first.map_or(self.covered, |first| first - 1))
     }
 
     fn draft(
@@ -270,7 +270,7 @@ impl Ground<'_> {
         let items: Vec<Arc<Item>> =
             preface.chain(kept.iter().map(|kept| Arc::new(kept.item.clone()))).collect();
         let (from, through) = self.range(keep);
-        let epoch = state.epoch.as_ref().map_or(1, |epoch| epoch.number + 1);
+        let epoch = state.epoch.as_ref().map_or(1, |epoch| epoch.number.saturating_add(1));
         let carried = state.to_carry(kept.iter().map(|kept| &kept.item), through);
         Draft {
             done: CompactDone { epoch, by, before: self.before(), after: self.tokens(&items), from, through },
@@ -307,7 +307,7 @@ impl Ground<'_> {
         let mut kept: Vec<Kept> = kept.collect();
         // Whoever is in the middle of something should not take the request for a new one.
         if let Some(turn) = state.turn.as_ref().filter(|turn| turn.steps > 1 || turn.answered) {
-            let step = turn.steps + u64::from(turn.answered);
+            let step = turn.steps.saturating_add(u64::from(turn.answered));
             let place = Place { seq: state.head, turn: turn.number, step, said: None };
             kept.push(Kept { place, item: Item::Note { text: GO_ON.to_owned() } });
         }

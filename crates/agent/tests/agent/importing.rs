@@ -12,7 +12,8 @@ use longhaul_journal::{
 use longhaul_model::{Answer, Failure, Model, Purpose, Request};
 use longhaul_protocol::{
     At, Carried, CompactStart, EpochReason, EpochStarted, ExtractRecord, InboxRecord, Input, InputId, Item,
-    JoinMode, Kept, Place as ItemPlace, Role, SessionRecord, Speaker, StreamName,
+    JoinMode, Kept, Outcome, Place as ItemPlace, Role, SessionRecord, Speaker, StepStarted, StreamName,
+    TurnStarted,
 };
 use longhaul_testkit::{Crash, FaultyJournal, Place, Recording, When, broken_rules, records_of};
 use serde_json::{Value, json};
@@ -90,6 +91,14 @@ fn compacted(epoch: EpochStarted, kept: Vec<Kept>, carried: Carried) -> Vec<Sess
         SessionRecord::CompactStart(CompactStart { reason: "asked".into(), focus: None }),
         SessionRecord::EpochStarted(epoch),
     ]
+}
+
+/// An epoch that begins after the first turn, with something changed in it.
+fn with_epoch(mut epoch: EpochStarted, change: impl FnOnce(&mut EpochStarted)) -> Vec<SessionRecord> {
+    (epoch.epoch, epoch.turns, epoch.reason) = (2, 1, EpochReason::Changed);
+    epoch.folds_from = Some(2);
+    change(&mut epoch);
+    vec![SessionRecord::EpochStarted(epoch)]
 }
 
 /// A model that says "Hello." whenever it is asked, and has a summary for each compaction.
@@ -310,6 +319,57 @@ async fn an_imported_session_works_in_the_importers_folder_if_its_first_record_i
         assert_eq!(created.work_dir.as_deref(), here.work().to_str(), "{key}");
     }
     journal.close().await;
+}
+
+/// A file may claim any number. The session that it brings can be talked to, compacted and forked all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_the_largest_numbers_goes_on_after_its_import() {
+    type Forge = fn(EpochStarted) -> Vec<SessionRecord>;
+    let forged: [(&str, Forge); 10] = [
+        ("turns", |epoch| with_epoch(epoch, |epoch| epoch.turns = u64::MAX)),
+        ("epoch", |epoch| with_epoch(epoch, |epoch| epoch.epoch = u64::MAX)),
+        ("inbox_through", |epoch| with_epoch(epoch, |epoch| epoch.inbox_through = u64::MAX)),
+        ("folds_from", |epoch| with_epoch(epoch, |epoch| epoch.folds_from = Some(u64::MAX))),
+        ("system and tools", |epoch| {
+            with_epoch(epoch, |epoch| (epoch.system.bytes, epoch.tools.bytes) = (u64::MAX, u64::MAX))
+        }),
+        ("compactions", |epoch| {
+            compacted(epoch, vec![], Carried { compactions: u64::MAX, ..Carried::default() })
+        }),
+        ("since_answer", |epoch| {
+            compacted(epoch, vec![], Carried { since_answer: u32::MAX, ..Carried::default() })
+        }),
+        ("covered_through", |epoch| {
+            compacted(epoch, vec![], Carried { covered_through: u64::MAX, ..Carried::default() })
+        }),
+        ("answers", |epoch| compacted(epoch, vec![], Carried { answers: u64::MAX, ..Carried::default() })),
+        ("turn and step", |_| {
+            let turn = SessionRecord::TurnStarted(TurnStarted { turn: u64::MAX });
+            vec![turn, SessionRecord::StepStarted(StepStarted::new(u64::MAX))]
+        }),
+    ];
+    for (name, forge) in forged {
+        let (there, here) = (Place::new(), Place::new());
+        let file = export_with_forged_records(&there, forge).await;
+        import(&here, file.path(), Author::Stranger).await;
+        let runtime = Runtime::with_model(here.config(), Arc::new(SaysHello)).await.unwrap();
+        let session = runtime.session("a").await.unwrap();
+
+        session.state().await.unwrap().occupancy("scripted/hello");
+        session.send("One.").await.unwrap();
+        session.compact().await.unwrap();
+        let ended = session.send("Two.").await.unwrap();
+
+        assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "Hello."), "{name}");
+        let journal = runtime.journal();
+        longhaul_agent::fork_session(&*journal, "a", None, "b").await.unwrap();
+        let state = session.state().await.unwrap();
+        assert!(
+            state.turns < u64::MAX && state.epoch.unwrap().number < u64::MAX,
+            "{name}: numbers still grow"
+        );
+        runtime.shutdown().await.unwrap();
+    }
 }
 
 /// An import that is killed before or after its mark leaves nothing that can be found; the next one brings the session, marked.

@@ -11,6 +11,9 @@ use crate::output::{count, grouped};
 /// So many points a chart has at most; of a longer session several steps become one.
 const MOST_POINTS: usize = 800;
 
+/// The largest sum of costs, in US dollars. The scale of a chart has to end somewhere.
+const MAX_COST: f64 = 1e15;
+
 /// Tokens and money. What is not known is not counted, and that is said.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Spent {
@@ -26,12 +29,12 @@ pub(super) struct Spent {
 
 impl Spent {
     pub(super) fn add(&mut self, usage: &Usage) {
-        self.input += usage.input.unwrap_or(0);
-        self.output += usage.output.unwrap_or(0);
-        self.cached += usage.cached.unwrap_or(0);
+        self.input = self.input.saturating_add(usage.input.unwrap_or(0));
+        self.output = self.output.saturating_add(usage.output.unwrap_or(0));
+        self.cached = self.cached.saturating_add(usage.cached.unwrap_or(0));
         self.is_told |= usage.input.is_some() || usage.output.is_some();
         match usage.cost {
-            Some(cost) => self.cost = Some(self.cost.unwrap_or(0.0) + cost),
+            Some(cost) => self.cost = Some((self.cost.unwrap_or(0.0) + cost).clamp(0.0, MAX_COST)),
             None => self.beyond = true,
         }
     }
@@ -175,7 +178,8 @@ impl Figures {
             }
             return;
         }
-        let tokens = usage.input.or(usage.estimated).map(|input| input + usage.output.unwrap_or(0));
+        let tokens =
+            usage.input.or(usage.estimated).map(|input| input.saturating_add(usage.output.unwrap_or(0)));
         let (turn, step, window) = (self.turn, self.step, usage.window);
         match self.points.last_mut() {
             // Another attempt at the same step, or a step that the point stands for, too.

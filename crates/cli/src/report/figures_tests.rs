@@ -48,6 +48,23 @@ fn what_is_not_known_is_not_counted_and_that_is_said() {
     assert_eq!(spent.in_words(), "3,000 tokens in, 20 out, at least $0.0100");
 }
 
+/// A file that was imported may claim any number.
+#[test]
+fn sums_of_the_largest_numbers_stay_the_largest() {
+    let mut figures = Figures::new(2);
+    let most = Usage { output: Some(u64::MAX), cached: Some(u64::MAX), ..usage(u64::MAX, Some(1e308)) };
+
+    count(&mut figures, [SessionRecord::Usage(most.clone()), SessionRecord::Usage(most)]);
+
+    assert!(
+        figures.spent.in_words().contains("18,446,744,073,709,551,615 out"),
+        "{}",
+        figures.spent.in_words()
+    );
+    assert_eq!(figures.points[0].tokens, Some(u64::MAX));
+    assert!(figures.spent.cost.unwrap() < 1e16, "a chart can be drawn of it");
+}
+
 #[test]
 fn a_point_is_the_context_after_a_step_and_the_cost_of_everything_so_far() {
     let mut figures = Figures::new(2);

@@ -177,7 +177,8 @@ impl Story {
     fn ended(&mut self, at: At, ended: TurnEnded) -> Vec<Entry> {
         let mut entries = self.given_up(None);
         let turn = self.turn.take();
-        let took_ms = turn.as_ref().and_then(|turn| u64::try_from(at.0 - turn.at.0).ok()).unwrap_or(0);
+        let took_ms =
+            turn.as_ref().and_then(|turn| u64::try_from(at.0.saturating_sub(turn.at.0)).ok()).unwrap_or(0);
         let (steps, spent) = turn.map(|turn| (turn.steps, turn.spent)).unwrap_or_default();
         entries.push(Entry::Ended { outcome: ended.outcome, error: ended.error, took_ms, steps, spent });
         entries

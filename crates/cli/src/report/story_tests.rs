@@ -109,3 +109,24 @@ fn an_answer_that_broke_off_is_shown_as_such_and_its_blocks_are_not() {
         ]
     );
 }
+
+/// The clock of another machine may have said anything.
+#[test]
+fn a_turn_between_the_first_and_the_last_time_is_told() {
+    let end = TurnEnded {
+        turn: 1,
+        outcome: Outcome::Completed,
+        limit: None,
+        text: String::new(),
+        error: None,
+        code: None,
+        inbox_through: None,
+    };
+    let mut story = Story::default();
+    story.happened(At(i64::MIN), turn(1));
+
+    let entries = story.happened(At(i64::MAX), SessionRecord::TurnEnded(end));
+
+    let Some(Entry::Ended { took_ms, .. }) = entries.last() else { panic!() };
+    assert_eq!(*took_ms, i64::MAX as u64);
+}
