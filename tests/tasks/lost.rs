@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, eventually};
-use crate::model::{Stage, background, notifications};
+use crate::model::{Stage, background, exec, notifications};
 use crate::processes::{Serving, carries_mark};
 
 /// A session with a task that stays, and nobody who runs it. The task's id.
@@ -76,6 +76,31 @@ fn a_task_whose_keeper_died_with_no_runtime_alive_is_lost_once() {
     kill_keeper(&stage.desk, &id);
 
     check_lost_once(&stage, &id);
+    assert!(!carries_mark(&id));
+}
+
+/// K9: nobody waits any more for what a command was run for in the foreground. It is a task like any other that somebody may want to end.
+#[test]
+fn a_foreground_command_that_outlives_its_runtime_is_listed_and_can_be_killed() {
+    let stage = Stage::saying(vec![exec(json!({"command": "tail -f /dev/null", "description": "a build"}))]);
+    let desk = &stage.desk;
+    desk.run(&["send", "-s", "a", "build it"]);
+    let serving = Serving::start(desk);
+    eventually("the command runs", || !desk.records("a", "tool_started").is_empty());
+    let call = desk.records("a", "tool_started")[0]["call"].as_str().unwrap().to_lowercase();
+    let id = format!("task_{call}");
+    eventually("it has a keeper", || file(desk, &id, "pid").exists());
+    let before = desk.json(&["tasks", "--json"]);
+    serving.kill();
+
+    let after = desk.json(&["tasks", "--json"]);
+    let (code, killed, errors) = desk.run(&["tasks", "kill", &id]);
+
+    assert_eq!(before, json!([]), "the runtime waits for it");
+    let listed = &after[0];
+    assert_eq!((&listed["task_id"], &listed["status"]), (&json!(id), &json!("running")), "{after}");
+    assert_eq!((&listed["session"], &listed["description"]), (&json!("a"), &json!("a build")), "{after}");
+    assert!(code == 0 && killed.contains("was killed"), "{killed}{errors}");
     assert!(!carries_mark(&id));
 }
 

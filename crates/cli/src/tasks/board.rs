@@ -8,7 +8,7 @@ use anyhow::Context;
 use longhaul_agent::keeper::{Found, Launcher, LeftBehind, Status, Tasks};
 use longhaul_agent::{TaskState, load};
 use longhaul_journal::Journal;
-use longhaul_protocol::{At, SessionId, TaskEnded, TaskId, TaskStarted, TaskStatus};
+use longhaul_protocol::{At, SessionId, StreamName, TaskEnded, TaskId, TaskStarted, TaskStatus};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
@@ -94,15 +94,22 @@ impl Board {
         self.listed(key, id, left).await
     }
 
-    /// The same, where it is known what its commands left running: one that ended in the foreground is listed as long as that runs.
+    /// The same, where it is known what its commands left running: one that ended in the foreground is listed as long as that runs, and
+    /// one that runs there if its runtime is gone.
     async fn listed(&self, key: &str, id: SessionId, left: Vec<LeftBehind>) -> anyhow::Result<Vec<Listed>> {
         let state = load(&*self.journal, key, id).await?;
+        let holder = self.journal.holder(&StreamName::session(id)).await?;
+        // A runtime that lives waits for its commands in the foreground itself.
+        let is_abandoned = holder.is_none_or(|holder| holder.is_gone());
+        let calls = state.turn.iter().flat_map(|turn| &turn.calls).filter(|call| call.is_open());
+        let open: Vec<TaskId> = calls.filter(|_| is_abandoned).map(|call| call.id.into()).collect();
         let (tasks, key) = (self.tasks.clone(), key.to_owned());
         let states = state.tasks.all().to_vec();
         let listing = move || {
             let known: BTreeSet<TaskId> = states.iter().map(TaskState::id).collect();
-            let others =
-                left.into_iter().map(|left| left.started).filter(|task| !known.contains(&task.task_id));
+            let open = open.into_iter().filter_map(|call| running_call(tasks.as_deref()?, call, id));
+            let others = left.into_iter().map(|left| left.started).chain(open);
+            let others = others.filter(|task| !known.contains(&task.task_id));
             let others = others.map(|started| (started, None));
             let all = states.into_iter().map(|state| (state.started, state.ended)).chain(others);
             all.map(|(started, record)| Listed::new(tasks.as_deref(), &key, started, record)).collect()
@@ -165,6 +172,18 @@ impl Board {
 pub(crate) fn left_behind(tasks: Option<&Tasks>, session: SessionId) -> Vec<LeftBehind> {
     let all = tasks.map(Tasks::all_left_behind).into_iter().flatten();
     all.filter(|left| left.session == Some(session)).collect()
+}
+
+/// The command of a call that nobody waits for any more, if it runs: it is on record as a call, and in its keeper's files as a task.
+fn running_call(tasks: &Tasks, id: TaskId, session: SessionId) -> Option<TaskStarted> {
+    let spec = tasks.spec(id).ok().flatten().filter(|spec| spec.session == Some(session))?;
+    matches!(tasks.find(id), Ok(Found::Running(_))).then(|| TaskStarted {
+        task_id: id,
+        command: spec.command,
+        description: spec.description.unwrap_or_default(),
+        target: spec.target,
+        started_at: tasks.started_at(id).ok().flatten(),
+    })
 }
 
 fn sessions_with_tasks(tasks: &Tasks) -> anyhow::Result<BTreeSet<SessionId>> {
