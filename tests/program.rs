@@ -25,7 +25,7 @@ impl Desk {
     /// One that has the session of the journal's fixture.
     fn with_a_session() -> Self {
         let desk = Self::new();
-        let imported = desk.run(&["sessions", "import", &export_fixture(), "--mine"]);
+        let imported = desk.run(&["sessions", "import", &export_fixture()]);
         assert!(imported.status.success(), "{}", said(&imported));
         desk
     }
@@ -230,7 +230,7 @@ fn bad_input_is_refused_in_one_line_and_nothing_changes() {
         ),
         (&["sessions", "export", "cli:nobody", "x"], r#"there is no session "cli:nobody""#),
         (
-            &["sessions", "import", &export_fixture(), "--mine"],
+            &["sessions", "import", &export_fixture()],
             r#"there is a session "cli:fixture" already; choose another key with --as"#,
         ),
         (

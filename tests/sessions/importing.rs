@@ -61,9 +61,9 @@ fn the_folder_of_an_imported_session_is_printed_without_control_characters() {
     assert!(!out.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{out:?}");
 }
 
-/// A file can't put its session where the importer's next conversation in a folder begins. Whoever opens an imported session is told.
+/// The next conversation in a folder does not go on in a session that a file brought along. Whoever opens an imported session is told.
 #[test]
-fn a_file_does_not_bring_the_session_of_a_folder_along() {
+fn a_folder_does_not_open_a_session_of_somebody_elses() {
     let (there, here) = (Desk::new(&json!(["Hello."])), Desk::new(&json!(["asked elsewhere", "Mine."])));
     let folder = here.key();
     assert_eq!(there.run(&["run", "-s", &folder, "hi"]).0, 0);
@@ -72,21 +72,25 @@ fn a_file_does_not_bring_the_session_of_a_folder_along() {
 
     let (code, out, errors) = here.run(&["sessions", "import", &file]);
 
-    let key = format!("imported-{folder}");
+    let key = &folder;
     assert_eq!(code, 0, "{out}{errors}");
-    assert!(out.contains(&format!("Imported {key} (")) && errors.contains(&folder), "{out}{errors}");
-    let (_, _, plain) = here.talk(&[], "");
-    assert!(plain.contains(&format!("session {folder} (new)")), "{plain}");
-    let (_, _, opened) = here.talk(&["-s", &key], "");
+    assert!(out.contains(&format!("Imported {key} (")), "{out}{errors}");
+    let (_, _, plain) = here.talk(&[], "hello\n");
+    assert!(plain.contains(&format!("session {folder}-2 (new)")), "{plain}");
+    let (_, _, again) = here.talk(&[], "");
+    assert!(again.contains(&format!("session {folder}-2 (1 turn so far)")), "{again}");
+    let (_, _, opened) = here.talk(&["-s", key], "");
     let foreign = "imported from a file: up to record";
     assert!(opened.contains(foreign) && !plain.contains(foreign), "{opened}{plain}");
     let (_, table, _) = here.run(&["sessions"]);
     assert!(table.contains("[imported] hi"), "{table}");
-    assert_eq!(here.json(&["sessions", "--json"])[0]["imported"], true);
-    assert!(here.run(&["status", "-s", &key]).1.contains("\nimported      from a file"));
-    assert_eq!(here.json(&["status", "-s", &key, "--json"])["imported"], true);
-    here.json(&["sessions", "delete", &key, "--now", "--json"]);
-    let (code, out, errors) = here.run(&["sessions", "import", &file, "--mine"]);
-    assert_eq!(code, 0, "{out}{errors}");
-    assert!(out.contains(&format!("Imported {folder} (")), "{out}");
+    let listed = here.json(&["sessions", "--json"]);
+    let imported = listed.as_array().unwrap().iter().find(|session| session["key"] == **key);
+    assert_eq!(imported.unwrap()["imported"], true);
+    assert!(here.run(&["status", "-s", key]).1.contains("\nimported      from a file"));
+    assert_eq!(here.json(&["status", "-s", key, "--json"])["imported"], true);
+    here.json(&["sessions", "delete", key, "--now", "--json"]);
+    assert_eq!(here.run(&["sessions", "import", &file, "--mine"]).0, 0);
+    let (_, _, mine) = here.talk(&[], "");
+    assert!(mine.contains(&format!("session {folder} (1 turn so far)")), "{mine}");
 }

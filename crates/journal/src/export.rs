@@ -17,9 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainCheck;
 use crate::home::io_error;
-use crate::import::{
-    Author, Brought, EarlierImports, ImportMark, ImportOptions, is_reserved_key, mark_imported,
-};
+use crate::import::{Brought, EarlierImports, ImportMark, ImportOptions, mark_imported};
 use crate::{Blob, Error, Head, Journal, Lease, Page, Result, names};
 
 const FORMAT: u32 = 1;
@@ -64,19 +62,7 @@ pub struct Exported {
 }
 
 /// What an import brought.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Imported {
-    /// The key that the session has here.
-    pub key: String,
-    /// The key that it has in the file.
-    pub file_key: String,
-    /// Its id.
-    pub id: SessionId,
-    /// How many records of all its streams were brought.
-    pub records: u64,
-    /// How many blobs.
-    pub blobs: u64,
-}
+pub type Imported = Exported;
 
 /// Writes a session, as it stands now, to `out`.
 pub async fn export_session(
@@ -152,7 +138,7 @@ fn write_line(writer: &mut HashingWriter<'_>, line: &impl Serialize) -> Result<(
 pub async fn import_session(journal: &dyn Journal, file: &Path, options: &ImportOptions) -> Result<Imported> {
     let verified = verify(file)?;
     let header = &verified.header;
-    let key = &key_for(journal, file, header, options).await?;
+    let key = &key_for(file, header, options)?;
     if journal.session(key).await?.is_some() {
         return Err(Error::SessionExists { key: key.to_owned() });
     }
@@ -173,43 +159,28 @@ pub async fn import_session(journal: &dyn Journal, file: &Path, options: &Import
         return Err(error);
     }
     journal.release(&lease).await?;
-    let (records, blobs) = (verified.records, verified.blobs);
-    Ok(Imported { key: key.to_owned(), file_key: header.key.clone(), id: header.id, records, blobs })
+    Ok(Imported { key: key.to_owned(), id: header.id, records: verified.records, blobs: verified.blobs })
 }
 
-/// The key that the session gets. One that the file brings along is a stranger's word, unless the session is the importer's own.
-async fn key_for(
-    journal: &dyn Journal,
-    file: &Path,
-    header: &Header,
-    options: &ImportOptions,
-) -> Result<String> {
+/// The key that the session gets.
+fn key_for(file: &Path, header: &Header, options: &ImportOptions) -> Result<String> {
     if let Some(key) = &options.key {
         names::check_key(key)?;
         return Ok(key.clone());
     }
-    let base = match options.author {
-        Author::Stranger if is_reserved_key(&header.key) => format!("imported-{}", header.key),
-        Author::Stranger | Author::Importer => header.key.clone(),
-    };
-    let reason = match names::check_key(&base) {
+    let key = &header.key;
+    let reason = match names::check_key(key) {
         Err(Error::BadKey { reason, .. }) => Some(reason),
-        _ if base.starts_with('-') => Some("it begins with a dash, as an option does"),
+        _ if key.starts_with('-') => Some("it begins with a dash, as an option does"),
         _ => None,
     };
-    if let Some(reason) = reason {
-        let reason = format!("its key can't be used ({reason}); give it another with --as");
-        return Err(Error::BadFile { path: file.to_owned(), reason });
+    match reason {
+        None => Ok(key.clone()),
+        Some(reason) => {
+            let reason = format!("its key can't be used ({reason}); give it another with --as");
+            Err(Error::BadFile { path: file.to_owned(), reason })
+        }
     }
-    if base == header.key {
-        return Ok(base);
-    }
-    let (mut key, mut number) = (base.clone(), 1);
-    while journal.session(&key).await?.is_some() {
-        number += 1;
-        key = format!("{base}-{number}");
-    }
-    Ok(key)
 }
 
 /// A session can't be here under two names.

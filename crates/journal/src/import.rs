@@ -74,16 +74,8 @@ impl ImportMark {
 }
 
 const IMPORTED: &str = "imported";
-/// What the keys begin with that the program gives to sessions by itself. It goes on in such a session without being told to, so a file
-/// must not bring one along.
-const RESERVED_PREFIXES: [&str; 4] = ["cli:", "run:", "agent:", "schedule:"];
 /// Imports that a file may have on record. Finding the newest one looks at each of them.
 const MAX_IMPORTS: u64 = 1_000;
-
-/// Whether the program gives such keys to sessions of this home by itself.
-pub(crate) fn is_reserved_key(key: &str) -> bool {
-    RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
-}
 
 /// The key of the record of a session's nth import.
 fn key_of(number: u64) -> String {

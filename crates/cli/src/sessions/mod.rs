@@ -19,8 +19,7 @@ use std::path::Path;
 use longhaul_agent::{Mode, load};
 
 use longhaul_journal::{
-    Author, Error, Exported, Imported, Journal, Page, SessionEntry, export_session, import_session,
-    verify_export,
+    Author, Error, Exported, Journal, Page, SessionEntry, export_session, import_session, verify_export,
 };
 use longhaul_protocol::{PrintablePath, Record, Seq, SessionId, StreamName};
 use serde::Serialize;
@@ -260,15 +259,7 @@ async fn import(place: &Place, choice: &Choice, options: ImportOptions) -> anyho
         json(&imported)?;
         return Ok(exit::DONE);
     }
-    let Imported { key, file_key, id, records, blobs } = imported;
-    let given = (key != file_key && options.key.is_none()).then_some(file_key);
-    line(format!("Imported {}", brought(&Exported { key, id, records, blobs })))?;
-    if let Some(own) = given {
-        note(format!(
-            "its own key, {}, is of a kind that longhaul gives to sessions of this home; --as KEY chooses another, --mine keeps it",
-            shortened(&own, 100)
-        ));
-    }
+    line(format!("Imported {}", brought(&imported)))?;
     if let Some(folder) = &options.work_dir {
         line(format!(
             "It works in {}. Whatever was unfinished in it was stopped.",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_journal::{Journal, Page};
+use longhaul_journal::{Journal, Page, import_mark};
 use longhaul_protocol::{NamesRecord, StreamName};
 
 /// The key of a folder's session. Two folders of one name never share one.
@@ -15,24 +15,35 @@ pub(crate) fn key_of(folder: &Path) -> String {
     format!("cli:{name}-{}", &hash[..8])
 }
 
-/// The first key of a folder that leads nowhere yet: its own, or that with a number.
-pub(crate) async fn free_key(journal: &dyn Journal, base: String) -> anyhow::Result<String> {
-    let mut key = base.clone();
-    let mut number = 1;
-    while journal.session(&key).await?.is_some() {
-        number += 1;
-        key = format!("{base}-{number}");
-    }
-    Ok(key)
+/// The keys that a folder can give to sessions, in their order: its own, and that with a number.
+fn keys_of(base: &str) -> impl Iterator<Item = String> {
+    let numbered = (2_u64..).map(move |number| format!("{base}-{number}"));
+    std::iter::once(base.to_owned()).chain(numbered)
 }
 
-/// The key of the session that a folder opens: its own; the one that it was given instead; where it was put away, a new one.
-pub(crate) async fn folder_key(journal: &dyn Journal, base: String) -> anyhow::Result<String> {
-    match journal.session(&base).await? {
-        Some(entry) if entry.trashed => free_key(journal, base).await,
-        Some(_) => Ok(base),
-        None => Ok(renamed_to(journal, &base).await?.unwrap_or(base)),
+/// The first key of a folder that leads nowhere yet.
+pub(crate) async fn free_key(journal: &dyn Journal, base: String) -> anyhow::Result<String> {
+    for key in keys_of(&base) {
+        if journal.session(&key).await?.is_none() {
+            return Ok(key);
+        }
     }
+    Ok(base)
+}
+
+/// The key of the session that a folder opens: its own; the one that it was given instead; where it was put away, or came from somebody else's
+/// file, the next.
+pub(crate) async fn folder_key(journal: &dyn Journal, base: String) -> anyhow::Result<String> {
+    for key in keys_of(&base) {
+        match journal.session(&key).await? {
+            Some(entry) if entry.trashed => {}
+            Some(entry) if import_mark(journal, entry.id).await?.foreign_through > 0 => {}
+            Some(_) => return Ok(key),
+            None if key == base => return Ok(renamed_to(journal, &base).await?.unwrap_or(key)),
+            None => return Ok(key),
+        }
+    }
+    Ok(base)
 }
 
 /// The key that the session now has which was last renamed from this one, if it is still there.

@@ -161,7 +161,7 @@ async fn an_export_of_an_earlier_format_is_imported() {
     journal.close().await;
     drop(journal);
 
-    assert_eq!((imported.key.as_str(), imported.records, imported.blobs), ("imported-cli:fixture", 8, 2));
+    assert_eq!((imported.key.as_str(), imported.records, imported.blobs), ("cli:fixture", 8, 2));
     let journal = SqliteJournal::open(&home).await.unwrap();
     let records = read_all(&journal, &StreamName::session(imported.id)).await;
     let lines = std::fs::read_to_string(fixture("export-1.jsonl")).unwrap();

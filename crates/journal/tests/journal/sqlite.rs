@@ -90,7 +90,7 @@ conformance::conformance! { SqliteHome::new();
     a_file_can_not_give_the_key_of_an_import_to_another_record
     a_file_that_does_not_begin_with_the_creation_of_its_session_is_refused
     a_file_with_a_record_of_the_wrong_form_is_refused
-    the_key_of_a_file_is_checked_and_does_not_pass_for_one_of_this_home
+    the_key_of_a_file_is_checked
     a_session_without_records_begins_with_its_import
     an_export_with_one_changed_byte_is_refused
     an_export_with_large_blobs_comes_back
