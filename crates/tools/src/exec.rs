@@ -179,7 +179,7 @@ impl Tool for ExecTool {
         let (session, id) = (call.session, watch.id());
         let run = move |stop| async move {
             let finished = watch.start(spec, stop).await;
-            settings.command_returned(session, id).await;
+            settings.command_returned(session, id);
             finished
         };
         Ok(Prepared::new(run).kept_in(&tasks))
@@ -193,18 +193,17 @@ impl Tool for ExecTool {
         let watch = self.watch(call, &arguments);
         let id = watch.id();
         let resumed = watch.resume(started).await;
-        self.settings.command_returned(call.session, id).await;
+        self.settings.command_returned(call.session, id);
         resumed
     }
 }
 
 impl ExecSettings {
     /// The call has returned; the command, or what it left running, may go on.
-    async fn command_returned(&self, session: SessionId, id: TaskId) {
+    fn command_returned(&self, session: SessionId, id: TaskId) {
         let tasks = Arc::clone(&self.tasks);
-        let goes_on = to_the_end(move || Ok(tasks.is_kept(id).unwrap_or(true))).await;
-        let running = goes_on.unwrap_or(true).then_some(id);
-        self.sandbox.repositories().command_returned(&self.scope, session, running);
+        let goes_on = move || tasks.is_kept(id).unwrap_or(true);
+        self.sandbox.repositories().command_returned(&self.scope, session, id, goes_on);
     }
 }
 

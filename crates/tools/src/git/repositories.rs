@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use longhaul_protocol::{SessionId, TaskId, json_path};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,8 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 const MAX_TODO_BYTES: u64 = 1 << 20;
 /// Findings that one warning names.
 const MAX_NAMED: usize = 10;
+/// A keeper whose command has ended goes within this, unless it stays for what the command left.
+const KEEPER_GONE_WITHIN: Duration = Duration::from_millis(100);
 /// What is said of a folder with too many repositories.
 const CROWDED: &str = "holds more repositories than are guarded one by one, so commands can't write it";
 /// Programs and hooks that are named of one repository.
@@ -133,25 +136,36 @@ impl Repositories {
     }
 
     /// The call of a command has returned, so there may be new ones. Looks for them now, so that the end of the turn need not wait for
-    /// that. A task that runs on, or that left something running, is looked after at the end of each turn until it is over.
+    /// that. A task that goes on, or that left something running, is looked after at the end of each turn until it is over.
     pub(crate) fn command_returned(
         self: &Arc<Self>,
         scope: &Arc<Scope>,
         session: SessionId,
-        running: Option<TaskId>,
+        task: TaskId,
+        goes_on: impl FnOnce() -> bool + Send + 'static,
     ) {
-        if let Some(task) = running {
-            let mut sessions = lock(&self.sessions);
-            let known = sessions.entry(session).or_insert_with(|| self.read(session).unwrap_or_default());
-            known.running.insert(task);
-            // If it can't be noted, what it makes after a restart is reported after the next command.
-            let _ = self.write(session, known);
-        }
         lock(&self.survey).is_fresh = false;
         let (repositories, scope) = (Arc::clone(self), Arc::clone(scope));
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn_blocking(move || repositories.look(&scope));
-        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn_blocking(move || repositories.look(&scope));
+        let repositories = Arc::clone(self);
+        runtime.spawn(async move {
+            tokio::time::sleep(KEEPER_GONE_WITHIN).await;
+            let noting = move || {
+                if goes_on() {
+                    repositories.note_running(session, task);
+                }
+            };
+            let _ = tokio::task::spawn_blocking(noting).await;
+        });
+    }
+
+    fn note_running(&self, session: SessionId, task: TaskId) {
+        let mut sessions = lock(&self.sessions);
+        let known = sessions.entry(session).or_insert_with(|| self.read(session).unwrap_or_default());
+        known.running.insert(task);
+        // If it can't be noted, what it makes after a restart is reported after the next command.
+        let _ = self.write(session, known);
     }
 
     /// What is new since the user was last told, if a command of the session has run since, or a task that went on after its call.

@@ -107,12 +107,12 @@ fn repositories_whose_names_are_no_utf_8_are_remembered_over_a_restart() {
 }
 
 /// P3: nobody calls a tool when a background task makes a repository, or what a command left running does.
-#[tokio::test]
-async fn what_a_task_makes_after_its_call_has_returned_is_told_at_the_end_of_a_turn() {
+#[test]
+fn what_a_task_makes_after_its_call_has_returned_is_told_at_the_end_of_a_turn() {
     let world = World::new();
     let repositories = Arc::new(world.repositories());
     world.guarded(&repositories);
-    repositories.command_returned(&world.scope, world.session, Some(TaskId::from(CallId::generate())));
+    repositories.note_running(world.session, TaskId::from(CallId::generate()));
     let news = |repositories: &Repositories, goes_on: bool| {
         let news = repositories.news(&world.scope, world.session, |_| goes_on)?;
         repositories.acknowledge(world.session, news.clone());
