@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::arguments::{Choice, ConfigCommand, Place};
 use crate::output::{json, line, note};
 use crate::questions::{confirm, somebody_is_there};
+use crate::sessions::finding::key_or_new;
 use crate::{BadUsage, exit, first_run};
 
 /// A server is named, and none of its models.
@@ -30,20 +31,20 @@ pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Asks before a session works in the user's home folder, if somebody is there to answer. False if the answer is no.
+/// Asks the user at the terminal before a session works in their home folder. False if the answer is no.
 pub(crate) async fn agree_to_exposed_home(
     place: &Place,
-    key: Option<&str>,
+    session: Option<&str>,
     mut config: Config,
 ) -> anyhow::Result<bool> {
     if !somebody_is_there() {
         return Ok(true);
     }
     // A session that is not there yet will work in the folder of the config.
-    if let Some(key) = key
+    if let Some(name) = session
         && let Some(journal) = place.journal().await?
-        && let Some(entry) = journal.session(key).await?
-        && let Some(created) = longhaul_agent::load(&journal, key, entry.id).await?.created
+        && let Some(entry) = journal.session(&key_or_new(&journal, name).await?).await?
+        && let Some(created) = longhaul_agent::load(&journal, &entry.key, entry.id).await?.created
         && let Some(folder) = created.work_dir
     {
         config.work_dir = PathBuf::from(folder);

@@ -92,8 +92,11 @@ fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Conf
     };
     let from = if used.is_empty() { "no file, all defaults".to_owned() } else { used.join(", ") };
     let mut findings = vec![Finding::fine("config", from)];
-    let to_do = |warning: &str| match warning.ends_with("the file is not used") {
-        true => "mend the file; longhaul config schema lists every key",
+    let is_of_skipped = |warning: &str| {
+        files.iter().filter_map(|file| file.skipped.as_deref()).any(|reason| warning.contains(reason))
+    };
+    let to_do = |warning: &str| match is_of_skipped(warning) {
+        true => "mend the file, or take it away; longhaul config schema lists every key",
         false => "look at the file, then `longhaul trust` lets it, or take the key out",
     };
     findings.extend(config.warnings.iter().map(|warning| Finding::wrong("config", warning, to_do(warning))));

@@ -151,9 +151,11 @@ pub(crate) async fn cancel(place: &Place, options: &CancelOptions) -> anyhow::Re
     refuse_trashed(&journal, key).await?;
     let served = somebody_runs_it(&journal, session).await?;
     let shown = shortened(key, 80);
-    let state = load(&journal, key, session).await?;
-    // An order that nobody needs would wait for ever, and look like something to do.
-    let is_idle = !served && state.turn.is_none() && state.inbox_through >= entry.inbox_head;
+    // An order that no turn needs would wait for ever, and look like something to do.
+    let is_idle = !served && {
+        let state = load(&journal, key, session).await?;
+        state.turn.is_none() && state.inbox_through >= entry.inbox_head
+    };
     let cancelled = match is_idle {
         true => Cancelled::NoTurn,
         false => cancel_turn(&journal, session, if served { PATIENCE } else { Duration::ZERO }).await?,

@@ -16,7 +16,7 @@ use crate::elsewhere::Elsewhere;
 use crate::inbox::refuse_trashed;
 use crate::naming::short;
 use crate::output::{in_words, note, shortened};
-use crate::questions::{OpenQuestion, unanswered};
+use crate::questions::{OpenQuestion, somebody_is_there, unanswered};
 use crate::signals::{Ends, INTERRUPT};
 use crate::tasks::board::{self, Board, Listed};
 use crate::teller::{Form, Teller};
@@ -120,6 +120,9 @@ impl OneShot<'_> {
     }
 
     async fn agree_to_exposed_home(&self) -> anyhow::Result<bool> {
+        if !somebody_is_there() {
+            return Ok(true);
+        }
         let config = Config::load(self.place.folder()?, &self.choice.sources()?)?;
         config::agree_to_exposed_home(self.place, Some(&self.key), config).await
     }

@@ -33,7 +33,7 @@ fn a_spec_with_a_path_that_is_no_utf_8_is_written_and_read() {
     use std::os::unix::ffi::OsStringExt;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/spec-1-with-bounds.json");
     let mut spec: Spec = decode("spec.json", &fs::read(file).unwrap()).unwrap();
-    let path = PathBuf::from(std::ffi::OsString::from_vec(b"/work/\xff/.git".to_vec()));
+    let path = PathBuf::from(std::ffi::OsString::from_vec(b"/project/\xff/.git".to_vec()));
     let placeholder = crate::Placeholder { at: path.join("commondir"), text: None };
     let bounds =
         Bounds { read_only: vec![path.clone()], placeholders: vec![placeholder], ..Bounds::default() };

@@ -280,6 +280,33 @@ async fn a_command_whose_folder_is_removed_while_it_runs_is_lost() {
     assert!(content.contains("lost"), "{content}");
 }
 
+/// P3: the call that started the command has returned long before, and no other call follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_a_background_task_made_is_reported_with_the_end_of_a_later_turn() {
+    let place = Place::new();
+    let command = "while [ ! -e go ]; do sleep 0.02; done; git init -q made";
+    let started = json!({"calls": [{"name": "exec", "arguments": {
+        "command": command, "description": "waits", "run_in_background": true,
+    }}]});
+    let answers: Vec<_> = std::iter::once(started).chain((0..1_000).map(|_| json!("Done."))).collect();
+    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("go").await.unwrap();
+    std::fs::write(place.work().join("go"), "").unwrap();
+    eventually("the repository", || async { place.work().join("made/.git/config").exists() }).await;
+
+    eventually("the report", || async {
+        session.send("and now?").await.unwrap();
+        let records = sound_records(&place, &session).await;
+        records.iter().any(|record| match SessionRecord::decode(record) {
+            Ok(SessionRecord::Warning(warning)) => warning.text.contains("made/.git is a new repository"),
+            _ => false,
+        })
+    })
+    .await;
+    runtime.shutdown().await.unwrap();
+}
+
 /// P3: whatever git would run in a repository that a command has made, the user reads of it before they use it; and once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_that_a_command_made_is_reported_with_the_end_of_its_turn() {

@@ -111,12 +111,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     // Where nobody types, nobody can end a wait either.
     let patience = if std::io::stdin().is_terminal() { Patience::Attended } else { Patience::OneShot };
     let config = config::with_model(place, choice, patience).await?;
-    let named = match (&options.session, place.journal().await?) {
-        (Some(name), Some(journal)) => Some(key_or_new(&journal, name).await?),
-        _ => None,
-    };
     // Asked before signals are ours, so that Ctrl-C leaves.
-    if !config::agree_to_exposed_home(place, named.as_deref(), config.clone()).await? {
+    if !config::agree_to_exposed_home(place, options.session.as_deref(), config.clone()).await? {
         return Ok(exit::DONE);
     }
     let mut ends = Ends::new()?;

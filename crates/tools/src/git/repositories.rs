@@ -147,17 +147,27 @@ impl Repositories {
         lock(&self.survey).is_fresh = false;
         let (repositories, scope) = (Arc::clone(self), Arc::clone(scope));
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn_blocking(move || repositories.look(&scope));
-        let repositories = Arc::clone(self);
+        let looking = {
+            let (repositories, scope) = (Arc::clone(&repositories), Arc::clone(&scope));
+            move || repositories.look(&scope)
+        };
+        runtime.spawn_blocking(looking);
         runtime.spawn(async move {
             tokio::time::sleep(KEEPER_GONE_WITHIN).await;
-            let noting = move || {
-                if goes_on() {
-                    repositories.note_running(session, task);
-                }
+            let noting = move || match goes_on() {
+                true => repositories.note_running(session, task),
+                false => repositories.look_after(&scope, session),
             };
             let _ = tokio::task::spawn_blocking(noting).await;
         });
+    }
+
+    /// A task ended after its call had returned, and may have made something in between.
+    fn look_after(&self, scope: &Scope, session: SessionId) {
+        self.look_again(scope);
+        if let Some(known) = lock(&self.sessions).get_mut(&session) {
+            known.is_due = true;
+        }
     }
 
     fn note_running(&self, session: SessionId, task: TaskId) {
