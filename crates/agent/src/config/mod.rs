@@ -227,8 +227,8 @@ impl Config {
 
     /// What the user should know before the agent works in this folder: that it is, or contains, their home folder.
     pub fn exposed_home(&self) -> Option<String> {
-        let scope = crate::equipment::scope(self, &self.work_dir);
-        Some(crate::equipment::exposed_home_in_words(scope.work_dir(), scope.exposed_home()?))
+        let scope = crate::worker::toolset::scope(self, &self.work_dir);
+        Some(crate::worker::toolset::exposed_home_in_words(scope.work_dir(), scope.exposed_home()?))
     }
 
     /// That the project adds to what the agent is told.

@@ -7,17 +7,18 @@
 //! | `shown` | what a record shows to a reader |
 //! | `past` | the records of one session, a page at a time |
 
-mod past;
+pub(crate) mod by_time;
+mod format;
 mod read;
+mod reader;
 mod search;
-mod shown;
 
 use std::sync::Arc;
 
+pub(crate) use format::minute;
 use longhaul_journal::{Journal, Result};
 use longhaul_protocol::{Seq, SessionId};
 use longhaul_tools::{Cap, Finished, Tool};
-pub(crate) use shown::minute;
 
 /// The tools, always in this order.
 pub(crate) fn history_tools(journal: &Arc<dyn Journal>) -> [Arc<dyn Tool>; 2] {
@@ -32,7 +33,7 @@ pub(crate) async fn read_records(
     to: Seq,
     cap: Cap,
 ) -> Result<Finished> {
-    read::read(past::Past::new(journal.clone(), session), from, to, cap).await
+    read::read(reader::Past::new(journal.clone(), session), from, to, cap).await
 }
 
 /// What is known of them without having any, for `docs/tools.md`.

@@ -9,8 +9,8 @@ use longhaul_tools::{About, Call, Cap, Finished, Prepared, Tool, parse_arguments
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::past::{Pages, Past};
-use super::shown::{Shown, mark, minute};
+use super::format::{Shown, mark, minute};
+use super::reader::{Pages, Past};
 
 /// So many records are shown at once.
 const MOST_RECORDS: u64 = 200;

@@ -10,8 +10,8 @@ use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, sch
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::past::{Past, Standing};
-use super::shown::{Shown, mark, minute};
+use super::format::{Shown, mark, minute};
+use super::reader::{Past, Standing};
 
 const USUAL_LIMIT: usize = 10;
 const LONGEST_QUERY: usize = 1_000;

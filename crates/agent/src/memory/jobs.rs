@@ -6,9 +6,9 @@ use longhaul_memory::{Calling, Consolidation, Extraction, consolidate, mirror};
 use longhaul_model::Model as _;
 use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
-use super::paying::Thrifty;
+use super::cost::Thrifty;
+use crate::runtime::slot::Shared;
 use crate::runtime::{Inner, lock};
-use crate::shared::Shared;
 use crate::{Error, Result};
 
 /// So often in a row pages are put in order, if that many items wait.

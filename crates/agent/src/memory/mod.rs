@@ -21,11 +21,11 @@
 //! Never: a record that two extracts cover or none does, an item that is read twice, a page of which only a half is written, a turn
 //! that waits for any of this.
 
+mod cost;
 mod jobs;
-mod joining;
-mod paying;
-mod remembered;
+mod opening;
 mod scopes;
+mod single_flight;
 mod tools;
 
 use std::collections::HashMap;
@@ -38,18 +38,18 @@ use longhaul_memory::{Book, Changed, Extraction, ScopeKind, Unread, scope_of};
 use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
+use cost::Unpaid;
 pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
-use joining::Joining;
-use paying::Unpaid;
 pub(crate) use scopes::Scopes;
+use single_flight::Joining;
 #[cfg(test)]
 pub(crate) use tools::memory_abouts;
 pub(crate) use tools::{Noting, Told, memory_tools};
 
+use crate::client::session::Session;
 use crate::config::MemoryScope;
 use crate::runtime::Inner;
-use crate::session::Session;
-use crate::shared::Shared;
+use crate::runtime::slot::Shared;
 use crate::{Config, Error, Result};
 
 /// So often is looked whether another process has come to an end with a session.

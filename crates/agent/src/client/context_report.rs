@@ -1,0 +1,148 @@
+//! How full a context is, and of what, for people. The figures are those by which it is decided when it is made smaller.
+
+use longhaul_context::{Breakdown, Checks, Room, estimate, estimate_bytes};
+use longhaul_journal::{Journal, Page};
+use longhaul_model::{Facts, Window, WindowSource};
+use longhaul_protocol::{CompactDone, SessionId, SessionRecord, StreamName, ToolSchema};
+
+use crate::compaction::plan::Space;
+use crate::session::state::State;
+use crate::turn::fallback::facts_of;
+use crate::turn::request::room_for_answer;
+use crate::worker::toolset::Equipment;
+use crate::{Config, Result, Runtime, Settings};
+
+/// A compaction is one append: its last record is so near to its first.
+const WITHIN: usize = 8;
+
+/// How full a context is, and of what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextReport {
+    /// The model that is asked next.
+    pub model: String,
+    /// What the context is made of.
+    pub parts: Breakdown,
+    /// What has come and is seen with the next step.
+    pub incoming: u64,
+    /// What the provider counted last, where the rest is an estimate of what came since; nothing, where all of it is estimated.
+    pub reported: Option<u64>,
+    /// How large the context may be, and who says so.
+    pub window: Option<Window>,
+    /// What there is room for. Where the model has refused or cut less than its window, that is less.
+    pub room: Option<Room>,
+    /// From where on it is made smaller.
+    pub checks: Checks,
+    /// The number of its epoch; nothing before the first.
+    pub epoch: Option<u64>,
+    /// How often it was made smaller.
+    pub compactions: u64,
+}
+
+/// What system prompt and tools take, before anything is learnt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    pub(crate) system: u64,
+    pub(crate) tools: u64,
+}
+
+impl Beginning {
+    /// Those of the epoch; nothing, where none has begun. What can't be read any more is estimated by its size.
+    async fn of_epoch(journal: &dyn Journal, state: &State) -> Option<Self> {
+        let epoch = state.epoch.as_ref()?;
+        let schemas = journal.blob(epoch.tools.hash).await.ok();
+        let schemas = schemas.and_then(|bytes| serde_json::from_slice::<Vec<ToolSchema>>(&bytes).ok());
+        let tools =
+            schemas.map_or_else(|| estimate_bytes(epoch.tools.bytes), |schemas| estimate("", &schemas, &[]));
+        Some(Self { system: estimate_bytes(epoch.system.bytes), tools })
+    }
+
+    /// Those that the next epoch begins with.
+    pub(crate) fn of_equipment(equipment: &Equipment) -> Self {
+        let system = estimate_bytes(equipment.system.text.len() as u64);
+        Self { system, tools: equipment.tools.tokens }
+    }
+}
+
+impl ContextReport {
+    /// How many tokens it has, before what has come.
+    pub fn tokens(&self) -> u64 {
+        self.parts.total()
+    }
+
+    /// What is free besides the room for the answer; nothing, where nobody says how much there is.
+    pub fn free(&self) -> Option<u64> {
+        let taken = self.tokens().saturating_add(self.incoming);
+        self.room.map(|room| room.usable().saturating_sub(taken))
+    }
+
+    pub(crate) fn new(
+        state: &State,
+        model: &str,
+        facts: &Facts,
+        beginning: Beginning,
+        settings: &Settings,
+    ) -> Self {
+        let Beginning { system, tools } = beginning;
+        let tools = if facts.tools { tools } else { 0 };
+        let set = settings.model.context_window;
+        let set = set.map(|tokens| Window { tokens, source: WindowSource::Config });
+        let window = facts.window.or(set);
+        let tokens = window.map(|window| window.tokens);
+        let answer = room_for_answer(settings.model.max_output_tokens, facts, tokens);
+        let fixed = system.saturating_add(tools);
+        let space = Space::new(state, model, tokens, answer, fixed, &settings.context);
+        let (total, reported) = state.occupancy_with(model, state.corrected(model, fixed));
+        let parts = Breakdown { system, tools, ..Breakdown::of_items(&state.items, state.preface) };
+        Self {
+            model: model.to_owned(),
+            parts: parts.scaled_to(total),
+            incoming: state.incoming(&space),
+            reported: reported.map(|reported| reported.tokens),
+            window,
+            room: space.room,
+            checks: space.checks,
+            epoch: state.epoch.as_ref().map(|epoch| epoch.number),
+            compactions: state.compaction.count,
+        }
+    }
+}
+
+/// How full the context of a session is for the model that the config names; where there is none, for the one that was asked last.
+/// Its server may be asked how much it has room for.
+pub async fn context_report(config: &Config, journal: &dyn Journal, state: &State) -> ContextReport {
+    let (model, facts) = facts_of(config).await.unwrap_or_else(|_| {
+        (state.model.clone().unwrap_or_else(|| config.settings.model.name.clone()), Facts::default())
+    });
+    let beginning = Beginning::of_epoch(journal, state).await.unwrap_or_default();
+    ContextReport::new(state, &model, &facts, beginning, &config.settings)
+}
+
+impl Runtime {
+    /// How full a context is for the model that is set.
+    pub async fn context_report(&self, state: &State) -> ContextReport {
+        let (model, facts) = self.model().await;
+        let beginning = Beginning::of_epoch(&*self.0.journal, state)
+            .await
+            .unwrap_or_else(|| Beginning::of_equipment(&Equipment::new(&self.0, state)));
+        ContextReport::new(state, &model, &facts, beginning, &self.0.config.settings)
+    }
+}
+
+/// What the last compaction of a session did, if there was one.
+pub async fn last_compaction(
+    journal: &dyn Journal,
+    session: SessionId,
+    state: &State,
+) -> Result<Option<CompactDone>> {
+    let Some(epoch) = state.epoch.as_ref().filter(|_| state.compaction.count > 0) else { return Ok(None) };
+    let page = Page { records: WITHIN, ..Page::default() };
+    let records = journal.read(&StreamName::session(session), epoch.folds_from, page).await?;
+    Ok(records.iter().find_map(|record| match SessionRecord::decode(record) {
+        Ok(SessionRecord::CompactDone(done)) => Some(done),
+        _ => None,
+    }))
+}
+
+#[cfg(test)]
+#[path = "context_report_tests.rs"]
+mod tests;

@@ -1,0 +1,332 @@
+//! What a fork begins with, made from the records of its parent. Pure.
+
+use std::collections::HashSet;
+
+use longhaul_journal::{Copied, first_import_key};
+use longhaul_protocol::{
+    Answered, At, AttemptEnded, Body, CompactFailed, DecodeError, EpochStarted, Imported, InputId, Note,
+    OrderKind, Outcome, Record, Seq, SessionCreated, SessionRecord, TaskId, ToolFinished, TurnEnded,
+};
+
+use super::creation;
+use crate::session::state::State;
+
+/// What the model reads of calls that had no result at the point.
+const NOT_RUN: &str = "not run: the session was forked before";
+const UNKNOWN: &str =
+    "unknown: the session was forked while it ran; its result is in the session that it was forked from";
+/// What settles a question that is asked in the parent.
+const WITHDRAWN: &str = "withdrawn: the session was forked";
+/// Why an answer is not complete.
+const FORKED: &str = "the session was forked here";
+
+/// What a session is forked from.
+pub(super) struct Parent<'a> {
+    /// Its first record.
+    pub(super) first: Option<&'a Record>,
+    /// The records of the epoch, up to the point.
+    pub(super) records: &'a [Record],
+    /// The record of its newest import.
+    pub(super) import: Option<&'a Record>,
+}
+
+/// What a fork begins with.
+pub(super) struct Copies {
+    pub(super) records: Vec<Copied>,
+    pub(super) places: Places,
+    /// What the model had not seen at that point.
+    pub(super) unsent: Vec<String>,
+}
+
+/// Where the records of the parent stand in the fork.
+#[derive(Default)]
+pub(super) struct Places {
+    copied: Vec<Seq>,
+    /// What the parent's import says, where the fork begins with that: right after its first record.
+    marked: Option<Imported>,
+}
+
+impl Places {
+    /// The place of a record; of one that was not copied, the first one, which names the parent, or the mark after it, if the words in it
+    /// are the user's own.
+    pub(super) fn new_place(&self, old: Seq) -> Seq {
+        let before_or_at = self.copied.partition_point(|copied| *copied <= old) as Seq;
+        match &self.marked {
+            Some(mark) if before_or_at > 0 || old > mark.foreign_through => before_or_at + 2,
+            Some(_) | None => before_or_at + 1,
+        }
+    }
+}
+
+/// The records that a fork begins with: its creation, the copies, and what closes that which was open.
+pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<Copies, DecodeError> {
+    let began = creation(parent.first);
+    let work_dir = began.and_then(|began| began.work_dir);
+    // It begins when its parent did: the model is told the day, and the same beginning is in the provider's cache.
+    let first = parent.first.or(parent.records.first());
+    let at = first.map_or(At(0), |first| first.at);
+    let last_at = parent.records.last().map_or(at, |last| last.at);
+    let mut draft = Draft { state: State::default(), records: Vec::new() };
+    draft.write(at, &SessionRecord::SessionCreated(SessionCreated { work_dir, ..created }))?;
+    let beginning = draft.clone();
+
+    // Once as it is, to see what is open at the end; then without what stays with the parent.
+    for record in parent.records {
+        draft.copy(record, &Places::default(), &Stays::default())?;
+    }
+    let stays = Stays::of(&draft.state, parent.records);
+    let unsent = draft.state.waiting.iter().map(|input| input.text.clone()).collect();
+    let copied: Vec<&Record> = parent.records.iter().filter(|record| !stays.holds(record)).collect();
+    let first_seq = copied.first().map_or(0, |first| first.seq);
+    let (before, after) = match parent.import {
+        Some(import) if import.seq < first_seq => (Some(imported_in(import)), None),
+        Some(import) if import.seq > parent.records.last().map_or(0, |last| last.seq) => {
+            (None, Some(imported_in(import)))
+        }
+        Some(_) | None => (None, None),
+    };
+    let places = Places { copied: copied.iter().map(|record| record.seq).collect(), marked: before };
+    draft = beginning;
+    if let Some(mark) = &places.marked {
+        let foreign_through = mark.foreign_through.min(1);
+        draft.mark(at, Imported { foreign_through, ..mark.clone() })?;
+    }
+    for record in copied {
+        draft.copy(record, &places, &stays)?;
+    }
+    // Forked at a point before the import: all of it came from the file.
+    if let Some(mark) = after {
+        let foreign_through = if mark.mine { places.new_place(mark.foreign_through) } else { Seq::MAX };
+        let foreign_through = foreign_through.min(draft.records.len() as Seq + 1);
+        draft.mark(last_at, Imported { foreign_through, ..mark })?;
+    }
+    draft.close(last_at, &stays)?;
+    Ok(Copies { records: draft.records, places, unsent })
+}
+
+/// What is not copied, since it is the parent's business.
+#[derive(Default)]
+struct Stays {
+    /// Inputs that the model has not seen.
+    inputs: HashSet<InputId>,
+    /// Tasks that run.
+    tasks: HashSet<TaskId>,
+    /// Orders from here on have yet to be carried out.
+    orders_from: Option<Seq>,
+    /// Whether a turn was asked for without an input.
+    again: bool,
+}
+
+impl Stays {
+    fn of(state: &State, records: &[Record]) -> Self {
+        let last =
+            |kind: &str| records.iter().rev().find(|record| record.kind == kind).map_or(1, |last| last.seq);
+        let waits = state.again.is_some() || state.compaction.asked.is_some();
+        // An order to compact may come within a turn; what asks for a turn comes after one.
+        let since = if state.again.is_some() { last("turn_ended") } else { last("epoch_started") };
+        Self {
+            inputs: state.waiting.iter().map(|input| input.id).collect(),
+            tasks: state.tasks.running().map(crate::TaskState::id).collect(),
+            orders_from: waits.then_some(since),
+            again: state.again.is_some(),
+        }
+    }
+
+    fn holds(&self, record: &Record) -> bool {
+        match SessionRecord::decode(record) {
+            Ok(SessionRecord::InputTaken(input)) => self.inputs.contains(&input.id),
+            Ok(SessionRecord::TaskStarted(task)) => self.tasks.contains(&task.task_id),
+            Ok(SessionRecord::OrderTaken(taken)) => {
+                let asks = matches!(
+                    taken.order.kind,
+                    OrderKind::Retry | OrderKind::Continue | OrderKind::Compact { .. }
+                );
+                asks && self.orders_from.is_some_and(|from| record.seq > from)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Draft {
+    state: State,
+    records: Vec<Copied>,
+}
+
+impl Draft {
+    fn write(&mut self, at: At, fact: &SessionRecord) -> Result<(), DecodeError> {
+        let encoded = fact.encode();
+        self.push(Copied { at, kind: encoded.kind, key: None, body: Body::Here(encoded.body) })
+    }
+
+    /// What an import says, in a session whose inbox and extracts are its own. It is found by the key of a first import.
+    fn mark(&mut self, at: At, imported: Imported) -> Result<(), DecodeError> {
+        let imported = Imported { inbox_through: 0, foreign_extracts_through: 0, ..imported };
+        let encoded = SessionRecord::Imported(imported).encode();
+        self.records.iter_mut().for_each(|copied| copied.key = None);
+        let key = Some(first_import_key());
+        self.push(Copied { at, kind: encoded.kind, key, body: Body::Here(encoded.body) })
+    }
+
+    fn push(&mut self, copied: Copied) -> Result<(), DecodeError> {
+        let zero = longhaul_protocol::Hash::ZERO;
+        let record = Record {
+            stream: longhaul_protocol::StreamName::names(),
+            seq: self.records.len() as Seq + 1,
+            at: copied.at,
+            kind: copied.kind.clone(),
+            key: copied.key,
+            body: copied.body.clone(),
+            prev: zero,
+            hash: zero,
+        };
+        self.state.apply(&record)?;
+        self.records.push(copied);
+        Ok(())
+    }
+
+    /// A record, with the bytes that it has; but for those that point at other records, or into the inbox, which is the parent's.
+    fn copy(&mut self, record: &Record, places: &Places, stays: &Stays) -> Result<(), DecodeError> {
+        if record.kind == "imported" {
+            let mut imported = imported_in(record);
+            if imported.foreign_through > 0 {
+                imported.foreign_through = places.new_place(imported.foreign_through);
+            }
+            return self.mark(record.at, imported);
+        }
+        let changed = match SessionRecord::decode(record) {
+            Ok(SessionRecord::EpochStarted(epoch)) => {
+                Some(SessionRecord::EpochStarted(moved_epoch(epoch, places, stays)))
+            }
+            Ok(SessionRecord::InputTaken(mut input)) => {
+                input.inbox_through = 0;
+                Some(SessionRecord::InputTaken(input))
+            }
+            Ok(SessionRecord::OrderTaken(mut order)) => {
+                order.inbox_through = 0;
+                Some(SessionRecord::OrderTaken(order))
+            }
+            Ok(SessionRecord::TurnEnded(mut ended)) => {
+                ended.inbox_through = ended.inbox_through.map(|_| 0);
+                Some(SessionRecord::TurnEnded(ended))
+            }
+            Ok(SessionRecord::CompactDone(mut done)) => {
+                (done.from, done.through) = (places.new_place(done.from), places.new_place(done.through));
+                Some(SessionRecord::CompactDone(done))
+            }
+            // The parent has paid.
+            Ok(SessionRecord::Usage(mut usage)) => {
+                usage.cost = None;
+                Some(SessionRecord::Usage(usage))
+            }
+            _ => None,
+        };
+        match changed {
+            Some(fact) => self.write(record.at, &fact),
+            None => {
+                let (kind, body) = (record.kind.clone(), record.body.clone());
+                self.push(Copied { at: record.at, kind, key: None, body })
+            }
+        }
+    }
+
+    /// Closes what was open at the point, so that the fork is at rest.
+    fn close(&mut self, at: At, stays: &Stays) -> Result<(), DecodeError> {
+        let attempt = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
+        if let Some(attempt) = attempt {
+            let kept = u32::try_from(attempt.kept_when_cancelled()).unwrap_or(u32::MAX);
+            let block = attempt.interrupted_block();
+            let (attempt, error) = (attempt.id, Some(FORKED.to_owned()));
+            let ended = AttemptEnded { attempt, kept, stop: None, error, goes_on: false, too_long: None };
+            if let Some(block) = block {
+                self.write(at, &SessionRecord::Block(block))?;
+            }
+            self.write(at, &SessionRecord::AttemptEnded(ended))?;
+        }
+        let calls = self.state.turn.iter().flat_map(|turn| &turn.calls);
+        let open: Vec<ToolFinished> = calls
+            .filter(|call| call.result.is_none())
+            .map(|call| {
+                let content = if call.started.is_some() { UNKNOWN } else { NOT_RUN };
+                ToolFinished { is_error: true, ..ToolFinished::new(call.id, &call.name, content) }
+            })
+            .collect();
+        for result in open {
+            self.write(at, &SessionRecord::ToolFinished(result))?;
+        }
+        let questions: Vec<_> = self.state.questions.iter().map(|question| question.id).collect();
+        for id in questions {
+            let answer = WITHDRAWN.to_owned();
+            self.write(at, &SessionRecord::Answered(Answered { id, answer }))?;
+        }
+        if self.state.compaction.open.is_some() {
+            let reason = FORKED.to_owned();
+            self.write(
+                at,
+                &SessionRecord::CompactFailed(CompactFailed { reason, tokens: None, was_needed: false }),
+            )?;
+        }
+        // Whatever has ended and was not told would begin a turn by itself.
+        for told in self.state.tasks.tell() {
+            self.write(at, &told)?;
+        }
+        if let Some(turn) = &self.state.turn {
+            let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
+            let ended = TurnEnded {
+                turn: turn.number,
+                outcome: Outcome::Cancelled,
+                limit: None,
+                text: said.clone(),
+                error: Some(FORKED.to_owned()),
+                code: None,
+                inbox_through: Some(0),
+            };
+            self.write(at, &SessionRecord::TurnEnded(ended))?;
+        }
+        let has_numbers = self.state.summary.is_some() || self.state.compaction.count > 0;
+        match forked_note(has_numbers, !stays.tasks.is_empty()) {
+            Some(text) => self.write(at, &SessionRecord::Note(Note::new(text))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What an import says. Where its body is gone, everything before it is somebody else's.
+fn imported_in(record: &Record) -> Imported {
+    record.decode().unwrap_or_else(|_| Imported::unknown(record.seq))
+}
+
+/// What the model has to know of the fork, if anything.
+fn forked_note(has_numbers: bool, has_tasks: bool) -> Option<String> {
+    let numbers =
+        "Numbers of records that are named before this are those of that session, and can't be read here.";
+    let tasks = "Tasks that were running stay with that session: here there are none.";
+    let parts: Vec<&str> = [(has_numbers, numbers), (has_tasks, tasks)]
+        .into_iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, text)| text)
+        .collect();
+    (!parts.is_empty()).then(|| format!("This session was forked from another one here. {}", parts.join(" ")))
+}
+
+/// An epoch that points nowhere but into the fork.
+fn moved_epoch(mut epoch: EpochStarted, places: &Places, stays: &Stays) -> EpochStarted {
+    epoch.inbox_through = 0;
+    epoch.folds_from = epoch.folds_from.map(|from| places.new_place(from));
+    epoch.previous = epoch.previous.map(|previous| places.new_place(previous)).filter(|place| *place > 1);
+    epoch.tasks.retain(|task| !stays.tasks.contains(&task.task_id));
+    for kept in &mut epoch.kept {
+        kept.place.seq = places.new_place(kept.place.seq);
+        kept.place.said = kept.place.said.map(|said| places.new_place(said));
+    }
+    if let Some(carried) = &mut epoch.carried {
+        carried.covered_through = places.new_place(carried.covered_through);
+        carried.waiting.retain(|input| !stays.inputs.contains(&input.id));
+        carried.waiting.iter_mut().for_each(|input| input.taken = places.new_place(input.taken));
+        if stays.again {
+            carried.again = None;
+        }
+    }
+    epoch
+}

@@ -1,0 +1,245 @@
+//! S4: a session that begins with the past of another, up to one of its records.
+//!
+//! The new session gets the records of the epoch that holds the point, chained anew, so that it needs nothing of its parent: blobs are
+//! shared by reference, and the last of the two to be deleted takes them along. It is at rest and has an empty inbox. What was open
+//! at the point is closed in the copy, and only there; what the model had not seen yet, and commands that run, stay with the
+//! parent. Its cost is the parent's, too: the copy of a bill is not paid again.
+//!
+//! | killed | what is there | what the next does |
+//! | --- | --- | --- |
+//! | before the name | nothing new | a fork begins anew |
+//! | after the name, before the records | a key that leads to a session without records, as for any new session | a fork to the same key uses it; a pruning removes it after a day |
+//! | after the records, which come in one append | the fork, whole | memory goes through the copied past once more |
+//! | after the note for memory | everything | nothing |
+//!
+//! It must never happen that a part of the records is there, or that anything of the parent changes.
+
+mod copy;
+
+use longhaul_journal::{
+    Append, Error as JournalError, Journal, Page, begin_with_copies, name_session, newest_import, resolve,
+};
+use longhaul_memory::extracted_through;
+use longhaul_protocol::{
+    Body, EpochReason, EpochStarted, ExtractRecord, Extracted, Origin, Record, Seq, SessionCreated,
+    SessionId, SessionRecord, StreamName,
+};
+
+use crate::replay::{begin, epoch_at, load};
+use crate::{Error, Result};
+
+use copy::{Parent, copies};
+
+const ONE: Page = Page { records: 1, bytes: 0 };
+
+/// A session that was forked.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Forked {
+    /// Its key.
+    pub key: String,
+    /// Its id.
+    pub id: SessionId,
+    /// Where it was forked from.
+    pub origin: Origin,
+    /// How many records it begins with.
+    pub records: Seq,
+    /// What was said and the model had not seen at that point. It is not in the fork; whoever wants it there says it again.
+    pub unsent: Vec<String>,
+}
+
+/// Forks a session at a record; without one, at its end, or where a turn is open, at the end of the turn before.
+pub async fn fork_session(
+    journal: &dyn Journal,
+    key: &str,
+    at: Option<Seq>,
+    new_key: &str,
+) -> Result<Forked> {
+    let parent = resolve(journal, key).await?;
+    let stream = StreamName::session(parent.id);
+    let point = match at {
+        Some(at) => at,
+        None => end_of_last_turn(journal, key, parent.id, parent.head.seq).await?,
+    };
+    check_point(journal, key, &stream, point, parent.head.seq).await?;
+    let records = epoch_up_to(journal, &stream, point).await?;
+    // A compaction is one append, and more records than one.
+    let point = records.last().map_or(point, |last| last.seq);
+    let id = free_name(journal, new_key).await?;
+    let created = SessionCreated {
+        id,
+        key: new_key.to_owned(),
+        work_dir: None,
+        origin: Some(Origin { session: parent.id, seq: point }),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let first = journal.read(&stream, 1, ONE).await?.pop();
+    let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
+    let import = newest_import(journal, parent.id).await?;
+    let parts = Parent { first: first.as_ref(), records: &records, import: import.as_ref() };
+    let copied = copies(&parts, created).map_err(unreadable)?;
+
+    let lease = match journal.acquire(&StreamName::session(id)).await {
+        Err(JournalError::Held { .. }) => {
+            return Err(JournalError::SessionExists { key: new_key.to_owned() }.into());
+        }
+        lease => lease?,
+    };
+    let begun = begin_with_copies(journal, &lease, copied.records).await;
+    journal.release(&lease).await?;
+    let head = begun.map_err(|error| match error {
+        JournalError::Conflict { .. } => JournalError::SessionExists { key: new_key.to_owned() },
+        other => other,
+    })?;
+    let extracted = extracted_through(journal, parent.id).await?;
+    skip_extracted(journal, parent.id, id, copied.places.new_place(extracted.min(point))).await?;
+    let origin = Origin { session: parent.id, seq: point };
+    Ok(Forked { key: new_key.to_owned(), id, origin, records: head.seq, unsent: copied.unsent })
+}
+
+/// Where a session is forked that nobody named a record of.
+async fn end_of_last_turn(journal: &dyn Journal, key: &str, id: SessionId, head: Seq) -> Result<Seq> {
+    if load(journal, key, id).await?.turn.is_none() {
+        return Ok(head);
+    }
+    let stream = StreamName::session(id);
+    let mut first_turn = head;
+    let mut before = head + 1;
+    while before > 1 {
+        let from = before.saturating_sub(256).max(1);
+        let page = journal.read(&stream, from, Page { records: 256, bytes: usize::MAX }).await?;
+        for record in page.iter().rev().filter(|record| record.seq < before) {
+            match record.kind.as_str() {
+                "turn_ended" => return Ok(record.seq),
+                "turn_started" => first_turn = record.seq,
+                _ => {}
+            }
+        }
+        before = from;
+    }
+    // Its first turn is open.
+    Ok(first_turn.saturating_sub(1).max(1))
+}
+
+async fn check_point(
+    journal: &dyn Journal,
+    key: &str,
+    stream: &StreamName,
+    seq: Seq,
+    head: Seq,
+) -> Result<()> {
+    let no = |reason: String| Err(Error::NoSuchPoint { key: key.to_owned(), seq, reason, head });
+    if seq == 0 || seq > head {
+        return no("there is no such record".to_owned());
+    }
+    match journal.read(stream, seq, ONE).await {
+        Err(JournalError::Damaged { reason, .. }) => no(format!("it is damaged ({reason})")),
+        Err(error) => Err(error.into()),
+        Ok(page) => match page.first().map(|record| &record.body) {
+            Some(Body::Here(_)) => Ok(()),
+            Some(Body::Gone(gone)) => no(format!("it is gone ({})", gone.reason)),
+            None => no("it is missing".to_owned()),
+        },
+    }
+}
+
+/// The records of the epoch that holds a record, from its beginning up to it; without the session's first.
+async fn epoch_up_to(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Vec<Record>> {
+    let from = match epoch_of(journal, stream, point).await? {
+        Some(epoch) => begin(journal, stream, epoch).await?,
+        None => 1,
+    };
+    let mut records = Vec::new();
+    let mut next = from.max(2);
+    while next <= point {
+        let page = journal.read(stream, next, Page::default()).await?;
+        let Some(last) = page.last() else { break };
+        next = last.seq + 1;
+        records.extend(page.into_iter().filter(|record| record.seq <= point));
+    }
+    if is_within_compaction(&records) {
+        let page = journal.read(stream, point + 1, Page::default()).await?;
+        let rest = page.iter().position(|record| record.kind == "compact_done").map_or(0, |done| done + 1);
+        records.extend(page.into_iter().take(rest));
+    }
+    Ok(records)
+}
+
+/// Whether the last of the records belongs to an append that brings a compaction, and is not the last one of it.
+fn is_within_compaction(records: &[Record]) -> bool {
+    let of_it = |record: &&Record| matches!(record.kind.as_str(), "system_message" | "epoch_started");
+    let begins = records.iter().rev().take_while(of_it).find(|record| record.kind == "epoch_started");
+    let epoch = begins.and_then(|record| record.decode::<EpochStarted>().ok());
+    epoch.is_some_and(|epoch| epoch.reason == EpochReason::Compacted)
+}
+
+/// Where the epoch began that a record belongs to. Each epoch names the one before it.
+async fn epoch_of(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Option<Seq>> {
+    let mut epoch = journal.newest_epoch(stream).await?;
+    while let Some(began) = epoch.filter(|began| *began > point) {
+        let previous = epoch_at(journal, stream, began).await?.and_then(|started| started.previous);
+        match previous.filter(|previous| *previous < began) {
+            Some(previous) => epoch = Some(previous),
+            // Where that can't be read any more, or never was written, the records themselves tell.
+            None => return last_epoch_by_looking(journal, stream, point).await,
+        }
+    }
+    Ok(epoch)
+}
+
+async fn last_epoch_by_looking(
+    journal: &dyn Journal,
+    stream: &StreamName,
+    point: Seq,
+) -> Result<Option<Seq>> {
+    let (mut found, mut next) = (None, 1);
+    while next <= point {
+        let page = journal.read(stream, next, Page::default()).await?;
+        let Some(last) = page.last() else { break };
+        next = last.seq + 1;
+        let is_one = |record: &&Record| record.seq <= point && record.kind == "epoch_started";
+        found = page.iter().rfind(is_one).map(|record| record.seq).or(found);
+    }
+    Ok(found)
+}
+
+/// The session that a key leads to, which must be new or without anything in it.
+async fn free_name(journal: &dyn Journal, key: &str) -> Result<SessionId> {
+    let taken = || Err(JournalError::SessionExists { key: key.to_owned() }.into());
+    if let Some(known) = journal.session(key).await?
+        && (known.head.seq > 0 || known.inbox_head > 0 || known.trashed)
+    {
+        return taken();
+    }
+    Ok(name_session(journal, key).await?)
+}
+
+/// What memory has gone through in the parent is not gone through again in the fork.
+async fn skip_extracted(
+    journal: &dyn Journal,
+    parent: SessionId,
+    fork: SessionId,
+    through: Seq,
+) -> Result<()> {
+    let stream = StreamName::extract(parent);
+    let head = journal.head(&stream).await?.seq;
+    if head == 0 || through <= 1 {
+        return Ok(());
+    }
+    let newest = journal.read(&stream, head, ONE).await?.pop();
+    let Some(Ok(ExtractRecord::Extracted(newest))) = newest.as_ref().map(ExtractRecord::decode) else {
+        return Ok(());
+    };
+    let (scope, from) = (newest.scope, 1);
+    let extracted = Extracted { scope, from, through, items: vec![], refused: vec![], usage: vec![] };
+    let record = ExtractRecord::Extracted(extracted).encode().with_key(&format!("through {through}"));
+    journal.append(Append::to(&StreamName::extract(fork)).expecting(0).record(record)).await?;
+    Ok(())
+}
+
+/// The fact in the first record of a session, if it can be read.
+fn creation(first: Option<&Record>) -> Option<SessionCreated> {
+    match first.map(SessionRecord::decode) {
+        Some(Ok(SessionRecord::SessionCreated(created))) => Some(created),
+        _ => None,
+    }
+}

@@ -1,0 +1,167 @@
+use longhaul_protocol::{
+    At, Block, Image, Item, Order, OrderKind, Outcome, Role, SessionRecord, SystemMessage, TaskEnded,
+    ToolFinished, TurnEnded,
+};
+
+use super::reader::Standing;
+
+/// What a record shows to a reader.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// Who said it, or what it is.
+    pub(super) who: String,
+    /// Its words.
+    pub(super) text: String,
+}
+
+impl Shown {
+    /// Nothing, for a record that only keeps the books or repeats what another holds.
+    pub(super) fn of(fact: SessionRecord) -> Option<Self> {
+        let (who, text) = match fact {
+            SessionRecord::InputTaken(input) => ("user".to_owned(), with_pictures(input.text, &input.images)),
+            SessionRecord::Block(Block { item, .. }) => item_shown(item),
+            SessionRecord::ToolFinished(finished) => result_shown(finished),
+            SessionRecord::TaskStarted(task) => {
+                (format!("task {} started", task.task_id), format!("{}\n{}", task.description, task.command))
+            }
+            SessionRecord::TaskEnded(ended) => task_end_shown(ended),
+            SessionRecord::Notification(told) => (format!("news of task {}", told.task_id), told.text),
+            SessionRecord::Note(note) => ("note".to_owned(), note.text),
+            SessionRecord::Question(question) => ("question to a person".to_owned(), question.text),
+            SessionRecord::Answered(answered) => ("answer of a person".to_owned(), answered.answer),
+            SessionRecord::OrderTaken(taken) => {
+                (format!("order: {}", order_shown(&taken.order)?), String::new())
+            }
+            SessionRecord::SystemMessage(SystemMessage { content }) => {
+                let parts: Vec<String> = content.into_iter().map(|part| part.text).collect();
+                ("message of the runtime".to_owned(), parts.join("\n"))
+            }
+            SessionRecord::CompactDone(done) => {
+                let (from, through) = (done.from, done.through);
+                (format!("context compacted: what records {from} to {through} hold"), String::new())
+            }
+            SessionRecord::Imported(imported) => {
+                let whose = if imported.mine { "by its own user" } else { "from another user" };
+                (format!("session imported {whose}"), String::new())
+            }
+            SessionRecord::Warning(warning) => ("warning to the user".to_owned(), warning.text),
+            SessionRecord::ModelChanged(changed) => {
+                (format!("model changed from {} to {}", changed.from, changed.to), changed.reason)
+            }
+            SessionRecord::TurnStarted(started) => (format!("turn {} begins", started.turn), String::new()),
+            SessionRecord::TurnEnded(ended) => turn_end_shown(ended)?,
+            SessionRecord::SessionCreated(_)
+            | SessionRecord::EpochStarted(_)
+            | SessionRecord::StepStarted(_)
+            | SessionRecord::AttemptStarted(_)
+            | SessionRecord::Checkpoint(_)
+            | SessionRecord::AttemptEnded(_)
+            | SessionRecord::Usage(_)
+            | SessionRecord::ToolStarted(_)
+            | SessionRecord::CompactStart(_)
+            | SessionRecord::CompactFailed(_)
+            | SessionRecord::Stubbed(_)
+            | SessionRecord::Unknown { .. } => return None,
+        };
+        Some(Self { who, text })
+    }
+}
+
+fn item_shown(item: Item) -> (String, String) {
+    match item {
+        Item::Text { role: Role::Assistant, text } => ("assistant".to_owned(), text),
+        Item::Text { role: Role::User, text } => ("user".to_owned(), text),
+        Item::Text { role: Role::System, text } => ("message of the runtime".to_owned(), text),
+        Item::Reasoning { text, .. } => ("assistant, thinking".to_owned(), text),
+        Item::ToolCall { name, arguments, .. } => (format!("call of {}", one_line(&name)), arguments),
+        Item::ToolResult { content, images, .. } => ("result".to_owned(), with_pictures(content, &images)),
+        Item::Image(_) => ("picture".to_owned(), String::new()),
+        Item::Note { text } => ("note".to_owned(), text),
+    }
+}
+
+fn result_shown(finished: ToolFinished) -> (String, String) {
+    let ToolFinished { call, name, is_error, content, images, whole, .. } = finished;
+    let mut who = format!("result of {}", one_line(&name));
+    if is_error {
+        who += ", which failed";
+    }
+    if whole.is_some() {
+        who += &format!(" (head and tail; read_file with the path \"output:{call}\" reads the whole)");
+    }
+    (who, with_pictures(content, &images))
+}
+
+fn task_end_shown(ended: TaskEnded) -> (String, String) {
+    let TaskEnded { task_id, status, exit_code, output, tail, message, .. } = ended;
+    let mut who = format!("task {task_id} ended: {}", status.word());
+    if let Some(code) = exit_code {
+        who += &format!(", exit code {code}");
+    }
+    if output.is_some() {
+        let call = task_id.call();
+        who += &format!(" (the last it printed; read_file with the path \"output:{call}\" reads the whole)");
+    }
+    let lines: Vec<String> = message.into_iter().chain([tail]).filter(|text| !text.is_empty()).collect();
+    (who, lines.join("\n"))
+}
+
+fn order_shown(order: &Order) -> Option<&'static str> {
+    Some(match order.kind {
+        OrderKind::Cancel => "end the turn",
+        OrderKind::Retry => "try again",
+        OrderKind::Continue => "go on",
+        OrderKind::Compact { .. } => "make the context smaller",
+        OrderKind::Kill { .. } => "end a task",
+        // The record of the answer says it.
+        OrderKind::Answer { .. } | OrderKind::Unknown => return None,
+    })
+}
+
+/// A turn that was completed ended with an answer, which is shown already.
+fn turn_end_shown(ended: TurnEnded) -> Option<(String, String)> {
+    let how = match ended.outcome {
+        Outcome::Completed => return None,
+        Outcome::Cancelled => "cancelled",
+        Outcome::Failed => "failed",
+        Outcome::Limit => "a limit was reached",
+    };
+    Some((format!("turn {} ended: {how}", ended.turn), ended.error.unwrap_or_default()))
+}
+
+fn with_pictures(text: String, pictures: &[Image]) -> String {
+    match pictures.len() {
+        0 => text,
+        1 => format!("{text}\n[a picture]"),
+        many => format!("{text}\n[{many} pictures]"),
+    }
+}
+
+/// A name that a model made up can't begin a line of its own.
+fn one_line(name: &str) -> String {
+    const LONGEST: usize = 80;
+    name.chars().take(LONGEST).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// What is said about something that a model wrote and that did not become part of the conversation.
+pub(super) fn mark(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Said => "",
+        Standing::Discarded => " (discarded: not part of the conversation)",
+        Standing::Unfinished => " (of an answer that is not over)",
+    }
+}
+
+/// A moment to the minute.
+pub(crate) fn minute(at: At) -> String {
+    let exact = at.to_string();
+    // `2026-11-15T20:22:35.123Z`; a moment that no calendar holds is shown as it is.
+    match exact.get(..16) {
+        Some(minute) if exact.len() == 24 && exact.ends_with('Z') => format!("{minute}Z"),
+        _ => exact,
+    }
+}
+
+#[cfg(test)]
+#[path = "format_tests.rs"]
+mod tests;

@@ -1,0 +1,240 @@
+use longhaul_protocol::{Body, Effect, FileSeen, Gone, Hash, SessionRecord, TurnEnded};
+
+use super::*;
+use crate::session::fixtures::*;
+
+fn texts(state: &State) -> Vec<String> {
+    let text = |item: &Arc<Item>| match &**item {
+        Item::Text { text, .. } => text.clone(),
+        Item::ToolCall { name, .. } => format!("call {name}"),
+        Item::ToolResult { content, .. } => format!("result {content}"),
+        other => format!("{other:?}"),
+    };
+    state.items.iter().map(text).collect()
+}
+
+/// T3, T5: what joins in the middle of a step stands after its results, never between a call and its result.
+#[test]
+fn an_input_that_comes_between_a_call_and_its_result_is_seen_after_both() {
+    let state = after(&[
+        input(JoinMode::Join),
+        turn(),
+        step(1),
+        attempt(),
+        asks(1, "look"),
+        asks(2, "look"),
+        answered(2),
+        finishes(2, "look", "b"),
+        input(JoinMode::Join),
+        finishes(1, "look", "a"),
+        step(2),
+    ]);
+
+    assert_eq!(texts(&state), ["hello", "call look", "call look", "result a", "result b", "hello"]);
+}
+
+#[test]
+fn blocks_count_only_through_the_end_of_their_attempt() {
+    let open = [input(JoinMode::Join), turn(), step(1), attempt(), text()];
+
+    assert_eq!(texts(&after(&open)), ["hello"]);
+    assert_eq!(texts(&after(&[&open[..], &[broke(0)]].concat())), ["hello"]);
+    assert_eq!(texts(&after(&[&open[..], &[answered(1)]].concat())), ["hello", "so"]);
+}
+
+/// T5: a turn that ended puts each result into the context once.
+#[test]
+fn results_are_in_the_context_once() {
+    let ended = SessionRecord::TurnEnded(TurnEnded {
+        turn: 1,
+        outcome: Outcome::Cancelled,
+        limit: None,
+        text: String::new(),
+        error: None,
+        code: None,
+        inbox_through: None,
+    });
+    let state = after(&[
+        input(JoinMode::Join),
+        turn(),
+        step(1),
+        attempt(),
+        asks(1, "look"),
+        answered(1),
+        finishes(1, "look", "a"),
+        ended,
+    ]);
+
+    assert_eq!(texts(&state)[..3], ["hello", "call look", "result a"]);
+    assert!(texts(&state)[3].contains("The user interrupted here"), "and the model is told");
+    assert_eq!(state.turn, None);
+}
+
+/// T13: a result that was erased is still a result.
+#[test]
+fn a_call_whose_result_was_erased_is_not_run_again() {
+    let mut state = after(&[
+        input(JoinMode::Join),
+        turn(),
+        step(1),
+        attempt(),
+        asks(1, "write"),
+        answered(1),
+        starts(1, "write", Effect::Unknown),
+    ]);
+    let gone = Gone { at: At(0), reason: "a secret".to_owned(), body_hash: None };
+    let erased = Record { body: Body::Gone(gone), ..record(99, &finishes(1, "write", "x")) };
+
+    state.apply(&erased).unwrap();
+
+    assert_eq!(texts(&state).last().unwrap(), "result [erased: a secret]");
+    assert!(!state.turn.unwrap().calls[0].is_open());
+}
+
+fn gone(seq: u64, fact: &SessionRecord) -> Record {
+    let gone = Gone { at: At(0), reason: "a secret".to_owned(), body_hash: None };
+    Record { body: Body::Gone(gone), ..record(seq, fact) }
+}
+
+fn asked() -> Vec<SessionRecord> {
+    vec![input(JoinMode::Join), turn(), step(1), attempt(), text(), asks(1, "write")]
+}
+
+/// The state after these facts, of which the last is gone, and then these.
+fn after_gone(before: &[SessionRecord], lost: &SessionRecord, then: &[SessionRecord]) -> State {
+    let mut state = after(before);
+    state.apply(&gone(90, lost)).unwrap();
+    for (seq, fact) in (91..).zip(then) {
+        state.apply(&record(seq, fact)).unwrap();
+    }
+    state
+}
+
+/// T13: whatever was erased, nothing that may have happened is done again.
+#[test]
+fn what_is_erased_is_not_done_again() {
+    // The end of an answer: its call had finished.
+    let finished = [starts(1, "write", Effect::Unknown), finishes(1, "write", "done")];
+    let state = after_gone(&asked(), &answered(2), &finished);
+    assert_eq!(texts(&state), ["hello", "so", "call write", "result done"]);
+
+    // The start of a call: it may be running.
+    let state =
+        after_gone(&[&asked()[..], &[answered(2)]].concat(), &starts(1, "write", Effect::Unknown), &[]);
+    assert!(state.turn.unwrap().calls[0].is_open());
+
+    // The end of a turn.
+    let ended = SessionRecord::TurnEnded(TurnEnded {
+        turn: 1,
+        outcome: Outcome::Failed,
+        limit: None,
+        text: String::new(),
+        error: None,
+        code: None,
+        inbox_through: None,
+    });
+    let state = after_gone(&[&asked()[..4], &[broke(0)]].concat(), &ended, &[]);
+    assert_eq!(state.turn, None);
+
+    // A record of which nobody knows what it was.
+    let mut lost = gone(90, &text());
+    lost.kind = "lost".to_owned();
+    let mut state = after(&asked());
+    state.apply(&lost).unwrap();
+    assert!(state.turn.unwrap().broken.is_some());
+}
+
+/// The clock of another machine may have said anything.
+#[test]
+fn a_question_that_was_open_for_all_of_time_is_no_time_of_the_turn() {
+    let id = longhaul_protocol::QuestionId::generate();
+    let asked = SessionRecord::Question(longhaul_protocol::Question {
+        id,
+        text: "May it run?".to_owned(),
+        call: None,
+        reasons: vec![],
+    });
+    let answered = SessionRecord::Answered(Answered { id, answer: "yes".to_owned() });
+    let mut state = after(&[input(JoinMode::Join), turn(), step(1)]);
+
+    for (seq, (at, fact)) in (10..).zip([(i64::MIN, &asked), (i64::MAX, &answered)].repeat(2)) {
+        state.apply(&Record { at: At(at), ..record(seq, fact) }).unwrap();
+    }
+
+    assert_eq!(state.turn.unwrap().awaited_ms, 2 * (i64::MAX as u64));
+}
+
+/// T1: what took an input into the context is gone, and the turn had ended with nothing waiting: it is not begun again.
+#[test]
+fn an_input_whose_turn_has_ended_does_not_come_back() {
+    let ended = SessionRecord::TurnEnded(TurnEnded {
+        turn: 1,
+        outcome: Outcome::Completed,
+        limit: None,
+        text: String::new(),
+        error: None,
+        code: None,
+        inbox_through: Some(7),
+    });
+    let step_gone = after_gone(
+        &[input(JoinMode::Join), turn()],
+        &step(1),
+        &[attempt(), text(), answered(1), ended.clone()],
+    );
+    let taken_gone = after_gone(&[], &input(JoinMode::Join), &[turn(), step(1), ended]);
+
+    for state in [step_gone, taken_gone] {
+        assert_eq!((state.waiting.len(), state.inbox_through, state.turn), (0, 7, None));
+    }
+}
+
+/// P2: what the model has seen of a file is the latest that a call has shown it.
+#[test]
+fn the_newest_sight_of_a_file_counts() {
+    let seen = |content: &str| {
+        let seen = FileSeen { path: "/a".to_owned(), hash: Hash::of(content.as_bytes()) };
+        SessionRecord::ToolFinished(ToolFinished {
+            seen: Some(seen),
+            ..ToolFinished::new(call_id(1), "read_file", content)
+        })
+    };
+
+    let state = after(&[seen("one"), seen("two")]);
+
+    assert_eq!(state.seen.get("/a"), Some(&Hash::of(b"two")));
+}
+
+/// K9, K15: a command with a secret in it is what people erase; the task still runs, and its
+/// end is still to be told. The result that follows in the same append says which call it was.
+#[test]
+fn a_task_whose_start_was_erased_is_still_a_task() {
+    use longhaul_protocol::TaskStarted;
+    let call = CallId::from_bits(1);
+    let task = SessionRecord::TaskStarted(TaskStarted {
+        task_id: call.into(),
+        command: "deploy --password secret".to_owned(),
+        description: "deploy".to_owned(),
+        target: "local".to_owned(),
+        started_at: None,
+    });
+    let started = [&asked()[..], &[answered(2), starts(1, "exec", Effect::Command)]].concat();
+
+    let state = after_gone(&started, &task, &[finishes(1, "exec", r#"{"status":"background_started"}"#)]);
+
+    assert_eq!(state.tasks.running().count(), 1);
+}
+
+/// P4: the words of an answer may be what is erased; that it was given stays a fact.
+#[test]
+fn a_question_whose_answer_was_erased_is_not_open_again() {
+    use longhaul_protocol::{Answered, Question, QuestionId};
+    let (id, text) = (QuestionId::from_bits(7), "May it?".to_owned());
+    let question =
+        SessionRecord::Question(Question { id, text, call: Some(CallId::from_bits(1)), reasons: vec![] });
+    let no = SessionRecord::Answered(Answered { id, answer: "no, the key is 123".to_owned() });
+    let waits = [&asked()[..], &[answered(2), question]].concat();
+
+    let state = after_gone(&waits, &no, &[finishes(1, "write", "not run")]);
+
+    assert_eq!(state.questions, []);
+}
