@@ -488,7 +488,7 @@ async fn a_session_that_another_process_holds_is_left_alone() {
     talked(&first, ["a"]).await;
     first.shutdown().await.unwrap();
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "--ignored", "--nocapture", "idle::tests::holder_process"])
+        .args(["--exact", "--ignored", "--nocapture", "housekeeping::idle::tests::holder_process"])
         .env(HOME_OF_HOLDER, home.path().join("home"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
