@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use longhaul_journal::{Append, Blob, Home, Journal, Page, SqliteJournal};
+use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, records};
 use longhaul_protocol::{
     BlobRef, EpochReason, EpochStarted, NewRecord, Note, Seq, SessionId, SessionRecord, StreamName,
 };
@@ -186,12 +186,12 @@ async fn load(home: &Path) -> Duration {
 
 /// Reads the session page by page from a place on; returns how many records that were.
 async fn read_from(journal: &SqliteJournal, from: Seq) -> u64 {
-    let mut next = from;
-    loop {
-        let page = journal.read(&stream(1), next, Page::default()).await.expect("a page");
-        let Some(last) = page.last() else { return next - from };
-        next = last.seq + 1;
+    let mut cursor = records(journal, &stream(1), from);
+    let mut read = 0;
+    while cursor.next().await.expect("a record").is_some() {
+        read += 1;
     }
+    read
 }
 
 /// Memory while reading a million records, in a process that does nothing else.

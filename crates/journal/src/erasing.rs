@@ -19,7 +19,7 @@ use longhaul_protocol::{
 };
 use serde_json::Value;
 
-use crate::{Error, Journal, Page, Result};
+use crate::{Error, Journal, Result, record_at, records};
 use told::{Told, plain};
 
 /// What is shorter is repeated by chance, and nobody's secret.
@@ -42,7 +42,7 @@ pub async fn erase_record(
     reason: &str,
 ) -> Result<Vec<(StreamName, Seq)>> {
     let stream = StreamName::session(session);
-    let record = journal.read(&stream, seq.max(1), Page { records: 1, bytes: 0 }).await?.pop();
+    let record = record_at(journal, &stream, seq.max(1)).await?;
     if record.as_ref().is_some_and(|record| record.seq == seq && record.kind == "imported") {
         return Err(Error::MarksImport { stream, seq });
     }
@@ -75,19 +75,13 @@ async fn extracts_of(
         }
         _ => false,
     };
-    let (mut found, mut next) = (Vec::new(), 1);
-    loop {
-        let page = match journal.read(&stream, next, Page::default()).await {
-            Err(Error::Damaged { seq, .. }) => {
-                next = next.max(seq) + 1;
-                continue;
-            }
-            page => page?,
-        };
-        let Some(last) = page.last() else { return Ok(found) };
-        next = last.seq + 1;
-        found.extend(page.iter().filter(|record| tells(record)).map(|record| (stream.clone(), record.seq)));
+    let (mut found, mut extracts) = (Vec::new(), records(journal, &stream, 1));
+    while let Some(record) = extracts.next_undamaged().await? {
+        if tells(&record) {
+            found.push((stream.clone(), record.seq));
+        }
     }
+    Ok(found)
 }
 
 /// Where the inbox holds what this record took from it. The inbox of a session that was brought here from elsewhere has others there.
@@ -103,9 +97,9 @@ async fn place_in_inbox(
         _ => return Ok(None),
     };
     let inbox = StreamName::inbox(session);
-    let stands_there = match journal.read(&inbox, through.max(1), Page { records: 1, bytes: 0 }).await {
+    let stands_there = match record_at(journal, &inbox, through.max(1)).await {
         Err(Error::Damaged { .. }) => return Ok(Some((inbox, through))),
-        page => page?.pop(),
+        record => record?,
     };
     let is_it = |there: &Record| match (InboxRecord::decode(there), &taken) {
         (Ok(InboxRecord::Input(input)), Ok(SessionRecord::InputTaken(taken))) => input.id == taken.id,
@@ -125,19 +119,13 @@ async fn copies(journal: &dyn Journal, stream: &StreamName, original: &Record) -
     if said.is_empty() {
         return Ok(copies);
     }
-    let mut next = 1;
-    loop {
-        let page = match journal.read(stream, next, Page::default()).await {
-            Err(Error::Damaged { seq, .. }) => {
-                next = next.max(seq) + 1;
-                continue;
-            }
-            page => page?,
-        };
-        let Some(last) = page.last() else { return Ok(copies) };
-        next = last.seq + 1;
-        copies.extend(page.into_iter().filter(|record| record.seq != original.seq && repeats(record, &said)));
+    let mut cursor = records(journal, stream, 1);
+    while let Some(record) = cursor.next_undamaged().await? {
+        if record.seq != original.seq && repeats(&record, &said) {
+            copies.push(record);
+        }
     }
+    Ok(copies)
 }
 
 /// What a record says, in the texts that other records repeat.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::chain::ChainCheck;
 use crate::home::io_error;
 use crate::import::{Brought, EarlierImports, ImportMark, ImportOptions, mark_imported};
-use crate::{Blob, Error, Head, Journal, Lease, Page, Result, names};
+use crate::{Blob, Error, Head, Journal, Lease, Page, Result, names, records};
 
 const FORMAT: u32 = 1;
 /// No line that an export writes is longer; one that is, is not ours and not read into memory.
@@ -88,30 +88,26 @@ pub async fn export_session(
     )?;
     let mut written = HashSet::new();
     for (stream, head) in streams {
-        let mut next = 1;
-        while next <= head.seq {
-            let page = journal.read(&stream, next, Page::default()).await?;
-            if page.is_empty() {
-                return Err(Error::NoSuchRecord { stream, seq: next, head: next - 1 });
-            }
-            // What was committed since the header was written belongs to the next export.
-            let page = page.into_iter().take_while(|record| record.seq <= head.seq);
-            for record in page {
-                for blob in record.text().map(blob_refs).unwrap_or_default() {
-                    if written.insert(blob.hash) {
-                        let base64 = match journal.blob(blob.hash).await {
-                            Ok(bytes) => Some(BASE64.encode(bytes)),
-                            Err(Error::NoSuchBlob { .. }) => None,
-                            Err(error) => return Err(error),
-                        };
-                        write_line(out, &BlobLine { blob: blob.hash, base64 })?;
-                        exported.blobs += 1;
-                    }
+        // Records that were committed since the header was written belong to the next export.
+        let (mut cursor, mut last) = (records(journal, &stream, 1).through(head.seq), 0);
+        while let Some(record) = cursor.next().await? {
+            for blob in record.text().map(blob_refs).unwrap_or_default() {
+                if written.insert(blob.hash) {
+                    let base64 = match journal.blob(blob.hash).await {
+                        Ok(bytes) => Some(BASE64.encode(bytes)),
+                        Err(Error::NoSuchBlob { .. }) => None,
+                        Err(error) => return Err(error),
+                    };
+                    write_line(out, &BlobLine { blob: blob.hash, base64 })?;
+                    exported.blobs += 1;
                 }
-                write_line(out, &record)?;
-                next = record.seq + 1;
-                exported.records += 1;
             }
+            write_line(out, &record)?;
+            last = record.seq;
+            exported.records += 1;
+        }
+        if last < head.seq {
+            return Err(Error::NoSuchRecord { stream, seq: last + 1, head: last });
         }
     }
     let end = out.hasher.finalize().into();
@@ -222,15 +218,7 @@ async fn remove_all(journal: &dyn Journal, lease: &Lease, header: &Header) -> Re
 }
 
 async fn key_of(journal: &dyn Journal, id: SessionId) -> Result<Option<String>> {
-    let mut after: Option<String> = None;
-    loop {
-        let page = journal.sessions(after.as_deref(), 1_000).await?;
-        let Some(last) = page.last() else { return Ok(None) };
-        after = Some(last.key.clone());
-        if let Some(entry) = page.into_iter().find(|entry| entry.id == id) {
-            return Ok(Some(entry.key));
-        }
-    }
+    Ok(journal.session_with_id(id).await?.map(|entry| entry.key))
 }
 
 /// Adds what the file holds in parts, then the mark, then the name.

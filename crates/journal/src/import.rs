@@ -9,7 +9,7 @@ use longhaul_protocol::{
     At, Hash, Imported, NewRecord, Record, Seq, SessionCreated, SessionId, SessionRecord, StreamName,
 };
 
-use crate::{Append, Error, Journal, Lease, Page, Result};
+use crate::{Append, Error, Journal, Lease, Result, record_at};
 
 /// How a session is imported.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ pub async fn newest_import(journal: &dyn Journal, session: SessionId) -> Result<
     let mut number = 1;
     // A file may hold any record under such a key. The one that the import appended stands after all of them.
     while let Some(seq) = journal.find(&stream, &key_of(number)).await? {
-        let record = journal.read(&stream, seq, Page { records: 1, bytes: 0 }).await?.pop();
+        let record = record_at(journal, &stream, seq).await?;
         let is_newer = |record: &Record| newest.as_ref().is_none_or(|newest| newest.seq < record.seq);
         newest = record.filter(|record| record.kind == IMPORTED && is_newer(record)).or(newest);
         number += 1;
@@ -127,8 +127,8 @@ pub async fn session_place(journal: &dyn Journal, session: SessionId) -> Result<
     if mark.seq > 0 {
         return Ok(Some(SessionPlace { key: mark.key, work_dir: mark.work_dir }));
     }
-    let first = journal.read(&StreamName::session(session), 1, Page { records: 1, bytes: 0 }).await?;
-    Ok(match first.first().map(SessionRecord::decode) {
+    let first = record_at(journal, &StreamName::session(session), 1).await?;
+    Ok(match first.as_ref().map(SessionRecord::decode) {
         Some(Ok(SessionRecord::SessionCreated(SessionCreated { key, work_dir, .. }))) => {
             Some(SessionPlace { key, work_dir })
         }

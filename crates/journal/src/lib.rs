@@ -19,6 +19,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `append`, `lease`, `chain` | what an append is; who may make one; the hash that ties records together |
+//! | `cursor` | paging: all records of a stream, all sessions |
 //! | `inbox`, `names`, `lifetime`, `copying`, `export`, `import`, `erasing` | what is built on the trait alone and works for any engine |
 //! | `calls` | connections between processes, for whoever tells another what happens while it happens |
 //! | `search`, `stems` | what of a record can be found, and how text is split into words, for any engine |
@@ -28,7 +29,7 @@
 //! # Example
 //!
 //! ```
-//! use longhaul_journal::{Append, Home, Journal, Page, SqliteJournal};
+//! use longhaul_journal::{Append, Home, Journal, SqliteJournal, records};
 //! use longhaul_protocol::{InboxRecord, Input, InputId, JoinMode, SessionId, StreamName};
 //!
 //! # let folder = std::env::temp_dir().join(format!("longhaul-doc-{}", std::process::id()));
@@ -39,8 +40,10 @@
 //!
 //! journal.append(Append::to(&inbox).record(InboxRecord::Input(input).encode())).await?;
 //!
-//! let records = journal.read(&inbox, 1, Page::default()).await?;
-//! assert_eq!(records[0].kind, "input");
+//! let mut inputs = records(&journal, &inbox, 1);
+//! while let Some(record) = inputs.next().await? {
+//!     assert_eq!(record.kind, "input");
+//! }
 //! # journal.close().await;
 //! # Ok::<(), longhaul_journal::Error>(()) }).unwrap();
 //! # std::fs::remove_dir_all(folder).unwrap();
@@ -50,6 +53,7 @@ mod append;
 mod calls;
 mod chain;
 mod copying;
+mod cursor;
 mod erasing;
 mod error;
 mod export;
@@ -68,6 +72,7 @@ mod verify;
 pub use append::{Append, Blob, Expected, Head};
 pub use calls::{Call, Caller, Callers};
 pub use copying::{Copied, begin_with_copies};
+pub use cursor::{RecordCursor, SessionCursor, all_sessions, record_at, records};
 pub use erasing::erase_record;
 pub use error::{Error, Result};
 pub use export::{Exported, Imported, export_session, import_session, verify_export};

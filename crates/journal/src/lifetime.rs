@@ -23,7 +23,7 @@ use longhaul_protocol::{
 };
 
 use crate::names::{NameChange, check_key, resolve};
-use crate::{Append, Error, Journal, Lease, Page, Result, SessionEntry};
+use crate::{Append, Error, Journal, Lease, Result, SessionEntry, records};
 
 /// What a deletion took away.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -202,17 +202,13 @@ pub async fn session_times(journal: &dyn Journal) -> Result<BTreeMap<SessionId, 
 }
 
 async fn each_name(journal: &dyn Journal, mut act: impl FnMut(At, NameChange)) -> Result<()> {
-    let mut next = 1;
-    loop {
-        let page = journal.read(&StreamName::names(), next, Page::default()).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        next = last.seq + 1;
-        for record in &page {
-            if let Some(change) = NameChange::of(record) {
-                act(record.at, change);
-            }
+    let mut names = records(journal, &StreamName::names(), 1);
+    while let Some(record) = names.next().await? {
+        if let Some(change) = NameChange::of(&record) {
+            act(record.at, change);
         }
     }
+    Ok(())
 }
 
 /// Appends to `names`, if its head is still here; whether it was.

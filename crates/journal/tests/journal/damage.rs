@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
     Append, Blob, Error, Home, Journal, Match, Page, Report, Search, SqliteJournal, name_session, put,
-    verify_home,
+    records, verify_home,
 };
 use longhaul_protocol::{
     BlobRef, CallId, Hash, InboxRecord, Input, InputId, JoinMode, Note, Record, SessionRecord, StreamName,
@@ -199,11 +199,17 @@ async fn a_damaged_record_is_named_and_the_others_stay_readable() {
     let before = journal.read(&stream, 1, Page::default()).await.unwrap();
     let at = journal.read(&stream, 21, Page::default()).await.unwrap_err();
     let after = journal.read(&stream, 22, Page::default()).await.unwrap();
+    let mut cursor = records(&journal, &stream, 1);
+    let mut passed_over = Vec::new();
+    while let Some(record) = cursor.next_undamaged().await.unwrap() {
+        passed_over.push(record.seq);
+    }
 
     let reason = "its content does not match its hash".to_owned();
     assert_eq!(report.damage.len(), 1, "{report:?}");
     assert_eq!(report.damage[0].to_string(), format!("{stream} seq 21: {reason}"));
     assert_eq!((before.len(), after.len()), (20, 20));
+    assert_eq!(passed_over, (1..=20).chain(22..=41).collect::<Vec<_>>());
     assert_eq!(at, Error::Damaged { stream: stream.clone(), seq: 21, reason });
 }
 
@@ -328,13 +334,18 @@ async fn what_stands_before_and_after_a_broken_page_can_be_read_and_found() {
     let broken = before.last().unwrap().seq + 1;
     let at = journal.read(&stream, broken, Page::default()).await.unwrap_err();
     let after = journal.read(&stream, 300, Page::default()).await.unwrap();
+    let mut cursor = records(&journal, &stream, 1);
+    let mut last_read = None;
+    while let Some(record) = cursor.next_undamaged().await.unwrap() {
+        last_read = Some(record.seq);
+    }
     let find = |words: &str| Search { words: words.into(), matching: Match::All, streams: vec![], limit: 5 };
     let found_before = journal.search(&find("number 17")).await.unwrap();
     let found_after = journal.search(&find("number 399")).await.unwrap();
 
     assert!((150..200).contains(&broken), "{broken}");
     assert!(matches!(at, Error::Damaged { seq, .. } if seq == broken), "{at:?}");
-    assert_eq!(after.len(), 101);
+    assert_eq!((after.len(), last_read), (101, Some(400)));
     assert_eq!((found_before[0].seq, found_after[0].seq), (17, 399));
     let damage = journal.verify().await.unwrap().damage;
     let named = |seq| {

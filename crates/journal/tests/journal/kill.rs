@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::chance::Chance;
 use crate::child::{self, Part};
 use longhaul_journal::{
-    Append, Blob, Home, Journal, Page, SqliteJournal, SqliteOptions, name_session, resolve,
+    Append, Blob, Home, Journal, SqliteJournal, SqliteOptions, name_session, records, resolve,
 };
 use longhaul_protocol::{BlobRef, CallId, Record, SessionRecord, StreamName, ToolFinished};
 
@@ -78,15 +78,15 @@ async fn check(folder: &Path, acknowledged: u64, when: &str) {
     let report = journal.verify().await.unwrap();
     assert!(report.is_sound(), "{when}: {:?}", report.damage);
 
-    let mut next = 1;
-    while next <= head {
-        for record in journal.read(&stream, next, Page::default()).await.unwrap() {
-            let (group, index, of) = place_in_append(&record);
-            assert_eq!(record.seq, group + index + 1, "{when}: an append is half there");
-            assert!(group + of <= head, "{when}: the end of an append is missing");
-            next = record.seq + 1;
-        }
+    let mut cursor = records(&journal, &stream, 1);
+    let mut last = 0;
+    while let Some(record) = cursor.next().await.unwrap() {
+        let (group, index, of) = place_in_append(&record);
+        assert_eq!(record.seq, group + index + 1, "{when}: an append is half there");
+        assert!(group + of <= head, "{when}: the end of an append is missing");
+        last = record.seq;
     }
+    assert_eq!(last, head, "{when}");
     journal.close().await;
 }
 

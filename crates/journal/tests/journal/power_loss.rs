@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longhaul_journal::{
-    Append, Blob, Error, Head, Home, Journal, Page, Report, SqliteJournal, SqliteOptions,
+    Append, Blob, Error, Head, Home, Journal, Report, SqliteJournal, SqliteOptions, records,
 };
 use longhaul_protocol::{BlobRef, NewRecord, Seq, SessionId, StreamName};
 use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, SQLITE_OK};
@@ -269,15 +269,8 @@ impl Recording {
         let journal = SqliteJournal::open(&Home::existing(folder)?).await?;
         let mut streams = BTreeMap::new();
         for stream in journal.streams().await? {
-            let mut records = Vec::new();
-            loop {
-                let page = journal.read(&stream, records.len() as Seq + 1, Page::default()).await?;
-                if page.is_empty() {
-                    break;
-                }
-                records.extend(page);
-            }
-            streams.insert(stream, records);
+            let all = records(&journal, &stream, 1).collect().await?;
+            streams.insert(stream, all);
         }
         for (append, head) in acknowledged {
             let records = streams.get(&self.plan[*append].stream);

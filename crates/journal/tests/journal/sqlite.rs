@@ -41,6 +41,9 @@ conformance::conformance! { SqliteHome::new();
     appends_of_many_tasks_all_arrive
     a_conflict_costs_only_its_own_append
     a_read_is_bounded_by_its_page
+    a_cursor_reads_page_after_page_to_the_end_or_a_bound
+    a_cursor_at_the_end_finds_what_is_appended_later
+    all_sessions_are_listed_once
     a_stream_that_is_not_there_is_empty
     an_unknown_kind_is_kept_byte_for_byte
     a_body_of_several_lines_is_refused

@@ -1,4 +1,4 @@
-use longhaul_journal::{Append, Error, Head, Page};
+use longhaul_journal::{Append, Error, Head, Page, record_at, records};
 use longhaul_protocol::{Hash, NewRecord, Record, SessionRecord};
 use serde_json::value::RawValue;
 
@@ -145,6 +145,37 @@ pub(crate) async fn a_read_is_bounded_by_its_page(place: &impl Place) {
     assert_eq!(seqs(&by_bytes), [1, 2, 3]);
     assert_eq!(seqs(&at_least_one), [3]);
     assert!(past_the_end.is_empty());
+}
+
+pub(crate) async fn a_cursor_reads_page_after_page_to_the_end_or_a_bound(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    append_notes(&*journal, &stream, &["one", "two", "three", "four", "five"]).await;
+    let seqs = |records: Vec<Record>| records.iter().map(|record| record.seq).collect::<Vec<_>>();
+    let pages_of_two = Page { records: 2, ..Page::default() };
+
+    let all = records(&*journal, &stream, 0).in_pages_of(pages_of_two).collect().await.unwrap();
+    let bounded =
+        records(&*journal, &stream, 2).in_pages_of(pages_of_two).through(4).collect().await.unwrap();
+    let past_the_end = records(&*journal, &stream, 6).collect().await.unwrap();
+    let at_the_end = record_at(&*journal, &stream, 5).await.unwrap().unwrap();
+    let missing = record_at(&*journal, &stream, 6).await.unwrap();
+
+    assert_eq!((seqs(all), seqs(bounded), seqs(past_the_end)), (vec![1, 2, 3, 4, 5], vec![2, 3, 4], vec![]));
+    assert_eq!((at_the_end.seq, missing.is_none()), (5, true));
+}
+
+pub(crate) async fn a_cursor_at_the_end_finds_what_is_appended_later(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    append_notes(&*journal, &stream, &["one"]).await;
+    let mut cursor = records(&*journal, &stream, 1);
+    assert_eq!(cursor.next().await.unwrap().map(|record| record.seq), Some(1));
+    assert!(cursor.next().await.unwrap().is_none());
+
+    append_notes(&*journal, &stream, &["two"]).await;
+
+    assert_eq!(cursor.next().await.unwrap().map(|record| record.seq), Some(2));
 }
 
 pub(crate) async fn a_stream_that_is_not_there_is_empty(place: &impl Place) {

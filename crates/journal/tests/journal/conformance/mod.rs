@@ -12,7 +12,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Append, Journal, Page};
+use longhaul_journal::{Append, Journal, records};
 use longhaul_protocol::{NewRecord, Note, Record, SessionId, SessionRecord, StreamName};
 
 pub(crate) use appending::*;
@@ -52,15 +52,7 @@ pub(crate) async fn append_notes(journal: &dyn Journal, stream: &StreamName, tex
 
 /// Every record of a stream, page by page.
 pub(crate) async fn read_all(journal: &dyn Journal, stream: &StreamName) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
-    loop {
-        let next = records.last().map_or(1, |last| last.seq + 1);
-        let page = journal.read(stream, next, Page::default()).await.unwrap();
-        if page.is_empty() {
-            return records;
-        }
-        records.extend(page);
-    }
+    records(journal, stream, 1).collect().await.unwrap()
 }
 
 /// The texts of the notes in a stream.

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use longhaul_journal::{
-    Append, Author, Blob, Error, Head, ImportMark, ImportOptions, Journal, SessionEntry, erase_record,
-    export_session, import_mark, import_session, name_session, newest_import, put, resolve,
+    Append, Author, Blob, Error, Head, ImportMark, ImportOptions, Journal, SessionEntry, all_sessions,
+    erase_record, export_session, import_mark, import_session, name_session, newest_import, put, resolve,
 };
 use longhaul_protocol::{
     At, BlobRef, EpochReason, EpochStarted, Hash, Image, Imported, InboxRecord, Input, InputId, JoinMode,
@@ -142,6 +142,20 @@ pub(crate) async fn sessions_are_listed_with_what_loading_them_needs(place: &imp
             inbox_head: 1,
         }
     );
+}
+
+pub(crate) async fn all_sessions_are_listed_once(place: &impl Place) {
+    let journal = place.open().await;
+    let mut named = Vec::new();
+    for number in 0..7 {
+        named.push(name_session(&*journal, &a_key(&number.to_string())).await.unwrap());
+    }
+
+    let listed = all_sessions(&*journal).collect().await.unwrap();
+
+    let ids: Vec<_> = listed.iter().map(|entry| entry.id).collect();
+    assert!(listed.is_sorted_by(|one, other| one.key < other.key), "{listed:?}");
+    assert!(named.iter().all(|id| ids.iter().filter(|listed| *listed == id).count() == 1), "{listed:?}");
 }
 
 pub(crate) async fn the_newest_epoch_is_found(place: &impl Place) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use longhaul_journal::{Append, Blob, Error, Home, Journal, SqliteJournal, name_session, put};
+use longhaul_journal::{Append, Blob, Error, Home, Journal, SqliteJournal, all_sessions, name_session, put};
 use longhaul_protocol::{
     Hash, InboxRecord, Input, InputId, JoinMode, NamesRecord, Seq, SessionId, SessionRenamed, SessionTrashed,
     StreamName, blob_refs,
@@ -36,7 +36,7 @@ impl Content {
                 content.records.insert(place, serde_json::to_string(&record).unwrap());
             }
         }
-        let sessions = journal.sessions(None, 1_000).await.unwrap();
+        let sessions = all_sessions(journal).collect().await.unwrap();
         content.sessions = sessions.into_iter().map(|entry| (entry.key, entry.id, entry.trashed)).collect();
         content
     }
