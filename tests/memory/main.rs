@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod crashes;
 #[path = "../desk.rs"]
 mod desk;
-mod edited;
-mod killed;
+mod edit;
 mod pages;
-mod remembered;
+mod remember;
 mod scopes;
-mod typed;
+mod slash_command;
 
 use desk::Desk;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod client_behaviour;
 mod desk;
-mod manners;
+mod scenarios;
 mod servers;
 mod small_model;
-mod stories;

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
-mod changing;
 #[path = "../desk.rs"]
 mod desk;
-mod forking;
-mod importing;
-mod listing;
-mod pruning;
-mod saving;
+mod fork;
+mod import;
+mod lifecycle;
+mod list;
+mod prune;
+mod save;
 
 use desk::Desk;
 use serde_json::Value;

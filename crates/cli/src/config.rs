@@ -1,18 +1,17 @@
-//! `longhaul config`, and the one way by which every command comes to its config.
+//! The config of a command, from files, environment and flags.
 
 use std::path::PathBuf;
 
-use longhaul_agent::{Config, ConfigFile, Patience, config_schema};
+use longhaul_agent::{Config, Patience};
 use longhaul_journal::Journal as _;
 use longhaul_model::Models;
 use longhaul_protocol::PrintablePath;
-use serde_json::json;
 
-use crate::arguments::{Choice, ConfigCommand, Place};
-use crate::output::{json, line, note};
+use crate::args::{Choice, Place};
+use crate::output::note;
 use crate::questions::{confirm, somebody_is_there};
-use crate::sessions::finding::key_or_new;
-use crate::{BadUsage, exit, first_run};
+use crate::session_lookup::key_or_new;
+use crate::{BadUsage, first_run};
 
 /// A server is named, and none of its models.
 pub(crate) const NO_NAME: &str =
@@ -83,53 +82,4 @@ fn own_file(place: &Place, choice: &Choice) -> anyhow::Result<PathBuf> {
     let files = Config::files(&home, &choice.sources()?)?;
     let own = files.into_iter().find(|file| !file.of_project).map(|file| file.path);
     Ok(own.unwrap_or_else(|| home.join("config.toml")))
-}
-
-pub(crate) fn run(
-    place: &Place,
-    choice: &Choice,
-    command: Option<ConfigCommand>,
-    as_json: bool,
-) -> anyhow::Result<u8> {
-    match command.unwrap_or(ConfigCommand::Show { json: as_json }) {
-        ConfigCommand::Show { json } => show(place, choice, json)?,
-        ConfigCommand::Path { json } => path(place, choice, json)?,
-        ConfigCommand::Schema => line(serde_json::to_string_pretty(config_schema())?)?,
-    }
-    Ok(exit::DONE)
-}
-
-fn show(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
-    let keys = load(place, choice)?.keys();
-    if as_json {
-        let keys = keys.iter().map(|shown| {
-            json!({"key": shown.key, "value": shown.value, "source": shown.source, "used": shown.used})
-        });
-        return json(&keys.collect::<Vec<_>>());
-    }
-    keys.iter().try_for_each(line)
-}
-
-fn path(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
-    let files = Config::files(&place.folder()?, &choice.sources()?)?;
-    if as_json {
-        let files = files.iter().map(|file| {
-            let mut form = json!({"path": file.path, "exists": file.exists, "of_project": file.of_project});
-            if let Some(reason) = &file.skipped {
-                form["skipped"] = json!(reason);
-            }
-            form
-        });
-        return json(&files.collect::<Vec<_>>());
-    }
-    for file in files {
-        let what = match &file {
-            ConfigFile { exists: false, .. } => "not there".to_owned(),
-            ConfigFile { skipped: Some(reason), .. } => format!("skipped: {reason}"),
-            ConfigFile { of_project: false, .. } => "used".to_owned(),
-            ConfigFile { of_project: true, .. } => "used, as far as a project's file may".to_owned(),
-        };
-        line(format!("{}  # {what}", file.path.printable()))?;
-    }
-    Ok(())
 }

@@ -1,51 +1,30 @@
 //! The `longhaul` program. It only wires: what it does is in the crates below it.
 
-mod again;
-mod answer;
-mod arguments;
-mod attending;
-mod care;
+mod args;
 mod commands;
-mod compact;
-mod completions;
 mod config;
-mod context;
-mod demo;
-mod doctor;
-mod elsewhere;
-mod epochs;
+mod event_printer;
+mod event_text;
 mod first_run;
-mod inbox;
-mod memory;
-mod models;
-mod naming;
+mod input_text;
 mod one_shot;
 mod output;
 mod output_file;
 mod panics;
 mod printer;
 mod questions;
-mod remember;
-mod report;
-mod resuming;
-mod run;
-mod screen;
-mod serve;
-mod sessions;
+mod remote_session;
+mod session_lookup;
+mod short_id;
 mod signals;
-mod status;
-mod talk;
-mod tasks;
-mod teller;
-mod trust;
-mod underway;
-mod usage;
-mod words;
+mod suggested_command;
+mod tui;
+mod turn_handle;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use arguments::{Arguments, Command};
+use args::{Arguments, Command};
 use clap::Parser;
 use longhaul_journal::Error;
 
@@ -104,7 +83,7 @@ fn main() -> ExitCode {
 fn refused(error: clap::Error) -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let error = usage::with_tip(error, &words);
+    let error = args::suggestion::with_tip(error, &words);
     // Whoever does not read it any more has seen enough.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { exit::BAD_USAGE } else { exit::DONE })
@@ -132,35 +111,37 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     };
     let runtime = builder.enable_all().build()?;
     let work = async {
-        let Some(command) = command else { return talk::run(&place, &choice, &talk).await };
+        let Some(command) = command else { return tui::chat::run(&place, &choice, &talk).await };
         match command {
-            Command::Verify(options) => care::verify(&place, &options),
-            Command::Backup(options) => care::backup(&place, options).await,
-            Command::Restore(options) => care::restore(&place, &options),
-            Command::Erase(options) => care::erase(&place, options).await,
-            Command::Sessions { command, json } => sessions::run(&place, &choice, command, json).await,
-            Command::Demo(options) => demo::run(&options).await,
-            Command::Run(options) => run::run(&place, &choice, options).await,
-            Command::Resume(options) => again::resume(&place, &choice, options).await,
-            Command::Retry(options) => again::retry(&place, &choice, options).await,
-            Command::Continue(options) => again::go_on(&place, &choice, options).await,
-            Command::Status(options) => status::run(&place, &choice, options).await,
-            Command::Context(options) => context::run(&place, &choice, options).await,
-            Command::Save(options) => sessions::saving::run(&place, options).await,
-            Command::Fork(options) => sessions::changing::fork(&place, &choice, options).await,
-            Command::Compact(options) => compact::run(&place, &choice, options).await,
-            Command::Remember(options) => remember::run(&place, &choice, options).await,
-            Command::Memory(options) => memory::run(&place, &choice, options).await,
-            Command::Models(options) => models::run(&place, &choice, options).await,
-            Command::Serve(options) => serve::run(&place, &choice, &options).await,
-            Command::Send(options) => inbox::send(&place, &choice, options).await,
-            Command::Cancel(options) => inbox::cancel(&place, &options).await,
-            Command::Answer(options) => answer::run(&place, &choice, &options).await,
-            Command::Tasks { command, list } => tasks::run(&place, &choice, command, list).await,
-            Command::Doctor(options) => doctor::run(&place, &choice, &options).await,
-            Command::Config { command, json } => config::run(&place, &choice, command, json),
-            Command::Completions(options) => completions::run(&options),
-            Command::Trust(options) => trust::run(&place, &choice, &options),
+            Command::Verify(options) => commands::verify::run(&place, &options),
+            Command::Backup(options) => commands::backup::run(&place, options).await,
+            Command::Restore(options) => commands::restore::run(&place, &options),
+            Command::Erase(options) => commands::erase::run(&place, options).await,
+            Command::Sessions { command, json } => {
+                commands::sessions::run(&place, &choice, command, json).await
+            }
+            Command::Demo(options) => commands::demo::run(&options).await,
+            Command::Run(options) => commands::run::run(&place, &choice, options).await,
+            Command::Resume(options) => commands::resume::run(&place, &choice, options).await,
+            Command::Retry(options) => commands::retry::run(&place, &choice, options).await,
+            Command::Continue(options) => commands::r#continue::run(&place, &choice, options).await,
+            Command::Status(options) => commands::status::run(&place, &choice, options).await,
+            Command::Context(options) => commands::context::run(&place, &choice, options).await,
+            Command::Save(options) => commands::save::run(&place, options).await,
+            Command::Fork(options) => commands::fork::run(&place, &choice, options).await,
+            Command::Compact(options) => commands::compact::run(&place, &choice, options).await,
+            Command::Remember(options) => commands::remember::run(&place, &choice, options).await,
+            Command::Memory(options) => commands::memory::run(&place, &choice, options).await,
+            Command::Models(options) => commands::models::run(&place, &choice, options).await,
+            Command::Serve(options) => commands::serve::run(&place, &choice, &options).await,
+            Command::Send(options) => commands::send::run(&place, &choice, options).await,
+            Command::Cancel(options) => commands::cancel::run(&place, &options).await,
+            Command::Answer(options) => commands::answer::run(&place, &choice, &options).await,
+            Command::Tasks { command, list } => commands::tasks::run(&place, &choice, command, list).await,
+            Command::Doctor(options) => commands::doctor::run(&place, &choice, &options).await,
+            Command::Config { command, json } => commands::config::run(&place, &choice, command, json),
+            Command::Completions(options) => commands::completions::run(&options),
+            Command::Trust(options) => commands::trust::run(&place, &choice, &options),
         }
     };
     // Whatever unwinds gives back the terminal on its way.
@@ -186,7 +167,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
     {
         return exit::BAD_USAGE;
     }
-    if error.is::<longhaul_model::Error>() || memory::is_bad_usage(error) {
+    if error.is::<longhaul_model::Error>() || commands::memory::is_bad_usage(error) {
         return exit::BAD_USAGE;
     }
     match journal_error(error) {
@@ -210,6 +191,6 @@ fn code_of(error: &anyhow::Error) -> u8 {
 fn journal_error(error: &anyhow::Error) -> Option<&Error> {
     match error.downcast_ref() {
         Some(longhaul_agent::Error::Journal(error)) => Some(error),
-        _ => memory::journal_error(error).or_else(|| error.downcast_ref()),
+        _ => commands::memory::journal_error(error).or_else(|| error.downcast_ref()),
     }
 }

@@ -7,7 +7,7 @@ use longhaul_journal::Journal;
 use longhaul_protocol::{Question, QuestionId, SessionId};
 
 use crate::output::safe;
-use crate::resuming::quoted;
+use crate::suggested_command::quoted;
 
 /// More of a line is no answer to a yes-or-no question.
 const MAX_ANSWER_BYTES: u64 = 1 << 10;

@@ -1,0 +1,121 @@
+//! The flags of every command: the home, the config, the model, the work folder.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use longhaul_agent::Sources;
+use longhaul_journal::{Home, SqliteJournal};
+use longhaul_protocol::PrintablePath;
+
+use crate::BadUsage;
+
+/// Where everything lives.
+#[derive(Args)]
+pub(crate) struct Place {
+    /// The folder that everything lives in [default: $LONGHAUL_HOME, else ~/.longhaul].
+    #[arg(long = "home", value_name = "DIR", global = true)]
+    folder: Option<PathBuf>,
+}
+
+/// What answers, where it works, and which file says the rest.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// A config file in place of the home's config.toml.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// The model, as provider/model; scripted/FILE.json plays a file [default: $LONGHAUL_MODEL, else the config's].
+    #[arg(long, value_name = "NAME", global = true)]
+    model: Option<String>,
+    /// The folder that new sessions work in [default: the one in which the program was started].
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) work_dir: Option<PathBuf>,
+    /// Say more about what is done; twice for still more.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+}
+
+impl Choice {
+    /// What was named on the command line and holds for whoever goes on, with its flags.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+        let config = self.config.as_ref().map(|file| ("--config", absolute(file)));
+        let model = self.model.clone().map(|model| ("--model", model));
+        config.into_iter().chain(model).collect()
+    }
+
+    /// What the config is made from besides the home.
+    pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
+        if let (None, Err(error)) = (&self.work_dir, std::env::current_dir()) {
+            return Err(BadUsage(format!(
+                "the current folder can't be used ({error}): go to one that exists, or name one with --work-dir"
+            ))
+            .into());
+        }
+        Ok(Sources {
+            work_dir: self.work_dir()?,
+            config_file: self.config.clone(),
+            model_variable: std::env::var("LONGHAUL_MODEL").ok(),
+            model_flag: self.model.clone(),
+        })
+    }
+
+    /// The folder that was named, which must be there.
+    pub(crate) fn work_dir(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(folder) = &self.work_dir else { return Ok(None) };
+        match folder.canonicalize() {
+            Ok(found) if found.to_str().is_none() => {
+                Err(BadUsage(format!("{} can't be a work folder: its name is not UTF-8", folder.printable()))
+                    .into())
+            }
+            Ok(found) if found.is_dir() => Ok(Some(found)),
+            Ok(_) => Err(BadUsage(format!("{} is not a folder", folder.printable())).into()),
+            Err(error) => Err(BadUsage(format!("--work-dir {}: {error}", folder.printable())).into()),
+        }
+    }
+}
+
+/// A path that means the same from everywhere.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+impl Place {
+    /// The folder, if it was named on the command line, with its flag.
+    pub(crate) fn given(&self) -> Option<(&'static str, String)> {
+        self.folder.as_ref().map(|folder| ("--home", absolute(folder)))
+    }
+
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let default = || variable("HOME").map(|user| user.join(".longhaul"));
+        let folder = self.folder.clone().or_else(|| variable("LONGHAUL_HOME")).or_else(default);
+        match folder {
+            Some(folder) if !folder.as_os_str().is_empty() => Ok(folder),
+            _ => Err(BadUsage("no home: name a folder with --home, or set LONGHAUL_HOME or HOME".to_owned())
+                .into()),
+        }
+    }
+
+    /// The home, if a journal was ever made there. Looking changes nothing.
+    pub(crate) fn existing(&self) -> anyhow::Result<Option<Home>> {
+        let folder = self.folder()?;
+        if !folder.try_exists().with_context(|| format!("{} can't be looked at", folder.printable()))? {
+            return Ok(None);
+        }
+        let home = Home::existing(&folder)?;
+        Ok(if home.has_journal()? { Some(home) } else { None })
+    }
+
+    /// The journal, if there is one.
+    pub(crate) async fn journal(&self) -> anyhow::Result<Option<SqliteJournal>> {
+        match self.existing()? {
+            Some(home) => Ok(Some(SqliteJournal::open(&home).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The journal, made if there is none.
+    pub(crate) async fn journal_or_new(&self) -> anyhow::Result<SqliteJournal> {
+        Ok(SqliteJournal::open(&Home::create(&self.folder()?)?).await?)
+    }
+}

@@ -1,0 +1,28 @@
+//! `longhaul backup FILE`: a consistent copy of the journal.
+
+use longhaul_journal::Journal;
+use longhaul_protocol::PrintablePath;
+
+use crate::args::{BackupOptions, Place};
+use crate::commands::verify::{Verified, contents, tell};
+use crate::output::{json, line};
+use crate::{BadUsage, exit};
+
+pub(crate) async fn run(place: &Place, options: BackupOptions) -> anyhow::Result<u8> {
+    let Some(journal) = place.journal().await? else {
+        let nothing =
+            format!("there is no journal in {} yet: nothing to back up", place.folder()?.printable());
+        return Err(BadUsage(nothing).into());
+    };
+    let report = journal.backup(&options.file).await;
+    journal.close().await;
+    let report = report?;
+    let sound = report.is_sound();
+    if options.json {
+        json(&Verified { ok: sound, report, salvaged: None })?;
+    } else {
+        line(format!("Wrote and read back {}: {}.", options.file.printable(), contents(&report)))?;
+        tell(&report.damage)?;
+    }
+    Ok(if sound { exit::DONE } else { exit::FAILED })
+}

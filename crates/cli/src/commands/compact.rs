@@ -1,0 +1,82 @@
+//! `longhaul compact` and `/compact`: a context that is made smaller because somebody wants it.
+
+use std::sync::Arc;
+
+use longhaul_agent::{State, redactor};
+use longhaul_journal::{Error, Journal};
+use longhaul_protocol::{CompactDone, CompactedBy, OrderKind};
+
+use crate::args::{Choice, CompactOptions, Place};
+use crate::commands::resume::open_in;
+use crate::commands::status::holder;
+use crate::event_printer::Form;
+use crate::one_shot::{OneShot, Stay};
+use crate::output::{grouped, note, safe, shortened};
+use crate::remote_session::Elsewhere;
+use crate::session_lookup::{find_session, refuse_trashed};
+use crate::turn_handle::Wish;
+use crate::{config, exit, suggested_command};
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: CompactOptions) -> anyhow::Result<u8> {
+    let CompactOptions { session: key, focus, json } = options;
+    let focus = focus_of(&focus.join(" "));
+    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let entry = find_session(&journal, &key).await?;
+    let key = entry.key.clone();
+    refuse_trashed(&journal, &key).await?;
+    // C12: nothing is begun or gone on with because a context is made smaller.
+    if holder(&journal, entry.id).await?.is_none()
+        && let Some(open) = open_in(&journal, &entry).await?
+    {
+        let redactor = redactor(&config::load(place, choice)?)?;
+        let session =
+            Elsewhere { journal: Arc::new(journal), key: key.clone(), id: entry.id, seen: None, redactor };
+        session.order(OrderKind::Compact { focus }).await?;
+        session.journal.close().await;
+        let (open, resume) = (shortened(&open, 200), suggested_command::resume(place, choice, &key));
+        note(format!("{open}, and nobody runs it; the context is made smaller when it goes on: {resume}"));
+        return Ok(exit::DONE);
+    }
+    journal.close().await;
+    let form = if json { Form::Json } else { Form::Outcome };
+    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(Wish::Compact(focus)).await
+}
+
+/// What the summary should dwell on, if somebody said so.
+pub(crate) fn focus_of(words: &str) -> Option<String> {
+    Some(words.trim().to_owned()).filter(|focus| !focus.is_empty())
+}
+
+/// What a compaction did: `made smaller: 81,204 → 12,330 tokens, by a summary of records 12–340 (epoch 4)`.
+pub(crate) fn made_smaller(done: &CompactDone) -> String {
+    let CompactDone { epoch, by, before, after, from, through } = *done;
+    let how = match by {
+        CompactedBy::Model => "by a summary of",
+        CompactedBy::Rule => "by a rule that dropped",
+    };
+    // One that was asked for is made although little stands in the context, and then a summary may be the longer text.
+    let what = if after < before { "made smaller" } else { "compacted, but not smaller" };
+    format!(
+        "{what}: {} → {} tokens, {how} records {from}–{through} (epoch {epoch})",
+        grouped(before),
+        grouped(after)
+    )
+}
+
+/// That it could not be, and that nothing is lost by it.
+pub(crate) fn not_smaller(reason: &str) -> String {
+    format!("could not be made smaller: {}; the session is as it was", safe(reason))
+}
+
+/// Why there was nothing to do.
+pub(crate) fn nothing_to_compact(state: &State) -> String {
+    let why = match state.turns == 0 && state.compaction.count == 0 {
+        true => "it has no turns yet",
+        false => "nothing has happened since it last was",
+    };
+    format!("nothing to compact: {why}")
+}
+
+#[cfg(test)]
+#[path = "compact_tests.rs"]
+mod tests;

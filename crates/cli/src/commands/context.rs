@@ -1,0 +1,188 @@
+//! `longhaul context` and `/context`: how full a context is, and of what.
+
+use longhaul_agent::{ContextReport, State, context_report, last_compaction, load};
+use longhaul_journal::{Error, Journal};
+use longhaul_protocol::CompactDone;
+use serde_json::{Value, json};
+
+use crate::args::{Choice, Place, SessionOptions};
+use crate::output::{count, grouped, json, line, shortened};
+use crate::session_lookup::{find_session, refuse_trashed};
+use crate::{config, event_text, exit};
+
+/// How many columns a bar has that stands for all of the window.
+const BAR: u64 = 30;
+
+/// A context, and what is known about it.
+pub(crate) struct Context {
+    pub(crate) key: String,
+    pub(crate) report: ContextReport,
+    /// What the last compaction did.
+    pub(crate) last: Option<CompactDone>,
+}
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
+    let SessionOptions { session: key, json: as_json } = options;
+    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let entry = find_session(&journal, &key).await?;
+    let key = entry.key.clone();
+    refuse_trashed(&journal, &key).await?;
+    let state = load(&journal, &key, entry.id).await?;
+    let last = last_compaction(&journal, entry.id, &state).await?;
+    let report = context_report(&config::load(place, choice)?, &journal, &state).await;
+    journal.close().await;
+    let context = Context { key, report, last };
+    if as_json {
+        json(&context.as_json())?;
+    } else {
+        context.lines().into_iter().try_for_each(line)?;
+    }
+    Ok(exit::DONE)
+}
+
+/// The epoch of a context, how often it was made smaller, and how the last time.
+pub(crate) fn epoch(state: &State, last: Option<&CompactDone>) -> String {
+    let number = state.epoch.as_ref().map_or(0, |epoch| epoch.number);
+    format!("{number}, after {}", compactions(state.compaction.count, last))
+}
+
+pub(crate) fn compactions(number: u64, last: Option<&CompactDone>) -> String {
+    let last = last.map(|last| format!(", the last {}", event_text::made_by(last.by)));
+    format!("{}{}", count(number, "compaction"), last.unwrap_or_default())
+}
+
+impl Context {
+    /// For people: one thing a line.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let report = &self.report;
+        let named = |name: &str, value: String| format!("{name:<13} {value}");
+        let model = Some(shortened(&report.model, 200)).filter(|model| !model.is_empty());
+        let mut lines = vec![
+            named("session", shortened(&self.key, 200)),
+            named("model", model.unwrap_or_else(|| "none yet".to_owned())),
+            named("window", self.window()),
+            named("context", self.total()),
+        ];
+        lines.extend(self.parts().into_iter().filter_map(|part| self.part(part)));
+        lines.push(named("made smaller", self.checks()));
+        lines.push(named(
+            "epoch",
+            report.epoch.map_or_else(|| "none yet".to_owned(), |epoch| epoch.to_string()),
+        ));
+        let last = self.last.as_ref();
+        lines.push(named("compactions", compactions(report.compactions, last)));
+        lines.extend(last.map(|last| {
+            let (before, after) = (grouped(last.before), grouped(last.after));
+            named("", format!("{before} → {after} tokens, records {}–{}", last.from, last.through))
+        }));
+        lines
+    }
+
+    fn window(&self) -> String {
+        let Some((window, room)) = self.report.window.zip(self.report.room) else {
+            return "not known; set model.context_window".to_owned();
+        };
+        let taken = match room.window < window.tokens {
+            true => format!("; taken as {}, since the model did not take more", grouped(room.window)),
+            false => String::new(),
+        };
+        format!("{} tokens, {}{taken}", grouped(window.tokens), window.source)
+    }
+
+    fn total(&self) -> String {
+        let source = match self.report.reported {
+            Some(reported) => format!("{} as the provider counted, the rest estimated", grouped(reported)),
+            None => "estimated".to_owned(),
+        };
+        format!("{} tokens: {source}", grouped(self.report.tokens()))
+    }
+
+    fn checks(&self) -> String {
+        let checks = &self.report.checks;
+        if self.report.room.is_none() {
+            return "only when asked, since the window is not known".to_owned();
+        }
+        let said = |moment: &str, at: Option<u64>| match at {
+            Some(at) => format!("{moment} from {}", grouped(at)),
+            None => format!("{moment} off"),
+        };
+        let before = said("before a turn", checks.before_turn);
+        let (within, idle) = (said("within one", checks.within_turn), said("when idle", checks.idle));
+        format!("{before}, {within}, {idle}")
+    }
+
+    /// Everything that takes room, in the order in which the model reads it, then what is left.
+    fn parts(&self) -> [(&'static str, Option<u64>); 10] {
+        let (report, parts) = (&self.report, &self.report.parts);
+        [
+            ("system", Some(parts.system)),
+            ("tools", Some(parts.tools)),
+            ("memory", Some(parts.memory)),
+            ("summary", Some(parts.summary)),
+            ("pins", Some(parts.pins)),
+            ("turns", Some(parts.turns)),
+            ("tool output", Some(parts.tool_output)),
+            ("waiting", Some(report.incoming).filter(|tokens| *tokens > 0)),
+            ("answer", report.room.map(|room| room.answer)),
+            ("free", report.free()),
+        ]
+    }
+
+    /// A part with its share of the window, in figures and as a bar.
+    fn part(&self, (name, tokens): (&str, Option<u64>)) -> Option<String> {
+        let tokens = tokens?;
+        let figure = format!("  {name:<11} {:>12}", grouped(tokens));
+        let window = self.report.room.map(|room| room.window).filter(|window| *window > 0);
+        Some(match window {
+            Some(window) => format!("{figure} {:>6}  {}", share(tokens, window), bar(tokens, window))
+                .trim_end()
+                .to_owned(),
+            None => figure,
+        })
+    }
+
+    /// For programs.
+    pub(crate) fn as_json(&self) -> Value {
+        let report = &self.report;
+        json!({
+            "session": self.key,
+            "model": Some(&report.model).filter(|model| !model.is_empty()),
+            "tokens": report.tokens(),
+            "source": if report.reported.is_some() { "provider" } else { "estimate" },
+            "reported": report.reported,
+            "parts": report.parts,
+            "waiting": report.incoming,
+            "answer": report.room.map(|room| room.answer),
+            "free": report.free(),
+            "window": report.room.map(|room| room.window),
+            "window_said": report.window.map(|window| window.tokens),
+            "window_source": report.window.map(|window| window.source.to_string()),
+            "usable": report.room.map(|room| room.usable()),
+            "compact_at": report.checks.before_turn,
+            "compact_now_at": report.checks.within_turn,
+            "compact_idle_at": report.checks.idle,
+            "epoch": report.epoch,
+            "compactions": report.compactions,
+            "last_compaction": self.last,
+        })
+    }
+}
+
+/// A share of the window: `12.5 %`.
+fn share(tokens: u64, window: u64) -> String {
+    let tenths = u128::from(tokens) * 1_000 / u128::from(window);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// The same as a bar. Whatever is there at all is seen.
+fn bar(tokens: u64, window: u64) -> String {
+    let full = u128::from(tokens.min(window)) * u128::from(BAR) / u128::from(window);
+    match usize::try_from(full).unwrap_or_default() {
+        0 if tokens > 0 => "▏".to_owned(),
+        full => "█".repeat(full),
+    }
+}
+
+#[cfg(test)]
+#[path = "context_tests.rs"]
+mod tests;

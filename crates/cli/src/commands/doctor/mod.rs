@@ -1,0 +1,224 @@
+//! `longhaul doctor`: is everything as it should be, and if not, what is there to do?
+
+mod journal;
+mod model;
+
+use std::path::Path;
+
+use longhaul_agent::keeper::{Enforcement, Found, Launcher, Network, Tasks, what_can_be_enforced};
+use longhaul_agent::{Config, SandboxMode, SandboxSettings, WithoutSandbox};
+use longhaul_protocol::PrintablePath;
+use rustix::fs::{Access, access, statvfs};
+use rustix::io::Errno;
+use serde_json::json;
+
+use crate::args::{Choice, DoctorOptions, Place};
+use crate::exit;
+use crate::output::{count, json, line, safe};
+use crate::short_id::short;
+
+/// With less room than this nothing can be relied on for long.
+const LITTLE_ROOM: u64 = 1 << 30;
+
+/// What one check has found.
+pub(crate) struct Finding {
+    check: &'static str,
+    found: String,
+    /// What to do about it; nothing, if it is as it should be.
+    to_do: Option<String>,
+}
+
+impl Finding {
+    fn fine(check: &'static str, found: impl Into<String>) -> Self {
+        Self { check, found: found.into(), to_do: None }
+    }
+
+    fn wrong(check: &'static str, found: impl std::fmt::Display, to_do: impl Into<String>) -> Self {
+        Self { check, found: found.to_string(), to_do: Some(to_do.into()) }
+    }
+
+    pub(crate) fn line(&self) -> String {
+        let mark = if self.to_do.is_some() { "✗" } else { "✓" };
+        let to_do = self.to_do.as_ref().map(|to_do| format!("\n{:11}→ {to_do}", "")).unwrap_or_default();
+        safe(&format!("{mark} {:<8} {}{to_do}", self.check, self.found))
+    }
+}
+
+/// Everything that was looked at.
+pub(crate) async fn findings(place: &Place, choice: &Choice) -> anyhow::Result<Vec<Finding>> {
+    let (config, mut findings) = look_at_config(place, choice)?;
+    if let Some(config) = &config {
+        findings.extend(model::look(config).await);
+    }
+    let folder = place.folder()?;
+    findings.extend(journal::look(place, &folder).await);
+    let tasks = folder.join("tasks");
+    findings.extend(tokio::task::spawn_blocking(move || look_at_keepers(&tasks)).await?);
+    findings.extend(config.as_ref().map(look_at_sandbox).unwrap_or_default());
+    findings.push(look_at_disk(&folder));
+    Ok(findings)
+}
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions) -> anyhow::Result<u8> {
+    let findings = findings(place, choice).await?;
+    let code = if findings.iter().all(|finding| finding.to_do.is_none()) { exit::DONE } else { exit::FAILED };
+    if options.json {
+        let form = |finding: &Finding| {
+            let Finding { check, found, to_do } = finding;
+            json!({"check": check, "ok": to_do.is_none(), "found": found, "to_do": to_do})
+        };
+        json(&findings.iter().map(form).collect::<Vec<_>>())?;
+    } else {
+        findings.iter().try_for_each(|finding| line(finding.line()))?;
+    }
+    Ok(code)
+}
+
+/// Which files there are, and what is wrong with them.
+fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Config>, Vec<Finding>)> {
+    let (home, sources) = (place.folder()?, choice.sources()?);
+    let files = match Config::files(&home, &sources) {
+        Ok(files) => files,
+        Err(error) => return Ok((None, vec![Finding::wrong("config", error, "mend the file")])),
+    };
+    let used: Vec<String> =
+        files.iter().filter(|file| file.is_used()).map(|file| file.path.printable().to_string()).collect();
+    let config = match Config::load(home, &sources) {
+        Ok(config) => config,
+        Err(error) => {
+            let to_do = "mend the file; longhaul config schema lists every key";
+            return Ok((None, vec![Finding::wrong("config", error, to_do)]));
+        }
+    };
+    let from = if used.is_empty() { "no file, all defaults".to_owned() } else { used.join(", ") };
+    let mut findings = vec![Finding::fine("config", from)];
+    let is_of_skipped = |warning: &str| {
+        files.iter().filter_map(|file| file.skipped.as_deref()).any(|reason| warning.contains(reason))
+    };
+    let to_do = |warning: &str| match is_of_skipped(warning) {
+        true => "mend the file, or take it away; longhaul config schema lists every key",
+        false => "look at the file, then `longhaul trust` lets it, or take the key out",
+    };
+    findings.extend(config.warnings.iter().map(|warning| Finding::wrong("config", warning, to_do(warning))));
+    findings.extend(config.keys().iter().filter(|shown| !shown.used && shown.source != "default").map(
+        |shown| {
+            Finding::fine("config", format!("{} ({}) does nothing in this version", shown.key, shown.source))
+        },
+    ));
+    Ok((Some(config), findings))
+}
+
+/// How many commands run, and whether their keepers can be reached.
+fn look_at_keepers(folder: &Path) -> Vec<Finding> {
+    let listed = Launcher::this_program()
+        .map_err(anyhow::Error::from)
+        .and_then(|launcher| Ok(Tasks::existing(folder, launcher)?))
+        .and_then(|tasks| tasks.map(|tasks| Ok((tasks.all()?, tasks))).transpose());
+    let (ids, tasks) = match listed {
+        Ok(Some(listed)) => listed,
+        Ok(None) => return vec![Finding::fine("keepers", "no command has run yet")],
+        Err(error) => {
+            return vec![Finding::wrong("keepers", format!("{error:#}"), "make the folder readable for you")];
+        }
+    };
+    let mut running = 0;
+    let mut findings = Vec::new();
+    for id in ids.into_iter().filter(|id| tasks.is_kept(*id).unwrap_or(true)) {
+        running += 1;
+        let reached = match tasks.find(id) {
+            Ok(Found::Running(task)) => task.connect().map(drop),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = reached {
+            let to_do = format!("longhaul tasks kill {} ends it", short(id));
+            findings.push(Finding::wrong("keepers", format!("task {} runs, but {error}", short(id)), to_do));
+        }
+    }
+    findings.insert(0, Finding::fine("keepers", format!("{} kept now", count(running, "command"))));
+    findings
+}
+
+/// Whether commands are held to the scope, by really trying what the system lets a keeper do.
+fn look_at_sandbox(config: &Config) -> Vec<Finding> {
+    let sandbox = &config.settings.sandbox;
+    let Some(network) = sandbox.network() else {
+        return vec![Finding::fine("sandbox", "off (sandbox.mode): commands can do what you can do")];
+    };
+    let tried = Launcher::this_program().map_err(|error| error.to_string());
+    let tried = tried.and_then(|launcher| what_can_be_enforced(&launcher).map_err(|error| error.to_string()));
+    let enforcement = match tried {
+        Ok(enforcement) => enforcement,
+        Err(error) => return vec![Finding::wrong("sandbox", error, "run `longhaul doctor` again")],
+    };
+    held(&enforcement, sandbox, network)
+}
+
+/// What can be enforced, and what becomes of commands if too little can.
+fn held(enforcement: &Enforcement, sandbox: &SandboxSettings, network: Network) -> Vec<Finding> {
+    if let Some(missing) = sandbox.unenforceable(enforcement) {
+        let policy = match sandbox.unavailable {
+            WithoutSandbox::Refuse => "commands are refused",
+            WithoutSandbox::Ask => "each command is asked about",
+            WithoutSandbox::Allow => "commands run without bounds",
+        };
+        let to_do =
+            format!("do that, or say with sandbox.unavailable what becomes of commands; now {policy}");
+        return vec![Finding::wrong(
+            "sandbox",
+            format!("commands can't be held to the scope. {missing}"),
+            to_do,
+        )];
+    }
+    let mode = if sandbox.mode == SandboxMode::Strict { "strict" } else { "on" };
+    let network = match network {
+        Network::Open => "on",
+        Network::Closed => "off",
+    };
+    let held =
+        format!("mode {mode}, network {network}: commands are held to the scope (Landlock and namespaces)");
+    let gaps = enforcement
+        .gaps()
+        .into_iter()
+        .map(|gap| Finding::fine("sandbox", format!("not guarded on this system: {gap}")));
+    std::iter::once(Finding::fine("sandbox", held)).chain(gaps).collect()
+}
+
+/// How much room there is for what the home keeps.
+fn look_at_disk(folder: &Path) -> Finding {
+    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    match (statvfs(there), access(there, Access::WRITE_OK)) {
+        (_, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => {
+            let found = format!(
+                "{} is read-only: sessions can be looked at, and nothing can be said",
+                there.printable()
+            );
+            Finding::wrong("disk", found, "make it writable for you, or name another folder with --home")
+        }
+        (Ok(disk), _) => room(disk.f_bavail.saturating_mul(disk.f_frsize), folder),
+        (Err(error), _) => {
+            Finding::wrong("disk", format!("{}: {error}", there.printable()), "look whether it is mounted")
+        }
+    }
+}
+
+/// Whether so much free room is enough.
+fn room(free: u64, folder: &Path) -> Finding {
+    let found = format!("{} free where {} is", size(free), folder.printable());
+    match free < LITTLE_ROOM {
+        true => Finding::wrong("disk", found, "make room, or move the home with --home"),
+        false => Finding::fine("disk", found),
+    }
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..0x4000_0000 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
+    }
+}
+
+#[cfg(test)]
+#[path = "doctor_tests.rs"]
+mod tests;

@@ -1,0 +1,117 @@
+//! Which model answers, why that one, and whether it can be asked. Nobody outside this machine is.
+
+use std::time::Duration;
+
+use longhaul_agent::{Config, without_password};
+use longhaul_model::transport::is_loopback;
+use longhaul_model::{Error, Models, SetBy, Wanted};
+use tokio::net::TcpStream;
+
+use super::Finding;
+use crate::commands::models::{is_set, used};
+use crate::config::NO_NAME;
+
+/// How long a server on this machine may take to say that it is there.
+const PATIENCE: Duration = Duration::from_secs(1);
+const OTHERS: &str = "or choose another with --model; `longhaul models` lists who serves them";
+
+/// The model that would answer now, and those that stand in for it.
+pub(super) async fn look(config: &Config) -> Vec<Finding> {
+    let models = match Models::at(&config.home) {
+        Ok(models) => models,
+        Err(error) => return vec![Finding::wrong("model", error, "mend the file")],
+    };
+    let settings = &config.settings.model;
+    if settings.name.is_empty() && settings.base_url.is_some() {
+        return vec![Finding::wrong("model", NO_NAME, OTHERS)];
+    }
+    let (name, reason) = match used(&models, config).await {
+        Ok(used) => used,
+        Err(Error::NoModel { .. }) => {
+            let found =
+                "none is named, no key is set, and no server answers on the usual ports of this machine";
+            let to_do = "name one with --model, LONGHAUL_MODEL or model.name, set a key, or start a server: \
+                         `longhaul models` lists them all";
+            return vec![Finding::wrong("model", found, to_do)];
+        }
+        Err(error) => return vec![Finding::wrong("model", error, OTHERS)],
+    };
+    let mut findings = vec![one(&models, config, &name, &reason).await];
+    for name in &settings.fallback {
+        findings.push(one(&models, config, name, "stands in for it (model.fallback)").await);
+    }
+    findings
+}
+
+/// Whether a model has what it needs.
+async fn one(models: &Models, config: &Config, name: &str, reason: &str) -> Finding {
+    let wanted = wanted(models, config, name);
+    if let Err(error) = models.open(&wanted) {
+        return Finding::wrong("model", error, OTHERS);
+    }
+    let chosen = format!("{name} ({reason})");
+    let provider = name.split_once('/').and_then(|(provider, _)| models.providers().get(provider));
+    let Some(address) = wanted.base_url.as_ref().or(provider.map(|provider| &provider.base_url)) else {
+        return Finding::fine("model", chosen);
+    };
+    let variables = wanted.api_key_env.iter().chain(provider.iter().flat_map(|provider| &provider.key_env));
+    let key = match variables.into_iter().find(|variable| is_set(variable)) {
+        Some(variable) => format!("its key is in {variable}"),
+        None => "it is asked without a key".to_owned(),
+    };
+    // What doctor says is copied into questions to others.
+    let shown = without_password(address);
+    if !is_loopback(address) {
+        return Finding::fine("model", format!("{chosen}; {key}; {shown} was not asked"));
+    }
+    if answers(address).await {
+        return Finding::fine("model", format!("{chosen}; {key}; its server answers at {shown}"));
+    }
+    let start = provider.and_then(|provider| provider.start.as_ref());
+    let to_do = match start {
+        Some(start) => format!("start it ({start}), {OTHERS}"),
+        None => format!("start its server, mend model.base_url, {OTHERS}"),
+    };
+    Finding::wrong("model", format!("{chosen}; nobody answers at {shown}"), to_do)
+}
+
+/// What the config says about a model. What it says about a server is about another one, if a flag or a variable names a model of
+/// another provider than the files do.
+fn wanted(models: &Models, config: &Config, name: &str) -> Wanted {
+    let settings = &config.settings.model;
+    let provider = |name: &str| match name.split_once('/') {
+        Some((provider, _)) if models.providers().get(provider).is_some() => provider.to_owned(),
+        _ => "custom".to_owned(),
+    };
+    let in_files = config.model_in_files.as_ref().unwrap_or(&settings.name);
+    let set_by = SetBy {
+        name: config.set_by("model.name"),
+        base_url: config.set_by("model.base_url"),
+        key: config.set_by("model.api_key_env"),
+    };
+    let common = Wanted { name: name.to_owned(), set_by, ..Wanted::default() };
+    if !in_files.is_empty() && provider(name) != provider(in_files) {
+        return common;
+    }
+    Wanted {
+        base_url: settings.base_url.clone(),
+        api_key_env: settings.api_key_env.clone(),
+        protocol: settings.protocol,
+        ..common
+    }
+}
+
+/// Whether anybody listens at an address of this machine.
+async fn answers(address: &str) -> bool {
+    let (port, rest) = match address.split_once("://") {
+        Some(("https", rest)) => (443, rest),
+        Some((_, rest)) => (80, rest),
+        None => (80, address),
+    };
+    let host = rest.split(['/', '?']).next().unwrap_or(rest);
+    let host = host.rsplit('@').next().unwrap_or(host);
+    let has_port =
+        host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) && host.contains(':');
+    let place = if has_port { host.to_owned() } else { format!("{host}:{port}") };
+    matches!(tokio::time::timeout(PATIENCE, TcpStream::connect(place)).await, Ok(Ok(_)))
+}

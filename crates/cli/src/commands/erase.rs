@@ -1,0 +1,66 @@
+//! `longhaul erase KEY SEQ`: removes the body of one record for good.
+
+use longhaul_journal::{Error, Journal, erase_record};
+use longhaul_protocol::{PrintablePath, Seq, StreamName};
+use serde::Serialize;
+
+use crate::args::{EraseOptions, Family, Place};
+use crate::exit;
+use crate::output::{json, line};
+use crate::session_lookup::find_exactly;
+
+#[derive(Serialize)]
+struct ErasedForm {
+    stream: StreamName,
+    seq: Seq,
+}
+
+pub(crate) async fn run(place: &Place, options: EraseOptions) -> anyhow::Result<u8> {
+    let EraseOptions { key, seq, reason, stream, json: as_json } = options;
+    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let session = find_exactly(&journal, &key).await?.id;
+    let erased = match stream {
+        Family::Session => erase_record(&journal, session, seq, &reason).await,
+        other => {
+            let stream = other.stream(session);
+            let places = vec![(stream, seq)];
+            journal.erase(&places, &reason).await.map(|()| places)
+        }
+    };
+    let erased = erased?;
+    let is_extract = |stream: &StreamName| stream.as_str().starts_with("extract/");
+    let extracts: Vec<_> =
+        erased.iter().filter(|(stream, _)| is_extract(stream)).map(|(_, seq)| (session, *seq)).collect();
+    let pages = longhaul_memory::pages_from(&journal, &extracts).await?;
+    journal.close().await;
+    let erased: Vec<ErasedForm> =
+        erased.into_iter().map(|(stream, seq)| ErasedForm { stream, seq }).collect();
+    if as_json {
+        json(&erased)?;
+        return Ok(exit::DONE);
+    }
+    for ErasedForm { stream, seq } in erased {
+        line(format!(
+            "Erased {stream} seq {seq}: its bytes, what was found through it, and blobs that only it used."
+        ))?;
+    }
+    for (scope, page) in pages {
+        line(format!(
+            "The page {page} of {scope} was made from it and may still say it, in older versions too: \
+             `longhaul memory show {page} --scope {scope}`."
+        ))?;
+    }
+    line("Backups and exports that were made before still hold it.")?;
+    if let Some(tasks) =
+        place.existing()?.map(|home| home.folder().join("tasks")).filter(|tasks| tasks.exists())
+    {
+        line(format!("If it was a command or its output, so does its folder under {}.", tasks.printable()))?;
+    }
+    for kept in place.existing()?.map(|home| home.replaced_journals()).unwrap_or_default() {
+        line(format!(
+            "So may {}, which a restore has replaced: delete it if you don't need it.",
+            kept.printable()
+        ))?;
+    }
+    Ok(exit::DONE)
+}

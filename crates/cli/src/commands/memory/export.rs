@@ -1,0 +1,93 @@
+//! All pages of a memory: as files that anybody can read, or as one object with every version.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use longhaul_protocol::PrintablePath;
+use serde_json::{Value, json};
+
+use super::{Opened, versions};
+use crate::output::{count, line, note};
+use crate::output_file::{OutputFile, destination};
+use crate::{BadUsage, output};
+
+pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
+    let to = to.filter(|path| *path != Path::new("-"));
+    match (to, as_json) {
+        (None, false) => {
+            let hint = "name a new folder for the pages; --json writes all of them to standard output";
+            Err(BadUsage(hint.to_owned()).into())
+        }
+        (None, true) => output::json(&everything(memory).await?),
+        (Some(file), true) => {
+            let really = destination(&memory.config.home, None, file)?;
+            let mut out = OutputFile::create(&really)?;
+            out.write_all(format!("{}\n", everything(memory).await?).as_bytes())?;
+            out.finish()?;
+            note(format!("exported {} to {}", pages(memory), file.printable()));
+            Ok(())
+        }
+        (Some(folder), false) => {
+            write_files(memory, &destination(&memory.config.home, None, folder)?)?;
+            line(format!("Exported {} to {}", pages(memory), folder.printable()))
+        }
+    }
+}
+
+fn pages(memory: &Opened) -> String {
+    format!("{} of {}", count(memory.book.pages.len() as u64, "page"), memory.book.scope)
+}
+
+/// One Markdown file for each page, in a folder that has nothing else.
+fn write_files(memory: &Opened, folder: &Path) -> anyhow::Result<()> {
+    let in_words = || folder.printable().to_string();
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+            if !is_empty || folder.is_symlink() {
+                let refused = format!("{} is there already; name a new folder", folder.printable());
+                return Err(BadUsage(refused).into());
+            }
+        }
+        made => made.with_context(in_words)?,
+    }
+    for (name, page) in &memory.book.pages {
+        let text = format!("{}\n", page.text.trim_end());
+        let file = folder.join(format!("{name}.md"));
+        let mut made = std::fs::File::create_new(&file).with_context(|| file.printable().to_string())?;
+        made.write_all(text.as_bytes()).with_context(|| file.printable().to_string())?;
+    }
+    Ok(())
+}
+
+/// The pages as they are, and every change as it stands in the journal.
+async fn everything(memory: &Opened) -> anyhow::Result<Value> {
+    let changes = versions::all(memory).await?;
+    let version = |placed: &versions::Placed, name: &str| {
+        let change = placed.changed.pages.iter().find(|change| change.page == name)?;
+        Some(json!({
+            "seq": placed.seq,
+            "at": placed.at.to_string(),
+            "by": placed.changed.by,
+            "reason": if change.reason.is_empty() { &placed.changed.reason } else { &change.reason },
+            "text": change.text,
+            "sources": change.sources,
+            "dropped": change.dropped,
+            "undoes": placed.changed.undoes,
+        }))
+    };
+    let mut names: Vec<&str> =
+        changes.iter().flat_map(|placed| &placed.changed.pages).map(|change| change.page.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let page = |name: &str| {
+        let versions: Vec<Value> = changes.iter().filter_map(|placed| version(placed, name)).collect();
+        json!({"page": name, "text": memory.book.pages.get(name).map(|page| &page.text), "versions": versions})
+    };
+    Ok(json!({
+        "scope": memory.book.scope,
+        "head": memory.book.head,
+        "pages": names.into_iter().map(page).collect::<Vec<_>>(),
+    }))
+}

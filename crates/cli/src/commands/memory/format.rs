@@ -1,0 +1,249 @@
+//! What is known of a memory, as lines for people and as JSON for programs. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use longhaul_agent::MemorySettings;
+use longhaul_memory::{CORE, Found, LogEntry, Page, Place};
+use longhaul_protocol::{ChangedBy, PrintablePath, Speaker};
+use serde_json::{Value, json};
+
+use super::scope::in_words;
+use crate::output::{count, grouped, safe, shortened};
+
+/// So much of what was not taken is shown of one change; JSON has all.
+const REFUSED: usize = 5;
+
+/// What `longhaul memory` shows.
+pub(crate) struct Listing {
+    pub(crate) scope: String,
+    pub(crate) pages: BTreeMap<String, Page>,
+    /// How many extracted items no page was made from yet.
+    pub(crate) waiting: u64,
+    pub(crate) settings: MemorySettings,
+    /// Where the pages are as files.
+    pub(crate) folder: PathBuf,
+    /// What a person did to those files.
+    pub(crate) left: Vec<String>,
+    /// The other memories of the home.
+    pub(crate) others: BTreeSet<String>,
+}
+
+impl Listing {
+    /// For people.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        match self.pages.is_empty() {
+            true => {
+                lines.push(format!("{} has no pages yet.", self.scope));
+                if !self.others.is_empty() {
+                    lines.push(format!("other memories (--scope NAME): {}", in_words(&self.others)));
+                }
+            }
+            false => lines.extend(self.table()),
+        }
+        lines.push(self.waits());
+        if !self.pages.is_empty() {
+            lines.push(format!("as files: {}", self.folder.printable()));
+        }
+        lines.extend(self.left.iter().map(|left| format!("  {}", safe(left).replace('\n', "\n  "))));
+        lines
+    }
+
+    fn table(&self) -> Vec<String> {
+        let longest = self.pages.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+        let width = longest.clamp(4, 40);
+        let pages = count(self.pages.len() as u64, "page");
+        let mut lines = vec![
+            format!("{}: {pages}", self.scope),
+            format!(
+                "{:<width$}  {:>8}  {:<24}  {:<13}  {:>9}  FIRST LINE",
+                "PAGE", "VERSIONS", "LAST CHANGE", "BY", "BYTES"
+            ),
+        ];
+        for (name, page) in in_order(&self.pages) {
+            let last = page.versions.last();
+            let at = last.map_or_else(|| "-".to_owned(), |version| version.at.to_string());
+            let by = last.map_or("-", |version| by(version.by));
+            let (name, bytes) = (shortened(name, width), grouped(page.text.len() as u64));
+            let versions = grouped(page.versions.len() as u64);
+            let first = shortened(first_line(&page.text), 60);
+            let line = format!("{name:<width$}  {versions:>8}  {at:<24}  {by:<13}  {bytes:>9}  {first}");
+            lines.push(line.trim_end().to_owned());
+        }
+        lines
+    }
+
+    /// What is not in pages yet, and what becomes of it.
+    fn waits(&self) -> String {
+        let due = self.settings.consolidate_at_items;
+        let waiting = match self.waiting {
+            0 => "nothing waits to be put into pages".to_owned(),
+            1 => "1 new item is not in pages yet".to_owned(),
+            many => format!("{} new items are not in pages yet", grouped(many)),
+        };
+        let when = match (self.settings.extract_at_tokens, due) {
+            (0, _) => "sessions are not gone through, since memory.extract_at_tokens is 0".to_owned(),
+            (_, 0) => "pages are not put in order, since memory.consolidate_at_items is 0".to_owned(),
+            (_, due) => format!("pages are put in order from {} on", count(due, "item")),
+        };
+        format!("{waiting}; {when}")
+    }
+
+    /// For programs.
+    pub(crate) fn as_json(&self) -> Value {
+        let page = |(name, page): (&String, &Page)| {
+            let last = page.versions.last();
+            json!({
+                "page": name,
+                "first_line": first_line(&page.text),
+                "versions": page.versions.len(),
+                "version": last.map(|version| version.seq),
+                "changed_at": last.map(|version| version.at.to_string()),
+                "changed_by": last.map(|version| version.by),
+                "bytes": page.text.len(),
+            })
+        };
+        json!({
+            "scope": self.scope,
+            "pages": in_order(&self.pages).map(page).collect::<Vec<_>>(),
+            "waiting": self.waiting,
+            "consolidate_at_items": self.settings.consolidate_at_items,
+            "folder": self.folder,
+            "files_left": self.left,
+            "other_scopes": self.others,
+        })
+    }
+}
+
+/// The page that every context begins with stands first.
+fn in_order(pages: &BTreeMap<String, Page>) -> impl Iterator<Item = (&String, &Page)> {
+    let (core, others): (Vec<_>, Vec<_>) = pages.iter().partition(|(name, _)| *name == CORE);
+    core.into_iter().chain(others)
+}
+
+/// What a page is about, by its first words.
+fn first_line(text: &str) -> &str {
+    let words = text.lines().map(|line| line.trim_start_matches(['#', '-', '*', ' ']).trim());
+    words.into_iter().find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+/// Who wrote a version.
+fn by(by: ChangedBy) -> &'static str {
+    match by {
+        ChangedBy::Consolidation => "consolidation",
+        ChangedBy::Person => "person",
+        ChangedBy::Note => "note",
+        ChangedBy::Undo => "undo",
+    }
+}
+
+/// Changes for people, in the order in which they come.
+pub(crate) fn log_lines(entries: &[LogEntry]) -> Vec<String> {
+    entries.iter().flat_map(change_lines).collect()
+}
+
+fn change_lines(entry: &LogEntry) -> Vec<String> {
+    let LogEntry { seq, at, by: who, reason, pages, refused, undoes, cost } = entry;
+    let names: Vec<&str> = pages.iter().map(|(page, ..)| page.as_str()).collect();
+    let names = if names.is_empty() { "no page".to_owned() } else { shortened(&names.join(", "), 200) };
+    let undoes = undoes.map(|seq| format!(", undoes {seq}")).unwrap_or_default();
+    let cost = cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+    let mut lines = vec![format!("{seq:>6}  {at}  {}: {names}{undoes}{cost}", by(*who))];
+    if !reason.is_empty() {
+        lines.push(format!("        {}", shortened(reason, 300)));
+    }
+    for (page, why, sources) in pages {
+        let sources = match *sources {
+            0 => String::new(),
+            many => format!(" (from {})", count(many as u64, "item")),
+        };
+        if (why.is_empty() || why == reason) && sources.is_empty() {
+            continue;
+        }
+        let why = if why.is_empty() { String::new() } else { format!(": {}", shortened(why, 300)) };
+        lines.push(format!("        {}{why}{sources}", shortened(page, 80)));
+    }
+    lines.extend(
+        refused.iter().take(REFUSED).map(|why| format!("        not taken: {}", shortened(why, 300))),
+    );
+    if refused.len() > REFUSED {
+        lines.push(format!("        and {} more not taken", refused.len() - REFUSED));
+    }
+    lines
+}
+
+/// A change for programs.
+pub(super) fn log_form(entry: &LogEntry) -> Value {
+    let page = |(page, reason, sources): &(String, String, usize)| json!({"page": page, "reason": reason, "sources": sources});
+    json!({
+        "seq": entry.seq,
+        "at": entry.at.to_string(),
+        "by": entry.by,
+        "reason": entry.reason,
+        "pages": entry.pages.iter().map(page).collect::<Vec<_>>(),
+        "refused": entry.refused,
+        "undoes": entry.undoes,
+        "cost": entry.cost,
+    })
+}
+
+/// Something that was found, with the key of its session.
+pub(crate) struct Hit {
+    pub(crate) found: Found,
+    pub(crate) key: Option<String>,
+}
+
+/// What was found, for people, in the order in which it comes.
+pub(crate) fn found_lines(hits: &[Hit]) -> Vec<String> {
+    hits.iter().flat_map(hit_lines).collect()
+}
+
+fn hit_lines(hit: &Hit) -> [String; 2] {
+    let Hit { found, key } = hit;
+    let key = shortened(key.as_deref().unwrap_or("a session"), 60);
+    let place = match &found.place {
+        Place::Page(name) => format!("page {}", shortened(name, 80)),
+        Place::Item { .. } => match &found.sources[..] {
+            [] => format!("item of {key}"),
+            sources => format!("item of {key}, from {}", records(sources)),
+        },
+        Place::Record { seq, .. } => format!("record {seq} of {key}"),
+    };
+    let speaker = match found.speaker {
+        Speaker::User => "user",
+        Speaker::Assistant => "assistant",
+        Speaker::Untrusted => "untrusted",
+    };
+    [format!("{place}  ({speaker}, {})", found.at), format!("    {}", shortened(found.excerpt.trim(), 400))]
+}
+
+fn records(seqs: &[u64]) -> String {
+    let shown: Vec<String> = seqs.iter().take(5).map(ToString::to_string).collect();
+    let more = if seqs.len() > shown.len() { ", …" } else { "" };
+    let noun = if seqs.len() == 1 { "record" } else { "records" };
+    format!("{noun} {}{more}", shown.join(", "))
+}
+
+/// Something that was found, for programs.
+pub(super) fn found_form(hit: &Hit) -> Value {
+    let Hit { found, key } = hit;
+    let mut form = match &found.place {
+        Place::Page(name) => json!({"kind": "page", "page": name}),
+        Place::Item { session, seq, item } => {
+            json!({"kind": "item", "session": key, "id": session, "extract": seq, "item": item})
+        }
+        Place::Record { session, seq } => {
+            json!({"kind": "record", "session": key, "id": session, "seq": seq})
+        }
+    };
+    form["speaker"] = json!(found.speaker);
+    form["at"] = json!(found.at.to_string());
+    form["excerpt"] = json!(found.excerpt);
+    form["sources"] = json!(found.sources);
+    form
+}
+
+#[cfg(test)]
+#[path = "format_tests.rs"]
+mod tests;

@@ -1,0 +1,29 @@
+//! The subcommands: one module each, named as it is typed.
+
+pub(crate) mod answer;
+pub(crate) mod backup;
+pub(crate) mod cancel;
+pub(crate) mod compact;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod r#continue;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod erase;
+pub(crate) mod fork;
+pub(crate) mod memory;
+pub(crate) mod models;
+pub(crate) mod remember;
+pub(crate) mod restore;
+pub(crate) mod resume;
+pub(crate) mod retry;
+pub(crate) mod run;
+pub(crate) mod save;
+pub(crate) mod send;
+pub(crate) mod serve;
+pub(crate) mod sessions;
+pub(crate) mod status;
+pub(crate) mod tasks;
+pub(crate) mod trust;
+pub(crate) mod verify;

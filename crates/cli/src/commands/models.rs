@@ -1,0 +1,157 @@
+//! `longhaul models`: who serves models, what is known about them, and which one would answer now.
+
+use longhaul_agent::Config;
+use longhaul_model::{Entry, Models, Prices, Protocol, Provider};
+use serde_json::{Value, json};
+
+use crate::args::{Choice, ModelsOptions, Place};
+use crate::output::{grouped, json, line};
+use crate::{BadUsage, config, exit};
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: ModelsOptions) -> anyhow::Result<u8> {
+    let config = config::load(place, choice)?;
+    let models = Models::at(&config.home)?;
+    match options.provider {
+        Some(name) => one(&models, &name, options.json)?,
+        None => all(&models, &config, options.json).await?,
+    }
+    Ok(exit::DONE)
+}
+
+async fn all(models: &Models, config: &Config, as_json: bool) -> anyhow::Result<()> {
+    let used = used(models, config).await;
+    if as_json {
+        let providers: Vec<Value> = models.providers().iter().map(form).collect();
+        let used = match used {
+            Ok((name, reason)) => json!({"name": name, "reason": reason}),
+            Err(_) => Value::Null,
+        };
+        return json(&json!({"providers": providers, "used": used}));
+    }
+    let width = models.providers().iter().map(|provider| provider.name.len()).max().unwrap_or(0);
+    line(format!("{:<width$}  {:<16}  {:<24}  ADDRESS", "PROVIDER", "PROTOCOL", "KEY"))?;
+    for provider in models.providers().iter() {
+        let Provider { name, base_url, .. } = provider;
+        let local = if provider.local { "  (this machine)" } else { "" };
+        let (protocol, key) = (protocol(provider.protocol), key(provider));
+        line(format!("{name:<width$}  {protocol:<16}  {key:<24}  {base_url}{local}"))?;
+    }
+    line("")?;
+    match used {
+        Ok((name, reason)) => line(format!("Now {name} would answer: {reason}.")),
+        Err(error) => line(format!("Now none would answer: {error}")),
+    }
+}
+
+/// The model that would answer now, and why.
+pub(crate) async fn used(models: &Models, config: &Config) -> longhaul_model::Result<(String, String)> {
+    let name = &config.settings.model.name;
+    if name.is_empty() {
+        return models.find().await.map(|found| (found.name, found.reason));
+    }
+    Ok((name.clone(), format!("set by {}", config.set_by("model.name"))))
+}
+
+fn one(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
+    let Some(provider) = models.providers().get(name) else {
+        if let "custom" | "scripted" = name {
+            return Err(BadUsage(format!(
+                "{name} is no row of the table: docs/models.md says how to use it"
+            ))
+            .into());
+        }
+        let nearest = models.providers().nearest(name);
+        let hint = match nearest.is_empty() {
+            true => "`longhaul models` lists them".to_owned(),
+            false => format!("did you mean {}?", nearest.join(" or ")),
+        };
+        return Err(BadUsage(format!("there is no provider {name:?}; {hint}")).into());
+    };
+    let entries: Vec<(&Entry, Vec<&str>)> = models
+        .catalogue()
+        .iter()
+        .map(|entry| (entry, patterns_of(entry, name)))
+        .filter(|(_, patterns)| !patterns.is_empty())
+        .collect();
+    if as_json {
+        let known: Vec<Value> = entries.iter().map(|(entry, patterns)| known(entry, patterns)).collect();
+        let mut form = form(provider);
+        form["models"] = json!(known);
+        return json(&form);
+    }
+    line(format!("{name} speaks {} at {}", protocol(provider.protocol), provider.base_url))?;
+    line(format!("key: {}", key(provider)))?;
+    if let Some(start) = &provider.start {
+        line(format!("to start it: {start}"))?;
+    }
+    if entries.is_empty() {
+        return line("Nothing is known about its models beforehand: what its server says counts.");
+    }
+    for (entry, patterns) in entries {
+        line(format!("  {}", patterns.join(", ")))?;
+        line(format!("      {}", facts(entry)))?;
+    }
+    Ok(())
+}
+
+/// The patterns of an entry that are about this provider.
+fn patterns_of<'a>(entry: &'a Entry, provider: &str) -> Vec<&'a str> {
+    let own = |pattern: &&str| pattern.split_once('/').is_some_and(|(of, _)| of == provider);
+    entry.patterns.iter().map(String::as_str).filter(own).collect()
+}
+
+fn facts(entry: &Entry) -> String {
+    let tokens = |tokens: u64, what: &str| format!("{} tokens of {what}", grouped(tokens));
+    let mut facts: Vec<String> = Vec::new();
+    facts.extend(entry.window.map(|window| tokens(window, "context")));
+    facts.extend(entry.max_output.map(|output| tokens(output, "answer")));
+    facts.extend(entry.prices.as_ref().map(prices));
+    facts.push(if entry.tools { "tools" } else { "no tools" }.to_owned());
+    if entry.reasons {
+        facts.push("thinks first".to_owned());
+    }
+    facts.join(", ")
+}
+
+fn prices(prices: &Prices) -> String {
+    format!("${} in and ${} out for a million tokens", prices.input, prices.output)
+}
+
+fn known(entry: &Entry, patterns: &[&str]) -> Value {
+    let prices = entry.prices.as_ref().map(|prices| json!({"input": prices.input, "output": prices.output}));
+    json!({
+        "patterns": patterns, "context_window": entry.window, "max_output_tokens": entry.max_output,
+        "tools": entry.tools, "reasons": entry.reasons, "prices": prices,
+    })
+}
+
+/// The variable that holds the key, and whether it does.
+fn key(provider: &Provider) -> String {
+    match (provider.key_env.iter().find(|name| is_set(name)), provider.key_env.first()) {
+        (Some(variable), _) => format!("{variable} (set)"),
+        (None, Some(variable)) => variable.clone(),
+        (None, None) => "none needed".to_owned(),
+    }
+}
+
+/// Whether a variable has a value.
+pub(crate) fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| !value.trim().is_empty())
+}
+
+fn form(provider: &Provider) -> Value {
+    json!({
+        "name": provider.name, "protocol": protocol(provider.protocol), "base_url": provider.base_url,
+        "key_env": provider.key_env, "key_is_set": provider.key_env.iter().any(|name| is_set(name)), "local": provider.local,
+    })
+}
+
+/// As the config names it.
+fn protocol(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::OpenaiChat => "openai-chat",
+        Protocol::OpenaiResponses => "openai-responses",
+        Protocol::Anthropic => "anthropic",
+        Protocol::Gemini => "gemini",
+    }
+}

@@ -1,0 +1,134 @@
+//! `longhaul remember` and `/remember`: what should be remembered now, word for word; or what a session has that is worth it.
+
+use std::sync::Arc;
+
+use longhaul_agent::{Config, Patience, Runtime, redactor};
+use longhaul_journal::{Error, Journal, SqliteJournal, resolve};
+use longhaul_memory::{Changed, Extraction, note as note_down};
+use longhaul_protocol::Speaker;
+use serde_json::json;
+
+use crate::args::{Choice, Place, RememberOptions};
+use crate::commands::memory::{Opened, scope_of_session, with_real_home};
+use crate::input_text::given;
+use crate::output::{count, json, line, note, shortened};
+use crate::session_lookup::{find_session, refuse_trashed};
+use crate::signals::Ends;
+use crate::{BadUsage, config, exit};
+
+/// Nobody goes through sessions.
+pub(crate) const OFF: &str = "memory.extract_at_tokens is 0, so sessions are not gone through for memory";
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: RememberOptions) -> anyhow::Result<u8> {
+    let RememberOptions { session: key, text, json: as_json } = options;
+    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let key = find_session(&journal, &key).await?.key;
+    refuse_trashed(&journal, &key).await?;
+    let config = config::load(place, choice)?;
+    if !text.is_empty() {
+        let text = given(text.join(" "))?;
+        return word_for_word(journal, with_real_home(place, config)?, &key, &text, as_json).await;
+    }
+    journal.close().await;
+    if config.settings.memory.extract_at_tokens == 0 {
+        match as_json {
+            true => json(&json!({"session": key, "off": true}))?,
+            false => line(OFF)?,
+        }
+        return Ok(exit::DONE);
+    }
+    go_through(place, choice, &key, as_json).await
+}
+
+/// No model is needed for this, so none is opened.
+async fn word_for_word(
+    journal: SqliteJournal,
+    config: Config,
+    key: &str,
+    text: &str,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    if text.trim().is_empty() {
+        return Err(BadUsage("there is nothing to remember: the text is empty".to_owned()).into());
+    }
+    let journal: Arc<dyn Journal> = Arc::new(journal);
+    let entry = resolve(&*journal, key).await?;
+    let scope = scope_of_session(&config, &*journal, key, Some(entry.id)).await?;
+    let text = redactor(&config)?.redact(text);
+    let changed = note_down(&*journal, &scope, &text, Speaker::User).await?;
+    let memory = Opened::new(journal, config, &scope).await?;
+    memory.bring_files_up_to_date().await;
+    memory.journal.close().await;
+    match as_json {
+        true => json(&json!({"session": key, "scope": scope, "seq": changed.seq, "pages": changed.pages}))?,
+        false => line(remembered(&changed, &memory.flag()))?,
+    }
+    Ok(exit::DONE)
+}
+
+async fn go_through(place: &Place, choice: &Choice, key: &str, as_json: bool) -> anyhow::Result<u8> {
+    let mut ends = Ends::new()?;
+    let config = config::with_model(place, choice, Patience::OneShot).await?;
+    let runtime = tokio::select! {
+        opened = Runtime::open(config) => opened?,
+        number = ends.next() => return Ok(exit::SIGNAL + number),
+    };
+    let session = runtime.session(key).await?;
+    let extracted = tokio::select! {
+        biased;
+        number = ends.next() => Err(number),
+        extracted = session.extract() => Ok(extracted),
+    };
+    tokio::select! {
+        ended = runtime.shutdown() => ended?,
+        // Whoever asks twice means it. What is on disk is on disk.
+        number = ends.again() => std::process::exit(i32::from(exit::SIGNAL + number)),
+    }
+    let extracted = match extracted {
+        Ok(extracted) => extracted?,
+        Err(number) => {
+            note("stopped; what was gone through so far is kept, and the rest comes later");
+            return Ok(exit::SIGNAL + number);
+        }
+    };
+    match (as_json, &extracted) {
+        (true, Some(Extraction { through, parts, items, refused })) => json(
+            &json!({"session": key, "through": through, "parts": parts, "items": items, "refused": refused}),
+        )?,
+        (true, None) => json(&json!({"session": key, "through": 0, "parts": 0, "items": 0, "refused": []}))?,
+        (false, extracted) => line(gone_through(extracted.as_ref()))?,
+    }
+    if !as_json {
+        extracted.iter().flat_map(|extracted| &extracted.refused).for_each(|why| {
+            note(format!("not taken: {}", shortened(why, 300)));
+        });
+    }
+    Ok(exit::DONE)
+}
+
+/// That something is remembered, and how to take it back.
+pub(crate) fn remembered(changed: &Changed, flag: &str) -> String {
+    let (pages, seq) = (shortened(&changed.pages.join(", "), 200), changed.seq);
+    format!("remembered in {pages} (change {seq}; longhaul memory undo {seq}{flag} takes it back)")
+}
+
+/// What came of going through a session.
+pub(crate) fn gone_through(extracted: Option<&Extraction>) -> String {
+    match extracted {
+        None => "there is nothing to go through: the session was never used".to_owned(),
+        Some(Extraction { parts: 0, through, .. }) => {
+            format!("nothing is new since the session was last gone through (extracted through {through})")
+        }
+        Some(Extraction { items: 0, through, .. }) => {
+            format!("nothing worth remembering was found (extracted through {through})")
+        }
+        Some(Extraction { items, through, .. }) => {
+            let items = count(*items as u64, "item");
+            format!("{items} found (extracted through {through}); longhaul memory shows what becomes of them")
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "remember_tests.rs"]
+mod tests;

@@ -1,0 +1,17 @@
+//! `longhaul run`: one turn, its answer, and an exit code that says how it went.
+
+use longhaul_protocol::SessionId;
+
+use crate::args::{Choice, Place, RunOptions};
+use crate::event_printer::Form;
+use crate::input_text::words;
+use crate::one_shot::{OneShot, Stay};
+use crate::turn_handle::Wish;
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: RunOptions) -> anyhow::Result<u8> {
+    let RunOptions { session, json, wait, prompt } = options;
+    let stay = if wait { Stay::ForTasks } else { Stay::ForTurn };
+    let text = words(prompt)?;
+    let key = session.unwrap_or_else(|| format!("run:{}", SessionId::generate()));
+    OneShot { place, choice, key, form: Form::of_answer(json), stay }.carry_out(Wish::Say(text)).await
+}

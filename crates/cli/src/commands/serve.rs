@@ -1,0 +1,192 @@
+//! `longhaul serve`: holds the sessions of a home until it is told to end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use longhaul_agent::{Patience, Runtime, Watched, Watcher};
+use longhaul_protocol::{Effect, Event, EventKind, Outcome, PrintablePath};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use crate::args::{Choice, Place, ServeOptions};
+use crate::output::{in_words, note, safe, shortened};
+use crate::questions::OpenQuestion;
+use crate::short_id::short;
+use crate::signals::Ends;
+use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
+
+/// How long what is still to be shown may take when everything else has ended.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) -> anyhow::Result<u8> {
+    if !options.no_http {
+        return Err(
+            BadUsage("this version has no HTTP API yet: use `longhaul serve --no-http`".to_owned()).into()
+        );
+    }
+    let config = config::with_model(place, choice, Patience::Attended).await?;
+    if let Some(warning) = config.exposed_home() {
+        note(warning);
+    }
+    // From here on a signal is ours: one that comes while the journal is opened must not be lost.
+    let mut ends = Ends::new()?;
+    let home = config.home.printable().to_string();
+    let model = config.settings.model.name.clone();
+    let runtime = tokio::select! {
+        opened = Runtime::open(config) => opened?,
+        number = ends.next() => return Ok(exit::SIGNAL + number),
+    };
+    panics::suspend(&runtime, suggested_command::command(place, choice, &["resume"]));
+    let mut watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
+    let other = runtime.other_host().await?;
+    runtime.start().await?;
+    note(format!("serving {home} with {model}; Ctrl-C suspends"));
+    if let Some(why) = runtime.not_enforced().await {
+        note(event_text::not_enforced(&why));
+    }
+    if let Some(other) = other {
+        note(format!("{other} serves this home already; this one stands by, and goes on when that one ends"));
+    }
+    let code = tokio::select! {
+        number = ends.next() => exit::SIGNAL + number,
+        // It watches until everything has ended, unless it was wrong itself.
+        _ = &mut watching => exit::FAILED,
+    };
+    note("suspending");
+    tokio::select! {
+        ended = runtime.shutdown() => ended?,
+        // Whoever asks twice means it. What is on disk is on disk.
+        _ = ends.again() => std::process::exit(i32::from(code)),
+    }
+    if code == exit::FAILED {
+        return Ok(code);
+    }
+    // A reader that has gone or is slow is no reason to stay.
+    if let Ok(Ok(Ok(open))) = tokio::time::timeout(LAST_WORDS, watching).await {
+        for (session, what) in open.0 {
+            let resume = suggested_command::resume(place, choice, &session);
+            note(format!(
+                "{} is suspended{what}; the next `longhaul serve` goes on with it; or, to go on: {resume}",
+                shortened(&session, 60)
+            ));
+        }
+    }
+    Ok(code)
+}
+
+/// The sessions of which a turn is open, and what of it goes on by itself.
+#[derive(Default)]
+struct Open(BTreeMap<String, String>);
+
+impl Open {
+    fn see(&mut self, event: &Event) {
+        let session = event.session.clone();
+        match &event.kind {
+            EventKind::TurnEnded { .. } => drop(self.0.remove(&session)),
+            EventKind::ToolStarted { effect: Effect::Command, arguments, .. } => {
+                let command = format!("; meanwhile its command goes on: {}", shortened(arguments, 60));
+                self.0.insert(session, command);
+            }
+            EventKind::ToolFinished { .. } => drop(self.0.insert(session, String::new())),
+            _ if event.turn.is_some() => drop(self.0.entry(session).or_default()),
+            _ => {}
+        }
+    }
+}
+
+/// Prints what happens until the runtime has ended. A reader that has gone is told of once, and nothing waits for one.
+async fn show(
+    mut watcher: Watcher,
+    mut output: impl AsyncWrite + Unpin,
+    as_json: bool,
+) -> anyhow::Result<Open> {
+    let mut open = Open::default();
+    let mut is_read = true;
+    while let Some(watched) = watcher.next().await {
+        panics::rehearse(&watched);
+        let text = match watched {
+            Watched::Event(event) => {
+                open.see(&event);
+                if as_json {
+                    Some(serde_json::to_string(&event)?)
+                } else {
+                    told(&event).map(|text| safe(&text))
+                }
+            }
+            Watched::Missed { events, from } if as_json => {
+                Some(serde_json::json!({"type": "missed", "events": events, "from": from}).to_string())
+            }
+            Watched::Missed { events, .. } => {
+                note(format!("{events} events were not shown"));
+                None
+            }
+        };
+        if let Some(text) = text.filter(|_| is_read) {
+            let line = format!("{text}\n");
+            let written = async {
+                output.write_all(line.as_bytes()).await?;
+                output.flush().await
+            };
+            if written.await.is_err() {
+                is_read = false;
+                note("nobody reads what is printed any more; serving goes on, and a signal ends it");
+            }
+        }
+    }
+    Ok(open)
+}
+
+/// What people want to know while it runs.
+fn told(event: &Event) -> Option<String> {
+    let what = match &event.kind {
+        EventKind::TurnStarted => "started".to_owned(),
+        EventKind::ToolStarted { name, arguments, .. } => {
+            format!("{} {}", shortened(name, 60), shortened(arguments, 90))
+        }
+        EventKind::ToolFinished { name, is_error: true, content, .. } => {
+            format!("{} failed: {}", shortened(name, 60), shortened(content, 90))
+        }
+        EventKind::ToolFinished { name, content, .. } if name == "exec" => event_text::ended(content)?,
+        EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),
+        EventKind::Warning { code, text } if code == "resumed" => return Some(said(event, text)),
+        EventKind::Warning { text, .. } => {
+            format!("warning: {}", shortened(text, event_text::LONGEST_WARNING))
+        }
+        EventKind::RetryWait { .. } => event_text::wait(&event.kind)?,
+        EventKind::ModelChanged { .. } => event_text::model_change(&event.kind)?,
+        EventKind::TaskStarted { task_id, description } => {
+            format!("task {} goes on in the background: {}", short(*task_id), shortened(description, 90))
+        }
+        EventKind::TaskEnded { task_id, status, exit_code } => {
+            event_text::task(*task_id, *status, *exit_code)
+        }
+        EventKind::Question { id, text } => {
+            let open = OpenQuestion { id: *id, text: text.clone() };
+            format!("{}; to answer: {}", open.shown(), open.command(&event.session))
+        }
+        EventKind::Answered { id } => format!("question {id} is settled"),
+        EventKind::ExtractDone { through } => format!("gone through for memory up to record {through}"),
+        EventKind::MemoryChanged { .. } => event_text::aside(&event.kind)?,
+        EventKind::TurnEnded { outcome: Outcome::Completed, text, .. } => {
+            format!("completed: {}", shortened(text, 90))
+        }
+        EventKind::TurnEnded { outcome, error, .. } => {
+            let error = error.as_deref().map(|error| format!(": {}", shortened(error, 200)));
+            format!("{}{}", in_words(*outcome), error.unwrap_or_default())
+        }
+        _ => return None,
+    };
+    let turn = event.turn.map(|turn| format!("turn {turn} ")).unwrap_or_default();
+    Some(said(event, &format!("{turn}{what}")))
+}
+
+/// What concerns no session in particular stands alone.
+fn said(event: &Event, what: &str) -> String {
+    match event.session.as_str() {
+        "" => what.to_owned(),
+        key => format!("{} {what}", shortened(key, 60)),
+    }
+}
+
+#[cfg(test)]
+#[path = "serve_tests.rs"]
+mod tests;

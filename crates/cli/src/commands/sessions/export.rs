@@ -1,0 +1,79 @@
+//! `longhaul sessions export`: one session as a file of JSON lines.
+
+use std::io::Write;
+use std::path::Path;
+
+use longhaul_agent::load;
+
+use longhaul_journal::{Error, Exported, Journal, SessionEntry, export_session};
+use longhaul_protocol::PrintablePath;
+
+use crate::args::Place;
+use crate::exit;
+use crate::output::{count, json, line, note, shortened};
+use crate::output_file::{OutputFile, destination};
+use crate::session_lookup::find_session;
+
+pub(crate) async fn run(place: &Place, key: &str, file: Option<&Path>, as_json: bool) -> anyhow::Result<u8> {
+    let Some(journal) = place.journal().await? else {
+        return Err(Error::NoSuchSession { key: key.to_owned() }.into());
+    };
+    // A key that leads nowhere must not leave a file behind.
+    let SessionEntry { key, id, .. } = &find_session(&journal, key).await?;
+    let file = file.filter(|file| *file != Path::new("-"));
+    let exported = match file {
+        Some(path) => {
+            let state = load(&journal, key, *id).await.ok();
+            let work_dir = state.and_then(|state| state.created?.work_dir);
+            export_to(&journal, key, &destination(&place.folder()?, work_dir.as_deref(), path)?).await?
+        }
+        None => {
+            let mut out = std::io::BufWriter::new(NotingPipe { out: std::io::stdout(), closed: false });
+            let exported = export_session(&journal, key, &mut out).await;
+            if out.get_ref().closed {
+                return Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
+            }
+            out.flush()?;
+            exported?
+        }
+    };
+    journal.close().await;
+    match (file, as_json) {
+        (Some(_), true) => json(&exported)?,
+        (Some(path), false) => line(format!("Exported {} to {}", brought(&exported), path.printable()))?,
+        // Standard output is the export itself.
+        (None, _) => note(format!("exported {}", brought(&exported))),
+    }
+    Ok(exit::DONE)
+}
+
+/// Writes an export to a file that the user named.
+pub(crate) async fn export_to(journal: &dyn Journal, key: &str, path: &Path) -> anyhow::Result<Exported> {
+    let mut out = OutputFile::create(path)?;
+    let exported = export_session(journal, key, &mut out).await?;
+    out.finish()?;
+    Ok(exported)
+}
+
+/// Standard output that notes when nobody reads it any more, since an export has errors of its own.
+struct NotingPipe {
+    out: std::io::Stdout,
+    closed: bool,
+}
+
+impl Write for NotingPipe {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.closed |= matches!(&written, Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe);
+        written
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+pub(crate) fn brought(exported: &Exported) -> String {
+    let Exported { key, id, records, blobs } = exported;
+    format!("{} ({id}): {}, {}", shortened(key, 100), count(*records, "record"), count(*blobs, "blob"))
+}

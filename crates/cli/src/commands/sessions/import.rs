@@ -1,0 +1,48 @@
+//! `longhaul sessions import`: a session from an export.
+
+use std::path::Path;
+
+use longhaul_journal::{Author, Journal, import_session, verify_export};
+use longhaul_protocol::PrintablePath;
+
+use super::export::brought;
+use super::list;
+use crate::args::{Choice, ImportOptions, Place};
+use crate::exit;
+use crate::output::{json, line, note};
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: ImportOptions) -> anyhow::Result<u8> {
+    let ImportOptions { file, key, mine, json: as_json } = options;
+    let work_dir = match choice.work_dir()? {
+        Some(folder) => Some(folder),
+        None => std::env::current_dir().and_then(|folder| folder.canonicalize()).ok(),
+    };
+    let work_dir = work_dir.and_then(|folder| folder.to_str().map(str::to_owned));
+    let author = if mine { Author::Importer } else { Author::Stranger };
+    if place.existing()?.is_none() {
+        // A bad file must not leave a new home behind.
+        verify_export(&file)?;
+    }
+    let journal = place.journal_or_new().await?;
+    let options = longhaul_journal::ImportOptions { at: list::now(), key, work_dir, author };
+    let imported = import_session(&journal, &file, &options).await;
+    journal.close().await;
+    let imported = imported?;
+    if as_json {
+        json(&imported)?;
+        return Ok(exit::DONE);
+    }
+    line(format!("Imported {}", brought(&imported)))?;
+    if let Some(folder) = &options.work_dir {
+        line(format!(
+            "It works in {}. Whatever was unfinished in it was stopped.",
+            Path::new(folder).printable()
+        ))?;
+    }
+    if !mine {
+        note(
+            "what its user said counts as somebody else's words; for a session of your own: sessions import --mine",
+        );
+    }
+    Ok(exit::DONE)
+}

@@ -1,0 +1,99 @@
+//! `longhaul sessions`: one module for each subcommand.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `report` | the conversation as a page, in the terminal or as HTML |
+//! | `epochs` | where the epochs of a session begin and end |
+//! | `overview` | what `/session` shows |
+
+pub(crate) mod delete;
+pub(crate) mod epochs;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod overview;
+pub(crate) mod pin;
+pub(crate) mod prune;
+pub(crate) mod rename;
+pub(crate) mod report;
+pub(crate) mod restore;
+pub(crate) mod show;
+
+use longhaul_agent::Mode;
+
+use longhaul_journal::{Page, SessionEntry};
+use longhaul_protocol::{Seq, SessionId, StreamName};
+use serde::Serialize;
+
+use crate::args::{Choice, Family, ListOptions, Place, SessionsCommand};
+use crate::commands::fork;
+use crate::exit;
+use crate::output::{json, line};
+
+impl Family {
+    pub(crate) fn stream(self, session: SessionId) -> StreamName {
+        match self {
+            Self::Session => StreamName::session(session),
+            Self::Inbox => StreamName::inbox(session),
+            Self::Extract => StreamName::extract(session),
+        }
+    }
+}
+
+/// The least that is read.
+pub(crate) const ONE: Page = Page { records: 1, bytes: 0 };
+
+pub(crate) async fn run(
+    place: &Place,
+    choice: &Choice,
+    command: Option<SessionsCommand>,
+    json: bool,
+) -> anyhow::Result<u8> {
+    let alone = || SessionsCommand::List(ListOptions { json, ..ListOptions::default() });
+    match command.unwrap_or_else(alone) {
+        SessionsCommand::List(options) => list::run(place, options).await,
+        SessionsCommand::Show(options) => show::run(place, options).await,
+        SessionsCommand::Fork(options) => fork::fork_named(place, choice, &options.key, options.at).await,
+        SessionsCommand::Rename { key, new, json } => rename::run(place, &key, &new, json).await,
+        SessionsCommand::Pin { key, off, json } => pin::run(place, &key, off, json).await,
+        SessionsCommand::Delete { key, now, json } => delete::run(place, choice, &key, now, json).await,
+        SessionsCommand::Restore { key, json } => restore::run(place, &key, json).await,
+        SessionsCommand::Export { key, file, json } => export::run(place, &key, file.as_deref(), json).await,
+        SessionsCommand::Import(options) => import::run(place, choice, options).await,
+        SessionsCommand::Prune { dry_run, json } => {
+            let mode = if dry_run { Mode::DryRun } else { Mode::ForReal };
+            prune::run(place, choice, mode, json).await
+        }
+    }
+}
+
+/// A session as programs see it.
+#[derive(Serialize)]
+struct SessionForm {
+    key: String,
+    id: SessionId,
+    records: Seq,
+    inbox: Seq,
+    /// Where its newest epoch begins.
+    epoch_from: Option<Seq>,
+    last_at: Option<String>,
+    trashed: bool,
+    pinned: bool,
+}
+
+impl From<SessionEntry> for SessionForm {
+    fn from(entry: SessionEntry) -> Self {
+        let SessionEntry { key, id, trashed, pinned, head, last_at, epoch_from, inbox_head } = entry;
+        let last_at = last_at.map(|at| at.to_string());
+        Self { key, id, records: head.seq, inbox: inbox_head, epoch_from, last_at, trashed, pinned }
+    }
+}
+
+/// Prints the session as JSON, or what was done with it.
+fn print_session(entry: SessionEntry, as_json: bool, said: String) -> anyhow::Result<u8> {
+    match as_json {
+        true => json(&SessionForm::from(entry))?,
+        false => line(said)?,
+    }
+    Ok(exit::DONE)
+}

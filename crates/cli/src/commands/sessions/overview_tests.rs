@@ -1,0 +1,77 @@
+use longhaul_agent::{Breakdown, Checks, ContextReport, Room, State};
+use longhaul_model::{Window, WindowSource};
+use longhaul_protocol::SessionId;
+
+use super::*;
+use crate::commands::status::Remembered;
+
+fn status() -> Status {
+    let report = ContextReport {
+        model: "custom/m".to_owned(),
+        parts: Breakdown { system: 500, turns: 9_500, ..Breakdown::default() },
+        incoming: 0,
+        reported: Some(9_000),
+        window: Some(Window { tokens: 40_000, source: WindowSource::Config }),
+        room: Some(Room { window: 40_000, answer: 8_000, fixed: 500 }),
+        checks: Checks { before_turn: None, within_turn: None, idle: None },
+        epoch: Some(1),
+        compactions: 0,
+    };
+    Status {
+        key: "cli:garden".to_owned(),
+        id: Some("01JDFJM0000000000000000001".parse::<SessionId>().unwrap()),
+        state: State { turns: 3, ..State::default() },
+        model: "custom/m".to_owned(),
+        report,
+        last_compaction: None,
+        waiting: 0,
+        holder: None,
+        is_running: false,
+        questions: vec![],
+        tasks: vec![],
+        memory: Remembered { scope: "agent-longhaul".to_owned(), through: 0, is_on: true },
+        import: longhaul_journal::ImportMark::default(),
+    }
+}
+
+fn about() -> About {
+    About {
+        records: 41,
+        bytes: 12_345,
+        saved: Some(At(0)),
+        pinned: false,
+        origin: None,
+        cost: 0.0125,
+        unpriced: 0,
+    }
+}
+
+/// S3
+#[test]
+fn a_session_is_shown_with_what_it_holds_and_costs() {
+    let text = session_lines(&status(), Some(&about())).join("\n");
+
+    assert_eq!(
+        text,
+        "session       cli:garden\n\
+         id            01JDFJM0000000000000000001\n\
+         model         custom/m\n\
+         turns         3 turns\n\
+         used          10,000 tokens of 40,000 (from the config): 9,000 as the provider counted, the rest estimated\n\
+         free          22,000 tokens, besides room for an answer\n\
+         compactions   0 compactions\n\
+         last save     1970-01-01 (1970-01-01T00:00:00.000Z); 41 records, 12,345 bytes\n\
+         cost          $0.0125"
+    );
+}
+
+/// S3
+#[test]
+fn what_nobody_has_priced_is_said_and_a_session_that_is_not_stored_has_no_cost() {
+    let costs = |cost, unpriced| About { cost, unpriced, ..about() }.cost();
+
+    assert_eq!(costs(0.0, 0), "nothing yet");
+    assert_eq!(costs(0.0, 1), "not known: nobody says what 1 call cost");
+    assert!(costs(0.5, 2).starts_with("$0.5000, and 2 calls"));
+    assert_eq!(session_lines(&Status { id: None, ..status() }, None).len(), 7);
+}

@@ -1,0 +1,19 @@
+//! `longhaul sessions pin`: keeps a session whatever retention says.
+
+use longhaul_journal::{Journal, pin_session, unpin_session};
+
+use super::print_session;
+use crate::args::Place;
+use crate::output::shortened;
+use crate::session_lookup::open_session;
+
+pub(crate) async fn run(place: &Place, name: &str, off: bool, as_json: bool) -> anyhow::Result<u8> {
+    let (journal, entry) = open_session(place, name).await?;
+    let pinned = match off {
+        true => unpin_session(&journal, &entry.key).await,
+        false => pin_session(&journal, &entry.key).await,
+    };
+    journal.close().await;
+    let what = if off { "Not pinned any more" } else { "Pinned" };
+    print_session(pinned?, as_json, format!("{what}: {}", shortened(&entry.key, 200)))
+}

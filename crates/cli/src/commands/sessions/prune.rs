@@ -1,0 +1,67 @@
+//! `longhaul sessions prune`: retention, and the end of what was two weeks in the trash.
+
+use longhaul_agent::{Mode, Pruned, Pruning, Reason, prune};
+use longhaul_journal::Journal;
+use longhaul_protocol::PrintablePath;
+
+use super::list::now;
+use crate::args::{Choice, Place};
+use crate::output::{count, json, line, note, shortened};
+use crate::{config, exit};
+
+pub(crate) async fn run(place: &Place, choice: &Choice, mode: Mode, as_json: bool) -> anyhow::Result<u8> {
+    let config = config::load(place, choice)?;
+    let pruning = match place.journal().await? {
+        Some(journal) => {
+            let pruning = prune(&journal, &place.folder()?, &config.settings.sessions, now(), mode).await;
+            journal.close().await;
+            pruning?
+        }
+        None => Pruning::default(),
+    };
+    if as_json {
+        json(&pruning)?;
+        return Ok(exit::DONE);
+    }
+    let settings = &config.settings.sessions;
+    if settings.keep == 0 && settings.max_age_days == 0 && settings.max_bytes == 0 {
+        note(
+            "no limit is set, so no session is put away: sessions.keep, sessions.max_age_days, sessions.max_bytes",
+        );
+    }
+    pruned_lines(&pruning, mode).into_iter().try_for_each(line)?;
+    Ok(exit::DONE)
+}
+
+pub(crate) fn pruned_lines(pruning: &Pruning, mode: Mode) -> Vec<String> {
+    let would = match mode {
+        Mode::DryRun => "would be ",
+        Mode::ForReal => "",
+    };
+    let session = |session: &Pruned| {
+        let what = if session.deleted { "deleted" } else { "put into the trash" };
+        let why = match session.reason {
+            Reason::TooMany => "there are more than sessions.keep",
+            Reason::TooOld => "it was not used for sessions.max_age_days",
+            Reason::TooLarge => "all of them have more than sessions.max_bytes",
+            Reason::InTrash => "it was in the trash for two weeks",
+            Reason::Empty => "there is nothing in it",
+        };
+        let bytes = count(session.bytes, "byte");
+        format!("{}: {would}{what}, {bytes}: {why}", shortened(&session.key, 200))
+    };
+    let mut lines: Vec<String> = pruning.sessions.iter().map(session).collect();
+    lines.extend(
+        pruning
+            .files
+            .iter()
+            .map(|file| format!("{}: {would}removed, a file that was left half written", file.printable())),
+    );
+    if pruning.blobs > 0 {
+        lines.push(format!("{} that nothing referred to: {would}removed", count(pruning.blobs, "blob")));
+    }
+    if lines.is_empty() {
+        lines.push("nothing has to go".to_owned());
+    }
+    lines
+}

@@ -1,0 +1,27 @@
+//! `longhaul sessions rename`: another key for a session.
+
+use longhaul_journal::{Error, Journal, SessionEntry, rename_session};
+
+use super::print_session;
+use crate::BadUsage;
+use crate::args::Place;
+use crate::output::shortened;
+use crate::session_lookup::open_session;
+
+pub(crate) async fn run(place: &Place, name: &str, new: &str, as_json: bool) -> anyhow::Result<u8> {
+    let (journal, entry) = open_session(place, name).await?;
+    let renamed = rename_to(&journal, &entry.key, new).await;
+    journal.close().await;
+    let said = format!("Renamed {} to {}", shortened(&entry.key, 200), shortened(new, 200));
+    print_session(renamed?, as_json, said)
+}
+
+/// Gives a session another key, which must be free.
+pub(crate) async fn rename_to(journal: &dyn Journal, key: &str, new: &str) -> anyhow::Result<SessionEntry> {
+    rename_session(journal, key, new).await.map_err(|error| match error {
+        Error::SessionExists { key } => {
+            BadUsage(format!("there is a session {key:?} already; choose another key")).into()
+        }
+        error => error.into(),
+    })
+}

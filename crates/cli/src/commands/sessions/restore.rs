@@ -1,0 +1,20 @@
+//! `longhaul sessions restore`: brings a session back from the trash.
+
+use longhaul_journal::{Journal, restore_session};
+
+use super::print_session;
+use crate::args::Place;
+use crate::output::shortened;
+use crate::session_lookup::open_session;
+
+pub(crate) async fn run(place: &Place, name: &str, as_json: bool) -> anyhow::Result<u8> {
+    let (journal, entry) = open_session(place, name).await?;
+    let restored = restore_session(&journal, &entry.key).await;
+    journal.close().await;
+    let key = shortened(&entry.key, 200);
+    let said = match entry.trashed {
+        true => format!("Brought back: {key}"),
+        false => format!("{key} was not in the trash"),
+    };
+    print_session(restored?, as_json, said)
+}

@@ -1,0 +1,279 @@
+//! `longhaul status` and `/status`: what a session is right now.
+
+use std::sync::Arc;
+
+use longhaul_agent::{Config, ContextReport, State, context_report, last_compaction, load};
+use longhaul_journal::{Error, Holder, ImportMark, Journal, import_mark};
+use longhaul_memory::extracted_through;
+use longhaul_model::Window;
+use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId, StreamName};
+use serde_json::{Value, json};
+
+use crate::args::{Choice, Place, SessionOptions};
+use crate::commands::context;
+use crate::commands::memory::scope_of_session;
+use crate::commands::tasks::board::{Board, Listed};
+use crate::output::{count, grouped, in_words, json, line, safe, shortened};
+use crate::questions::{OpenQuestion, unanswered};
+use crate::session_lookup::{find_session, refuse_trashed};
+use crate::short_id::short;
+use crate::{config, event_text, exit};
+
+/// A session, and what is known about it.
+pub(crate) struct Status {
+    pub(crate) key: String,
+    pub(crate) id: Option<SessionId>,
+    pub(crate) state: State,
+    /// The model that was asked last; the one that is set, if none was.
+    pub(crate) model: String,
+    /// How full its context is for the model that is set.
+    pub(crate) report: ContextReport,
+    /// What the last compaction did.
+    pub(crate) last_compaction: Option<CompactDone>,
+    /// What was accepted and not taken yet.
+    pub(crate) waiting: u64,
+    /// The other process that runs it.
+    pub(crate) holder: Option<Holder>,
+    /// Whether anybody runs it, this process too.
+    pub(crate) is_running: bool,
+    /// Questions that nobody has answered.
+    pub(crate) questions: Vec<OpenQuestion>,
+    /// Tasks that run.
+    pub(crate) tasks: Vec<Listed>,
+    pub(crate) memory: Remembered,
+    /// What its import says, if it came from a file.
+    pub(crate) import: ImportMark,
+}
+
+/// What a session has to do with memory.
+pub(crate) struct Remembered {
+    /// Whose memory it has.
+    pub(crate) scope: String,
+    /// How far it has been gone through.
+    pub(crate) through: Seq,
+    /// Whether sessions are gone through at all.
+    pub(crate) is_on: bool,
+}
+
+impl Remembered {
+    pub(crate) async fn of(
+        config: &Config,
+        journal: &dyn Journal,
+        key: &str,
+        id: Option<SessionId>,
+    ) -> anyhow::Result<Self> {
+        let through = match id {
+            Some(id) => extracted_through(journal, id).await?,
+            None => 0,
+        };
+        let scope = scope_of_session(config, journal, key, id).await?;
+        Ok(Self { scope, through, is_on: config.settings.memory.extract_at_tokens > 0 })
+    }
+}
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
+    let SessionOptions { session: key, json: as_json } = options;
+    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let entry = find_session(&journal, &key).await?;
+    let key = entry.key.clone();
+    refuse_trashed(&journal, &key).await?;
+    let state = load(&journal, &key, entry.id).await?;
+    let holder = holder(&journal, entry.id).await?;
+    let questions = unanswered(&journal, entry.id, &state).await?;
+    let last_compaction = last_compaction(&journal, entry.id, &state).await?;
+    let journal: Arc<dyn Journal> = Arc::new(journal);
+    let tasks = running(&Board::new(journal.clone(), &place.folder()?)?, &key, entry.id).await?;
+    let config = config::load(place, choice)?;
+    let report = context_report(&config, &*journal, &state).await;
+    let memory = Remembered::of(&config, &*journal, &key, Some(entry.id)).await?;
+    let import = import_mark(&*journal, entry.id).await?;
+    journal.close().await;
+    let model = state.model.clone().unwrap_or_else(|| report.model.clone());
+    let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
+    let is_running = holder.is_some();
+    let id = Some(entry.id);
+    let status = Status {
+        key,
+        id,
+        state,
+        model,
+        report,
+        last_compaction,
+        waiting,
+        holder,
+        is_running,
+        questions,
+        tasks,
+        memory,
+        import,
+    };
+    if as_json {
+        json(&status.as_json())?;
+    } else {
+        status.lines().into_iter().try_for_each(line)?;
+    }
+    Ok(exit::DONE)
+}
+
+/// The tasks of a session that run.
+pub(crate) async fn running(board: &Board, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
+    let tasks = board.of(key, id).await?;
+    Ok(tasks.into_iter().filter(Listed::is_running).collect())
+}
+
+/// The other process that runs a session.
+pub(crate) async fn holder(journal: &dyn Journal, id: SessionId) -> Result<Option<Holder>, Error> {
+    let holder = journal.holder(&StreamName::session(id)).await?;
+    Ok(holder.filter(Holder::is_another))
+}
+
+impl Status {
+    /// For people: one thing a line.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let state = &self.state;
+        let named = |name: &str, value: String| format!("{name:<13} {value}");
+        let id = self.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
+        let mut lines = vec![
+            named("session", shortened(&self.key, 200)),
+            named("id", id),
+            named(
+                "model",
+                if self.model.is_empty() { "none yet".to_owned() } else { shortened(&self.model, 200) },
+            ),
+            named("turn", self.turn()),
+            named("turns", count(state.turns, "turn")),
+            named("context", self.context()),
+            named("epoch", context::epoch(state, self.last_compaction.as_ref())),
+            named("memory", self.memory()),
+            named("last outcome", state.last_outcome.map_or("none yet", in_words).to_owned()),
+        ];
+        if let Some(imported) = event_text::imported(&self.import) {
+            lines.push(named("imported", imported));
+        }
+        if let Some(text) = &state.interrupted {
+            let text = shortened(text, 60);
+            lines.push(named("interrupted", format!("{text:?}; /continue goes on from there")));
+        }
+        if self.waiting > 0 {
+            lines.push(named("waiting", count(self.waiting, "input")));
+        }
+        for open in &self.questions {
+            // It is approved by whoever reads this, so it is all there.
+            let text = safe(open.text.trim_end()).replace('\n', "\n              ");
+            lines.push(named("question", format!("{}: {text}", open.id)));
+            lines.push(named("", format!("to answer: {}  (or no, or why not)", open.command(&self.key))));
+        }
+        for task in &self.tasks {
+            let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", event_text::duration(lasted)));
+            let what = format!("{}: {}{}", short(task.id()), task.what(), lasted.unwrap_or_default());
+            lines.push(named("task", what));
+        }
+        if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
+            lines.push(named("work folder", shortened(folder, 300)));
+        }
+        if let Some(holder) = &self.holder {
+            lines.push(named("run by", holder.to_string()));
+        }
+        let limits = state.rate_limits.iter();
+        lines.extend(limits.map(|(name, value)| {
+            named("rate limit", format!("{}: {}", shortened(name, 60), shortened(value, 60)))
+        }));
+        lines
+    }
+
+    fn memory(&self) -> String {
+        let Remembered { scope, through, is_on } = &self.memory;
+        let off = if *is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
+        let (through, head) = (grouped(*through), grouped(self.state.head));
+        format!("extracted through {through} of {head}, for {scope}{off}")
+    }
+
+    fn turn(&self) -> String {
+        match &self.state.turn {
+            None => "none is open".to_owned(),
+            Some(turn) => {
+                let (number, step, what) = (turn.number, turn.steps.max(1), self.state.under_way());
+                match self.is_running {
+                    true => format!(
+                        "turn {number} is open, in step {step}; when its last record was written, {what}"
+                    ),
+                    false => format!(
+                        "turn {number} was interrupted in step {step}: {what}; longhaul resume goes on with it"
+                    ),
+                }
+            }
+        }
+    }
+
+    /// How many tokens the context has for the model that was asked last, and what the provider counted of them.
+    fn tokens(&self) -> (u64, Option<u64>) {
+        if self.report.model == self.model {
+            return (self.report.tokens(), self.report.reported);
+        }
+        let (tokens, reported) = self.state.occupancy(&self.model);
+        (tokens, reported.map(|reported| reported.tokens))
+    }
+
+    /// What that model has room for. What another one has is not what was asked about.
+    pub(crate) fn window(&self) -> Option<Window> {
+        self.report.window.filter(|_| self.report.model == self.model)
+    }
+
+    pub(crate) fn context(&self) -> String {
+        let (tokens, reported) = self.tokens();
+        let source = match reported {
+            Some(reported) => format!("{} as the provider counted, the rest estimated", grouped(reported)),
+            None => "estimated".to_owned(),
+        };
+        let of = self.window().map(|window| format!(" of {} ({})", grouped(window.tokens), window.source));
+        format!("{} tokens{}: {source}", grouped(tokens), of.unwrap_or_default())
+    }
+
+    /// For programs.
+    fn as_json(&self) -> Value {
+        let state = &self.state;
+        let (tokens, reported) = self.tokens();
+        let turn = state.turn.as_ref().map(|turn| json!({"number": turn.number, "steps": turn.steps}));
+        json!({
+            "session": self.key,
+            "id": self.id,
+            "model": Some(&self.model).filter(|model| !model.is_empty()),
+            "turn": turn,
+            "turns": state.turns,
+            "context": {
+                "tokens": tokens,
+                "source": if reported.is_some() { "provider" } else { "estimate" },
+                "reported": reported,
+                "window": self.window().map(|window| window.tokens),
+                "window_source": self.window().map(|window| window.source.to_string()),
+            },
+            "epoch": state.epoch.as_ref().map(|epoch| epoch.number),
+            "compactions": state.compaction.count,
+            "last_compaction": self.last_compaction,
+            "memory": {
+                "scope": self.memory.scope,
+                "on": self.memory.is_on,
+                "extracted_through": self.memory.through,
+                "records": state.head,
+            },
+            "imported": self.import.seq > 0,
+            "foreign_through": self.import.foreign_through,
+            "last_outcome": state.last_outcome.map(code),
+            "interrupted": state.interrupted,
+            "waiting": self.waiting,
+            "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
+            "run_by": self.holder.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
+            "rate_limits": state.rate_limits,
+            "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
+            "tasks": self.tasks.iter().map(Listed::as_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn question(open: &OpenQuestion) -> Value {
+    json!({"id": open.id, "text": open.text})
+}
+
+fn code(outcome: Outcome) -> Value {
+    json!(outcome)
+}

@@ -1,0 +1,144 @@
+//! `longhaul trust`: whether the file of a project may set everything.
+
+use std::path::Path;
+
+use longhaul_agent::{Beyond, ProjectFile, Sources, Standing, TrustList, TrustedFile};
+use longhaul_protocol::PrintablePath;
+use serde_json::json;
+use similar::TextDiff;
+
+use crate::args::{Choice, Place, TrustOptions};
+use crate::output::{json, line};
+use crate::questions::{confirm, somebody_is_there};
+use crate::{BadUsage, exit};
+
+pub(crate) fn run(place: &Place, choice: &Choice, options: &TrustOptions) -> anyhow::Result<u8> {
+    let (home, sources) = (place.folder()?, choice.sources()?);
+    if options.list {
+        list(&home, options.json)?;
+    } else if options.remove {
+        remove(&home, &sources, options.json)?;
+    } else {
+        trust(&home, &sources, options)?;
+    }
+    Ok(exit::DONE)
+}
+
+fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Result<()> {
+    let Some(file) = ProjectFile::find(home, sources)? else {
+        return Err(none_here(sources, "there is no longhaul.toml in", "; there is nothing to trust"));
+    };
+    // What is shown is what is trusted: both are of the bytes that were read once.
+    if !options.json {
+        show(&file)?;
+    }
+    if file.standing != Standing::Trusted && !options.yes {
+        if options.json {
+            return Err(BadUsage(
+                "with --json nothing is shown and asked: add --yes to trust the file".to_owned(),
+            )
+            .into());
+        }
+        agree(&file)?;
+    }
+    TrustList::trust(home, &file)?;
+    if options.json {
+        let sets = file.beyond.iter().map(|beyond| {
+            json!({"key": beyond.key, "value": beyond.value, "line": beyond.line, "reason": beyond.reason})
+        });
+        return json(&json!({
+            "path": file.path,
+            "blake3": file.hash,
+            "before": in_words(Some(file.standing)),
+            "sets": sets.collect::<Vec<_>>(),
+        }));
+    }
+    let again = if file.standing == Standing::Trusted { "is still" } else { "is" };
+    line(format!("It {again} trusted as it is now. After a change of it, say `longhaul trust` again."))
+}
+
+/// Asks the user, who has seen what the file sets.
+fn agree(file: &ProjectFile) -> anyhow::Result<()> {
+    if !somebody_is_there() {
+        let hint = "nothing is trusted: run it in a terminal to be asked, or say --yes once you have looked at the file";
+        return Err(BadUsage(hint.to_owned()).into());
+    }
+    match confirm(&format!("Trust {} as it is now?", file.path.printable()))? {
+        true => Ok(()),
+        false => Err(BadUsage("nothing is trusted".to_owned()).into()),
+    }
+}
+
+fn show(file: &ProjectFile) -> anyhow::Result<()> {
+    line(file.path.printable())?;
+    show_changes(file)?;
+    if file.beyond.is_empty() {
+        return line("It sets nothing that a project could not set anyway.");
+    }
+    line("It sets more than a project may by itself:")?;
+    for Beyond { key, value, line: number, reason } in &file.beyond {
+        // All of it: the user is about to allow it.
+        line(format!("  line {number}: {key} = {value}  # {reason}"))?;
+    }
+    Ok(())
+}
+
+/// Shows what has changed since the file was trusted.
+fn show_changes(file: &ProjectFile) -> anyhow::Result<()> {
+    match &file.trusted_text {
+        Some(before) if file.standing == Standing::Changed => {
+            line("It has changed since it was trusted:")?;
+            let diff = TextDiff::from_lines(before.as_str(), file.text.as_str());
+            let changes = diff.unified_diff().context_radius(2).to_string();
+            changes.lines().map(|changed| format!("  {changed}")).try_for_each(line)
+        }
+        None if file.standing == Standing::Changed => {
+            line("It has changed since it was trusted; what it said then is not known.")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn list(home: &Path, as_json: bool) -> anyhow::Result<()> {
+    let list = TrustList::of_home(home)?;
+    if as_json {
+        let files = list.files().iter().map(
+            |file| json!({"path": file.path, "blake3": file.blake3, "standing": in_words(file.standing())}),
+        );
+        return json(&files.collect::<Vec<_>>());
+    }
+    if list.files().is_empty() {
+        return line("No project is trusted.");
+    }
+    let shown = |file: &TrustedFile| format!("{}  # {}", file.path.printable(), in_words(file.standing()));
+    list.files().iter().map(shown).try_for_each(line)
+}
+
+fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
+    let Some(path) = TrustList::distrust(home, sources)? else {
+        return Err(none_here(
+            sources,
+            "no longhaul.toml is trusted in",
+            "; `longhaul trust --list` shows all",
+        ));
+    };
+    if as_json {
+        return json(&json!({"path": path, "removed": true}));
+    }
+    line(format!("{} is no longer trusted", path.printable()))
+}
+
+fn none_here(sources: &Sources, what: &str, next: &str) -> anyhow::Error {
+    let here = || std::env::current_dir().unwrap_or_default();
+    let folder = sources.work_dir.clone().unwrap_or_else(here);
+    BadUsage(format!("{what} {} or above it{next}", folder.printable())).into()
+}
+
+fn in_words(standing: Option<Standing>) -> &'static str {
+    match standing {
+        Some(Standing::Trusted) => "trusted",
+        Some(Standing::Changed) => "changed",
+        Some(Standing::Unknown) => "unknown",
+        None => "gone",
+    }
+}

@@ -1,0 +1,589 @@
+//! `longhaul` without a command: a conversation, on a screen or line by line.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `line_source` | where lines come from: the screen, a plain terminal, a pipe |
+//! | `turn` | a turn of the conversation, and what may be typed while it runs |
+//! | `slash` | the table of slash commands, and what they show and do |
+//! | `status_feed` | what the last rows of a screen tell of the session and its tasks |
+//! | `remote` | what other processes do in the session meanwhile |
+//! | `questions` | questions, and what is typed in answer to them |
+//! | `folder_session` | the session of a folder |
+
+mod folder_session;
+mod line_source;
+mod questions;
+mod remote;
+pub(crate) mod slash;
+mod status_feed;
+mod turn;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+pub(crate) use crate::tui::terminal::Terminal;
+use folder_session::folder_key;
+pub(crate) use folder_session::{free_key, key_of};
+use line_source::Lines;
+pub(crate) use line_source::{Cooked, Typed};
+use longhaul_agent::{Config, Follower, Patience, Runtime, Session, Watcher};
+use longhaul_journal::{import_mark, put};
+use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind, Seq, StreamName};
+use remote::elsewhere;
+use slash::memory::{GoingThrough, gone_through};
+use slash::tasks::Moment;
+use status_feed::Looking;
+
+use crate::args::{Choice, Place, TalkOptions};
+use crate::commands::compact::focus_of;
+use crate::commands::memory::with_real_home;
+use crate::commands::status;
+use crate::commands::tasks::board::Board;
+use crate::event_printer::{Form, Teller};
+use crate::output::{count, note};
+use crate::questions::OpenQuestion;
+use crate::session_lookup::{key_or_new, refuse_trashed};
+use crate::signals::{Ends, INTERRUPT};
+use crate::tui::chat::slash::{Action, COMMANDS, Entry, read};
+use crate::tui::{Activity, History, Sources, Tell, Transcript, Typing, View};
+use crate::turn_handle::Wish;
+use crate::{config, event_text, exit, panics, suggested_command};
+
+const PROMPT: &str = "> ";
+/// What can be answered to whether a turn should go on.
+const WAYS: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
+/// How long a screen has to give the terminal back when nobody waits for anything else any more.
+const GIVEN_BACK_WITHIN: Duration = Duration::from_millis(150);
+/// How long the last word may take once a signal has come.
+const SAID_WITHIN: Duration = Duration::from_millis(500);
+
+/// A conversation.
+struct Talk<'a> {
+    place: &'a Place,
+    choice: &'a Choice,
+    runtime: Runtime,
+    session: Session,
+    /// Sees what happens for as long as the conversation lasts; lent to the turn that runs.
+    watcher: Option<Watcher>,
+    lines: Lines,
+    teller: Teller,
+    ends: Ends,
+    terminal: Terminal,
+    board: Board,
+    config: Config,
+    /// The session is gone through for memory, because somebody asked for it during a turn.
+    remembering: Option<GoingThrough>,
+    /// Sees what other processes do in the session while a line is waited for.
+    follower: Option<Follower>,
+    /// The last record that was shown.
+    seen: Seq,
+    /// Tells the screen of tasks.
+    looking: Option<Looking>,
+    /// Questions that nobody has answered.
+    questions: Vec<OpenQuestion>,
+    /// A signal that suspends, and that came while something else than a line was waited for.
+    suspended: Option<u8>,
+    /// What the last turn that did not complete would make a script end with.
+    code: u8,
+}
+
+/// What comes after something that was entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The next line.
+    Line,
+    /// The end of the conversation, and of a turn that runs here.
+    Leave,
+    /// The end of the conversation. The turn that is open stays so.
+    LeaveOpen,
+    /// A signal came that suspends.
+    Suspend(u8),
+}
+
+pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -> anyhow::Result<u8> {
+    let terminal = Terminal::remember();
+    // Where nobody types, nobody can end a wait either.
+    let patience = if std::io::stdin().is_terminal() { Patience::Attended } else { Patience::OneShot };
+    let config = config::with_model(place, choice, patience).await?;
+    // Asked before signals are ours, so that Ctrl-C leaves.
+    if !config::agree_to_exposed_home(place, options.session.as_deref(), config.clone()).await? {
+        return Ok(exit::DONE);
+    }
+    let mut ends = Ends::new()?;
+    let base = key_of(&config.work_dir);
+    let home = config.home.clone();
+    let runtime = tokio::select! {
+        opened = Runtime::open(config.clone()) => opened?,
+        number = ends.next() => return Ok(exit::SIGNAL + number),
+    };
+    let key = match &options.session {
+        Some(name) => key_or_new(&*runtime.journal(), name).await?,
+        None if options.new => free_key(&*runtime.journal(), base).await?,
+        None => folder_key(&*runtime.journal(), base).await?,
+    };
+    refuse_trashed(&*runtime.journal(), &key).await?;
+    let session = runtime.session(&key).await?;
+    // What can still fail comes before the terminal is taken.
+    let board = Board::new(runtime.journal(), &home)?;
+    let config = with_real_home(place, config)?;
+    panics::suspend(&runtime, suggested_command::resume(place, choice, &key));
+    let lines = Lines::new(options, |size| {
+        let history = History::load(&home.join("history"), runtime.redactor().clone());
+        let sources = Sources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
+        let transcript = Transcript::new(size.0, choice.verbose > 0);
+        View::new(size, transcript, Typing::new(history, sources))
+    });
+    let teller = match &lines {
+        Lines::Shown(screen) => Teller::on(screen.telling()),
+        Lines::Plain(_) | Lines::Piped(_) => Teller::new(Form::of_conversation()).in_detail(choice.verbose),
+    };
+    let mut talk = Talk {
+        place,
+        choice,
+        looking: None,
+        follower: None,
+        seen: 0,
+        config,
+        remembering: None,
+        watcher: Some(session.watch()),
+        board,
+        questions: Vec::new(),
+        suspended: None,
+        lines,
+        runtime,
+        session,
+        teller,
+        ends,
+        terminal,
+        code: exit::DONE,
+    };
+    let next = talk.converse(options).await;
+    talk.leave(next).await
+}
+
+impl Talk<'_> {
+    async fn converse(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+        let mut next = self.begin(options).await?;
+        while next == Next::Line {
+            next = match self.typed().await? {
+                Ok(line) => self.entered(&line).await?,
+                Err(next) => next,
+            };
+        }
+        Ok(next)
+    }
+
+    /// The next line; or why there is none. What happens meanwhile, because a task has ended, is shown.
+    async fn typed(&mut self) -> anyhow::Result<Result<String, Next>> {
+        self.teller.activity(Activity::Idle);
+        let typed = loop {
+            if let Some(number) = self.suspended.take() {
+                break Err(Next::Suspend(number));
+            }
+            self.show_prompt();
+            self.follow().await?;
+            let Self { lines, ends, watcher, session, remembering, follower, .. } = self;
+            let watcher = watcher.get_or_insert_with(|| session.watch());
+            let watched = tokio::select! {
+                biased;
+                number = ends.next() => break Err(self.by_signal(number)),
+                typed = lines.next() => match typed {
+                    // A turn may run that nobody here has begun.
+                    Typed::Escape => {
+                        self.end_turn().await?;
+                        continue;
+                    }
+                    typed => break line_of(typed),
+                },
+                Some(watched) = watcher.next() => watched,
+                Some(watched) = elsewhere(follower) => watched,
+                done = gone_through(remembering) => {
+                    self.say_gone_through(done);
+                    continue;
+                }
+            };
+            self.see_others(&watched).await?;
+        };
+        self.teller.prompt_is_over();
+        Ok(typed)
+    }
+
+    /// Shows that a line can be typed, after everything that was printed. Nobody waits for it: a terminal may be held.
+    fn show_prompt(&mut self) {
+        if matches!(self.lines, Lines::Plain(_)) && !self.teller.prompt_stands() {
+            self.teller.raw_aside(PROMPT);
+            self.teller.plain_prompt();
+        }
+    }
+
+    /// Asks a question; its answer is nothing that anybody wants to find again in the history.
+    fn ask(&mut self, question: String) {
+        match &self.lines {
+            Lines::Shown(_) => self.teller.tell(Tell::Ask(Some(question))),
+            Lines::Plain(_) | Lines::Piped(_) => self.teller.raw_aside(&question),
+        }
+    }
+
+    /// Says what can be done here, and opens the session.
+    async fn begin(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+        match &self.lines {
+            Lines::Shown(_) => {
+                self.teller.aside("Enter sends · Alt-Enter new line · @ file · / command · Esc ends a turn");
+            }
+            Lines::Plain(_) => {
+                self.teller.note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
+            }
+            Lines::Piped(_) => {}
+        }
+        self.say_which().await?;
+        let runtime = self.runtime.clone();
+        tokio::spawn(async move { runtime.tidy().await });
+        if let Some(why) = self.runtime.not_enforced().await {
+            self.teller.note(event_text::not_enforced(&why));
+        }
+        self.runtime.start_idle().await?;
+        self.open(options).await
+    }
+
+    /// Says which session this is.
+    async fn say_which(&mut self) -> anyhow::Result<()> {
+        let state = self.session.state().await?;
+        let so_far = match state.turns {
+            0 => "new".to_owned(),
+            turns => format!("{} so far", count(turns, "turn")),
+        };
+        let (model, _) = self.runtime.model().await;
+        self.teller.note(format!("session {} ({so_far}), with {model}", self.session.key()));
+        if let Some(id) = self.session.id()
+            && let Some(imported) = event_text::imported(&import_mark(&*self.runtime.journal(), id).await?)
+        {
+            self.teller.note(format!("this session was imported {imported}"));
+        }
+        Ok(())
+    }
+
+    /// Looks what of the session is open, and goes on with that if somebody wants it.
+    async fn open(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+        let state = self.session.state().await?;
+        self.look().await?;
+        self.look_for_questions().await?;
+        if !self.session.is_unfinished().await? {
+            self.look_after_tasks(&state.tasks).await;
+            return Ok(Next::Line);
+        }
+        let holder = match self.session.id() {
+            Some(id) => status::holder(&*self.runtime.journal(), id).await?,
+            None => None,
+        };
+        let mut has_kept_text = false;
+        if let (Some(_), None) = (&state.turn, &holder) {
+            self.show_open_turn().await?;
+            has_kept_text = self.show_kept(&state);
+        }
+        if options.resume {
+            return self.turn(Wish::Resume).await;
+        }
+        let open = match &state.turn {
+            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.under_way()),
+            None => "An input waits for its answer".to_owned(),
+        };
+        if let Some(holder) = holder {
+            self.teller.note(format!("a turn is run by {holder} just now; what you say joins it"));
+            self.attach().await?;
+            return Ok(Next::Line);
+        }
+        match (self.lines.are_typed(), self.questions.is_empty()) {
+            (true, true) => self.ask_about(&open, has_kept_text).await,
+            // What is open is what was asked: a second question would take its answer.
+            (true, false) => self.turn(Wish::Resume).await,
+            (false, _) => self.join_or_leave(&open).await,
+        }
+    }
+
+    /// T12: whoever is at the terminal decides.
+    async fn ask_about(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<Next> {
+        self.teller.tell(Tell::Interrupted);
+        loop {
+            self.ask(format!("{open}. Go on with it? [Y/n] "));
+            let Self { lines, ends, .. } = self;
+            let answer = tokio::select! {
+                biased;
+                number = ends.next() => Err(number),
+                typed = lines.next() => match typed {
+                    Typed::Escape => {
+                        self.teller.note(WAYS);
+                        continue;
+                    }
+                    typed => Ok(line_of(typed)),
+                },
+            };
+            let answer = match answer.unwrap_or_else(|number| Err(self.by_signal(number))) {
+                Ok(answer) => answer,
+                Err(Next::Leave) => return Ok(Next::LeaveOpen),
+                Err(next) => return Ok(next),
+            };
+            match answer.trim().to_lowercase().as_str() {
+                "" | "y" | "yes" => {
+                    if has_kept_text {
+                        self.teller.aside("[the answer is asked for again]");
+                    }
+                    return self.turn(Wish::Resume).await;
+                }
+                "n" | "no" => return self.discard().await,
+                _ => self.teller.note(WAYS),
+            }
+        }
+    }
+
+    /// Ends what is open. The order is there before anybody goes on with the turn, so nothing of it is done any more.
+    async fn discard(&mut self) -> anyhow::Result<Next> {
+        if let Some(id) = self.session.id() {
+            let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
+            put(&*self.runtime.journal(), id, InboxRecord::Order(order).encode()).await?;
+        }
+        let next = self.turn(Wish::Resume).await;
+        self.code = exit::DONE;
+        next
+    }
+
+    /// Where nobody can be asked, what is entered joins what is open.
+    async fn join_or_leave(&mut self, open: &str) -> anyhow::Result<Next> {
+        match self.typed().await? {
+            Ok(line) => {
+                self.teller.note(format!("{open}; what is entered joins it"));
+                self.entered(&line).await
+            }
+            Err(Next::Leave) if !self.questions.is_empty() => Ok(self.leave_asked()),
+            Err(Next::Leave) => {
+                self.teller.note(format!("{open}; to go on: {}", self.resume()));
+                self.code = exit::BAD_USAGE;
+                Ok(Next::Leave)
+            }
+            Err(next) => Ok(next),
+        }
+    }
+
+    async fn entered(&mut self, line: &str) -> anyhow::Result<Next> {
+        let entry = read(line);
+        if let Entry::Command(..) = entry {
+            self.session.touch();
+        }
+        match entry {
+            Entry::Nothing => Ok(Next::Line),
+            Entry::Say(text) => {
+                let open = self.questions.len();
+                match self.takes_for_answer(&text).await {
+                    true => self.go_on_if_answered(open).await,
+                    false => self.turn(Wish::Say(text)).await,
+                }
+            }
+            Entry::Mistake(words) => {
+                self.teller.note(words);
+                Ok(Next::Line)
+            }
+            Entry::Command(row, arguments) => match row.action {
+                Action::Retry => self.turn(Wish::Retry).await,
+                Action::Continue => self.turn(Wish::Continue).await,
+                Action::Exit => Ok(Next::Leave),
+                Action::Cancel => {
+                    if !self.end_turn().await? {
+                        self.teller.note("no turn is running");
+                    }
+                    Ok(Next::Line)
+                }
+                Action::Answer => {
+                    let open = self.questions.len();
+                    self.answer_command(&arguments).await;
+                    self.go_on_if_answered(open).await
+                }
+                Action::Tasks => {
+                    self.tasks_command(&arguments, Moment::BetweenTurns).await?;
+                    Ok(Next::Line)
+                }
+                Action::Memory => {
+                    self.memory_command(&arguments).await;
+                    Ok(Next::Line)
+                }
+                Action::Remember => {
+                    self.remember_command(&arguments, Moment::BetweenTurns).await;
+                    Ok(Next::Line)
+                }
+                // C12: what is open does not go on because of this.
+                Action::Compact if !self.session.is_unfinished().await? => {
+                    self.turn(Wish::Compact(focus_of(&arguments))).await
+                }
+                Action::Clear => {
+                    let next = self.clear().await;
+                    self.or_said(next)
+                }
+                Action::Fork => {
+                    let next = self.fork(&arguments).await;
+                    self.or_said(next)
+                }
+                Action::Session => self.session_command(&arguments, Moment::BetweenTurns).await,
+                Action::Help
+                | Action::Status
+                | Action::Context
+                | Action::Compact
+                | Action::Model
+                | Action::Save
+                | Action::Doctor => {
+                    self.answer(row.action, &arguments).await;
+                    Ok(Next::Line)
+                }
+            },
+        }
+    }
+
+    /// What is wrong with a command is said, and is no reason to end the conversation.
+    fn or_said(&mut self, next: anyhow::Result<Next>) -> anyhow::Result<Next> {
+        next.or_else(|error| {
+            self.teller.note(format!("{error:#}"));
+            Ok(Next::Line)
+        })
+    }
+
+    /// Ends a turn that nobody here has begun, if one runs.
+    async fn end_turn(&mut self) -> anyhow::Result<bool> {
+        let has_ended = self.session.cancel().await?.is_some();
+        if has_ended {
+            self.teller.note("the turn is cancelled");
+        }
+        Ok(has_ended)
+    }
+
+    /// Where so many questions were open before somebody answered, what was waited for goes on.
+    async fn go_on_if_answered(&mut self, open: usize) -> anyhow::Result<Next> {
+        if self.questions.len() < open { self.turn(Wish::Resume).await } else { Ok(Next::Line) }
+    }
+
+    /// The command that goes on with what is unfinished here.
+    fn resume(&self) -> String {
+        suggested_command::resume(self.place, self.choice, self.session.key())
+    }
+
+    /// The command that opens this conversation again.
+    fn come_back(&self) -> String {
+        self.come_back_to(self.session.key())
+    }
+
+    /// The command that opens a conversation.
+    fn come_back_to(&self, key: &str) -> String {
+        suggested_command::come_back(self.place, self.choice, key)
+    }
+
+    /// Ctrl-C at the prompt leaves, and where there is none it leaves a script that it ends; the other signals suspend.
+    fn by_signal(&mut self, number: u8) -> Next {
+        if number != INTERRUPT {
+            return Next::Suspend(number);
+        }
+        if !self.lines.are_typed() {
+            self.code = exit::SIGNAL + INTERRUPT;
+        }
+        Next::Leave
+    }
+
+    /// The one end of every conversation.
+    async fn leave(mut self, next: anyhow::Result<Next>) -> anyhow::Result<u8> {
+        // A screen shows what is said until the end, and gives the terminal back itself.
+        if !matches!(self.lines, Lines::Shown(_)) {
+            self.terminal.restore();
+        }
+        // A turn that nobody here has begun, and that runs here, ends like one that somebody has.
+        if matches!(next, Ok(Next::Leave)) && self.code != exit::ASKED && self.runs_a_turn().await {
+            let Self { ends, session, .. } = &mut self;
+            tokio::select! {
+                _ = session.cancel() => {}
+                number = ends.again() => self.leave_at_once(number).await,
+            }
+        }
+        let is_unfinished = self.session.is_unfinished().await.unwrap_or(true);
+        self.say_what_goes_on().await;
+        let Self { ends, lines, runtime, .. } = &mut self;
+        let again = async {
+            tokio::select! {
+                number = ends.again() => number,
+                () = lines.interrupted() => INTERRUPT,
+            }
+        };
+        let at_once = tokio::select! {
+            ended = runtime.shutdown() => {
+                ended?;
+                None
+            }
+            number = again => Some(number),
+        };
+        if let Some(number) = at_once {
+            self.leave_at_once(number).await;
+        }
+        let is_stored = self.session.id().is_some();
+        let (code, last, failed) = match next {
+            Ok(Next::Line | Next::Leave) => {
+                (self.code, format!("saved; to go on: {}", self.come_back()), None)
+            }
+            Ok(Next::LeaveOpen) => (self.code, format!("it stays open; to go on: {}", self.resume()), None),
+            Ok(Next::Suspend(number)) => {
+                let last = match is_unfinished {
+                    true => format!("suspended; to go on: {}", self.resume()),
+                    false => format!("saved; to go on: {}", self.come_back()),
+                };
+                (exit::SIGNAL + number, last, None)
+            }
+            Err(error) => (exit::FAILED, String::new(), Some(error)),
+        };
+        let finished = self.teller.finish(&mut self.ends, code).await;
+        self.terminal.restore();
+        // After the screen, and so in one piece: a command that is broken into rows can't be copied.
+        if is_stored && !last.is_empty() {
+            let by_signal = code > exit::SIGNAL || finished.is_err();
+            let patience = async {
+                match by_signal {
+                    true => tokio::time::sleep(SAID_WITHIN).await,
+                    false => drop(self.ends.next().await),
+                }
+            };
+            tokio::select! {
+                () = say_last(last) => {}
+                () = patience => {}
+            }
+        }
+        match (finished, failed) {
+            (Err(number), _) => Ok(number),
+            (Ok(_), Some(error)) => Err(error),
+            (Ok(_), None) => Ok(code),
+        }
+    }
+
+    /// Whether somebody who types leaves a turn that runs in this process.
+    async fn runs_a_turn(&self) -> bool {
+        let Some(id) = self.session.id().filter(|_| self.lines.are_typed()) else { return false };
+        let holder = self.runtime.journal().holder(&StreamName::session(id)).await;
+        let is_here = holder.is_ok_and(|holder| holder.is_some_and(|holder| !holder.is_another()));
+        is_here && self.session.state().await.is_ok_and(|state| state.turn.is_some())
+    }
+
+    /// Whoever asks twice means it. What is on disk is on disk.
+    async fn leave_at_once(&mut self, number: u8) -> ! {
+        let _ = tokio::time::timeout(GIVEN_BACK_WITHIN, self.teller.give_back()).await;
+        self.terminal.restore();
+        if self.session.id().is_some() {
+            let last = format!("what was under way is left as it is; to see it through: {}", self.resume());
+            let _ = tokio::time::timeout(GIVEN_BACK_WITHIN, say_last(last)).await;
+        }
+        std::process::exit(i32::from(exit::SIGNAL + number));
+    }
+}
+
+/// Says something to a terminal that may be held, and then never takes it.
+async fn say_last(text: String) {
+    let _ = tokio::task::spawn_blocking(move || note(text)).await;
+}
+
+fn line_of(typed: Typed) -> Result<String, Next> {
+    match typed {
+        Typed::Line(line) => Ok(line),
+        Typed::End | Typed::Interrupt | Typed::Escape => Err(Next::Leave),
+        // As if the signal had come that comes with it.
+        Typed::Lost => Err(Next::Suspend(1)),
+    }
+}

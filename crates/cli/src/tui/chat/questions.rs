@@ -1,0 +1,114 @@
+//! Questions in a conversation: what is open is shown, and whoever types can answer it.
+
+use longhaul_agent::Watched;
+use longhaul_protocol::{EventKind, QuestionId};
+
+use super::line_source::Lines;
+use super::{Next, Talk};
+use crate::exit;
+use crate::output::shortened;
+use crate::questions::{OpenQuestion, is_settled, unanswered, yes_or_no};
+use crate::short_id::{Named, find};
+use crate::tui::Tell;
+
+const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
+
+impl Talk<'_> {
+    /// Looks which questions are open, and shows them.
+    pub(super) async fn look_for_questions(&mut self) -> anyhow::Result<()> {
+        if let Some(id) = self.session.id() {
+            let state = self.session.state().await?;
+            self.questions = unanswered(&*self.runtime.journal(), id, &state).await?;
+        }
+        self.show_questions();
+        Ok(())
+    }
+
+    pub(super) fn show_questions(&mut self) {
+        if self.questions.is_empty() {
+            return;
+        }
+        self.questions.iter().for_each(|open| self.teller.aside(&open.shown()));
+        self.say_how();
+    }
+
+    /// How a question is answered. A screen says it for as long as one is open.
+    fn say_how(&mut self) {
+        match self.lines {
+            Lines::Shown(_) => self.teller.tell(Tell::Questions(self.questions.clone())),
+            Lines::Plain(_) | Lines::Piped(_) => self.teller.note(HOW),
+        }
+    }
+
+    /// Shows what a watcher saw, and keeps in mind what is asked.
+    pub(super) fn see(&mut self, watched: &Watched) {
+        let Watched::Event(event) = watched else { return self.teller.watched(watched) };
+        // Whoever else tells of the session may have told it already.
+        if event.seq.is_some_and(|seq| seq <= self.seen) {
+            return;
+        }
+        self.seen = event.seq.unwrap_or(self.seen);
+        self.teller.watched(watched);
+        match &event.kind {
+            EventKind::Question { id, text } if self.questions.iter().all(|open| open.id != *id) => {
+                self.questions.push(OpenQuestion { id: *id, text: text.clone() });
+                self.say_how();
+            }
+            EventKind::Warning { code, .. } if code == "abandoned" => {
+                self.teller.note("/continue goes on with it, and so does what you say");
+            }
+            EventKind::Answered { id } => self.questions.retain(|open| open.id != *id),
+            EventKind::TurnEnded { .. } => self.questions.clear(),
+            _ => {}
+        }
+    }
+
+    /// Takes a line for the answer to the oldest question that is open, if it says yes or no.
+    pub(super) async fn takes_for_answer(&mut self, line: &str) -> bool {
+        let (Some(words), Some(open)) = (yes_or_no(line), self.questions.first()) else { return false };
+        let id = open.id;
+        self.reply(id, words).await;
+        true
+    }
+
+    /// `/answer [ID] yes|no|TEXT`.
+    pub(super) async fn answer_command(&mut self, arguments: &str) {
+        let (first, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
+        let named = find(self.questions.iter().map(|open| open.id), first);
+        let (question, words) = match (named, &self.questions[..]) {
+            _ if arguments.is_empty() => {
+                return self.teller.note("what is the answer? /answer [ID] yes|no|TEXT");
+            }
+            (Named::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
+            (_, []) => return self.teller.note("no question is open"),
+            (_, [only]) => (only.id, arguments),
+            (_, several) => {
+                let ids: Vec<String> = several.iter().map(|open| open.id.to_string()).collect();
+                return self.teller.note(format!("several questions are open; name one: {}", ids.join(", ")));
+            }
+        };
+        self.reply(question, yes_or_no(words).unwrap_or(words)).await;
+    }
+
+    async fn reply(&mut self, question: QuestionId, words: &str) {
+        let answered = self.session.answer(question, words).await;
+        if is_settled(&answered) {
+            self.questions.retain(|open| open.id != question);
+        }
+        match answered {
+            Ok(()) => self.teller.note(format!("answered: {}", shortened(words, 80))),
+            Err(error) => self.teller.note(error),
+        }
+    }
+
+    /// Nobody will answer any more. The turn and its question stay open.
+    pub(super) fn leave_asked(&mut self) -> Next {
+        let key = self.session.key().to_owned();
+        for open in &self.questions {
+            self.teller.note(format!("to answer: {}  (or no, or why not)", open.command(&key)));
+        }
+        self.teller.note(format!("then, to go on: {}", self.resume()));
+        self.code = exit::ASKED;
+        Next::Leave
+    }
+}

@@ -1,0 +1,40 @@
+//! Going on with another session, without leaving the conversation.
+
+use longhaul_agent::Session;
+
+use crate::args::TalkOptions;
+use crate::panics;
+use crate::session_lookup::refuse_trashed;
+use crate::tui::Tell;
+use crate::tui::chat::{Next, Talk, folder_session};
+
+impl Talk<'_> {
+    /// `/clear`: a new session for the folder.
+    pub(crate) async fn clear(&mut self) -> anyhow::Result<Next> {
+        if self.session.id().is_none() {
+            self.teller.note("this session is new already");
+            return Ok(Next::Line);
+        }
+        let before = self.session.key().to_owned();
+        let key =
+            folder_session::free_key(&*self.runtime.journal(), folder_session::key_of(&self.config.work_dir))
+                .await?;
+        self.teller.note(format!("{before} is saved; /session resume {before} goes back to it"));
+        self.switch_to(&key).await
+    }
+
+    /// The conversation goes on in the session with this key.
+    pub(crate) async fn switch_to(&mut self, key: &str) -> anyhow::Result<Next> {
+        refuse_trashed(&*self.runtime.journal(), key).await?;
+        let session: Session = self.runtime.session(key).await?;
+        self.watcher = Some(session.watch());
+        self.session = session;
+        panics::suspend(&self.runtime, self.resume());
+        (self.follower, self.seen) = (None, 0);
+        self.questions.clear();
+        self.teller.tell(Tell::TurnOver);
+        self.say_which().await?;
+        // What is open there may lead back to here.
+        Box::pin(self.open(&TalkOptions::default())).await
+    }
+}

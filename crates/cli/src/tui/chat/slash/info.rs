@@ -1,0 +1,136 @@
+//! What slash commands show and do that is the same whether or not a turn runs.
+
+use longhaul_agent::last_compaction;
+use longhaul_journal::{ImportMark, import_mark, put};
+use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
+
+use crate::commands::compact::focus_of;
+use crate::commands::context::Context;
+use crate::commands::doctor;
+use crate::commands::status::{Remembered, Status, holder, running};
+use crate::output::{grouped, shortened};
+use crate::questions::unanswered;
+use crate::tui::chat::slash::{Action, help};
+
+use crate::tui::chat::Talk;
+
+impl Talk<'_> {
+    /// What goes wrong with one of them is said, and is no reason to end the conversation.
+    pub(crate) async fn answer(&mut self, action: Action, arguments: &str) {
+        if let Err(error) = self.show_or_do(action, arguments).await {
+            self.teller.note(format!("{error:#}"));
+        }
+    }
+
+    async fn show_or_do(&mut self, action: Action, arguments: &str) -> anyhow::Result<()> {
+        match action {
+            Action::Help => self.teller.page(&help()),
+            Action::Status => {
+                let status = self.status().await?;
+                self.teller.page(&status.lines().join("\n"));
+            }
+            Action::Context => {
+                let context = self.context().await?;
+                self.teller.page(&context.lines().join("\n"));
+            }
+            Action::Compact => self.compact_later(arguments).await?,
+            Action::Model if arguments.is_empty() => {
+                let (name, facts) = self.runtime.model().await;
+                let window = facts.window.map(|window| {
+                    format!(": {} tokens of context, {}", grouped(window.tokens), window.source)
+                });
+                self.teller.note(format!("{name}{}", window.unwrap_or_default()));
+            }
+            Action::Model => match self.runtime.use_model(arguments) {
+                Ok(()) => {
+                    let name = shortened(arguments, 100);
+                    self.teller.note(format!("{name} answers from the next request on"));
+                }
+                Err(error) => self.teller.note(error),
+            },
+            Action::Retry
+            | Action::Continue
+            | Action::Cancel
+            | Action::Tasks
+            | Action::Memory
+            | Action::Remember
+            | Action::Answer
+            | Action::Session
+            | Action::Fork
+            | Action::Clear
+            | Action::Exit => {}
+            Action::Save => self.save_command().await?,
+            Action::Doctor => self.doctor().await?,
+        }
+        Ok(())
+    }
+
+    /// Has the context made smaller before the next step of what is open, whoever runs it.
+    pub(crate) async fn compact_later(&mut self, focus: &str) -> anyhow::Result<()> {
+        let Some(id) = self.session.id() else { return Ok(()) };
+        let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus: focus_of(focus) } };
+        let record = self.runtime.redactor().record(InboxRecord::Order(order).encode());
+        put(&*self.runtime.journal(), id, record).await?;
+        self.teller.note("the context will be made smaller before the next step");
+        Ok(())
+    }
+
+    /// The same as `longhaul doctor`.
+    async fn doctor(&mut self) -> anyhow::Result<()> {
+        let findings = doctor::findings(self.place, self.choice).await?;
+        let lines: Vec<String> = findings.iter().map(doctor::Finding::line).collect();
+        self.teller.page(&lines.join("\n"));
+        Ok(())
+    }
+
+    async fn context(&self) -> anyhow::Result<Context> {
+        let state = self.session.state().await?;
+        let last = match self.session.id() {
+            Some(id) => last_compaction(&*self.runtime.journal(), id, &state).await?,
+            None => None,
+        };
+        let report = self.runtime.context_report(&state).await;
+        Ok(Context { key: self.session.key().to_owned(), report, last })
+    }
+
+    pub(crate) async fn status(&self) -> anyhow::Result<Status> {
+        let (key, journal) = (self.session.key().to_owned(), self.runtime.journal());
+        let state = self.session.state().await?;
+        let entry = journal.session(&key).await?;
+        let report = self.runtime.context_report(&state).await;
+        let untaken = entry.as_ref().map_or(0, |entry| entry.inbox_head.saturating_sub(state.inbox_through));
+        let holder = match &entry {
+            Some(entry) => holder(&*journal, entry.id).await?,
+            None => None,
+        };
+        let id = entry.map(|entry| entry.id);
+        let last_compaction = match id {
+            Some(id) => last_compaction(&*journal, id, &state).await?,
+            None => None,
+        };
+        let (questions, tasks) = match id {
+            Some(id) => (unanswered(&*journal, id, &state).await?, running(&self.board, &key, id).await?),
+            None => (vec![], vec![]),
+        };
+        let memory = Remembered::of(&self.config, &*journal, &key, id).await?;
+        let import = match id {
+            Some(id) => import_mark(&*journal, id).await?,
+            None => ImportMark::default(),
+        };
+        Ok(Status {
+            key,
+            id,
+            questions,
+            tasks,
+            waiting: untaken + state.waiting.len() as u64,
+            last_compaction,
+            model: report.model.clone(),
+            report,
+            state,
+            holder,
+            is_running: true,
+            memory,
+            import,
+        })
+    }
+}

@@ -1,0 +1,303 @@
+//! The slash commands of a conversation: one table, which makes the help, the answers to mistakes and `docs/commands.md`.
+
+pub(crate) mod clear;
+pub(crate) mod info;
+pub(crate) mod memory;
+pub(crate) mod session;
+pub(crate) mod tasks;
+
+use std::fmt::Write;
+
+/// A slash command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// With its slash.
+    pub(crate) name: &'static str,
+    /// Other names, exactly as good.
+    pub(crate) aliases: &'static [&'static str],
+    /// What may stand after it, for people; nothing, if nothing may.
+    pub(crate) arguments: &'static str,
+    /// One line of help.
+    pub(crate) help: &'static str,
+    /// The same without a conversation, on the command line; nothing, if that would mean nothing.
+    pub(crate) one_shot: &'static str,
+    pub(crate) when: When,
+    pub(crate) action: Action,
+}
+
+/// When a command may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Always,
+    BetweenTurns,
+}
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Help,
+    Status,
+    Context,
+    Compact,
+    Continue,
+    Retry,
+    Cancel,
+    Model,
+    Tasks,
+    Memory,
+    Remember,
+    Session,
+    Save,
+    Clear,
+    Fork,
+    Answer,
+    Doctor,
+    Exit,
+}
+
+/// All of them, in the order in which they are shown.
+pub(crate) const COMMANDS: [Row; 18] = [
+    Row {
+        name: "/help",
+        aliases: &["/?"],
+        arguments: "",
+        help: "Show this list.",
+        one_shot: "",
+        when: When::Always,
+        action: Action::Help,
+    },
+    Row {
+        name: "/status",
+        aliases: &[],
+        arguments: "",
+        help: "Show the session, its model, how full the context is, and how the last turn ended.",
+        one_shot: "longhaul status -s KEY",
+        when: When::Always,
+        action: Action::Status,
+    },
+    Row {
+        name: "/context",
+        aliases: &[],
+        arguments: "",
+        help: "Show how full the context is, and of what.",
+        one_shot: "longhaul context -s KEY",
+        when: When::Always,
+        action: Action::Context,
+    },
+    Row {
+        name: "/compact",
+        aliases: &[],
+        arguments: "[FOCUS]",
+        help: "Make the context smaller by a summary, which dwells on FOCUS; while a turn runs, before its next step.",
+        one_shot: "longhaul compact -s KEY [FOCUS]",
+        when: When::Always,
+        action: Action::Compact,
+    },
+    Row {
+        name: "/continue",
+        aliases: &[],
+        arguments: "",
+        help: "Go on with an answer where it was interrupted; the model gets what it had said.",
+        one_shot: "longhaul continue -s KEY",
+        when: When::BetweenTurns,
+        action: Action::Continue,
+    },
+    Row {
+        name: "/retry",
+        aliases: &[],
+        arguments: "",
+        help: "Run the last turn again, if it failed; while a turn waits before a try, end the wait.",
+        one_shot: "longhaul retry -s KEY",
+        when: When::Always,
+        action: Action::Retry,
+    },
+    Row {
+        name: "/cancel",
+        aliases: &[],
+        arguments: "",
+        help: "End the running turn, as Esc and Ctrl-C do.",
+        one_shot: "longhaul cancel -s KEY",
+        when: When::Always,
+        action: Action::Cancel,
+    },
+    Row {
+        name: "/model",
+        aliases: &[],
+        arguments: "[NAME]",
+        help: "Ask another model from the next request on; without NAME, show the one in use.",
+        one_shot: "",
+        when: When::Always,
+        action: Action::Model,
+    },
+    Row {
+        name: "/tasks",
+        aliases: &[],
+        arguments: "[list|output ID|kill ID|follow ID]",
+        help: "List the tasks of this session; show what one has printed, end it, or (between turns) follow it.",
+        one_shot: "longhaul tasks",
+        when: When::Always,
+        action: Action::Tasks,
+    },
+    Row {
+        name: "/memory",
+        aliases: &[],
+        arguments: "[list|show PAGE|search WORDS|log [PAGE]]",
+        help: "List the pages of what is remembered across sessions; show one, search, or list the changes.",
+        one_shot: "longhaul memory",
+        when: When::Always,
+        action: Action::Memory,
+    },
+    Row {
+        name: "/remember",
+        aliases: &[],
+        arguments: "[TEXT]",
+        help: "Remember TEXT, word for word; without it, go through what is new in this session now.",
+        one_shot: "longhaul remember -s KEY [TEXT]",
+        when: When::Always,
+        action: Action::Remember,
+    },
+    Row {
+        name: "/session",
+        aliases: &["/sessions"],
+        arguments: "[list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]",
+        help: "Show this session: its turns, tokens, compactions and cost; list all, go on with another (between turns), or change this one.",
+        one_shot: "longhaul sessions",
+        when: When::Always,
+        action: Action::Session,
+    },
+    Row {
+        name: "/save",
+        aliases: &[],
+        arguments: "",
+        help: "Write everything to disk now and say what is there, and whether it is safe.",
+        one_shot: "longhaul save -s KEY",
+        when: When::Always,
+        action: Action::Save,
+    },
+    Row {
+        name: "/clear",
+        aliases: &["/new"],
+        arguments: "",
+        help: "Begin a new session for this folder. The one that was is saved, and `/session resume` goes back to it.",
+        one_shot: "",
+        when: When::BetweenTurns,
+        action: Action::Clear,
+    },
+    Row {
+        name: "/fork",
+        aliases: &[],
+        arguments: "[SEQ]",
+        help: "Go on in a copy of this session, as it was at record SEQ; without it, as it is now. The original stays as it is.",
+        one_shot: "longhaul fork -s KEY [SEQ]",
+        when: When::BetweenTurns,
+        action: Action::Fork,
+    },
+    Row {
+        name: "/answer",
+        aliases: &[],
+        arguments: "[ID] yes|no|TEXT",
+        help: "Answer an open question; yes and no alone do the same, TEXT is a no with its reason.",
+        one_shot: "longhaul answer -s KEY ID yes|no|TEXT",
+        when: When::Always,
+        action: Action::Answer,
+    },
+    Row {
+        name: "/doctor",
+        aliases: &[],
+        arguments: "",
+        help: "Check the config, the model, the journal, the running commands, the sandbox and the disk.",
+        one_shot: "longhaul doctor",
+        when: When::Always,
+        action: Action::Doctor,
+    },
+    Row {
+        name: "/exit",
+        aliases: &["/quit", "/q"],
+        arguments: "",
+        help: "End the running turn and leave.",
+        one_shot: "",
+        when: When::Always,
+        action: Action::Exit,
+    },
+];
+
+/// What somebody typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Something for the agent.
+    Say(String),
+    /// A command, with what stands after it.
+    Command(&'static Row, String),
+    /// A command that can't be carried out, and what to say about it. The model never sees it.
+    Mistake(String),
+    Nothing,
+}
+
+/// What a line means. Commands are matched exactly; two slashes send one.
+pub(crate) fn read(line: &str) -> Entry {
+    let line = line.trim();
+    if line.is_empty() {
+        return Entry::Nothing;
+    }
+    if line.starts_with("//") {
+        return Entry::Say(line[1..].to_owned());
+    }
+    if !line.starts_with('/') {
+        return Entry::Say(line.to_owned());
+    }
+    let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let arguments = arguments.trim();
+    match COMMANDS.iter().find(|row| row.name == name || row.aliases.contains(&name)) {
+        None => Entry::Mistake(unknown(name)),
+        Some(row) if row.arguments.is_empty() && !arguments.is_empty() => {
+            Entry::Mistake(format!("{name} takes nothing after it; //{} sends it to the agent", &line[1..]))
+        }
+        Some(row) => Entry::Command(row, arguments.to_owned()),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let name: String = name.chars().take(60).collect();
+    let nearest = nearest(&name);
+    let hint = match nearest.is_empty() {
+        true => "/help lists all".to_owned(),
+        false => format!("did you mean {}?", nearest.join(" or ")),
+    };
+    format!("there is no command {name}; {hint} Two slashes send a line that begins with one.")
+        .replace("all Two", "all. Two")
+}
+
+/// The names that somebody may have meant, the nearest first; at most three.
+fn nearest(name: &str) -> Vec<&'static str> {
+    let names = COMMANDS.iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases)).copied();
+    let mut near: Vec<(f64, &str)> = names
+        .map(|known| (strsim::jaro_winkler(&known[1..], name.get(1..).unwrap_or_default()), known))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .collect();
+    near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    near.into_iter().take(3).map(|(_, known)| known).collect()
+}
+
+/// The list that `/help` shows.
+pub(crate) fn help() -> String {
+    let mut help = String::from("Whatever does not begin with a slash goes to the agent.\n");
+    for row in &COMMANDS {
+        let usage = row.usage();
+        let gap = if usage.len() > 16 { format!("\n  {:<16}", "") } else { String::new() };
+        let _ = writeln!(help, "  {usage:<16}{gap} {}", row.help);
+    }
+    help.push_str("  //TEXT           Send TEXT with one slash before it.\n");
+    help.push_str("While a turn runs, what you type joins it; Ctrl-C ends it. At the prompt, Ctrl-C leaves.");
+    help
+}
+
+impl Row {
+    fn usage(&self) -> String {
+        let names = std::iter::once(&self.name).chain(self.aliases).copied().collect::<Vec<_>>().join(" ");
+        if self.arguments.is_empty() { names } else { format!("{names} {}", self.arguments) }
+    }
+}
+
+#[cfg(test)]
+#[path = "slash_tests.rs"]
+mod tests;

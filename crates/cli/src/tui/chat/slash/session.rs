@@ -1,0 +1,211 @@
+//! `/session`, `/save` and `/fork`: the session of the conversation, and the others.
+
+use std::path::Path;
+
+use longhaul_agent::Mode;
+use longhaul_journal::{pin_session, trash_session, unpin_session};
+use longhaul_protocol::PrintablePath;
+use tokio::sync::oneshot;
+
+use super::tasks::Moment;
+use crate::commands::fork::{fork_as, forked_lines};
+use crate::commands::save::save;
+use crate::commands::sessions::export::{brought, export_to};
+use crate::commands::sessions::list::{Listed, Which, ago, lines, list, now};
+use crate::commands::sessions::overview::{About, session_lines};
+use crate::commands::sessions::prune::pruned_lines;
+use crate::commands::sessions::rename::rename_to;
+use crate::output_file::destination;
+use crate::session_lookup::find_session;
+use crate::suggested_command;
+use crate::tui::chat::line_source::Lines;
+use crate::tui::chat::{Next, Talk, folder_session};
+use crate::tui::{Choice, Tell};
+
+const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
+const NEW: &str = "this session is new: nothing of it is stored yet";
+
+impl Talk<'_> {
+    /// `/session …`. What is wrong with a name is no reason to end the conversation.
+    pub(crate) async fn session_command(&mut self, arguments: &str, moment: Moment) -> anyhow::Result<Next> {
+        let (command, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
+        let rest = rest.trim();
+        let is_for_later = matches!(command, "resume" | "fork" | "delete" | "rename" | "prune");
+        if is_for_later && moment == Moment::DuringTurn {
+            self.teller.note(format!("/session {command} is for between turns; Ctrl-C ends this one"));
+            return Ok(Next::Line);
+        }
+        let next = match (command, rest) {
+            ("resume", key) => self.go_on_with(key).await,
+            ("fork", at) => self.fork(at).await,
+            ("rename", key) if !key.is_empty() => self.rename(key).await,
+            ("delete", "") => self.delete().await,
+            (command, rest) => self.about_sessions(command, rest).await.map(|()| Next::Line),
+        };
+        self.or_said(next)
+    }
+
+    /// What leaves the conversation where it is.
+    async fn about_sessions(&mut self, command: &str, rest: &str) -> anyhow::Result<()> {
+        let (journal, key) = (self.runtime.journal(), self.session.key().to_owned());
+        match (command, rest) {
+            ("pin" | "unpin", "") if self.session.id().is_none() => self.teller.note(NEW),
+            ("pin", "") => {
+                pin_session(&*journal, &key).await?;
+                self.teller.note(format!("{key} is pinned: no retention touches it"));
+            }
+            ("unpin", "") => {
+                unpin_session(&*journal, &key).await?;
+                self.teller.note(format!("{key} is not pinned any more"));
+            }
+            ("", "") => self.show_session().await?,
+            ("list", words) => match list(&*journal, words, Which::Usual).await? {
+                listed if listed.is_empty() => self.teller.note("no session has that"),
+                listed => self.teller.page(&lines(&listed, now()).join("\n")),
+            },
+            ("export", _) if self.session.id().is_none() => self.teller.note(NEW),
+            ("export", file) if !file.is_empty() => {
+                let work_dir = self.session.state().await?.created.and_then(|created| created.work_dir);
+                let path = destination(&self.place.folder()?, work_dir.as_deref(), Path::new(file))?;
+                let exported = export_to(&*journal, &key, &path).await?;
+                self.teller.note(format!("exported {} to {}", brought(&exported), path.printable()));
+            }
+            ("prune", "" | "--dry-run") => {
+                let mode = if rest.is_empty() { Mode::ForReal } else { Mode::DryRun };
+                let pruning = self.runtime.prune(mode).await?;
+                self.teller.page(&pruned_lines(&pruning, mode).join("\n"));
+            }
+            _ => self.teller.note(format!("that is not how it is used: {USAGE}")),
+        }
+        Ok(())
+    }
+
+    /// S3
+    async fn show_session(&mut self) -> anyhow::Result<()> {
+        let journal = self.runtime.journal();
+        let about = match journal.session(self.session.key()).await? {
+            Some(entry) => Some(About::of(&*journal, &entry).await?),
+            None => None,
+        };
+        let status = self.status().await?;
+        self.teller.page(&session_lines(&status, about.as_ref()).join("\n"));
+        Ok(())
+    }
+
+    /// `/save`.
+    pub(crate) async fn save_command(&mut self) -> anyhow::Result<()> {
+        let journal = self.runtime.journal();
+        match journal.session(self.session.key()).await? {
+            Some(entry) => {
+                let saved = save(&*journal, &entry).await?;
+                self.teller.page(&saved.lines().join("\n"));
+            }
+            None => self.teller.note(NEW),
+        }
+        Ok(())
+    }
+
+    /// `/session resume [KEY]`; without a key, one is chosen from a list.
+    async fn go_on_with(&mut self, key: &str) -> anyhow::Result<Next> {
+        let key = match key {
+            "" => match self.chosen().await? {
+                Some(key) => key,
+                None => return Ok(Next::Line),
+            },
+            key => find_session(&*self.runtime.journal(), key).await?.key,
+        };
+        if key == self.session.key() {
+            self.teller.note(format!("this is {key} already"));
+            return Ok(Next::Line);
+        }
+        self.switch_to(&key).await
+    }
+
+    /// A session that somebody chooses from a list.
+    async fn chosen(&mut self) -> anyhow::Result<Option<String>> {
+        let listed = list(&*self.runtime.journal(), "", Which::Usual).await?;
+        let Lines::Shown(screen) = &self.lines else {
+            self.teller.page(&lines(&listed, now()).join("\n"));
+            self.teller.note("which one? /session resume KEY");
+            return Ok(None);
+        };
+        let choice = |listed: &Listed| {
+            let entry = listed.entry();
+            let used = entry.last_at.map(|at| ago(now(), at)).unwrap_or_default();
+            Choice {
+                key: entry.key.clone(),
+                line: format!("{}  {used}", entry.key),
+                detail: listed.title().to_owned(),
+            }
+        };
+        let choices: Vec<Choice> = listed.iter().map(choice).collect();
+        let keys: Vec<String> = choices.iter().map(|choice| choice.key.clone()).collect();
+        let (answer, chosen) = oneshot::channel();
+        screen.telling().tell(Tell::Pick { title: "Go on with which session?".to_owned(), choices, answer });
+        tokio::select! {
+            biased;
+            number = self.ends.next() => {
+                self.suspended = Some(number);
+                Ok(None)
+            }
+            chosen = chosen => Ok(chosen.ok().flatten().and_then(|place| keys.get(place).cloned())),
+        }
+    }
+
+    /// `/fork [SEQ]`: the conversation goes on in the copy.
+    pub(crate) async fn fork(&mut self, at: &str) -> anyhow::Result<Next> {
+        if self.session.id().is_none() {
+            self.teller.note(NEW);
+            return Ok(Next::Line);
+        }
+        let at = match at.parse() {
+            Ok(seq) => Some(seq),
+            Err(_) if at.is_empty() => None,
+            Err(_) => {
+                self.teller.note(
+                    "a session is forked at a record: /fork SEQ, as longhaul sessions show numbers them",
+                );
+                return Ok(Next::Line);
+            }
+        };
+        let before = self.session.key().to_owned();
+        let forked = match fork_as(&*self.runtime.journal(), &before, at, None).await {
+            Ok(forked) => forked,
+            Err(error) => {
+                self.teller.note(format!("{error:#}"));
+                return Ok(Next::Line);
+            }
+        };
+        let lines = forked_lines(&before, &forked, &self.come_back_to(&forked.key));
+        self.teller.page(&lines.join("\n"));
+        self.switch_to(&forked.key).await
+    }
+
+    async fn rename(&mut self, to: &str) -> anyhow::Result<Next> {
+        if self.session.id().is_none() {
+            self.teller.note(NEW);
+            return Ok(Next::Line);
+        }
+        // Under its new key it is opened anew.
+        self.session.part().await;
+        rename_to(&*self.runtime.journal(), self.session.key(), to).await?;
+        self.switch_to(to).await
+    }
+
+    /// `/session delete`: into the trash; the conversation goes on in a new one.
+    async fn delete(&mut self) -> anyhow::Result<Next> {
+        if self.session.id().is_none() {
+            self.teller.note(NEW);
+            return Ok(Next::Line);
+        }
+        let key = self.session.key().to_owned();
+        self.session.part().await;
+        trash_session(&*self.runtime.journal(), &key).await?;
+        let restore = suggested_command::command(self.place, self.choice, &["sessions", "restore", &key]);
+        self.teller.note(format!("{key} is in the trash for 14 days: {restore}"));
+        let key =
+            folder_session::free_key(&*self.runtime.journal(), folder_session::key_of(&self.config.work_dir))
+                .await?;
+        self.switch_to(&key).await
+    }
+}

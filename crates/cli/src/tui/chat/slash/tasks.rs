@@ -1,0 +1,161 @@
+//! `/tasks`: the tasks of this conversation.
+
+use std::sync::Arc;
+
+use longhaul_agent::SessionTasks;
+use tokio::task::spawn_blocking;
+
+use crate::commands::status::running;
+use crate::commands::tasks::board::Listed;
+use crate::commands::tasks::output_filter::{Reader, Shown};
+use crate::commands::tasks::output_reader::{Piece, Reading, follow};
+use crate::commands::tasks::{ended, table};
+use crate::event_text;
+use crate::one_shot::goes_on;
+use crate::output::grouped;
+use crate::short_id::short;
+use crate::signals::INTERRUPT;
+use crate::tui::chat::Talk;
+
+/// So much of an output is shown between what is said; the rest is for `longhaul tasks output`.
+const SHOWN: u64 = 16 << 10;
+const USAGE: &str = "/tasks [list|output ID|kill ID|follow ID]";
+
+/// Whether a turn runs while a command is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    DuringTurn,
+    BetweenTurns,
+}
+
+impl Talk<'_> {
+    pub(crate) async fn tasks_command(&mut self, arguments: &str, moment: Moment) -> anyhow::Result<()> {
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let done = match (&words[..], moment) {
+            ([] | ["list"], _) => self.list_tasks().await,
+            (["output", name], _) => self.show_output(name).await,
+            (["kill", name], _) => self.kill_task(name).await,
+            (["follow", name], Moment::BetweenTurns) => self.follow_task(name).await,
+            (["follow", name], Moment::DuringTurn) => {
+                let hint =
+                    format!("a task is followed between turns; /tasks output {name} shows what is there");
+                self.teller.note(hint);
+                Ok(())
+            }
+            _ => {
+                self.teller.note(format!("that is not how it is used: {USAGE}"));
+                Ok(())
+            }
+        };
+        // What is wrong with a name is no reason to end the conversation.
+        if let Err(error) = done {
+            self.teller.note(format!("{error:#}"));
+        }
+        Ok(())
+    }
+
+    async fn list_tasks(&mut self) -> anyhow::Result<()> {
+        let listed = match self.session.id() {
+            Some(id) => self.board.of(self.session.key(), id).await?,
+            None => vec![],
+        };
+        match listed.is_empty() {
+            true => self.teller.note("this session has no tasks"),
+            false => self.teller.page(&table(&listed).join("\n")),
+        }
+        Ok(())
+    }
+
+    async fn task(&self, name: &str) -> anyhow::Result<Listed> {
+        self.board.named(Some(self.session.key()), name).await
+    }
+
+    async fn show_output(&mut self, name: &str) -> anyhow::Result<()> {
+        let task = self.task(name).await?;
+        let output = self.board.tasks()?.output(task.id())?;
+        let printed = output.printed()?;
+        let from = printed.saturating_sub(SHOWN);
+        let id = short(task.id());
+        self.teller.note(match from {
+            0 => format!("task {id} has printed {} bytes", grouped(printed)),
+            _ => format!(
+                "the last of {} bytes of task {id}; longhaul tasks output {id} has all",
+                grouped(printed)
+            ),
+        });
+        let shown = Shown::new(self.runtime.redactor(), Reader::Person);
+        let teller = &mut self.teller;
+        let mut write = |piece| {
+            show(teller, piece);
+            Ok(())
+        };
+        let mut reading = Reading::new(output, from, shown, &mut write)?;
+        reading.read_until(printed)?;
+        reading.finish()?;
+        self.teller.close_line();
+        Ok(())
+    }
+
+    async fn kill_task(&mut self, name: &str) -> anyhow::Result<()> {
+        let mut task = self.task(name).await?;
+        let (was_running, had_left) = (task.is_running(), task.now.left > 0);
+        let (tasks, id) = (Arc::clone(self.board.tasks()?), task.id());
+        spawn_blocking(move || tasks.kill(id)).await??;
+        task.now = self.board.now(&task).await?;
+        self.teller.note(ended(&task, was_running, had_left));
+        Ok(())
+    }
+
+    /// Shows what a task prints until it ends, or somebody presses Ctrl-C.
+    async fn follow_task(&mut self, name: &str) -> anyhow::Result<()> {
+        let task = self.task(name).await?;
+        let output = self.board.tasks()?.output(task.id())?;
+        self.teller.note("Ctrl-C stops following; the task goes on");
+        let shown = Shown::new(self.runtime.redactor(), Reader::Person);
+        let Self { teller, board, ends, .. } = self;
+        let mut write = |piece| {
+            show(teller, piece);
+            Ok(())
+        };
+        let mut reading = Reading::new(output, 0, shown, &mut write)?;
+        tokio::select! {
+            biased;
+            number = ends.next() => {
+                // Any other signal suspends, and comes again for whoever waits for the next line.
+                self.suspended = (number != INTERRUPT).then_some(number);
+            }
+            followed = follow(board.tasks()?, task.id(), &mut reading) => {
+                followed?;
+                reading.finish()?;
+                let now = board.now(&task).await?;
+                self.teller.close_line();
+                self.teller.note(event_text::task(task.id(), now.status, now.exit_code));
+            }
+        }
+        self.teller.close_line();
+        Ok(())
+    }
+
+    /// What goes on in the background is looked after from the beginning, not only with the first turn.
+    pub(crate) async fn look_after_tasks(&self, tasks: &SessionTasks) {
+        if !tasks.are_over() && self.lines.are_typed() {
+            // Whoever else has the session looks after them.
+            let _ = self.session.look_in().await;
+        }
+    }
+
+    /// K6: which tasks go on without this process.
+    pub(crate) async fn say_what_goes_on(&mut self) {
+        let Some(id) = self.session.id() else { return };
+        // Whoever leaves wants no errors about it.
+        let tasks = running(&self.board, self.session.key(), id).await.unwrap_or_default();
+        tasks.iter().for_each(|task| self.teller.note(goes_on(task)));
+    }
+}
+
+fn show(teller: &mut crate::event_printer::Teller, piece: Piece) {
+    match piece {
+        Piece::Bytes(bytes) => teller.printed(&String::from_utf8_lossy(&bytes)),
+        Piece::Dropped(range) => teller.note(event_text::dropped(&range)),
+    }
+}

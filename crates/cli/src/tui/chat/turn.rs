@@ -1,0 +1,310 @@
+//! A turn of a conversation, and what may be typed while it runs.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use longhaul_agent::Watched;
+use longhaul_journal::put;
+use longhaul_protocol::{
+    EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Outcome, TurnEnded,
+};
+use tokio::time::Instant;
+
+use super::line_source::{Lines, Typed};
+use super::slash::memory::gone_through;
+use super::slash::tasks::Moment;
+use super::{Next, Talk};
+use crate::commands::compact::nothing_to_compact;
+use crate::one_shot::{code_of, nothing_to};
+use crate::output::shortened;
+use crate::session_lookup::refuse_trashed;
+use crate::signals::INTERRUPT;
+use crate::tui::Activity;
+use crate::tui::chat::slash::{Action, Entry, Row, When, read};
+use crate::tui::terminal::Terminal;
+use crate::turn_handle::{Became, Underway, Wish};
+use crate::{event_text, exit};
+
+/// From here on a wait is counted down, and the ways out of it are shown.
+const LONG_WAIT_MS: u64 = 60_000;
+
+/// What was asked for while a turn ran.
+#[derive(Default)]
+struct Meanwhile {
+    /// Something was said that joins it, or comes after it.
+    said_more: bool,
+    /// Somebody wants to leave when it has ended.
+    leaves: bool,
+    /// Somebody wants it to end.
+    is_cancelled: bool,
+    interrupts: u32,
+    countdown: Option<Countdown>,
+    /// What began the turn is on its way into the inbox; what is typed now must come after it.
+    is_accepted: bool,
+}
+
+/// What is said to whoever types after having asked to leave.
+const LEAVING: &str = "this was not taken: the conversation ends when the turn has ended; Esc ends it now";
+
+/// An input that another process runs is accepted without a word; after this it surely is.
+const ACCEPTED_WITHIN: Duration = Duration::from_millis(500);
+
+/// A long wait before a retry.
+struct Countdown {
+    class: String,
+    until: Instant,
+    next: Instant,
+}
+
+impl Talk<'_> {
+    /// Sees a turn through, and what was said while it ran.
+    pub(super) async fn turn(&mut self, wish: Wish) -> anyhow::Result<Next> {
+        if let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await {
+            self.teller.note(format!("{error:#}"));
+            self.code = exit::BAD_USAGE;
+            return Ok(Next::Line);
+        }
+        let mut wish = wish;
+        let mut is_first = true;
+        loop {
+            let mut meanwhile = Meanwhile::default();
+            let became = match self.attend(&wish, &mut meanwhile).await? {
+                Ok(became) => became,
+                Err(next) => return Ok(next),
+            };
+            match became {
+                Became::Ended(ended) => self.say_how_it_ended(&ended).await?,
+                // What is shown of it as it happens says it.
+                Became::Compacted(_) => {}
+                Became::NotCompacted(_) => self.code = exit::FAILED,
+                Became::Nothing | Became::Abandoned if matches!(wish, Wish::Compact(_)) => {
+                    let state = self.session.state().await?;
+                    self.teller.note(nothing_to_compact(&state));
+                }
+                Became::Nothing | Became::Abandoned if is_first => {
+                    let last = self.session.state().await?.last_outcome;
+                    self.teller.note(nothing_to(&wish, last));
+                }
+                Became::Nothing | Became::Abandoned => {}
+            }
+            match meanwhile {
+                Meanwhile { leaves: true, .. } => return Ok(Next::Leave),
+                Meanwhile { said_more: true, .. } => (wish, is_first) = (Wish::Resume, false),
+                _ => return Ok(Next::Line),
+            }
+        }
+    }
+
+    /// Shows what happens until the turn is over, and heeds what is typed; or says why this is left before.
+    async fn attend(
+        &mut self,
+        wish: &Wish,
+        meanwhile: &mut Meanwhile,
+    ) -> anyhow::Result<Result<Became, Next>> {
+        // Whoever runs the turn tells of it.
+        self.follower = None;
+        let watcher = self.watcher.take().unwrap_or_else(|| self.session.watch());
+        // Where another process goes on with it, nothing between what was shown last and that is left out.
+        let seen = Some(self.seen).filter(|seen| *seen > 0);
+        let mut underway = Underway::here(&self.runtime, &self.session, wish.clone(), watcher, seen);
+        meanwhile.is_accepted = !matches!(wish, Wish::Say(_));
+        self.teller.activity(Activity::Turn);
+        let accepted_by = Instant::now() + ACCEPTED_WITHIN;
+        if let Wish::Say(_) = wish {
+            self.show_questions();
+        }
+        loop {
+            let is_asked = !self.questions.is_empty();
+            if is_asked && meanwhile.is_accepted && meanwhile.leaves && !meanwhile.is_cancelled {
+                return Ok(Err(self.leave_asked()));
+            }
+            // Whoever waits to leave may still end the turn; where Ctrl-C is a key, nothing else would tell of it.
+            let heeds_keys = !meanwhile.leaves || matches!(self.lines, Lines::Shown(_));
+            let Self { lines, ends, remembering, .. } = self;
+            let typing = async { if is_asked { lines.next().await } else { lines.during_turn().await } };
+            let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
+            tokio::select! {
+                biased;
+                number = ends.next() => match number {
+                    INTERRUPT => self.interrupted(&mut underway, meanwhile).await,
+                    number => return Ok(Err(Next::Suspend(number))),
+                },
+                watched = underway.next() => match watched {
+                    Some(watched) => self.show(&watched, meanwhile),
+                    None => break,
+                },
+                done = gone_through(remembering) => self.say_gone_through(done),
+                () = tokio::time::sleep_until(accepted_by), if !meanwhile.is_accepted => {
+                    meanwhile.is_accepted = true;
+                }
+                typed = typing, if meanwhile.is_accepted && heeds_keys => match typed {
+                    Typed::Line(_) if meanwhile.leaves => self.teller.note(LEAVING),
+                    Typed::Line(line) => self.heed(&line, &mut underway, meanwhile).await?,
+                    // It leaves when the turn has ended by itself.
+                    Typed::End => {
+                        meanwhile.leaves = true;
+                        if let Lines::Shown(_) = self.lines {
+                            self.teller.note("this leaves when the turn has ended; Ctrl-C ends it now");
+                        }
+                    }
+                    Typed::Interrupt => self.interrupted(&mut underway, meanwhile).await,
+                    Typed::Escape => {
+                        meanwhile.is_cancelled = true;
+                        underway.cancel();
+                    }
+                    Typed::Lost => return Ok(Err(Next::Suspend(1))),
+                },
+                () = at(tick), if tick.is_some() => self.count_down(meanwhile),
+            }
+        }
+        self.end_countdown(meanwhile);
+        self.teller.activity(Activity::Idle);
+        let (watcher, became) = underway.over().await?;
+        self.watcher = watcher;
+        Ok(Ok(match became {
+            Ok(became) => became,
+            Err(error) => {
+                self.teller.note(error);
+                self.code = exit::FAILED;
+                return Ok(Err(if meanwhile.leaves { Next::Leave } else { Next::Line }));
+            }
+        }))
+    }
+
+    /// Ctrl-C ends the turn; once more, the process.
+    async fn interrupted(&mut self, underway: &mut Underway, meanwhile: &mut Meanwhile) {
+        if meanwhile.interrupts > 0 {
+            self.leave_at_once(INTERRUPT).await;
+        }
+        meanwhile.interrupts += 1;
+        meanwhile.is_cancelled = true;
+        // Whoever ends a script does not want its next line.
+        if !self.lines.are_typed() {
+            meanwhile.leaves = true;
+            self.code = exit::SIGNAL + INTERRUPT;
+        }
+        underway.cancel();
+    }
+
+    fn show(&mut self, watched: &Watched, meanwhile: &mut Meanwhile) {
+        self.end_countdown(meanwhile);
+        self.see(watched);
+        let Watched::Event(event) = watched else { return };
+        meanwhile.is_accepted |=
+            matches!(event.kind, EventKind::InputAccepted { .. } | EventKind::InputTaken { .. });
+        if let EventKind::RetryWait { class, delay_ms, .. } = &event.kind
+            && *delay_ms > LONG_WAIT_MS
+            && matches!(self.lines, Lines::Plain(_))
+            && std::io::stderr().is_terminal()
+        {
+            let now = Instant::now();
+            let until = now + Duration::from_millis(*delay_ms);
+            meanwhile.countdown = Some(Countdown { class: class.replace('_', " "), until, next: now });
+        }
+    }
+
+    /// M5: nothing waits for long without a word, and there are ways out.
+    fn count_down(&mut self, meanwhile: &mut Meanwhile) {
+        let Some(countdown) = &mut meanwhile.countdown else { return };
+        let now = Instant::now();
+        let left = countdown.until.saturating_duration_since(now);
+        let left = event_text::duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let text =
+            format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", countdown.class);
+        // One that is longer than the terminal is wide could not be written over.
+        let line = format!("\r{}\x1b[K", shortened(&text, Terminal::width().saturating_sub(2)));
+        countdown.next = now + Duration::from_secs(1);
+        self.teller.raw_aside(&line);
+    }
+
+    fn end_countdown(&mut self, meanwhile: &mut Meanwhile) {
+        if meanwhile.countdown.take().is_some() {
+            self.teller.raw_aside("\r\x1b[K");
+        }
+    }
+
+    /// Something was typed while the turn runs.
+    async fn heed(
+        &mut self,
+        line: &str,
+        underway: &mut Underway,
+        meanwhile: &mut Meanwhile,
+    ) -> anyhow::Result<()> {
+        let entry = read(line);
+        if let Entry::Command(..) = entry {
+            self.session.touch();
+        }
+        match entry {
+            Entry::Nothing => {}
+            Entry::Mistake(words) => self.teller.note(words),
+            Entry::Say(text) if self.takes_for_answer(&text).await => {}
+            Entry::Say(text) => {
+                let input = Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join };
+                match self.session.put(input, None).await {
+                    Ok(_) => meanwhile.said_more = true,
+                    Err(error) => self.teller.note(error),
+                }
+                self.show_questions();
+            }
+            Entry::Command(Row { name, when: When::BetweenTurns, .. }, _) => {
+                self.teller.note(format!("{name} is for between turns; Ctrl-C ends this one"));
+            }
+            Entry::Command(row, arguments) => match row.action {
+                Action::Cancel => {
+                    meanwhile.is_cancelled = true;
+                    underway.cancel();
+                }
+                Action::Exit => {
+                    (meanwhile.leaves, meanwhile.is_cancelled) = (true, true);
+                    underway.cancel();
+                }
+                Action::Answer => self.answer_command(&arguments).await,
+                Action::Tasks => self.tasks_command(&arguments, Moment::DuringTurn).await?,
+                Action::Memory => self.memory_command(&arguments).await,
+                Action::Remember => self.remember_command(&arguments, Moment::DuringTurn).await,
+                Action::Retry => self.hurry().await?,
+                Action::Session => drop(self.session_command(&arguments, Moment::DuringTurn).await?),
+                action => self.answer(action, &arguments).await,
+            },
+        }
+        Ok(())
+    }
+
+    /// Ends a wait before a retry, whoever runs the turn.
+    async fn hurry(&mut self) -> anyhow::Result<()> {
+        if let Some(id) = self.session.id() {
+            let order = Order { id: OrderId::generate(), kind: OrderKind::Retry };
+            put(&*self.runtime.journal(), id, InboxRecord::Order(order).encode()).await?;
+        }
+        Ok(())
+    }
+
+    async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
+        let Some(what) = event_text::end_of_turn(ended.outcome, ended.error.as_deref()) else {
+            // Whoever types has seen what went wrong before; a script ends with it.
+            if self.lines.are_typed() {
+                self.code = exit::DONE;
+            }
+            return Ok(());
+        };
+        let mut ways = Vec::new();
+        if ended.outcome != Outcome::Cancelled {
+            self.code = code_of(ended.outcome, ended.code.as_deref());
+            ways.push("/retry runs it again");
+        }
+        if self.session.state().await?.interrupted.is_some() {
+            ways.push("/continue goes on from what there was");
+        }
+        self.teller.note(what);
+        if !ways.is_empty() {
+            self.teller.note(ways.join(", "));
+        }
+        Ok(())
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    if let Some(time) = time {
+        tokio::time::sleep_until(time).await;
+    }
+}

@@ -1,0 +1,98 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::tui::chat::slash::COMMANDS;
+
+static ROWS_OF_COMMANDS: [Row; COMMANDS.len()] = COMMANDS;
+
+fn completer(work_dir: &Path) -> Completer {
+    Completer::new(Sources { commands: &ROWS_OF_COMMANDS, work_dir: work_dir.to_owned() })
+}
+
+/// What is offered for a text with the cursor at its end, as it would be put there.
+fn offered(completer: &mut Completer, text: &str) -> Vec<String> {
+    completer.forget();
+    let found = completer.find(text, text.len());
+    found.into_iter().flat_map(|found| found.candidates).map(|candidate| candidate.text).collect()
+}
+
+fn folder(files: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = folder.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    folder
+}
+
+/// S6
+#[test]
+fn a_slash_offers_the_commands_of_the_table() {
+    let mut completer = completer(Path::new("/"));
+
+    assert_eq!(offered(&mut completer, "/").len(), COMMANDS.len());
+    assert_eq!(offered(&mut completer, "/st"), ["/status"]);
+    assert_eq!(offered(&mut completer, "/qu"), ["/quit"]);
+    assert_eq!(offered(&mut completer, "/mod"), ["/model "]);
+    assert_eq!(offered(&mut completer, "/model x"), Vec::<String>::new());
+    assert_eq!(offered(&mut completer, "//st"), Vec::<String>::new());
+    assert_eq!(offered(&mut completer, "see /st"), Vec::<String>::new());
+}
+
+#[test]
+fn an_at_sign_offers_files_and_folders_one_level_at_a_time() {
+    let folder = folder(&["src/main.rs", "src/parts/one.rs", "Readme.md", ".env"]);
+    let mut completer = completer(folder.path());
+
+    assert_eq!(offered(&mut completer, "@"), ["@Readme.md ", "@src/"]);
+    assert_eq!(offered(&mut completer, "look at @re"), ["@Readme.md "]);
+    assert_eq!(offered(&mut completer, "look\nat\n@src/"), ["@src/main.rs ", "@src/parts/"]);
+    assert_eq!(offered(&mut completer, "@."), ["@.env "]);
+    assert_eq!(offered(&mut completer, "me@src"), Vec::<String>::new());
+    assert_eq!(offered(&mut completer, "@src/none"), Vec::<String>::new());
+}
+
+#[test]
+fn what_git_ignores_is_not_offered() {
+    let folder = folder(&["target/a", "kept.log", "other.log", "work/inner.tmp", "work/inner.rs"]);
+    fs::write(folder.path().join(".gitignore"), "/target\n*.log\n!kept.log\n*.tmp\n").unwrap();
+    let mut completer = completer(folder.path());
+
+    assert_eq!(offered(&mut completer, "@"), ["@kept.log ", "@work/"]);
+    assert_eq!(offered(&mut completer, "@work/"), ["@work/inner.rs "]);
+}
+
+#[test]
+fn a_path_with_spaces_is_put_in_quotes() {
+    let folder = folder(&["my notes/to do.md", "plain.md"]);
+    let mut completer = completer(folder.path());
+
+    assert_eq!(offered(&mut completer, "@my"), ["@\"my notes/"]);
+    assert_eq!(offered(&mut completer, "see @\"my notes/to d"), ["@\"my notes/to do.md\" "]);
+    assert_eq!(offered(&mut completer, "see @\"my notes/to do.md\" "), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_outside_the_folder_of_work_is_offered() {
+    let outside = folder(&["secret"]);
+    let folder = folder(&["inside/file"]);
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("inside/link")).unwrap();
+    let mut completer = completer(&folder.path().join("inside"));
+
+    assert_eq!(offered(&mut completer, "@../"), Vec::<String>::new());
+    assert_eq!(offered(&mut completer, "@../inside/"), Vec::<String>::new());
+    assert_eq!(offered(&mut completer, "@/"), Vec::<String>::new());
+    assert_eq!(offered(&mut completer, "@link/"), Vec::<String>::new());
+    assert_eq!(offered(&mut completer, "@./f"), ["@./file "]);
+}
+
+#[test]
+fn a_huge_folder_is_looked_at_in_part() {
+    let names: Vec<String> = (0..files::LOOKED_AT + 100).map(|number| format!("file-{number}")).collect();
+    let folder = folder(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut completer = completer(folder.path());
+
+    assert_eq!(offered(&mut completer, "@file").len(), files::LOOKED_AT);
+}

@@ -1,0 +1,361 @@
+//! Screens as people see them: through a terminal that is emulated.
+
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use longhaul_protocol::{At, CallId, Effect, Event, InputId, Outcome, QuestionId, Role, TaskId};
+use longhaul_testkit::Emulated;
+
+use super::super::input::{History, Sources};
+use super::super::sgr::Colours;
+use super::super::viewport::Viewport;
+use super::*;
+use crate::tui::chat::slash::COMMANDS;
+
+/// A view, the bytes that it makes, and a terminal that shows them.
+struct Seen {
+    view: View,
+    viewport: Viewport<Vec<u8>>,
+    terminal: Emulated,
+    now: Instant,
+}
+
+impl Seen {
+    fn new(size: (u16, u16)) -> Self {
+        let folder = std::env::temp_dir();
+        let sources = Sources { commands: &COMMANDS, work_dir: folder };
+        let typing = Typing::new(History::none(), sources);
+        let mut view = View::new(size, Transcript::new(size.0, false), typing);
+        view.set_facts(Facts {
+            model: "anthropic/claude-sonnet-4-5".to_owned(),
+            window: Some(200_000),
+            used: Some(34_000),
+            cost: 0.0213,
+            saved: Saved::All,
+        });
+        let viewport = Viewport::new(Vec::new(), size, Colours::Shown);
+        let terminal = Emulated::new(size);
+        Self { view, viewport, terminal, now: Instant::now() }
+    }
+
+    fn see(&mut self, kind: EventKind) -> &mut Self {
+        let event = Event { seq: None, at: At(0), session: "s".to_owned(), turn: Some(1), kind };
+        self.view.see(&Watched::Event(event), self.now);
+        self
+    }
+
+    fn later(&mut self, seconds: u64) -> &mut Self {
+        self.now += Duration::from_secs(seconds);
+        self
+    }
+
+    fn types(&mut self, text: &str) -> Vec<Wanted> {
+        let keys = text.chars().map(|character| match character {
+            '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+            character => KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE),
+        });
+        keys.map(|key| self.view.press(key)).filter(|wanted| *wanted != Wanted::Nothing).collect()
+    }
+
+    fn control(&mut self, character: char) -> Wanted {
+        self.view.press(KeyEvent::new(KeyCode::Char(character), KeyModifiers::CONTROL))
+    }
+
+    fn resize(&mut self, size: (u16, u16)) {
+        self.screen();
+        self.terminal.resize(size);
+        self.viewport.resize(size).unwrap();
+        self.view.resize(size);
+    }
+
+    /// The screen as it is now.
+    fn screen(&mut self) -> String {
+        let frame = self.view.frame(self.now);
+        self.viewport.show(&frame).unwrap();
+        let bytes = std::mem::take(self.viewport.written());
+        self.terminal.show(&bytes);
+        self.terminal.rows().join("\n")
+    }
+}
+
+fn delta(text: &str) -> EventKind {
+    EventKind::TextDelta { text: text.to_owned() }
+}
+
+fn message(text: &str) -> EventKind {
+    EventKind::Message { role: Role::Assistant, content: text.to_owned() }
+}
+
+fn call(id: CallId, name: &str, arguments: &str) -> EventKind {
+    let (name, arguments) = (name.to_owned(), arguments.to_owned());
+    EventKind::ToolStarted { call_id: id, name, arguments, effect: Effect::Read }
+}
+
+fn ended(id: CallId, name: &str, content: &str) -> EventKind {
+    let (name, content) = (name.to_owned(), content.to_owned());
+    EventKind::ToolFinished { call_id: id, name, is_error: false, content }
+}
+
+const ANSWER: &str = "The parser is in `src/parse.rs`. Two things are wrong:\n\n1. It **never** checks the end.\n2. Numbers may overflow.\n\n```rust\nfn parse(text: &str) -> Option<u64> {\n    text.parse().ok() // no error\n}\n```\n";
+
+fn with_a_turn(size: (u16, u16)) -> Seen {
+    let mut seen = Seen::new(size);
+    seen.types("what is wrong with the parser?\n");
+    seen.see(EventKind::TurnStarted)
+        .see(EventKind::ReasoningDelta { text: "Let me look.".to_owned() })
+        .later(4);
+    let id = CallId::generate();
+    seen.see(call(id, "read_file", r#"{"path":"src/parse.rs"}"#)).later(1);
+    seen.see(ended(id, "read_file", "1\tfn parse() {}\n2\t\n"));
+    seen.see(delta(ANSWER)).see(message(ANSWER));
+    seen
+}
+
+fn end(outcome: Outcome) -> EventKind {
+    EventKind::TurnEnded { outcome, limit: None, text: String::new(), error: None, code: None }
+}
+
+#[test]
+fn an_answer_with_a_thought_and_a_call_on_a_wide_terminal() {
+    let mut seen = with_a_turn((100, 30));
+    seen.see(end(Outcome::Completed));
+
+    insta::assert_snapshot!(seen.screen());
+}
+
+#[test]
+fn the_same_on_a_narrow_terminal() {
+    let mut seen = with_a_turn((24, 40));
+    seen.see(end(Outcome::Completed));
+
+    insta::assert_snapshot!(seen.screen());
+}
+
+#[test]
+fn a_terminal_that_changes_its_size_keeps_one_prompt() {
+    let mut seen = with_a_turn((80, 24));
+    seen.see(end(Outcome::Completed)).screen();
+    seen.types("half a sentence");
+
+    seen.resize((40, 16));
+
+    let screen = seen.screen();
+    assert_eq!(screen.matches("> half a sentence").count(), 1, "{screen}");
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn a_long_answer_on_its_way_leaves_the_prompt_in_sight() {
+    let mut seen = Seen::new((60, 12));
+    seen.see(EventKind::TurnStarted);
+    let lines: String = (1..=40).map(|number| format!("- point {number} of many\n")).collect();
+
+    seen.see(delta(&lines)).see(delta("and a last sentence that has no end yet")).later(2);
+
+    insta::assert_snapshot!(seen.screen());
+}
+
+#[test]
+fn a_wait_counts_down() {
+    let mut seen = Seen::new((80, 12));
+    seen.see(EventKind::TurnStarted);
+    let (class, reason) = ("throttled".to_owned(), "too many requests".to_owned());
+    seen.see(EventKind::RetryWait { class, attempt: 2, of: 4, delay_ms: 45_000, reason }).later(3);
+
+    let screen = seen.screen();
+    assert!(screen.contains("next try in 42 s"), "{screen}");
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn a_context_that_becomes_smaller_says_so() {
+    let mut seen = Seen::new((80, 10));
+    seen.see(EventKind::TurnStarted)
+        .see(EventKind::CompactStart { reason: "within_turn".to_owned() })
+        .later(2);
+
+    insta::assert_snapshot!(seen.screen());
+}
+
+#[test]
+fn tasks_stand_in_a_row_each_with_what_they_printed_last() {
+    let mut seen = Seen::new((80, 12));
+    let id = |last: char| format!("task_01j0000000000000000000000{last}").parse::<TaskId>().unwrap();
+    let pill = |last, what: &str, printed: &str| Pill {
+        id: id(last),
+        what: what.to_owned(),
+        last: printed.to_owned(),
+    };
+
+    seen.view.set_pills(vec![
+        pill('a', "build everything", "Compiling longhaul-agent v0.1.0"),
+        pill('b', "npm run dev", "ready in 312 ms"),
+        pill('c', "tail the log", ""),
+        pill('d', "one more", "x"),
+    ]);
+
+    insta::assert_snapshot!(seen.screen());
+}
+
+#[test]
+fn a_question_is_seen_whole_and_answered_by_a_letter() {
+    let mut seen = Seen::new((70, 14));
+    seen.see(EventKind::TurnStarted);
+    let text = "May exec run?\n  git push --force origin main".to_owned();
+    seen.see(EventKind::Question { id: QuestionId::generate(), text });
+
+    let screen = seen.screen();
+    let typed = seen.types("y\n");
+
+    assert_eq!(typed, [Wanted::Typed(Typed::Line("y".to_owned()))]);
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn what_is_entered_while_a_turn_runs_waits_in_sight_until_it_is_taken() {
+    let mut seen = Seen::new((70, 12));
+    seen.see(EventKind::TurnStarted);
+    seen.types("and the tests, too\n");
+
+    let waiting = seen.screen();
+    seen.see(EventKind::InputTaken { id: InputId::generate() });
+    let taken = seen.screen();
+
+    assert!(waiting.contains("+ and the tests, too"), "{waiting}");
+    assert!(taken.contains("> and the tests, too") && !taken.contains("joins the turn"), "{taken}");
+}
+
+#[test]
+fn a_call_opens_over_the_whole_terminal_and_closes_again() {
+    let mut seen = with_a_turn((60, 20));
+    seen.see(end(Outcome::Completed)).screen();
+
+    seen.control('o');
+    assert!(seen.view.shows_details());
+    let list = frame_text(&seen.view.frame(seen.now));
+    seen.types("k");
+    seen.view.press(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE));
+    let opened = frame_text(&seen.view.frame(seen.now));
+    seen.control('o');
+
+    assert!(list.contains("read_file") && list.contains("thought for 4 s"), "{list}");
+    assert!(opened.contains("Let me look."), "{opened}");
+    assert!(!seen.view.shows_details());
+}
+
+fn frame_text(frame: &Frame) -> String {
+    frame.rows.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// A terminal may have any size at any time.
+#[test]
+fn no_size_is_too_small() {
+    for size in [(1, 1), (2, 2), (3, 1), (1, 40), (7, 3), (500, 2)] {
+        let mut seen = with_a_turn(size);
+        seen.types("some words that are longer than that");
+        seen.see(EventKind::Question { id: QuestionId::generate(), text: "May it?".to_owned() });
+
+        let frame = seen.view.frame(seen.now);
+
+        assert!(frame.rows.len() <= usize::from(size.1), "{size:?}: {}", frame.rows.len());
+        let widest = frame.rows.iter().chain(&frame.above).map(Line::width).max().unwrap_or(0);
+        assert!(widest <= usize::from(size.0).max(2), "{size:?}: {widest}");
+    }
+}
+
+/// S1
+#[test]
+fn keys_end_a_turn_and_the_conversation() {
+    let mut seen = Seen::new((80, 10));
+
+    let pressed = [
+        seen.view.press(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)),
+        seen.control('c'),
+        seen.control('d'),
+    ];
+
+    assert_eq!(pressed, [Typed::Escape, Typed::Interrupt, Typed::End].map(Wanted::Typed));
+}
+
+/// S1: whoever waits for a choice is told that nobody will make it.
+#[test]
+fn a_terminal_that_is_lost_chooses_nothing() {
+    let mut seen = Seen::new((80, 10));
+    let (answer, mut chosen) = oneshot::channel();
+    let choice = Choice { key: "a".to_owned(), line: "a".to_owned(), detail: String::new() };
+    seen.view.pick("Which?", vec![choice], answer);
+
+    seen.view.give_up_picking();
+
+    assert_eq!(chosen.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+}
+
+/// T12: what was asked before the process began is answered like what is asked now.
+#[test]
+fn an_answer_to_a_question_of_before_joins_no_turn() {
+    let mut seen = Seen::new((80, 10));
+    seen.view.set_questions(vec![OpenQuestion { id: QuestionId::generate(), text: "May it?".to_owned() }]);
+    seen.view.set_activity(Activity::Turn);
+
+    let before = frame_text(&seen.view.frame(seen.now));
+    seen.types("y\n");
+    let after = frame_text(&seen.view.frame(seen.now));
+
+    assert!(before.contains("May it?"), "{before}");
+    assert!(!after.contains("joins the turn"), "{after}");
+}
+
+#[test]
+fn what_goes_on_in_a_session_that_was_left_does_not_move_any_more() {
+    let mut seen = Seen::new((80, 10));
+    seen.see(EventKind::TurnStarted).see(EventKind::CompactStart { reason: "asked for".to_owned() });
+
+    seen.view.turn_over();
+
+    assert!(!seen.view.moves());
+    let frame = frame_text(&seen.view.frame(seen.now));
+    assert!(!frame.contains("waiting for the model") && !frame.contains("making the context"), "{frame}");
+}
+
+/// What runs is ended by the key that says so, whatever is half typed.
+#[test]
+fn esc_ends_a_turn_also_with_something_typed() {
+    let mut seen = Seen::new((80, 10));
+    seen.see(EventKind::TurnStarted);
+    seen.types("/sta");
+
+    let pressed = seen.view.press(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE));
+
+    assert_eq!(pressed, Wanted::Typed(Typed::Escape));
+    assert!(seen.screen().contains("> /sta"));
+}
+
+#[test]
+fn what_is_said_or_told_in_the_middle_of_a_code_block_leaves_it_one() {
+    let mut seen = Seen::new((60, 24));
+    seen.see(EventKind::TurnStarted).see(delta("Look:\n\n```python\n# one\nfirst = 1\n"));
+    seen.types("and the tests\n");
+    seen.see(EventKind::InputTaken { id: InputId::generate() });
+    seen.view.note("something else happened");
+
+    let during = seen.screen();
+    seen.see(delta("# two\nsecond = 2\n```\n\nDone.\n"));
+    seen.see(message("Look:\n\n```python\n# one\nfirst = 1\n# two\nsecond = 2\n```\n\nDone.\n"));
+
+    assert!(during.contains("+ and the tests"), "{during}");
+    insta::assert_snapshot!(seen.screen());
+}
+
+#[test]
+fn a_long_paste_is_not_seen_whole() {
+    let mut seen = Seen::new((60, 40));
+    let pasted: String = (0..1_000).map(|number| format!("line {number}\n")).collect();
+    seen.view.paste(&pasted);
+
+    let typed = seen.types("\n");
+    let screen = seen.screen();
+
+    assert_eq!(typed, [Wanted::Typed(Typed::Line(pasted.trim_end().to_owned()))]);
+    assert!(screen.contains("line 15") && !screen.contains("line 17"), "{screen}");
+    assert!(screen.contains("… 984 more lines"), "{screen}");
+}
