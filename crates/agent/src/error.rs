@@ -6,6 +6,7 @@ use longhaul_protocol::{DecodeError, PrintablePath, Seq};
 
 /// What can go wrong, by what the caller can do about it.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The journal refused.
     #[error(transparent)]
@@ -35,7 +36,8 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Another process runs this session.
+    /// Another process runs this session. [`crate::Session`] goes on there; programs don't see this.
+    #[doc(hidden)]
     #[error("{key} is run by {holder}; nothing was sent: put the input into its inbox, and it is run there")]
     RunsElsewhere {
         /// The session.
@@ -43,7 +45,8 @@ pub enum Error {
         /// The process.
         holder: Box<Holder>,
     },
-    /// Another process has the session by now, and runs what was sent.
+    /// Another process runs the session by now, and answers the input.
+    #[doc(hidden)]
     #[error("{key} is run by {holder} by now; what was sent is accepted, and is run there")]
     AcceptedElsewhere {
         /// The session.
@@ -51,13 +54,26 @@ pub enum Error {
         /// The process.
         holder: Box<Holder>,
     },
-    /// Another process took the session over while this one was at it.
+    /// Another process took the session over while this one ran it.
+    #[doc(hidden)]
     #[error("{key} was taken over{by}; it goes on there")]
     TakenOver {
         /// The session.
         key: String,
         /// By whom, if that is known, as ` by …`.
         by: String,
+    },
+    /// No process runs the session, and this handle can't.
+    #[error("no process runs {key}; what was sent waits in its inbox")]
+    NotRunning {
+        /// The session's key.
+        key: String,
+    },
+    /// The order to cancel is in the inbox, and the turn has not ended within the grace period.
+    #[error("the turn of {key} has not ended yet; the order to cancel it is in its inbox")]
+    CancelPending {
+        /// The session's key.
+        key: String,
     },
     /// Commands can't be kept in this home.
     #[error(transparent)]

@@ -58,12 +58,12 @@ mod session;
 mod turn;
 mod worker;
 
-pub use client::Settled;
-pub use client::cancel::{Cancelled, cancel_turn};
+pub use client::cancel::CancelOutcome;
 pub use client::context_report::{ContextReport, context_report, last_compaction};
-pub use client::follow::{Followed, Follower, follow};
-pub use client::questions::{answer_question, unanswered};
-pub use client::session::{Accepted, Session, compaction_by, input_at};
+pub use client::events::{EventSources, SessionEvents};
+pub use client::follow::{Followed, Follower};
+pub use client::request::{PendingRequest, Request, RequestOutcome};
+pub use client::session::{Accepted, Client, Session, SessionStart, Settled};
 pub use client::watch::{Watched, Watcher};
 pub use compaction::plan::{Asked, Compaction, Space, Trigger};
 pub use compaction::plan_compaction;

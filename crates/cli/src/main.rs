@@ -13,13 +13,11 @@ mod output_file;
 mod panics;
 mod printer;
 mod questions;
-mod remote_session;
 mod session_lookup;
 mod short_id;
 mod signals;
 mod suggested_command;
 mod tui;
-mod turn_handle;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

@@ -2,9 +2,8 @@
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 
-use longhaul_agent::{Error, Result, State};
-use longhaul_journal::Journal;
-use longhaul_protocol::{Question, QuestionId, SessionId};
+use longhaul_agent::{Error, Result, Session};
+use longhaul_protocol::{Question, QuestionId};
 
 use crate::output::safe;
 use crate::suggested_command::quoted;
@@ -42,14 +41,9 @@ pub(crate) fn question(text: &str) -> String {
     format!("question: {}", safe(text.trim_end()).replace('\n', "\n  "))
 }
 
-/// The questions of a session to which no answer was given.
-pub(crate) async fn unanswered(
-    journal: &dyn Journal,
-    id: SessionId,
-    state: &State,
-) -> Result<Vec<OpenQuestion>> {
-    let open = longhaul_agent::unanswered(journal, id, state).await?;
-    Ok(open.iter().map(OpenQuestion::from).collect())
+/// The questions of a session that wait for an answer.
+pub(crate) async fn open_questions(session: &Session) -> Result<Vec<OpenQuestion>> {
+    Ok(session.open_questions().await?.iter().map(OpenQuestion::from).collect())
 }
 
 /// Yes or no, in the words of somebody who was asked just that.

@@ -1,7 +1,7 @@
 //! Which session somebody means.
 
 use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal};
-use longhaul_protocol::{SessionId, StreamName};
+use longhaul_protocol::SessionId;
 
 use crate::BadUsage;
 use crate::args::Place;
@@ -95,16 +95,6 @@ pub(crate) async fn open_session(place: &Place, name: &str) -> anyhow::Result<(S
     };
     let entry = find_session(&journal, name).await?;
     Ok((journal, entry))
-}
-
-/// Whether somebody has a session, or would take it.
-pub(crate) async fn somebody_runs_it(journal: &dyn Journal, session: SessionId) -> Result<bool, Error> {
-    for stream in [StreamName::session(session), StreamName::host()] {
-        if journal.holder(&stream).await?.is_some_and(|holder| !holder.is_gone()) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::Result<()> {

@@ -131,12 +131,21 @@ impl FaultyJournal {
         self.crashed.send_replace(true);
     }
 
-    /// Lets another process take over what is held here.
-    pub async fn take_over(&self) {
+    /// Takes over, as another process would, what is held here. Returns the leases that it has now.
+    pub async fn take_over(&self) -> Vec<Lease> {
         let leases = self.inner.lock().unwrap().leases.clone();
+        let mut taken = Vec::new();
         for lease in leases {
             self.journal.release(&lease).await.unwrap();
-            self.journal.acquire(&lease.stream).await.unwrap();
+            taken.push(self.journal.acquire(&lease.stream).await.unwrap());
+        }
+        taken
+    }
+
+    /// Gives back what was taken over.
+    pub async fn end_takeover(&self, taken: Vec<Lease>) {
+        for lease in taken {
+            self.journal.release(&lease).await.unwrap();
         }
     }
 

@@ -1,72 +1,84 @@
-//! Cancelling a turn of a session that somebody else holds.
+//! Cancelling the turn of a session that another process runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Journal, Page, put};
+use longhaul_journal::{Error as JournalError, Journal, put};
 use longhaul_protocol::{
-    InboxRecord, Order, OrderId, OrderKind, SessionId, SessionRecord, StreamName, TurnEnded,
+    InboxRecord, Order, OrderId, OrderKind, Record, SessionId, SessionRecord, TurnEnded,
 };
-use tokio::time::Instant;
 
+use super::follow::{Followed, Follower};
 use crate::replay::load;
 use crate::session::state::State;
 use crate::{Error, Result};
 
-/// How long the end of a turn may take: a command is given two seconds before it is forced.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the records are looked at. Whoever holds no lease is not rung.
-const LOOK: Duration = Duration::from_millis(20);
+/// How long a turn may take to end: a command gets two seconds before it is killed.
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
-/// What became of the order to cancel.
+/// What came of an order to cancel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cancelled {
+pub enum CancelOutcome {
     /// The turn that was open when the order was taken has ended, perhaps by itself just before.
     Ended(TurnEnded),
     /// No turn was open, and none was about to begin.
     NoTurn,
-    /// The order is on disk, and nobody has taken it yet or brought the turn to its end.
-    NotYet,
+    /// The order is in the inbox, and the turn has not ended within the grace period.
+    Pending,
 }
 
-/// Orders the end of a session's turn, whoever holds it, and waits until that is on record; at most so long.
-pub async fn cancel_turn(journal: &dyn Journal, session: SessionId, patience: Duration) -> Result<Cancelled> {
-    let mut state = load(journal, "", session).await?;
+/// Orders the end of a session's turn and waits until the records say that it has ended, at most for `grace`.
+pub(super) async fn cancel_turn(
+    journal: Arc<dyn Journal>,
+    key: &str,
+    session: SessionId,
+    grace: Duration,
+) -> Result<CancelOutcome> {
+    let state = load(&*journal, key, session).await?;
+    let mut follower = Follower::from_state(journal.clone(), key, session, state.clone());
     let order = OrderId::generate();
     let record = InboxRecord::Order(Order { id: order, kind: OrderKind::Cancel }).encode();
-    put(journal, session, record).await?;
-    let deadline = Instant::now() + patience;
-    let mut target = None;
-    loop {
-        match look(journal, session, order, &mut state, &mut target).await? {
-            Some(cancelled) => return Ok(cancelled),
-            None if Instant::now() >= deadline => return Ok(Cancelled::NotYet),
-            None => tokio::time::sleep(LOOK).await,
+    put(&*journal, session, record).await?;
+    let mut progress = CancelProgress { state, order, turn: None };
+    let ended = async {
+        loop {
+            let step = follower.step().await?.ok_or(JournalError::Closed)?;
+            if let Followed::Record(record, _) = step
+                && let Some(outcome) = progress.apply(key, &record)?
+            {
+                return Ok(outcome);
+            }
         }
-    }
+    };
+    tokio::time::timeout(grace, ended).await.unwrap_or(Ok(CancelOutcome::Pending))
 }
 
-/// Reads on; says what came of the order, if that is known by now.
-async fn look(
-    journal: &dyn Journal,
-    session: SessionId,
+/// How far an order to cancel has come, by the records so far.
+struct CancelProgress {
+    state: State,
     order: OrderId,
-    state: &mut State,
-    target: &mut Option<u64>,
-) -> Result<Option<Cancelled>> {
-    for record in journal.read(&StreamName::session(session), state.head + 1, Page::default()).await? {
-        let unreadable = |reason| Error::Unreadable { key: session.to_string(), reason };
-        state.apply(&record).map_err(unreadable)?;
-        match SessionRecord::decode(&record) {
-            Ok(SessionRecord::OrderTaken(taken)) if taken.order.id == order => match &state.turn {
-                Some(turn) => *target = Some(turn.number),
-                None if !state.waiting.is_empty() => *target = Some(state.turns.saturating_add(1)),
-                None => return Ok(Some(Cancelled::NoTurn)),
+    /// The turn that the order ends.
+    turn: Option<u64>,
+}
+
+impl CancelProgress {
+    /// The outcome, if this record decides it.
+    fn apply(&mut self, key: &str, record: &Record) -> Result<Option<CancelOutcome>> {
+        let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
+        self.state.apply(record).map_err(unreadable)?;
+        match SessionRecord::decode(record) {
+            Ok(SessionRecord::OrderTaken(taken)) if taken.order.id == self.order => match &self.state.turn {
+                Some(turn) => self.turn = Some(turn.number),
+                None if !self.state.waiting.is_empty() => {
+                    self.turn = Some(self.state.turns.saturating_add(1));
+                }
+                None => return Ok(Some(CancelOutcome::NoTurn)),
             },
-            Ok(SessionRecord::TurnEnded(ended)) if *target == Some(ended.turn) => {
-                return Ok(Some(Cancelled::Ended(ended)));
+            Ok(SessionRecord::TurnEnded(ended)) if self.turn == Some(ended.turn) => {
+                return Ok(Some(CancelOutcome::Ended(ended)));
             }
             _ => {}
         }
+        Ok(None)
     }
-    Ok(None)
 }

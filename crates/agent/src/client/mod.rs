@@ -1,11 +1,24 @@
-//! One handle to a session, for programs: send, follow, cancel, answer.
+//! One handle to a session, the same wherever the session runs: send, follow, cancel, answer.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `session` | [`Session`], the handle, and [`Client`], which makes handles without a runtime |
+//! | `request` | what a client can ask for, and the pending request with its events and outcome |
+//! | `local` | a request that the worker of this process carries out |
+//! | `remote` | a request that another process carries out: inbox in, records out |
+//! | `cancel`, `questions` | ending a turn, answering a question, from any process |
+//! | `events` | everything that happens in a session, for a program that shows it |
+//! | `follow` | every record of a session, and live events from the process that runs it |
+//! | `watch` | events of the sessions that this process runs |
+//! | `context_report` | how full a context is |
 
 pub(crate) mod cancel;
 pub(crate) mod context_report;
+pub(crate) mod events;
 pub(crate) mod follow;
-pub(crate) mod questions;
+pub(crate) mod local;
+mod questions;
+mod remote;
+pub(crate) mod request;
 pub(crate) mod session;
-mod tasks;
 pub(crate) mod watch;
-
-pub use tasks::Settled;

@@ -1,26 +1,49 @@
-//! A session as a program holds it: send, cancel, watch. What it does is done by its worker.
+//! The handle to one session.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use longhaul_journal::{Journal, Page, accept, check_size};
+use longhaul_journal::{Append, Error as JournalError, Holder, Journal, check_size, name_session, put};
+use longhaul_memory::{Changed, Extraction};
 use longhaul_protocol::{
-    CompactDone, EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
-    SessionRecord, StreamName, TurnEnded,
+    CompactDone, EndedTask, InboxRecord, Input, InputId, Order, OrderId, OrderKind, Question, QuestionId,
+    Seq, SessionCreated, SessionId, SessionRecord, StreamName, TaskId, TurnEnded,
 };
+use tokio::task::spawn_blocking;
 
-use crate::client::cancel::{Cancelled, PATIENCE, cancel_turn};
-use crate::client::watch::Watcher;
-use crate::replay::load;
-use crate::runtime::Inner;
-use crate::runtime::slot::{Awaited, Shared};
+use super::cancel::{CANCEL_GRACE, CancelOutcome, cancel_turn};
+use super::events::{EventSources, SessionEvents};
+use super::follow::Follower;
+use super::local::LocalSession;
+use super::questions::{answer_question, open_questions};
+use super::remote::{RemoteSession, is_running};
+use super::request::{EventSink, PendingRequest, Request, RequestOutcome};
+use super::watch::Watcher;
+use crate::memory;
+use crate::redaction::Redactor;
+use crate::replay::{load, load_through};
 use crate::session::state::State;
 use crate::{Error, Result};
 
-/// One conversation.
+/// How soon a cancel is repeated that came before the input that it is about.
+const CANCEL_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// One session. The same handle serves whether this process runs the session or another one does: what is sent goes to the process
+/// that runs it, and if that one ends, the handle's own runtime goes on with it.
+///
+/// A handle from [`Runtime::session`](crate::Runtime::session) can run its session; one from [`Client::session`] leaves that to others.
 #[derive(Clone)]
 pub struct Session {
-    pub(crate) runtime: Arc<Inner>,
-    pub(crate) shared: Arc<Shared>,
+    journal: Arc<dyn Journal>,
+    redactor: Arc<Redactor>,
+    link: Link,
+}
+
+#[derive(Clone)]
+enum Link {
+    Local(LocalSession),
+    Detached { key: String, id: Arc<OnceLock<SessionId>> },
 }
 
 /// An input that is on disk.
@@ -28,270 +51,485 @@ pub struct Session {
 pub struct Accepted {
     /// Its place in the inbox.
     pub seq: Seq,
-    /// Its id; that of the first one, if its key was used before.
+    /// Its id; that of the first one, if the idempotency key was used before.
     pub id: InputId,
 }
 
+/// What came of beginning a session in a work folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionStart {
+    /// It begins there.
+    Begun,
+    /// It had begun before, with a work folder of its own.
+    BegunBefore,
+    /// This process begins it right now, with a work folder of its own.
+    BegunBy(Holder),
+}
+
+/// How a session has settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// There is nothing left to do.
+    Rests,
+    /// A question waits for the user's answer.
+    Asks,
+}
+
+/// Sessions of a home for a program that runs none of them itself: it needs no model, no tools and no config.
+#[derive(Clone)]
+pub struct Client {
+    journal: Arc<dyn Journal>,
+    redactor: Arc<Redactor>,
+}
+
+impl Client {
+    /// A client of the sessions in this journal. Everything that it sends passes through the redactor.
+    pub fn new(journal: Arc<dyn Journal>, redactor: Redactor) -> Self {
+        Self { journal, redactor: Arc::new(redactor) }
+    }
+
+    /// The session with this key. Looking at it stores nothing; it begins with its first input.
+    pub async fn session(&self, key: &str) -> Result<Session> {
+        let id = Arc::new(OnceLock::new());
+        if let Some(entry) = self.journal.session(key).await? {
+            let _ = id.set(entry.id);
+        }
+        let link = Link::Detached { key: key.to_owned(), id };
+        Ok(Session { journal: self.journal.clone(), redactor: self.redactor.clone(), link })
+    }
+}
+
 impl Session {
-    /// How people find it.
+    pub(crate) fn local(local: LocalSession) -> Self {
+        let (journal, redactor) = (local.runtime.journal.clone(), local.runtime.redactor.clone());
+        Self { journal, redactor, link: Link::Local(local) }
+    }
+
+    /// The key by which people find the session.
     pub fn key(&self) -> &str {
-        &self.shared.key
+        match &self.link {
+            Link::Local(local) => &local.shared.key,
+            Link::Detached { key, .. } => key,
+        }
     }
 
-    /// Its id, if it was ever used.
+    /// The session's id, if the session was ever used.
     pub fn id(&self) -> Option<SessionId> {
-        self.shared.id.get().copied()
-    }
-
-    /// Somebody is here, and has given a command: the session is not idle. One that was never used is left so.
-    pub fn touch(&self) {
-        if let Some(id) = self.id() {
-            self.runtime.activity.noted(id);
+        match &self.link {
+            Link::Local(local) => local.shared.id.get().copied(),
+            Link::Detached { id, .. } => id.get().copied(),
         }
     }
 
-    /// Gives the session back as soon as nothing is under way in it, and returns when it is nobody's here: whoever deletes it needs
-    /// it so. Something that is said takes it again.
-    pub async fn part(&self) {
-        self.shared.part().await;
+    /// The journal that holds the session.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
     }
 
-    /// Sees what happens from now on.
-    pub fn watch(&self) -> Watcher {
-        self.shared.hub.watch(self.shared.clone(), self.runtime.journal.clone())
+    /// The session's id, looked up in the journal if this handle does not know it yet.
+    async fn known_id(&self) -> Result<Option<SessionId>> {
+        match &self.link {
+            Link::Local(local) => local.known_id().await,
+            Link::Detached { key, id } => {
+                if id.get().is_none()
+                    && let Some(entry) = self.journal.session(key).await?
+                {
+                    let _ = id.set(entry.id);
+                }
+                Ok(id.get().copied())
+            }
+        }
     }
 
-    /// Says something and waits for the end of the turn that has seen it.
+    fn remote(&self, id: SessionId) -> RemoteSession {
+        let (journal, redactor) = (self.journal.clone(), self.redactor.clone());
+        RemoteSession { journal, redactor, key: self.key().to_owned(), id }
+    }
+
+    // Requests.
+
+    /// Sends a text and waits for the end of the turn that answers it.
     pub async fn send(&self, text: impl Into<String>) -> Result<TurnEnded> {
-        let input =
-            Input { id: InputId::generate(), text: text.into(), images: vec![], mode: JoinMode::Join };
-        check_size(&InboxRecord::Input(input.clone()).encode())?;
-        self.is_there().await?;
-        // Whoever waits for the outcome must be the one who runs the turn.
-        self.shared.awake(&self.runtime).await?;
-        let outcome = self.shared.wait_for(Awaited::Input(input.id));
-        self.put(input, None).await?;
-        match outcome.await.unwrap_or(Err(Error::Suspended)) {
-            Ok(ended) => ended.ok_or(Error::Suspended),
-            Err(Error::RunsElsewhere { key, holder }) => Err(Error::AcceptedElsewhere { key, holder }),
-            Err(error) => Err(error),
+        match self.complete(Request::Send(text.into()), None).await? {
+            RequestOutcome::Ended(ended) => Ok(ended),
+            RequestOutcome::Abandoned => Err(Error::NotRunning { key: self.key().to_owned() }),
+            _ => Err(Error::Suspended),
         }
     }
 
-    /// Puts an input into the inbox. When this returns it is on disk; whoever holds the session, in whatever process, runs it.
-    /// The same idempotency key twice is one input.
-    pub async fn put(&self, input: Input, key: Option<&str>) -> Result<Accepted> {
-        let known = input.id;
-        let mut record = self.runtime.redactor.record(InboxRecord::Input(input).encode());
-        check_size(&record)?;
-        if let Some(key) = key {
-            record = record.with_key(key);
-        }
-        let id = self.shared.named(&self.runtime).await?;
-        self.is_there().await?;
-        let journal = &*self.runtime.journal;
-        let accepted = {
-            // Nobody takes it before it was shown as accepted.
-            let _accepting = self.shared.accepting.lock().await;
-            let seq = accept(journal, id, record).await?;
-            let id = match key {
-                Some(_) => input_at(journal, id, seq).await?.unwrap_or(known),
-                None => known,
-            };
-            self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id }));
-            Accepted { seq, id }
-        };
-        self.runtime.activity.noted(id);
-        self.ring(id).await;
-        Ok(accepted)
-    }
-
-    /// A session that somebody has deleted since it was opened takes nothing any more: nobody would ever find it.
-    async fn is_there(&self) -> Result<()> {
-        match self.shared.id.get() {
-            Some(id) if self.runtime.journal.session_with_id(*id).await?.is_none() => {
-                Err(longhaul_journal::Error::NoSuchSession { key: self.shared.key.clone() }.into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Ends a wait before a retry; or, where no turn is open and the last one failed, runs that again without new input. Returns
-    /// with the outcome; nothing, if there was nothing to do.
-    pub async fn retry(&self) -> Result<Option<TurnEnded>> {
-        self.order(OrderKind::Retry).await
-    }
-
-    /// Goes on from the text of an answer that was interrupted: by a failure, a crash or the user. Otherwise waits for the turn that is open.
-    /// Nothing, if there was neither.
-    pub async fn go_on(&self) -> Result<Option<TurnEnded>> {
-        let Some(id) = self.known().await? else { return Ok(None) };
-        let holder = self.runtime.journal.holder(&StreamName::session(id)).await?;
-        if holder.is_some_and(|holder| !holder.is_gone()) {
-            return self.order(OrderKind::Continue).await;
-        }
-        // After a crash the order is on disk before a worker opens the session, which would ask for the answer again.
-        let order = Order { id: OrderId::generate(), kind: OrderKind::Continue };
-        let outcome = self.shared.wait_for(Awaited::Order(order.id));
-        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
-        self.shared.awake(&self.runtime).await?;
-        self.ring(id).await;
-        outcome.await.unwrap_or(Err(Error::Suspended))
-    }
-
-    /// Waits for the end of the turn that is open, or of the one that what waits in the inbox begins; nothing, if there is
-    /// neither.
+    /// Waits for the end of the open turn, or of the one that the inbox begins. `None` if there is neither.
     pub async fn resume(&self) -> Result<Option<TurnEnded>> {
-        if !self.is_unfinished().await? {
-            return Ok(None);
-        }
-        let before = self.state().await?;
-        match self.order(OrderKind::Unknown).await? {
-            Some(ended) => Ok(Some(ended)),
-            // It may have ended before anybody saw that somebody waits for it.
-            None => {
-                self.end_of(
-                    before.turn.map_or(before.turns.saturating_add(1), |turn| turn.number),
-                    before.head,
-                )
-                .await
-            }
+        self.complete_turn(Request::Resume).await
+    }
+
+    /// Ends the wait before a retry; where the last turn failed, runs it again. `None` if there was nothing to do.
+    pub async fn retry(&self) -> Result<Option<TurnEnded>> {
+        self.complete_turn(Request::Retry).await
+    }
+
+    /// Goes on from the text of an answer that a failure, a crash or the user interrupted; otherwise waits for the open turn. `None` if
+    /// there was neither.
+    pub async fn go_on(&self) -> Result<Option<TurnEnded>> {
+        self.complete_turn(Request::Continue).await
+    }
+
+    /// Returns when no task runs and no turn is open, or when a question waits for an answer.
+    pub async fn settle(&self) -> Result<Settled> {
+        match self.complete(Request::Settle, None).await? {
+            RequestOutcome::Settled(settled) => Ok(settled),
+            RequestOutcome::Abandoned => Err(Error::NotRunning { key: self.key().to_owned() }),
+            _ => Ok(Settled::Rests),
         }
     }
 
-    /// How a turn ended, by the records after this one.
-    async fn end_of(&self, turn: u64, after: Seq) -> Result<Option<TurnEnded>> {
-        let Some(id) = self.known().await? else { return Ok(None) };
-        let mut next = after + 1;
-        loop {
-            let page = self.runtime.journal.read(&StreamName::session(id), next, Page::default()).await?;
-            let Some(last) = page.last() else { return Ok(None) };
-            next = last.seq + 1;
-            let ends = page.iter().filter_map(|record| match SessionRecord::decode(record) {
-                Ok(SessionRecord::TurnEnded(ended)) => Some(ended),
-                _ => None,
-            });
-            if let Some(ended) = ends.into_iter().find(|ended| ended.turn == turn) {
-                return Ok(Some(ended));
-            }
-        }
-    }
-
-    /// Makes the context smaller, between two steps of the turn that is open or at once. Nothing, if nothing has happened since it last
-    /// was.
+    /// Compacts the context, between two steps of the open turn or at once. `None` if nothing has happened since the last compaction.
     pub async fn compact(&self) -> Result<Option<CompactDone>> {
         self.compact_with(None).await
     }
 
-    /// The same, with what the summary should dwell on.
+    /// The same, with what the summary should focus on.
     pub async fn compact_with(&self, focus: Option<String>) -> Result<Option<CompactDone>> {
-        let Some(id) = self.known().await? else { return Ok(None) };
-        self.shared.awake(&self.runtime).await?;
-        let after = self.runtime.journal.head(&StreamName::session(id)).await?.seq;
-        let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus } };
-        let ended = self.shared.wait_for(Awaited::Compaction(order.id));
-        let record = self.runtime.redactor.record(InboxRecord::Order(order.clone()).encode());
-        accept(&*self.runtime.journal, id, record).await?;
-        self.ring(id).await;
-        ended.await.unwrap_or(Err(Error::Suspended))?;
-        match compaction_by(&*self.runtime.journal, id, order.id, after).await? {
-            Some(Ok(done)) => Ok(Some(done)),
-            Some(Err(reason)) => Err(Error::NotCompacted { reason }),
-            None => Ok(None),
+        match self.complete(Request::Compact(focus), None).await? {
+            RequestOutcome::Compacted(done) => Ok(Some(done)),
+            RequestOutcome::NotCompacted(reason) => Err(Error::NotCompacted { reason }),
+            RequestOutcome::Abandoned => Err(Error::NotRunning { key: self.key().to_owned() }),
+            _ => Ok(None),
         }
     }
 
-    /// Whether a turn is open, or something that was accepted has not had its turn yet.
-    pub async fn is_unfinished(&self) -> Result<bool> {
-        let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(false) };
-        let state = self.state().await?;
-        Ok(state.work(entry.inbox_head, self.runtime.wake()).is_unfinished())
+    async fn complete_turn(&self, request: Request) -> Result<Option<TurnEnded>> {
+        match self.complete(request, None).await? {
+            RequestOutcome::Ended(ended) => Ok(Some(ended)),
+            RequestOutcome::Abandoned => Err(Error::NotRunning { key: self.key().to_owned() }),
+            _ => Ok(None),
+        }
     }
 
-    /// Puts an order into the inbox, and returns when the turn that it concerns has ended.
-    async fn order(&self, kind: OrderKind) -> Result<Option<TurnEnded>> {
-        let Some(id) = self.known().await? else { return Ok(None) };
-        self.shared.awake(&self.runtime).await?;
-        let order = Order { id: OrderId::generate(), kind };
-        let outcome = self.shared.wait_for(Awaited::Order(order.id));
-        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
-        self.ring(id).await;
-        outcome.await.unwrap_or(Err(Error::Suspended))
+    /// Starts a request; its events and its outcome come from what this returns.
+    pub fn begin(&self, request: Request) -> PendingRequest {
+        PendingRequest::start(self, request, self.watcher(), None)
     }
 
-    /// Ends the running turn, and returns when its end is on record. Nothing, if no turn was running.
-    pub async fn cancel(&self) -> Result<Option<TurnEnded>> {
-        let Some(id) = self.known().await? else { return Ok(None) };
-        match self.shared.awake(&self.runtime).await {
-            Ok(()) => {}
-            Err(error @ Error::RunsElsewhere { .. }) => {
-                return match cancel_turn(&*self.runtime.journal, id, PATIENCE).await? {
-                    Cancelled::Ended(ended) => Ok(Some(ended)),
-                    Cancelled::NoTurn => Ok(None),
-                    Cancelled::NotYet => Err(error),
-                };
+    /// Carries a request out where the session runs, and takes it over when no other process does.
+    pub(super) async fn complete(
+        &self,
+        mut request: Request,
+        mut sink: Option<EventSink<'_>>,
+    ) -> Result<RequestOutcome> {
+        loop {
+            if let Link::Local(local) = &self.link {
+                match run_here(local, &request, sink.as_mut()).await {
+                    Err(Error::RunsElsewhere { .. }) => {}
+                    // It is in the inbox, and the process that runs the session takes it from there.
+                    Err(Error::AcceptedElsewhere { .. } | Error::TakenOver { .. }) => {
+                        request = request.after_handover();
+                    }
+                    done => return done,
+                }
             }
-            Err(error) => return Err(error),
+            let Some(id) = self.known_id().await? else { return Ok(RequestOutcome::Nothing) };
+            let (seen, events) = match &sink {
+                Some(sink) => (sink.seen, Some(sink.events)),
+                None => (None, None),
+            };
+            match (self.remote(id).run(&request, seen, events).await?, &self.link) {
+                (RequestOutcome::Abandoned, Link::Local(_)) => request = request.after_handover(),
+                (outcome, _) => return Ok(outcome),
+            }
         }
-        self.order(OrderKind::Cancel).await
     }
 
-    /// What it is right now, by its records.
+    // The inbox.
+
+    /// Puts an input into the inbox. When this returns it is on disk, and the process that runs the session answers it. The same
+    /// idempotency key twice is one input.
+    pub async fn put(&self, input: Input, idempotency_key: Option<&str>) -> Result<Accepted> {
+        if let Link::Local(local) = &self.link {
+            return local.put(input, idempotency_key).await;
+        }
+        let new_id = input.id;
+        let mut record = self.redactor.record(InboxRecord::Input(input).encode());
+        if let Some(key) = idempotency_key {
+            record = record.with_key(key);
+        }
+        // An input that can't be accepted must not make a session.
+        check_size(&record)?;
+        let id = self.named().await?;
+        let seq = put(&*self.journal, id, record).await?;
+        Ok(Accepted { seq, id: input_at(&*self.journal, id, seq).await?.unwrap_or(new_id) })
+    }
+
+    /// The session's id. From here on the key leads to it.
+    async fn named(&self) -> Result<SessionId> {
+        match &self.link {
+            Link::Local(local) => local.shared.named(&local.runtime).await,
+            Link::Detached { key, id } => {
+                let named = name_session(&*self.journal, key).await?;
+                let _ = id.set(named);
+                Ok(named)
+            }
+        }
+    }
+
+    /// Begins the session in this work folder, unless it has begun: a session's work folder never changes.
+    pub async fn begin_in(&self, work_dir: &Path) -> Result<SessionStart> {
+        let id = self.named().await?;
+        let stream = StreamName::session(id);
+        if self.journal.head(&stream).await?.seq > 0 {
+            return Ok(SessionStart::BegunBefore);
+        }
+        let lease = match self.journal.acquire(&stream).await {
+            Ok(lease) => lease,
+            Err(JournalError::Held { holder, .. }) => return Ok(SessionStart::BegunBy(*holder)),
+            Err(error) => return Err(error.into()),
+        };
+        let created = SessionRecord::SessionCreated(SessionCreated {
+            id,
+            key: self.key().to_owned(),
+            work_dir: Some(work_dir.display().to_string()),
+            origin: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        });
+        let begun = self.journal.append(Append::under(&lease).expecting(0).record(created.encode())).await;
+        self.journal.release(&lease).await?;
+        match begun {
+            Ok(_) => Ok(SessionStart::Begun),
+            Err(JournalError::Conflict { .. }) => Ok(SessionStart::BegunBefore),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts an order into the inbox without waiting for what comes of it. Does nothing for a session that was never used.
+    pub async fn order(&self, kind: OrderKind) -> Result<()> {
+        let Some(id) = self.known_id().await? else { return Ok(()) };
+        let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
+        put(&*self.journal, id, self.redactor.record(order.encode())).await?;
+        Ok(())
+    }
+
+    /// Cancels the running turn and waits until its end is on record. `None` if no turn was running.
+    pub async fn cancel(&self) -> Result<Option<TurnEnded>> {
+        match self.cancel_within(CANCEL_GRACE).await? {
+            CancelOutcome::Ended(ended) => Ok(Some(ended)),
+            CancelOutcome::NoTurn => Ok(None),
+            CancelOutcome::Pending => Err(Error::CancelPending { key: self.key().to_owned() }),
+        }
+    }
+
+    /// Cancels the running turn. Where another process runs it, waits at most this long for its end.
+    pub async fn cancel_within(&self, grace: Duration) -> Result<CancelOutcome> {
+        let Some(id) = self.known_id().await? else { return Ok(CancelOutcome::NoTurn) };
+        if let Link::Local(local) = &self.link {
+            match local.wake().await {
+                Ok(()) => {
+                    let ended = local.order(OrderKind::Cancel).await?;
+                    return Ok(ended.map_or(CancelOutcome::NoTurn, CancelOutcome::Ended));
+                }
+                Err(Error::RunsElsewhere { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        cancel_turn(self.journal.clone(), self.key(), id, grace).await
+    }
+
+    /// Cancels the running turn; if `repeats`, again until a turn has ended.
+    pub(super) async fn cancel_until_ended(&self, repeats: bool) {
+        while matches!(self.cancel().await, Ok(None)) && repeats {
+            tokio::time::sleep(CANCEL_RETRY_INTERVAL).await;
+        }
+    }
+
+    /// The questions that wait for an answer.
+    pub async fn open_questions(&self) -> Result<Vec<Question>> {
+        match self.known_id().await? {
+            Some(id) => open_questions(&*self.journal, id, &self.state().await?).await,
+            None => Ok(vec![]),
+        }
+    }
+
+    /// Answers an open question. `yes` allows what was asked about, `no` does not; other words are a no whose reason the model reads.
+    pub async fn answer(&self, question: QuestionId, answer: &str) -> Result<()> {
+        let missing = || Error::NoSuchQuestion {
+            key: self.key().to_owned(),
+            question: question.to_string(),
+            known: "the session was never used".to_owned(),
+        };
+        let id = self.known_id().await?.ok_or_else(missing)?;
+        let answer = self.redactor.redact(answer);
+        answer_question(&*self.journal, self.key(), id, question, &answer).await?;
+        if let Link::Local(local) = &self.link {
+            local.ring(id).await;
+        }
+        Ok(())
+    }
+
+    // What happens, and what is.
+
+    /// What happens in the session from now on, in this process and during requests elsewhere.
+    pub fn events(&self, sources: EventSources) -> SessionEvents {
+        SessionEvents::new(self, sources)
+    }
+
+    /// Everything that happens after this record, without a gap and wherever the session runs; 0 for the whole past.
+    pub async fn follow(&self, after: Seq) -> Result<Follower> {
+        let missing = || longhaul_journal::Error::NoSuchSession { key: self.key().to_owned() };
+        let id = self.known_id().await?.ok_or_else(missing)?;
+        let state = load_through(&*self.journal, self.key(), id, after).await?;
+        Ok(Follower::from_state(self.journal.clone(), self.key(), id, state))
+    }
+
+    /// What this process does in the session from now on. A detached handle sees nothing.
+    pub fn watch(&self) -> Watcher {
+        self.watcher().unwrap_or_else(Watcher::closed)
+    }
+
+    pub(super) fn watcher(&self) -> Option<Watcher> {
+        match &self.link {
+            Link::Local(local) => Some(local.watch()),
+            Link::Detached { .. } => None,
+        }
+    }
+
+    /// The session's state, by its records.
     pub async fn state(&self) -> Result<State> {
-        match self.known().await? {
-            Some(id) => load(&*self.runtime.journal, self.key(), id).await,
+        match self.known_id().await? {
+            Some(id) => load(&*self.journal, self.key(), id).await,
             None => Ok(State::default()),
         }
     }
 
-    /// Tells whoever holds the session; if nobody does, it is held here from now on.
-    pub(crate) async fn ring(&self, id: SessionId) {
-        self.shared.wake(&self.runtime);
-        // What is on disk is found without a ring, too.
-        let _ = self.runtime.journal.ring(&StreamName::session(id)).await;
+    /// Whether a turn is open, or an accepted input waits for its turn.
+    pub async fn is_unfinished(&self) -> Result<bool> {
+        let Some(entry) = self.journal.session(self.key()).await? else { return Ok(false) };
+        let state = self.state().await?;
+        let wake = match &self.link {
+            Link::Local(local) => local.runtime.wake(),
+            Link::Detached { .. } => crate::Wake::Never,
+        };
+        Ok(state.work(entry.inbox_head, wake).is_unfinished())
     }
 
-    /// The session's id, if it has one.
-    pub(crate) async fn known(&self) -> Result<Option<SessionId>> {
-        if let Some(id) = self.shared.id.get() {
-            return Ok(Some(*id));
+    /// The other process that holds the session, if one does.
+    pub async fn other_holder(&self) -> Result<Option<Holder>> {
+        let Some(id) = self.known_id().await? else { return Ok(None) };
+        Ok(self.journal.holder(&StreamName::session(id)).await?.filter(Holder::is_another))
+    }
+
+    /// Whether this process holds the session.
+    pub async fn is_held_here(&self) -> Result<bool> {
+        let Some(id) = self.known_id().await? else { return Ok(false) };
+        let holder = self.journal.holder(&StreamName::session(id)).await?;
+        Ok(holder.is_some_and(|holder| !holder.is_another()))
+    }
+
+    /// Whether a process holds the session, or hosts its home and would take it.
+    pub async fn is_running(&self) -> Result<bool> {
+        match self.known_id().await? {
+            Some(id) => is_running(&*self.journal, id).await,
+            None => Ok(false),
         }
-        match self.runtime.journal.session(self.key()).await? {
-            Some(_) => Ok(Some(self.shared.named(&self.runtime).await?)),
-            None => Ok(None),
+    }
+
+    // What only a runtime can do.
+
+    fn runtime_handle(&self) -> Result<&LocalSession> {
+        match &self.link {
+            Link::Local(local) => Ok(local),
+            Link::Detached { key, .. } => Err(Error::NotRunning { key: key.clone() }),
         }
+    }
+
+    /// Says that the user is active, so that the session does not count as idle.
+    pub fn touch(&self) {
+        if let (Link::Local(local), Some(id)) = (&self.link, self.id()) {
+            local.runtime.activity.noted(id);
+        }
+    }
+
+    /// Gives the session's lease back as soon as nothing runs in it, and returns when this process does not hold it any more. The next
+    /// input takes it again.
+    pub async fn release(&self) {
+        if let Link::Local(local) = &self.link {
+            local.shared.part().await;
+        }
+    }
+
+    /// Takes the session's lease: the worker records what became of tasks and watches those that run. An open turn goes on.
+    pub async fn wake(&self) -> Result<()> {
+        self.runtime_handle()?.wake().await
+    }
+
+    /// The ends of tasks that the model has not been told.
+    pub async fn notifications(&self) -> Result<Vec<EndedTask>> {
+        let state = self.state().await?;
+        let unannounced = state.tasks.untold();
+        Ok(unannounced
+            .map(|(task, end)| EndedTask { task: task.clone(), end: end.clone(), told: false })
+            .collect())
+    }
+
+    /// Kills a task and returns when nothing of it runs any more.
+    pub async fn kill_task(&self, task: TaskId) -> Result<()> {
+        let state = self.state().await?;
+        if state.tasks.get(task).is_none() {
+            let ids: Vec<String> = state.tasks.all().iter().map(|task| task.id().to_string()).collect();
+            let known =
+                if ids.is_empty() { "it has none".to_owned() } else { format!("it has {}", ids.join(", ")) };
+            return Err(Error::NoSuchTask { key: self.key().to_owned(), task: task.to_string(), known });
+        }
+        let tasks = Arc::clone(&self.runtime_handle()?.runtime.tasks);
+        let killed = spawn_blocking(move || tasks.kill(task)).await.unwrap_or(Ok(()));
+        killed.map_err(|error| Error::Keeper(Arc::new(error)))
+    }
+
+    /// Extracts what is worth remembering since the last extract. `None` if memory is off or the session was never used.
+    pub async fn extract(&self) -> Result<Option<Extraction>> {
+        let Some(id) = self.known_id().await? else { return Ok(None) };
+        let local = self.runtime_handle()?;
+        memory::extract_session(&local.runtime, &local.shared, id).await
+    }
+
+    /// The last record that memory has read; 0 if none.
+    pub async fn extracted_through(&self) -> Result<Seq> {
+        match self.known_id().await? {
+            Some(id) => Ok(longhaul_memory::extracted_through(&*self.journal, id).await?),
+            None => Ok(0),
+        }
+    }
+
+    /// Adds a text to the core page of the session's memory.
+    pub async fn remember(&self, text: &str) -> Result<Changed> {
+        let id = self.known_id().await?;
+        memory::remember(&self.runtime_handle()?.runtime, self.key(), id, text).await
     }
 }
 
-/// What came of a compaction that an order asked for, by the records after this one: how it ended, or why it failed. Nothing, if there
-/// is none: it has not come to its end, or there was nothing to do.
-pub async fn compaction_by(
-    journal: &dyn Journal,
-    session: SessionId,
-    order: OrderId,
-    after: Seq,
-) -> Result<Option<std::result::Result<CompactDone, String>>> {
-    let (stream, mut next, mut is_taken) = (StreamName::session(session), after + 1, false);
-    loop {
-        let page = journal.read(&stream, next, Page::default()).await?;
-        let Some(last) = page.last() else { return Ok(None) };
-        next = last.seq + 1;
-        for record in &page {
-            match SessionRecord::decode(record) {
-                Ok(SessionRecord::OrderTaken(taken)) => is_taken |= taken.order.id == order,
-                Ok(SessionRecord::CompactDone(done)) if is_taken => return Ok(Some(Ok(done))),
-                Ok(SessionRecord::CompactFailed(failed)) if is_taken => return Ok(Some(Err(failed.reason))),
-                _ => {}
-            }
+/// Has the worker of this process carry out a request, and passes its events on.
+async fn run_here(
+    local: &LocalSession,
+    request: &Request,
+    sink: Option<&mut EventSink<'_>>,
+) -> Result<RequestOutcome> {
+    let Some(EventSink { events, watcher, .. }) = sink else { return local.run(request).await };
+    let watcher = watcher.get_or_insert_with(|| local.watch());
+    let mut work = std::pin::pin!(local.run(request));
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(watched) = watcher.next() => drop(events.send(watched)),
+            outcome = &mut work => break outcome,
         }
+    };
+    while let Some(watched) = watcher.next_waiting().await {
+        let _ = events.send(watched);
     }
+    outcome
 }
 
-/// The id of the input that stands at a place of an inbox: with a key that was used before, that is not what was just sent.
-pub async fn input_at(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InputId>> {
-    let page = Page { records: 1, bytes: 0 };
-    let records = journal.read(&StreamName::inbox(session), seq, page).await?;
-    Ok(records.first().and_then(|record| match InboxRecord::decode(record) {
+/// The id of the input at this place of an inbox. Where an idempotency key was used before, that is the first one.
+pub(super) async fn input_at(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InputId>> {
+    let record = longhaul_journal::record_at(journal, &StreamName::inbox(session), seq).await?;
+    Ok(record.and_then(|record| match InboxRecord::decode(&record) {
         Ok(InboxRecord::Input(input)) => Some(input.id),
         _ => None,
     }))

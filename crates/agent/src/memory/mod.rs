@@ -46,7 +46,6 @@ use single_flight::Joining;
 pub(crate) use tools::memory_abouts;
 pub(crate) use tools::{Noting, Told, memory_tools};
 
-use crate::client::session::Session;
 use crate::config::MemoryScope;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
@@ -117,58 +116,56 @@ impl Config {
     }
 }
 
-impl Session {
-    /// Goes through what is new in the session, and returns when that is done; a job of its own, which goes on if nobody waits. Nothing,
-    /// if memory is off, or the session was never used. One that is under way is joined; one of another process is waited for.
-    pub async fn extract(&self) -> Result<Option<Extraction>> {
-        let Some(id) = self.known().await? else { return Ok(None) };
-        if self.runtime.config.settings.memory.extract_at_tokens == 0 {
-            return Ok(None);
-        }
-        let (tell, told) = oneshot::channel();
-        let (runtime, shared) = (self.runtime.clone(), self.shared.clone());
-        let job = async move {
-            let mut suspension = runtime.suspension();
-            tokio::select! {
-                biased;
-                _ = suspension.wait_for(|suspended| *suspended) => {}
-                done = extract_in_turn(&runtime, &shared, id) => drop(tell.send(done)),
-            }
-        };
-        if !self.runtime.spawn(job) {
-            return Err(Error::Suspended);
-        }
-        told.await.unwrap_or(Err(Error::Suspended)).map(Some)
+/// Extracts what is new in a session in a job of its own, which goes on if the caller stops waiting. A job that is under way is joined;
+/// one of another process is waited for. `None` if memory is off.
+pub(crate) async fn extract_session(
+    runtime: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    id: SessionId,
+) -> Result<Option<Extraction>> {
+    if runtime.config.settings.memory.extract_at_tokens == 0 {
+        return Ok(None);
     }
+    let (sender, done) = oneshot::channel();
+    let (inner, shared) = (runtime.clone(), shared.clone());
+    let job = async move {
+        let mut suspension = inner.suspension();
+        tokio::select! {
+            biased;
+            _ = suspension.wait_for(|suspended| *suspended) => {}
+            extracted = extract_in_turn(&inner, &shared, id) => drop(sender.send(extracted)),
+        }
+    };
+    if !runtime.spawn(job) {
+        return Err(Error::Suspended);
+    }
+    done.await.unwrap_or(Err(Error::Suspended)).map(Some)
+}
 
-    /// How far it has been gone through for memory; 0, if never.
-    pub async fn extracted_through(&self) -> Result<Seq> {
-        match self.known().await? {
-            Some(id) => Ok(longhaul_memory::extracted_through(&*self.runtime.journal, id).await?),
-            None => Ok(0),
-        }
-    }
+/// Adds what the user wants remembered to the core page of a session's memory.
+pub(crate) async fn remember(
+    runtime: &Arc<Inner>,
+    key: &str,
+    id: Option<SessionId>,
+    text: &str,
+) -> Result<Changed> {
+    let text = runtime.redactor.redact(text).into_owned();
+    let scope = scope_of_session(runtime, key, id).await?;
+    let changed = longhaul_memory::note(&*runtime.journal, &scope, &text, Speaker::User).await?;
+    jobs::pages_changed(runtime, &scope, &changed.pages).await;
+    Ok(changed)
+}
 
-    /// Remembers what a person says should be: it is in the core page when this returns.
-    pub async fn remember(&self, text: &str) -> Result<Changed> {
-        let text = self.runtime.redactor.redact(text).into_owned();
-        let scope = self.scope().await?;
-        let changed = longhaul_memory::note(&*self.runtime.journal, &scope, &text, Speaker::User).await?;
-        jobs::pages_changed(&self.runtime, &scope, &changed.pages).await;
-        Ok(changed)
+/// The memory scope of a session, also before its first record.
+async fn scope_of_session(runtime: &Inner, key: &str, id: Option<SessionId>) -> Result<String> {
+    if let Some(id) = id
+        && let Some(scope) = runtime.memory.scopes.of(id).await?
+    {
+        return Ok(scope);
     }
-
-    /// The scope of its memory, also before its first record.
-    async fn scope(&self) -> Result<String> {
-        if let Some(id) = self.known().await?
-            && let Some(scope) = self.runtime.memory.scopes.of(id).await?
-        {
-            return Ok(scope);
-        }
-        let work_dir = &self.runtime.config.work_dir;
-        let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
-        Ok(self.runtime.config.memory_scope(self.key(), &work_dir))
-    }
+    let work_dir = &runtime.config.work_dir;
+    let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
+    Ok(runtime.config.memory_scope(key, &work_dir))
 }
 
 /// Goes through a session, once whoever else is at it has come to an end.

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::client::follow::tell_callers;
+use crate::client::local::LocalSession;
 use crate::client::session::Session;
 use crate::client::watch::{Hub, Watcher};
 use crate::clock::now;
@@ -264,7 +265,7 @@ impl Runtime {
         if self.0.in_memory_as(key).is_some_and(|id| Some(id) != known) {
             known = self.0.journal.session(key).await?.map(|entry| entry.id);
         }
-        Ok(Session { runtime: self.0.clone(), shared: self.0.shared(key, known) })
+        Ok(Session::local(LocalSession { runtime: self.0.clone(), shared: self.0.shared(key, known) }))
     }
 
     /// Where everything is kept: for whoever follows a session that another process runs.

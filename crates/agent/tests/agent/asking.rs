@@ -94,9 +94,8 @@ async fn a_question_survives_a_restart_and_can_be_answered_while_nobody_is_there
     assert!(matches!(sending.await.unwrap(), Err(Error::Suspended)));
 
     let journal = place.journal().await;
-    let id = session.id().unwrap();
-    longhaul_agent::answer_question(&*journal, "a", id, asked.id, "yes").await.unwrap();
-    let second = longhaul_agent::answer_question(&*journal, "a", id, asked.id, "no").await;
+    crate::detached(&journal, "a").await.answer(asked.id, "yes").await.unwrap();
+    let second = crate::detached(&journal, "a").await.answer(asked.id, "no").await;
     longhaul_journal::Journal::close(&*journal).await;
     assert!(matches!(second, Err(Error::NoSuchQuestion { .. })), "it was answered: {second:?}");
 
@@ -130,8 +129,7 @@ async fn an_approved_call_is_judged_again_when_it_runs() {
         first.shutdown().await.unwrap();
         drop(sending);
         let journal = place.journal().await;
-        let id = session.id().unwrap();
-        longhaul_agent::answer_question(&*journal, "a", id, asked.id, "yes").await.unwrap();
+        crate::detached(&journal, "a").await.answer(asked.id, "yes").await.unwrap();
         longhaul_journal::Journal::close(&*journal).await;
 
         let mut config = asking(&place, "touch *", action);
@@ -310,7 +308,7 @@ async fn an_answer_after_a_cancel_is_refused() {
     let order = InboxRecord::Order(Order { id: OrderId::generate(), kind: OrderKind::Cancel });
     longhaul_journal::put(&*journal, id, order.encode()).await.unwrap();
 
-    let answer = longhaul_agent::answer_question(&*journal, "a", id, asked.id, "yes").await;
+    let answer = crate::detached(&journal, "a").await.answer(asked.id, "yes").await;
 
     assert!(answer.unwrap_err().to_string().contains("cancelled"));
     longhaul_journal::Journal::close(&*journal).await;

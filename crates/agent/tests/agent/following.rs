@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Followed, Follower, Watched, event_of, follow};
+use longhaul_agent::{Followed, Follower, Watched, event_of};
 use longhaul_journal::{Journal, SqliteJournal};
 use longhaul_protocol::{Event, EventKind, SessionRecord};
 use longhaul_testkit::{Gated, Place, Recording};
@@ -68,7 +68,7 @@ async fn words_of_a_turn_in_another_runtime_come_while_they_are_said() {
     let first = sends(&session, "tell");
     gate.reached().await;
     let journal = visitor(&place).await;
-    let mut follower = follow(journal.clone(), "a", session.id().unwrap(), 0).await.unwrap();
+    let mut follower = crate::detached(&journal, "a").await.follow(0).await.unwrap();
 
     // Somebody who joins during an answer.
     let begun = until(&mut follower, |kind| matches!(kind, EventKind::Partial { .. })).await;
@@ -107,7 +107,7 @@ async fn a_session_is_followed_from_one_runtime_to_the_next() {
     let journal = visitor(&place).await;
     let sending = sends(&session, "tell");
     gate.reached().await;
-    let mut follower = follow(journal.clone(), "a", session.id().unwrap(), 0).await.unwrap();
+    let mut follower = crate::detached(&journal, "a").await.follow(0).await.unwrap();
     let mut seen = until(&mut follower, |kind| matches!(kind, EventKind::Partial { .. })).await;
 
     one.shutdown().await.unwrap();
@@ -135,7 +135,7 @@ async fn a_slow_follower_holds_up_nobody_and_misses_no_record_and_no_word() {
     let session = runtime.session("a").await.unwrap();
     session.put(crate::said("tell"), None).await.unwrap();
     let journal = visitor(&place).await;
-    let mut follower = follow(journal.clone(), "a", session.id().unwrap(), 0).await.unwrap();
+    let mut follower = crate::detached(&journal, "a").await.follow(0).await.unwrap();
     // It has begun to be told, and stops to listen.
     until(&mut follower, |kind| matches!(kind, EventKind::StepStarted)).await;
 
@@ -159,7 +159,7 @@ async fn every_record_comes_also_one_that_makes_no_event() {
     session.send("hello").await.unwrap();
     let before = session.state().await.unwrap().head;
     let journal = visitor(&place).await;
-    let mut follower = follow(journal.clone(), "a", session.id().unwrap(), before).await.unwrap();
+    let mut follower = crate::detached(&journal, "a").await.follow(before).await.unwrap();
 
     session.send("again").await.unwrap();
     let mut kinds = Vec::new();
@@ -201,7 +201,7 @@ async fn a_session_that_rests_is_followed_into_the_turn_that_somebody_begins() {
     };
     eventually("nobody is at it", is_free).await;
     let head = journal.head(&longhaul_protocol::StreamName::session(id)).await.unwrap().seq;
-    let mut follower = follow(journal.clone(), "a", id, head).await.unwrap();
+    let mut follower = crate::detached(&journal, "a").await.follow(head).await.unwrap();
 
     let input = longhaul_protocol::InboxRecord::Input(crate::said("are you there?"));
     longhaul_journal::put(&*journal, id, input.encode()).await.unwrap();

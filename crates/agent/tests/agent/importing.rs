@@ -45,7 +45,7 @@ async fn export_with_an_approved_call(place: &Place) -> tempfile::NamedTempFile 
     drop(sending);
     let journal = place.journal().await;
     let id = session.id().unwrap();
-    longhaul_agent::answer_question(&*journal, "a", id, asked, "yes").await.unwrap();
+    crate::detached(&journal, "a").await.answer(asked, "yes").await.unwrap();
     let (input, text) = (InputId::generate(), "and then touch planted again".to_owned());
     let input = Input { id: input, text, images: vec![], mode: JoinMode::After };
     put(&*journal, id, InboxRecord::Input(input).encode()).await.unwrap();

@@ -151,7 +151,7 @@ async fn an_interrupt_survives_a_kill() {
     runtime.shutdown().await.unwrap();
     drop(sending);
     let journal = place.journal().await;
-    longhaul_agent::cancel_turn(&*journal, session.id().unwrap(), Duration::ZERO).await.unwrap();
+    crate::detached(&journal, "a").await.cancel_within(Duration::ZERO).await.unwrap();
     longhaul_journal::Journal::close(&*journal).await;
 
     let (runtime, wire) =

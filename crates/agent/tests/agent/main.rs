@@ -150,6 +150,12 @@ async fn open_faulty(place: &Place, model: Arc<dyn Model>) -> (Runtime, Arc<Faul
     (Runtime::with_parts(place.config(), parts).await.unwrap(), journal)
 }
 
+/// A handle to a session without a runtime of its own.
+async fn detached(journal: &Arc<longhaul_journal::SqliteJournal>, key: &str) -> Session {
+    let client = longhaul_agent::Client::new(journal.clone(), longhaul_agent::Redactor::default());
+    client.session(key).await.unwrap()
+}
+
 /// Waits until something is so.
 async fn eventually<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -362,7 +362,7 @@ async fn cancelling_a_turn_leaves_its_tasks_alone() {
     assert_eq!(sending.await.unwrap().unwrap().outcome, Outcome::Cancelled);
     let (task, status) = tasks_of(&session).await[0];
     assert_eq!(status, None);
-    session.kill(task).await.unwrap();
+    session.kill_task(task).await.unwrap();
     eventually("the end is on record", || all_ended(&session)).await;
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
@@ -382,7 +382,7 @@ async fn a_task_that_somebody_ended_makes_no_notification_and_wakes_nobody() {
     session.send("go").await.unwrap();
     let (task, _) = tasks_of(&session).await[0];
 
-    session.kill(task).await.unwrap();
+    session.kill_task(task).await.unwrap();
     eventually("the end is on record", || all_ended(&session)).await;
     session.settle().await.unwrap();
     session.send("what of it?").await.unwrap();

@@ -128,7 +128,7 @@ async fn the_temporary_files_of_a_session_stay_while_a_task_of_it_runs_whose_spe
     runtime.tidy().await;
 
     assert!(file.exists(), "the command runs, and its temporary files are gone");
-    session.kill(task).await.unwrap();
+    session.kill_task(task).await.unwrap();
     runtime.shutdown().await.unwrap();
 }
 

@@ -60,7 +60,7 @@ async fn whoever_settles_hears_of_an_end_that_another_process_has_recorded() {
     });
     let other = open(&place, Recording::new(script(&build()))).await;
     let held = other.session("a").await.unwrap();
-    while held.look_in().await.is_err() {
+    while held.wake().await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 

@@ -1,14 +1,16 @@
 //! `longhaul answer`: settles a question, whoever runs the session.
 
-use longhaul_agent::{answer_question, load, redactor};
-use longhaul_journal::{Error, Journal};
+use std::sync::Arc;
+
+use longhaul_agent::{Client, redactor};
+use longhaul_journal::Error;
 use longhaul_protocol::QuestionId;
 use serde_json::json;
 
 use crate::args::{AnswerOptions, Choice, Place};
 use crate::output::{json, line, note, safe, shortened};
-use crate::questions::{OpenQuestion, unanswered, yes_or_no};
-use crate::session_lookup::{find_session, refuse_trashed, somebody_runs_it};
+use crate::questions::{OpenQuestion, yes_or_no};
+use crate::session_lookup::{find_session, refuse_trashed};
 use crate::short_id::{Named, find};
 use crate::suggested_command::quoted;
 use crate::{BadUsage, config, exit, suggested_command};
@@ -20,10 +22,10 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions)
         return Err(Error::NoSuchSession { key: key.clone() }.into());
     };
     let entry = find_session(&journal, key).await?;
-    let (session, key) = (entry.id, &entry.key);
+    let key = &entry.key;
     refuse_trashed(&journal, key).await?;
-    let state = load(&journal, key, session).await?;
-    let open = unanswered(&journal, session, &state).await?;
+    let session = Client::new(Arc::new(journal), redactor.clone()).session(key).await?;
+    let open: Vec<OpenQuestion> = session.open_questions().await?.iter().map(OpenQuestion::from).collect();
     let (question, words) = match &options.words[..] {
         [name, words] => (named(&open, name)?, words),
         [words] if words.parse::<QuestionId>().is_ok() => {
@@ -37,17 +39,17 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions)
         return Err(BadUsage("the answer is empty: say yes, no, or words".to_owned()).into());
     }
     let words = yes_or_no(words).map_or_else(|| redactor.redact(words).into_owned(), str::to_owned);
-    answer_question(&journal, key, session, question, &words).await?;
+    session.answer(question, &words).await?;
     if options.json {
         json(&json!({"session": key, "id": question, "answer": words}))?;
     } else {
         line(format!("answered {question}: {}", shortened(&words, 80)))?;
     }
-    if !somebody_runs_it(&journal, session).await? {
+    if !session.is_running().await? {
         let resume = suggested_command::resume(place, choice, key);
         note(format!("the answer is saved, and nobody runs the session; to go on: {resume}"));
     }
-    journal.close().await;
+    session.journal().close().await;
     Ok(exit::DONE)
 }
 

@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{State, redactor};
-use longhaul_journal::{Error, Journal};
+use longhaul_agent::{Client, Request, State, redactor};
+use longhaul_journal::Error;
 use longhaul_protocol::{CompactDone, CompactedBy, OrderKind};
 
 use crate::args::{Choice, CompactOptions, Place};
 use crate::commands::resume::open_in;
-use crate::commands::status::holder;
 use crate::event_printer::Form;
 use crate::one_shot::{OneShot, Stay};
 use crate::output::{grouped, note, safe, shortened};
-use crate::remote_session::Elsewhere;
 use crate::session_lookup::{find_session, refuse_trashed};
-use crate::turn_handle::Wish;
 use crate::{config, exit, suggested_command};
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: CompactOptions) -> anyhow::Result<u8> {
@@ -24,22 +21,22 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: CompactOptions)
     let entry = find_session(&journal, &key).await?;
     let key = entry.key.clone();
     refuse_trashed(&journal, &key).await?;
-    // C12: nothing is begun or gone on with because a context is made smaller.
-    if holder(&journal, entry.id).await?.is_none()
-        && let Some(open) = open_in(&journal, &entry).await?
+    // C12: a compaction must not begin a turn or go on with one.
+    let open = open_in(&journal, &entry).await?;
+    let redactor = redactor(&config::load(place, choice)?)?;
+    let session = Client::new(Arc::new(journal), redactor).session(&key).await?;
+    if session.other_holder().await?.is_none()
+        && let Some(open) = open
     {
-        let redactor = redactor(&config::load(place, choice)?)?;
-        let session =
-            Elsewhere { journal: Arc::new(journal), key: key.clone(), id: entry.id, seen: None, redactor };
         session.order(OrderKind::Compact { focus }).await?;
-        session.journal.close().await;
+        session.journal().close().await;
         let (open, resume) = (shortened(&open, 200), suggested_command::resume(place, choice, &key));
         note(format!("{open}, and nobody runs it; the context is made smaller when it goes on: {resume}"));
         return Ok(exit::DONE);
     }
-    journal.close().await;
+    session.journal().close().await;
     let form = if json { Form::Json } else { Form::Outcome };
-    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(Wish::Compact(focus)).await
+    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(Request::Compact(focus)).await
 }
 
 /// What the summary should dwell on, if somebody said so.

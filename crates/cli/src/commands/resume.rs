@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use longhaul_agent::{Wake, load};
+use longhaul_agent::{Request, Wake, load};
 use longhaul_journal::{Journal, SessionEntry, SqliteJournal};
 use serde_json::json;
 
@@ -14,7 +14,6 @@ use crate::session_lookup::open_session;
 use crate::signals::Ends;
 use crate::tui::chat::Terminal;
 use crate::tui::{Pick, pick};
-use crate::turn_handle::Wish;
 use crate::{exit, output, tui};
 
 pub(crate) async fn run(place: &Place, choice: &Choice, options: ResumeOptions) -> anyhow::Result<u8> {
@@ -46,7 +45,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: ResumeOptions) 
             }
         },
     };
-    again(place, choice, key, json, Wish::Resume).await
+    again(place, choice, key, json, Request::Resume).await
 }
 
 /// Whether somebody is there who sees a list and has keys.
@@ -72,11 +71,11 @@ pub(crate) async fn again(
     choice: &Choice,
     key: String,
     as_json: bool,
-    wish: Wish,
+    request: Request,
 ) -> anyhow::Result<u8> {
     let key = open_session(place, &key).await?.1.key;
     let form = Form::of_answer(as_json);
-    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(wish).await
+    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(request).await
 }
 
 /// The sessions that have something unfinished, each with what that is.

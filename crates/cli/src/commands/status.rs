@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Config, ContextReport, State, context_report, last_compaction, load};
+use longhaul_agent::{Client, Config, ContextReport, Redactor, State, context_report, last_compaction};
 use longhaul_journal::{Error, Holder, ImportMark, Journal, import_mark};
 use longhaul_memory::extracted_through;
 use longhaul_model::Window;
-use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId, StreamName};
+use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId};
 use serde_json::{Value, json};
 
 use crate::args::{Choice, Place, SessionOptions};
@@ -14,7 +14,7 @@ use crate::commands::context;
 use crate::commands::memory::scope_of_session;
 use crate::commands::tasks::board::{Board, Listed};
 use crate::output::{count, grouped, in_words, json, line, safe, shortened};
-use crate::questions::{OpenQuestion, unanswered};
+use crate::questions::{OpenQuestion, open_questions};
 use crate::session_lookup::{find_session, refuse_trashed};
 use crate::short_id::short;
 use crate::{config, event_text, exit};
@@ -77,11 +77,13 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let entry = find_session(&journal, &key).await?;
     let key = entry.key.clone();
     refuse_trashed(&journal, &key).await?;
-    let state = load(&journal, &key, entry.id).await?;
-    let holder = holder(&journal, entry.id).await?;
-    let questions = unanswered(&journal, entry.id, &state).await?;
-    let last_compaction = last_compaction(&journal, entry.id, &state).await?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
+    // A client that only looks sends nothing that could hold a secret.
+    let session = Client::new(journal.clone(), Redactor::default()).session(&key).await?;
+    let state = session.state().await?;
+    let holder = session.other_holder().await?;
+    let questions = open_questions(&session).await?;
+    let last_compaction = last_compaction(&*journal, entry.id, &state).await?;
     let tasks = running(&Board::new(journal.clone(), &place.folder()?)?, &key, entry.id).await?;
     let config = config::load(place, choice)?;
     let report = context_report(&config, &*journal, &state).await;
@@ -119,12 +121,6 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
 pub(crate) async fn running(board: &Board, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
     let tasks = board.of(key, id).await?;
     Ok(tasks.into_iter().filter(Listed::is_running).collect())
-}
-
-/// The other process that runs a session.
-pub(crate) async fn holder(journal: &dyn Journal, id: SessionId) -> Result<Option<Holder>, Error> {
-    let holder = journal.holder(&StreamName::session(id)).await?;
-    Ok(holder.filter(Holder::is_another))
 }
 
 impl Status {

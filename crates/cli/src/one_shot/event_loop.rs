@@ -1,84 +1,81 @@
-//! A one-shot process while something is under way: it shows what happens, heeds signals, and asks whoever is there.
+//! What a one-shot process does while its request runs: show events, react to signals, ask the user.
 
-use longhaul_agent::{Watched, Watcher};
+use longhaul_agent::{PendingRequest, Request, RequestOutcome, SessionEvents, Watched};
 use longhaul_protocol::{EventKind, Outcome};
 
 use crate::event_printer::Teller;
-use crate::exit;
 use crate::questions::{OpenQuestion, is_settled, somebody_is_there, yes_or_no};
 use crate::signals::{Ends, INTERRUPT};
 use crate::tui::chat::{Cooked, Typed};
-use crate::turn_handle::{Became, Underway, Wish};
+use crate::{exit, panics};
 
 const ASK: &str = "Answer yes, no, or why not: ";
 
-/// How this process comes to leave what is under way.
-pub(crate) enum Left {
-    /// It was seen through.
-    Became(Became),
-    /// A signal came that suspends, or that leaves what needs nobody.
+/// Why the loop ended.
+pub(crate) enum StageEnd {
+    /// The request is over.
+    Outcome(RequestOutcome),
+    /// A signal suspends this process.
     Suspended(u8),
-    /// Questions are open, and nobody is here to answer them.
+    /// Questions are open, and no user is at the terminal to answer them.
     Asked(Vec<OpenQuestion>),
 }
 
-/// Whoever attends to what is under way.
-pub(crate) struct Attendant<'a> {
+/// Shows the events of a request, and reacts to signals and to what the user types.
+pub(crate) struct EventLoop<'a> {
     pub(crate) teller: &'a mut Teller,
     pub(crate) ends: &'a mut Ends,
-    /// How often somebody pressed Ctrl-C.
+    /// How often the user pressed Ctrl-C.
     pub(crate) interrupts: u32,
-    /// Turns that ended, of which nobody waited for the outcome.
+    /// Outcomes of turns that ended while the process waited for tasks.
     pub(crate) ended: Vec<(Outcome, Option<String>, Option<String>)>,
     typed: Cooked,
 }
 
-/// What is known of what is under way.
-struct Course {
-    /// Questions that nobody has answered.
+/// What the loop knows of the request so far.
+struct RequestView {
+    /// Questions without an answer.
     asked: Vec<OpenQuestion>,
-    /// The one that was last asked here.
+    /// The question that the prompt is about.
     prompted: Option<OpenQuestion>,
-    /// What was said is on disk.
     is_accepted: bool,
     turn_is_open: bool,
-    /// Questions are asked later, and ends of turns are nobody's outcome.
+    /// Waiting for tasks: questions are asked later, and the ends of turns are noted.
     only_settles: bool,
-    /// A turn that runs meanwhile is nobody's business here: it is not asked about, and not ended.
+    /// Compacting: the running turn, if any, is neither asked about nor cancelled.
     leaves_turns_alone: bool,
 }
 
-impl<'a> Attendant<'a> {
+impl<'a> EventLoop<'a> {
     pub(crate) fn new(teller: &'a mut Teller, ends: &'a mut Ends) -> Self {
         Self { teller, ends, interrupts: 0, ended: Vec::new(), typed: Cooked::default() }
     }
 
-    /// Shows what happens until it is over. The first Ctrl-C ends the turn, a second one this process.
-    pub(crate) async fn attend(
+    /// Shows what happens until the request is over. The first Ctrl-C cancels the turn, a second one ends this process.
+    pub(crate) async fn run(
         &mut self,
-        mut underway: Underway,
-        wish: &Wish,
+        events: &mut SessionEvents,
+        request: &Request,
         open: Vec<OpenQuestion>,
-    ) -> anyhow::Result<(Left, Option<Watcher>)> {
-        let only_settles = matches!(wish, Wish::Settle);
-        let leaves_turns_alone = matches!(wish, Wish::Compact(_));
-        let mut course = Course {
-            is_accepted: !matches!(wish, Wish::Say(_)),
-            turn_is_open: wish.is_about_a_turn(),
-            leaves_turns_alone,
+    ) -> anyhow::Result<StageEnd> {
+        let mut pending = events.begin(request.clone());
+        let mut view = RequestView {
+            is_accepted: !matches!(request, Request::Send(_)),
+            turn_is_open: request.is_about_a_turn(),
+            leaves_turns_alone: matches!(request, Request::Compact(_)),
             asked: open,
             prompted: None,
-            only_settles,
+            only_settles: matches!(request, Request::Settle),
         };
-        course.asked.iter().for_each(|open| self.teller.aside(&open.shown()));
+        view.asked.iter().for_each(|open| self.teller.aside(&open.shown()));
         loop {
             let can_ask = somebody_is_there();
-            if !course.asked.is_empty() && !can_ask && course.is_accepted {
-                return Ok((Left::Asked(course.asked), None));
+            if !view.asked.is_empty() && !can_ask && view.is_accepted {
+                return Ok(StageEnd::Asked(view.asked));
             }
-            let asks = can_ask && !course.asked.is_empty();
+            let asks = can_ask && !view.asked.is_empty();
             if asks {
-                self.ask(&mut course);
+                self.ask(&mut view);
             }
             tokio::select! {
                 biased;
@@ -86,73 +83,71 @@ impl<'a> Attendant<'a> {
                     INTERRUPT if self.interrupts > 0 => {
                         std::process::exit(i32::from(exit::SIGNAL + INTERRUPT));
                     }
-                    INTERRUPT if course.turn_is_open => {
+                    INTERRUPT if view.turn_is_open => {
                         self.interrupts += 1;
-                        underway.cancel();
+                        pending.cancel();
                         self.teller.note("ending the turn; Ctrl-C once more leaves at once");
                     }
-                    number => return Ok((Left::Suspended(number), None)),
+                    number => return Ok(StageEnd::Suspended(number)),
                 },
-                watched = underway.next() => match watched {
+                watched = pending.next() => match watched {
                     Some(watched) => {
+                        panics::rehearse(&watched);
                         self.teller.watched(&watched);
-                        self.heed(&watched, &mut course);
-                        // Whoever ended the turn does not wait for what else there is.
-                        if course.only_settles && self.interrupts > 0 && !course.turn_is_open {
-                            return Ok((Left::Suspended(INTERRUPT), None));
+                        self.note_event(&watched, &mut view);
+                        // A user who cancelled the turn does not wait for the tasks.
+                        if view.only_settles && self.interrupts > 0 && !view.turn_is_open {
+                            return Ok(StageEnd::Suspended(INTERRUPT));
                         }
                     }
-                    None => {
-                        let (watcher, became) = underway.over().await?;
-                        return Ok((Left::Became(became?), watcher));
-                    }
+                    None => return Ok(StageEnd::Outcome(events.finish(pending).await?)),
                 },
                 typed = self.typed.line(), if asks => match typed {
-                    Typed::Line(line) => self.answer(&line, &underway, &mut course).await,
-                    Typed::End | Typed::Interrupt | Typed::Escape => return Ok((Left::Asked(course.asked), None)),
-                    Typed::Lost => return Ok((Left::Suspended(1), None)),
+                    Typed::Line(line) => self.answer(&line, &pending, &mut view).await,
+                    Typed::End | Typed::Interrupt | Typed::Escape => return Ok(StageEnd::Asked(view.asked)),
+                    Typed::Lost => return Ok(StageEnd::Suspended(1)),
                 },
             }
         }
     }
 
     /// Asks the first question that is open, once.
-    fn ask(&mut self, course: &mut Course) {
-        let first = course.asked.first();
-        if first != course.prompted.as_ref() {
-            course.prompted = first.cloned();
+    fn ask(&mut self, view: &mut RequestView) {
+        let first = view.asked.first();
+        if first != view.prompted.as_ref() {
+            view.prompted = first.cloned();
             self.teller.raw_aside(ASK);
         }
     }
 
-    async fn answer(&mut self, line: &str, underway: &Underway, course: &mut Course) {
+    async fn answer(&mut self, line: &str, pending: &PendingRequest, view: &mut RequestView) {
         let words = line.trim();
-        course.prompted = None;
-        let Some(question) = course.asked.first().filter(|_| !words.is_empty()) else { return };
-        let answered = underway.answer(question.id, yes_or_no(words).unwrap_or(words)).await;
+        view.prompted = None;
+        let Some(question) = view.asked.first().filter(|_| !words.is_empty()) else { return };
+        let answered = pending.answer(question.id, yes_or_no(words).unwrap_or(words)).await;
         if is_settled(&answered) {
-            course.asked.remove(0);
+            view.asked.remove(0);
         }
         if let Err(error) = answered {
-            // Somebody else was faster; or it could not be saved, and is asked again.
+            // Another client answered first; or the answer was not saved, and the question is asked again.
             self.teller.note(error);
         }
     }
 
-    fn heed(&mut self, watched: &Watched, course: &mut Course) {
+    fn note_event(&mut self, watched: &Watched, view: &mut RequestView) {
         let Watched::Event(event) = watched else { return };
         match &event.kind {
-            EventKind::InputAccepted { .. } | EventKind::InputTaken { .. } => course.is_accepted = true,
-            _ if course.leaves_turns_alone => {}
-            EventKind::TurnStarted => course.turn_is_open = true,
-            EventKind::TurnEnded { outcome, error, code, .. } if course.only_settles => {
-                course.turn_is_open = false;
+            EventKind::InputAccepted { .. } | EventKind::InputTaken { .. } => view.is_accepted = true,
+            _ if view.leaves_turns_alone => {}
+            EventKind::TurnStarted => view.turn_is_open = true,
+            EventKind::TurnEnded { outcome, error, code, .. } if view.only_settles => {
+                view.turn_is_open = false;
                 self.ended.push((*outcome, code.clone(), error.clone()));
             }
-            EventKind::Question { id, text } if !course.only_settles => {
-                course.asked.push(OpenQuestion { id: *id, text: text.clone() });
+            EventKind::Question { id, text } if !view.only_settles => {
+                view.asked.push(OpenQuestion { id: *id, text: text.clone() });
             }
-            EventKind::Answered { id } => course.asked.retain(|open| open.id != *id),
+            EventKind::Answered { id } => view.asked.retain(|open| open.id != *id),
             _ => {}
         }
     }

@@ -22,12 +22,12 @@ fn what_failed_first_gives_the_exit_code() {
 #[test]
 fn where_there_is_nothing_to_retry_the_reason_is_said() {
     assert_eq!(
-        nothing_to(&Wish::Retry, Some(Outcome::Completed)),
+        nothing_to(&Request::Retry, Some(Outcome::Completed)),
         "nothing to retry: the last turn completed"
     );
     assert_eq!(
-        nothing_to(&Wish::Retry, Some(Outcome::Cancelled)),
+        nothing_to(&Request::Retry, Some(Outcome::Cancelled)),
         "nothing to retry: the last turn was cancelled"
     );
-    assert_eq!(nothing_to(&Wish::Retry, None), "nothing to retry: there was no turn yet");
+    assert_eq!(nothing_to(&Request::Retry, None), "nothing to retry: there was no turn yet");
 }

@@ -19,13 +19,12 @@ mod wire;
 use std::sync::Arc;
 
 use longhaul_journal::{Holder, Journal};
-use longhaul_protocol::{Event, Record, Seq, SessionId};
+use longhaul_protocol::{Event, Record, SessionId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::Result;
 use crate::client::watch::Watched;
-use crate::replay::load_through;
 use crate::session::state::State;
 
 pub(crate) use server::tell_callers;
@@ -50,15 +49,9 @@ pub enum Followed {
     Live(Box<Event>),
 }
 
-/// Follows a session after this record, whatever was written since: 0 for everything.
-pub async fn follow(journal: Arc<dyn Journal>, key: &str, id: SessionId, after: Seq) -> Result<Follower> {
-    let state = load_through(&*journal, key, id, after).await?;
-    Ok(Follower::of(journal, key, id, state))
-}
-
 impl Follower {
-    /// Follows a session from this state of it on.
-    pub fn of(journal: Arc<dyn Journal>, key: &str, id: SessionId, state: State) -> Self {
+    /// Follows a session from this state on.
+    pub(crate) fn from_state(journal: Arc<dyn Journal>, key: &str, id: SessionId, state: State) -> Self {
         let (tell, followed) = mpsc::channel(WAITING);
         let (show, holder) = watch::channel(None);
         let reading = tokio::spawn(reader::read(journal, key.to_owned(), id, state, tell, show));

@@ -129,6 +129,13 @@ pub(crate) enum Next {
 }
 
 impl Watcher {
+    /// A watcher that never sees anything.
+    pub(crate) fn closed() -> Self {
+        let hub = Hub::default();
+        hub.close();
+        hub.join(Arc::new(()), Sees::Events, None).0
+    }
+
     /// What comes next; nothing when the runtime has ended. Events that have a seq all come, each once and in the order of their
     /// session. Giving up on this loses nothing.
     pub async fn next(&mut self) -> Option<Watched> {

@@ -6,14 +6,14 @@
 //! | `turn` | a turn of the conversation, and what may be typed while it runs |
 //! | `slash` | the table of slash commands, and what they show and do |
 //! | `status_feed` | what the last rows of a screen tell of the session and its tasks |
-//! | `remote` | what other processes do in the session meanwhile |
+//! | `open_turn` | the open turn, for a user who comes in its middle |
 //! | `questions` | questions, and what is typed in answer to them |
 //! | `folder_session` | the session of a folder |
 
 mod folder_session;
 mod line_source;
+mod open_turn;
 mod questions;
-mod remote;
 pub(crate) mod slash;
 mod status_feed;
 mod turn;
@@ -26,10 +26,9 @@ use folder_session::folder_key;
 pub(crate) use folder_session::{free_key, key_of};
 use line_source::Lines;
 pub(crate) use line_source::{Cooked, Typed};
-use longhaul_agent::{Config, Follower, Patience, Runtime, Session, Watcher};
-use longhaul_journal::{import_mark, put};
-use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind, Seq, StreamName};
-use remote::elsewhere;
+use longhaul_agent::{Config, EventSources, Patience, Request, Runtime, Session, SessionEvents};
+use longhaul_journal::import_mark;
+use longhaul_protocol::OrderKind;
 use slash::memory::{GoingThrough, gone_through};
 use slash::tasks::Moment;
 use status_feed::Looking;
@@ -37,7 +36,6 @@ use status_feed::Looking;
 use crate::args::{Choice, Place, TalkOptions};
 use crate::commands::compact::focus_of;
 use crate::commands::memory::with_real_home;
-use crate::commands::status;
 use crate::commands::tasks::board::Board;
 use crate::event_printer::{Form, Teller};
 use crate::output::{count, note};
@@ -46,7 +44,6 @@ use crate::session_lookup::{key_or_new, refuse_trashed};
 use crate::signals::{Ends, INTERRUPT};
 use crate::tui::chat::slash::{Action, COMMANDS, Entry, read};
 use crate::tui::{Activity, History, Sources, Tell, Transcript, Typing, View};
-use crate::turn_handle::Wish;
 use crate::{config, event_text, exit, panics, suggested_command};
 
 const PROMPT: &str = "> ";
@@ -63,8 +60,7 @@ struct Talk<'a> {
     choice: &'a Choice,
     runtime: Runtime,
     session: Session,
-    /// Sees what happens for as long as the conversation lasts; lent to the turn that runs.
-    watcher: Option<Watcher>,
+    events: SessionEvents,
     lines: Lines,
     teller: Teller,
     ends: Ends,
@@ -73,10 +69,6 @@ struct Talk<'a> {
     config: Config,
     /// The session is gone through for memory, because somebody asked for it during a turn.
     remembering: Option<GoingThrough>,
-    /// Sees what other processes do in the session while a line is waited for.
-    follower: Option<Follower>,
-    /// The last record that was shown.
-    seen: Seq,
     /// Tells the screen of tasks.
     looking: Option<Looking>,
     /// Questions that nobody has answered.
@@ -141,11 +133,9 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
         place,
         choice,
         looking: None,
-        follower: None,
-        seen: 0,
         config,
         remembering: None,
-        watcher: Some(session.watch()),
+        events: session.events(event_sources(&lines)),
         board,
         questions: Vec::new(),
         suspended: None,
@@ -181,9 +171,7 @@ impl Talk<'_> {
                 break Err(Next::Suspend(number));
             }
             self.show_prompt();
-            self.follow().await?;
-            let Self { lines, ends, watcher, session, remembering, follower, .. } = self;
-            let watcher = watcher.get_or_insert_with(|| session.watch());
+            let Self { lines, ends, events, remembering, .. } = self;
             let watched = tokio::select! {
                 biased;
                 number = ends.next() => break Err(self.by_signal(number)),
@@ -195,8 +183,7 @@ impl Talk<'_> {
                     }
                     typed => break line_of(typed),
                 },
-                Some(watched) = watcher.next() => watched,
-                Some(watched) = elsewhere(follower) => watched,
+                watched = events.next() => watched?,
                 done = gone_through(remembering) => {
                     self.say_gone_through(done);
                     continue;
@@ -271,17 +258,14 @@ impl Talk<'_> {
             self.look_after_tasks(&state.tasks).await;
             return Ok(Next::Line);
         }
-        let holder = match self.session.id() {
-            Some(id) => status::holder(&*self.runtime.journal(), id).await?,
-            None => None,
-        };
+        let holder = self.session.other_holder().await?;
         let mut has_kept_text = false;
         if let (Some(_), None) = (&state.turn, &holder) {
             self.show_open_turn().await?;
             has_kept_text = self.show_kept(&state);
         }
         if options.resume {
-            return self.turn(Wish::Resume).await;
+            return self.turn(Request::Resume).await;
         }
         let open = match &state.turn {
             Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.under_way()),
@@ -289,13 +273,13 @@ impl Talk<'_> {
         };
         if let Some(holder) = holder {
             self.teller.note(format!("a turn is run by {holder} just now; what you say joins it"));
-            self.attach().await?;
+            self.attach().await;
             return Ok(Next::Line);
         }
         match (self.lines.are_typed(), self.questions.is_empty()) {
             (true, true) => self.ask_about(&open, has_kept_text).await,
             // What is open is what was asked: a second question would take its answer.
-            (true, false) => self.turn(Wish::Resume).await,
+            (true, false) => self.turn(Request::Resume).await,
             (false, _) => self.join_or_leave(&open).await,
         }
     }
@@ -327,7 +311,7 @@ impl Talk<'_> {
                     if has_kept_text {
                         self.teller.aside("[the answer is asked for again]");
                     }
-                    return self.turn(Wish::Resume).await;
+                    return self.turn(Request::Resume).await;
                 }
                 "n" | "no" => return self.discard().await,
                 _ => self.teller.note(WAYS),
@@ -337,11 +321,8 @@ impl Talk<'_> {
 
     /// Ends what is open. The order is there before anybody goes on with the turn, so nothing of it is done any more.
     async fn discard(&mut self) -> anyhow::Result<Next> {
-        if let Some(id) = self.session.id() {
-            let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
-            put(&*self.runtime.journal(), id, InboxRecord::Order(order).encode()).await?;
-        }
-        let next = self.turn(Wish::Resume).await;
+        self.session.order(OrderKind::Cancel).await?;
+        let next = self.turn(Request::Resume).await;
         self.code = exit::DONE;
         next
     }
@@ -374,7 +355,7 @@ impl Talk<'_> {
                 let open = self.questions.len();
                 match self.takes_for_answer(&text).await {
                     true => self.go_on_if_answered(open).await,
-                    false => self.turn(Wish::Say(text)).await,
+                    false => self.turn(Request::Send(text)).await,
                 }
             }
             Entry::Mistake(words) => {
@@ -382,8 +363,8 @@ impl Talk<'_> {
                 Ok(Next::Line)
             }
             Entry::Command(row, arguments) => match row.action {
-                Action::Retry => self.turn(Wish::Retry).await,
-                Action::Continue => self.turn(Wish::Continue).await,
+                Action::Retry => self.turn(Request::Retry).await,
+                Action::Continue => self.turn(Request::Continue).await,
                 Action::Exit => Ok(Next::Leave),
                 Action::Cancel => {
                     if !self.end_turn().await? {
@@ -410,7 +391,7 @@ impl Talk<'_> {
                 }
                 // C12: what is open does not go on because of this.
                 Action::Compact if !self.session.is_unfinished().await? => {
-                    self.turn(Wish::Compact(focus_of(&arguments))).await
+                    self.turn(Request::Compact(focus_of(&arguments))).await
                 }
                 Action::Clear => {
                     let next = self.clear().await;
@@ -454,7 +435,7 @@ impl Talk<'_> {
 
     /// Where so many questions were open before somebody answered, what was waited for goes on.
     async fn go_on_if_answered(&mut self, open: usize) -> anyhow::Result<Next> {
-        if self.questions.len() < open { self.turn(Wish::Resume).await } else { Ok(Next::Line) }
+        if self.questions.len() < open { self.turn(Request::Resume).await } else { Ok(Next::Line) }
     }
 
     /// The command that goes on with what is unfinished here.
@@ -556,9 +537,7 @@ impl Talk<'_> {
 
     /// Whether somebody who types leaves a turn that runs in this process.
     async fn runs_a_turn(&self) -> bool {
-        let Some(id) = self.session.id().filter(|_| self.lines.are_typed()) else { return false };
-        let holder = self.runtime.journal().holder(&StreamName::session(id)).await;
-        let is_here = holder.is_ok_and(|holder| holder.is_some_and(|holder| !holder.is_another()));
+        let is_here = self.lines.are_typed() && self.session.is_held_here().await.unwrap_or(false);
         is_here && self.session.state().await.is_ok_and(|state| state.turn.is_some())
     }
 
@@ -572,6 +551,11 @@ impl Talk<'_> {
         }
         std::process::exit(i32::from(exit::SIGNAL + number));
     }
+}
+
+/// Only a user at a terminal sees what other processes do between two requests.
+pub(super) fn event_sources(lines: &Lines) -> EventSources {
+    if lines.are_typed() { EventSources::AllProcesses } else { EventSources::ThisProcess }
 }
 
 /// Says something to a terminal that may be held, and then never takes it.

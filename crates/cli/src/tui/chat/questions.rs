@@ -7,7 +7,7 @@ use super::line_source::Lines;
 use super::{Next, Talk};
 use crate::exit;
 use crate::output::shortened;
-use crate::questions::{OpenQuestion, is_settled, unanswered, yes_or_no};
+use crate::questions::{OpenQuestion, is_settled, open_questions, yes_or_no};
 use crate::short_id::{Named, find};
 use crate::tui::Tell;
 
@@ -16,10 +16,7 @@ const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
 impl Talk<'_> {
     /// Looks which questions are open, and shows them.
     pub(super) async fn look_for_questions(&mut self) -> anyhow::Result<()> {
-        if let Some(id) = self.session.id() {
-            let state = self.session.state().await?;
-            self.questions = unanswered(&*self.runtime.journal(), id, &state).await?;
-        }
+        self.questions = open_questions(&self.session).await?;
         self.show_questions();
         Ok(())
     }
@@ -43,11 +40,9 @@ impl Talk<'_> {
     /// Shows what a watcher saw, and keeps in mind what is asked.
     pub(super) fn see(&mut self, watched: &Watched) {
         let Watched::Event(event) = watched else { return self.teller.watched(watched) };
-        // Whoever else tells of the session may have told it already.
-        if event.seq.is_some_and(|seq| seq <= self.seen) {
+        if !self.events.is_new(event) {
             return;
         }
-        self.seen = event.seq.unwrap_or(self.seen);
         self.teller.watched(watched);
         match &event.kind {
             EventKind::Question { id, text } if self.questions.iter().all(|open| open.id != *id) => {

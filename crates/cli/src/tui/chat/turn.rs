@@ -3,11 +3,8 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use longhaul_agent::Watched;
-use longhaul_journal::put;
-use longhaul_protocol::{
-    EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Outcome, TurnEnded,
-};
+use longhaul_agent::{PendingRequest, Request, RequestOutcome, Watched};
+use longhaul_protocol::{EventKind, Input, InputId, JoinMode, OrderKind, Outcome, TurnEnded};
 use tokio::time::Instant;
 
 use super::line_source::{Lines, Typed};
@@ -22,8 +19,7 @@ use crate::signals::INTERRUPT;
 use crate::tui::Activity;
 use crate::tui::chat::slash::{Action, Entry, Row, When, read};
 use crate::tui::terminal::Terminal;
-use crate::turn_handle::{Became, Underway, Wish};
-use crate::{event_text, exit};
+use crate::{event_text, exit, panics};
 
 /// From here on a wait is counted down, and the ways out of it are shown.
 const LONG_WAIT_MS: u64 = 60_000;
@@ -58,38 +54,40 @@ struct Countdown {
 
 impl Talk<'_> {
     /// Sees a turn through, and what was said while it ran.
-    pub(super) async fn turn(&mut self, wish: Wish) -> anyhow::Result<Next> {
+    pub(super) async fn turn(&mut self, request: Request) -> anyhow::Result<Next> {
         if let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await {
             self.teller.note(format!("{error:#}"));
             self.code = exit::BAD_USAGE;
             return Ok(Next::Line);
         }
-        let mut wish = wish;
+        let mut request = request;
         let mut is_first = true;
         loop {
             let mut meanwhile = Meanwhile::default();
-            let became = match self.attend(&wish, &mut meanwhile).await? {
-                Ok(became) => became,
+            let outcome = match self.attend(&request, &mut meanwhile).await? {
+                Ok(outcome) => outcome,
                 Err(next) => return Ok(next),
             };
-            match became {
-                Became::Ended(ended) => self.say_how_it_ended(&ended).await?,
+            match outcome {
+                RequestOutcome::Ended(ended) => self.say_how_it_ended(&ended).await?,
                 // What is shown of it as it happens says it.
-                Became::Compacted(_) => {}
-                Became::NotCompacted(_) => self.code = exit::FAILED,
-                Became::Nothing | Became::Abandoned if matches!(wish, Wish::Compact(_)) => {
+                RequestOutcome::Compacted(_) => {}
+                RequestOutcome::NotCompacted(_) => self.code = exit::FAILED,
+                RequestOutcome::Nothing | RequestOutcome::Abandoned
+                    if matches!(request, Request::Compact(_)) =>
+                {
                     let state = self.session.state().await?;
                     self.teller.note(nothing_to_compact(&state));
                 }
-                Became::Nothing | Became::Abandoned if is_first => {
+                RequestOutcome::Nothing | RequestOutcome::Abandoned if is_first => {
                     let last = self.session.state().await?.last_outcome;
-                    self.teller.note(nothing_to(&wish, last));
+                    self.teller.note(nothing_to(&request, last));
                 }
-                Became::Nothing | Became::Abandoned => {}
+                RequestOutcome::Nothing | RequestOutcome::Abandoned | RequestOutcome::Settled(_) => {}
             }
             match meanwhile {
                 Meanwhile { leaves: true, .. } => return Ok(Next::Leave),
-                Meanwhile { said_more: true, .. } => (wish, is_first) = (Wish::Resume, false),
+                Meanwhile { said_more: true, .. } => (request, is_first) = (Request::Resume, false),
                 _ => return Ok(Next::Line),
             }
         }
@@ -98,19 +96,14 @@ impl Talk<'_> {
     /// Shows what happens until the turn is over, and heeds what is typed; or says why this is left before.
     async fn attend(
         &mut self,
-        wish: &Wish,
+        request: &Request,
         meanwhile: &mut Meanwhile,
-    ) -> anyhow::Result<Result<Became, Next>> {
-        // Whoever runs the turn tells of it.
-        self.follower = None;
-        let watcher = self.watcher.take().unwrap_or_else(|| self.session.watch());
-        // Where another process goes on with it, nothing between what was shown last and that is left out.
-        let seen = Some(self.seen).filter(|seen| *seen > 0);
-        let mut underway = Underway::here(&self.runtime, &self.session, wish.clone(), watcher, seen);
-        meanwhile.is_accepted = !matches!(wish, Wish::Say(_));
+    ) -> anyhow::Result<Result<RequestOutcome, Next>> {
+        let mut pending = self.events.begin(request.clone());
+        meanwhile.is_accepted = !matches!(request, Request::Send(_));
         self.teller.activity(Activity::Turn);
         let accepted_by = Instant::now() + ACCEPTED_WITHIN;
-        if let Wish::Say(_) = wish {
+        if let Request::Send(_) = request {
             self.show_questions();
         }
         loop {
@@ -126,11 +119,14 @@ impl Talk<'_> {
             tokio::select! {
                 biased;
                 number = ends.next() => match number {
-                    INTERRUPT => self.interrupted(&mut underway, meanwhile).await,
+                    INTERRUPT => self.interrupted(&mut pending, meanwhile).await,
                     number => return Ok(Err(Next::Suspend(number))),
                 },
-                watched = underway.next() => match watched {
-                    Some(watched) => self.show(&watched, meanwhile),
+                watched = pending.next() => match watched {
+                    Some(watched) => {
+                        panics::rehearse(&watched);
+                        self.show(&watched, meanwhile);
+                    }
                     None => break,
                 },
                 done = gone_through(remembering) => self.say_gone_through(done),
@@ -139,7 +135,7 @@ impl Talk<'_> {
                 }
                 typed = typing, if meanwhile.is_accepted && heeds_keys => match typed {
                     Typed::Line(_) if meanwhile.leaves => self.teller.note(LEAVING),
-                    Typed::Line(line) => self.heed(&line, &mut underway, meanwhile).await?,
+                    Typed::Line(line) => self.heed(&line, &mut pending, meanwhile).await?,
                     // It leaves when the turn has ended by itself.
                     Typed::End => {
                         meanwhile.leaves = true;
@@ -147,10 +143,10 @@ impl Talk<'_> {
                             self.teller.note("this leaves when the turn has ended; Ctrl-C ends it now");
                         }
                     }
-                    Typed::Interrupt => self.interrupted(&mut underway, meanwhile).await,
+                    Typed::Interrupt => self.interrupted(&mut pending, meanwhile).await,
                     Typed::Escape => {
                         meanwhile.is_cancelled = true;
-                        underway.cancel();
+                        pending.cancel();
                     }
                     Typed::Lost => return Ok(Err(Next::Suspend(1))),
                 },
@@ -159,10 +155,8 @@ impl Talk<'_> {
         }
         self.end_countdown(meanwhile);
         self.teller.activity(Activity::Idle);
-        let (watcher, became) = underway.over().await?;
-        self.watcher = watcher;
-        Ok(Ok(match became {
-            Ok(became) => became,
+        Ok(Ok(match self.events.finish(pending).await {
+            Ok(outcome) => outcome,
             Err(error) => {
                 self.teller.note(error);
                 self.code = exit::FAILED;
@@ -172,7 +166,7 @@ impl Talk<'_> {
     }
 
     /// Ctrl-C ends the turn; once more, the process.
-    async fn interrupted(&mut self, underway: &mut Underway, meanwhile: &mut Meanwhile) {
+    async fn interrupted(&mut self, pending: &mut PendingRequest, meanwhile: &mut Meanwhile) {
         if meanwhile.interrupts > 0 {
             self.leave_at_once(INTERRUPT).await;
         }
@@ -183,7 +177,7 @@ impl Talk<'_> {
             meanwhile.leaves = true;
             self.code = exit::SIGNAL + INTERRUPT;
         }
-        underway.cancel();
+        pending.cancel();
     }
 
     fn show(&mut self, watched: &Watched, meanwhile: &mut Meanwhile) {
@@ -227,7 +221,7 @@ impl Talk<'_> {
     async fn heed(
         &mut self,
         line: &str,
-        underway: &mut Underway,
+        pending: &mut PendingRequest,
         meanwhile: &mut Meanwhile,
     ) -> anyhow::Result<()> {
         let entry = read(line);
@@ -252,11 +246,11 @@ impl Talk<'_> {
             Entry::Command(row, arguments) => match row.action {
                 Action::Cancel => {
                     meanwhile.is_cancelled = true;
-                    underway.cancel();
+                    pending.cancel();
                 }
                 Action::Exit => {
                     (meanwhile.leaves, meanwhile.is_cancelled) = (true, true);
-                    underway.cancel();
+                    pending.cancel();
                 }
                 Action::Answer => self.answer_command(&arguments).await,
                 Action::Tasks => self.tasks_command(&arguments, Moment::DuringTurn).await?,
@@ -272,11 +266,7 @@ impl Talk<'_> {
 
     /// Ends a wait before a retry, whoever runs the turn.
     async fn hurry(&mut self) -> anyhow::Result<()> {
-        if let Some(id) = self.session.id() {
-            let order = Order { id: OrderId::generate(), kind: OrderKind::Retry };
-            put(&*self.runtime.journal(), id, InboxRecord::Order(order).encode()).await?;
-        }
-        Ok(())
+        Ok(self.session.order(OrderKind::Retry).await?)
     }
 
     async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {

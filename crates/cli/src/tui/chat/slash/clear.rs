@@ -6,7 +6,7 @@ use crate::args::TalkOptions;
 use crate::panics;
 use crate::session_lookup::refuse_trashed;
 use crate::tui::Tell;
-use crate::tui::chat::{Next, Talk, folder_session};
+use crate::tui::chat::{Next, Talk, event_sources, folder_session};
 
 impl Talk<'_> {
     /// `/clear`: a new session for the folder.
@@ -27,10 +27,9 @@ impl Talk<'_> {
     pub(crate) async fn switch_to(&mut self, key: &str) -> anyhow::Result<Next> {
         refuse_trashed(&*self.runtime.journal(), key).await?;
         let session: Session = self.runtime.session(key).await?;
-        self.watcher = Some(session.watch());
+        self.events = session.events(event_sources(&self.lines));
         self.session = session;
         panics::suspend(&self.runtime, self.resume());
-        (self.follower, self.seen) = (None, 0);
         self.questions.clear();
         self.teller.tell(Tell::TurnOver);
         self.say_which().await?;

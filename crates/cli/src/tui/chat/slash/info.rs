@@ -7,9 +7,9 @@ use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
 use crate::commands::compact::focus_of;
 use crate::commands::context::Context;
 use crate::commands::doctor;
-use crate::commands::status::{Remembered, Status, holder, running};
+use crate::commands::status::{Remembered, Status, running};
 use crate::output::{grouped, shortened};
-use crate::questions::unanswered;
+use crate::questions::open_questions;
 use crate::tui::chat::slash::{Action, help};
 
 use crate::tui::chat::Talk;
@@ -99,17 +99,14 @@ impl Talk<'_> {
         let entry = journal.session(&key).await?;
         let report = self.runtime.context_report(&state).await;
         let untaken = entry.as_ref().map_or(0, |entry| entry.inbox_head.saturating_sub(state.inbox_through));
-        let holder = match &entry {
-            Some(entry) => holder(&*journal, entry.id).await?,
-            None => None,
-        };
+        let holder = self.session.other_holder().await?;
         let id = entry.map(|entry| entry.id);
         let last_compaction = match id {
             Some(id) => last_compaction(&*journal, id, &state).await?,
             None => None,
         };
         let (questions, tasks) = match id {
-            Some(id) => (unanswered(&*journal, id, &state).await?, running(&self.board, &key, id).await?),
+            Some(id) => (open_questions(&self.session).await?, running(&self.board, &key, id).await?),
             None => (vec![], vec![]),
         };
         let memory = Remembered::of(&self.config, &*journal, &key, id).await?;

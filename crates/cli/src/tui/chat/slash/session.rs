@@ -187,7 +187,7 @@ impl Talk<'_> {
             return Ok(Next::Line);
         }
         // Under its new key it is opened anew.
-        self.session.part().await;
+        self.session.release().await;
         rename_to(&*self.runtime.journal(), self.session.key(), to).await?;
         self.switch_to(to).await
     }
@@ -199,7 +199,7 @@ impl Talk<'_> {
             return Ok(Next::Line);
         }
         let key = self.session.key().to_owned();
-        self.session.part().await;
+        self.session.release().await;
         trash_session(&*self.runtime.journal(), &key).await?;
         let restore = suggested_command::command(self.place, self.choice, &["sessions", "restore", &key]);
         self.teller.note(format!("{key} is in the trash for 14 days: {restore}"));

@@ -140,7 +140,7 @@ impl Talk<'_> {
     pub(crate) async fn look_after_tasks(&self, tasks: &SessionTasks) {
         if !tasks.are_over() && self.lines.are_typed() {
             // Whoever else has the session looks after them.
-            let _ = self.session.look_in().await;
+            let _ = self.session.wake().await;
         }
     }
 

@@ -1,0 +1,164 @@
+//! Everything that happens in one session, for a program that shows it.
+
+use longhaul_journal::Holder;
+use longhaul_protocol::{Event, Seq, SessionRecord, StreamName};
+
+use super::follow::Follower;
+use super::request::{PendingRequest, Request, RequestOutcome};
+use super::session::Session;
+use super::watch::{Watched, Watcher};
+use crate::Result;
+use crate::replay::load_through;
+use crate::session::events::event_of;
+
+/// What happens in a session, in this process and, if wanted, in others. An event with a seq comes once.
+pub struct SessionEvents {
+    session: Session,
+    watcher: Option<Watcher>,
+    follower: Option<Follower>,
+    sources: EventSources,
+    /// The last record that was shown.
+    seen: Seq,
+}
+
+/// Whose events a program wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventSources {
+    /// Those of this process. During a request, also those of the process that works on it.
+    ThisProcess,
+    /// Those of every process.
+    AllProcesses,
+}
+
+impl SessionEvents {
+    pub(super) fn new(session: &Session, sources: EventSources) -> Self {
+        Self { session: session.clone(), watcher: session.watcher(), follower: None, sources, seen: 0 }
+    }
+
+    /// The next event. Waits for ever when the session can't be followed any more. Cancel safe.
+    pub async fn next(&mut self) -> Result<Watched> {
+        if self.sources == EventSources::AllProcesses
+            && self.follower.is_none()
+            && let Some(id) = self.session.id()
+        {
+            let state = self.session.state().await?;
+            self.follower =
+                Some(Follower::from_state(self.session.journal().clone(), self.session.key(), id, state));
+        }
+        if self.watcher.is_none() {
+            self.watcher = self.session.watcher();
+        }
+        Ok(tokio::select! {
+            biased;
+            Some(watched) = next_here(&mut self.watcher) => watched,
+            Some(watched) = next_elsewhere(&mut self.follower) => watched,
+            else => std::future::pending().await,
+        })
+    }
+
+    /// Whether an event was not shown before; from now on it was. A record's event can come from this process and from the journal.
+    pub fn is_new(&mut self, event: &Event) -> bool {
+        if event.seq.is_some_and(|seq| seq <= self.seen) {
+            return false;
+        }
+        self.seen = event.seq.unwrap_or(self.seen);
+        true
+    }
+
+    /// The text of an input that was taken with this record, unless it was shown before.
+    pub async fn new_input(&self, seq: Option<Seq>) -> Result<Option<String>> {
+        let (Some(id), Some(seq)) = (self.session.id(), seq.filter(|seq| *seq > self.seen)) else {
+            return Ok(None);
+        };
+        let stream = StreamName::session(id);
+        let record = longhaul_journal::record_at(&**self.session.journal(), &stream, seq).await?;
+        Ok(match record.as_ref().map(SessionRecord::decode) {
+            Some(Ok(SessionRecord::InputTaken(input))) => Some(input.text),
+            _ => None,
+        })
+    }
+
+    /// Goes back to where the open turn began, at most so many records, and follows the session from there on.
+    pub async fn rewind_to_turn(&mut self, records: u64) -> Result<()> {
+        let Some(id) = self.session.id() else { return Ok(()) };
+        let after = self.turn_start(records).await?;
+        let state = load_through(&**self.session.journal(), self.session.key(), id, after).await?;
+        self.follower =
+            Some(Follower::from_state(self.session.journal().clone(), self.session.key(), id, state));
+        self.seen = after;
+        Ok(())
+    }
+
+    /// The events of the open turn so far, from its beginning or the last so many records, by the journal alone.
+    pub async fn of_open_turn(&mut self, records: u64) -> Result<Vec<Event>> {
+        let Some(id) = self.session.id() else { return Ok(vec![]) };
+        let (journal, key) = (&**self.session.journal(), self.session.key());
+        let after = self.turn_start(records).await?;
+        let mut state = load_through(journal, key, id, after).await?;
+        let stream = StreamName::session(id);
+        let mut cursor = longhaul_journal::records(journal, &stream, after + 1);
+        let mut events = Vec::new();
+        while let Some(record) = cursor.next().await? {
+            events.extend(event_of(&state, key, &record));
+            let unreadable = |reason| crate::Error::Unreadable { key: key.to_owned(), reason };
+            state.apply(&record).map_err(unreadable)?;
+        }
+        self.seen = after;
+        Ok(events)
+    }
+
+    /// The record after which the open turn began.
+    async fn turn_start(&self, records: u64) -> Result<Seq> {
+        let Some(id) = self.session.id() else { return Ok(0) };
+        let (journal, stream) = (&**self.session.journal(), StreamName::session(id));
+        let head = journal.head(&stream).await?.seq;
+        let from = head.saturating_sub(records);
+        let mut cursor = longhaul_journal::records(journal, &stream, from + 1);
+        let mut last_end = None;
+        while let Some(record) = cursor.next().await? {
+            if record.seq > head {
+                break;
+            }
+            if record.kind == "turn_ended" {
+                last_end = Some(record.seq);
+            }
+        }
+        Ok(last_end.unwrap_or(if from == 0 { 0 } else { head }))
+    }
+
+    /// Starts a request. Its events come from [`PendingRequest::next`] until [`SessionEvents::finish`] has returned its outcome.
+    pub fn begin(&mut self, request: Request) -> PendingRequest {
+        // The process that works on the request shows what happens.
+        self.follower = None;
+        let seen = Some(self.seen).filter(|seen| *seen > 0);
+        PendingRequest::start(&self.session, request, self.watcher.take(), seen)
+    }
+
+    /// The outcome of a request whose events are all seen.
+    pub async fn finish(&mut self, pending: PendingRequest) -> Result<RequestOutcome> {
+        let (watcher, outcome) = pending.into_outcome().await;
+        self.watcher = watcher;
+        outcome
+    }
+}
+
+async fn next_here(watcher: &mut Option<Watcher>) -> Option<Watched> {
+    watcher.as_mut()?.next().await
+}
+
+/// What another process does in the session.
+async fn next_elsewhere(follower: &mut Option<Follower>) -> Option<Watched> {
+    loop {
+        let following = follower.as_mut()?;
+        let Some(watched) = following.next().await else {
+            // The next request finds the session again.
+            *follower = None;
+            return None;
+        };
+        // The watcher sees what happens here; a record's event is shown only once anyway.
+        let has_record = matches!(&watched, Watched::Event(Event { seq: Some(_), .. }));
+        if has_record || following.holder().as_ref().is_none_or(Holder::is_another) {
+            return Some(watched);
+        }
+    }
+}

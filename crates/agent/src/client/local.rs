@@ -1,0 +1,269 @@
+//! A session as the runtime of this process runs it: requests go to its worker, which reports the outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_journal::{accept, check_size};
+use longhaul_protocol::{
+    EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
+    SessionRecord, StreamName, TurnEnded,
+};
+
+use super::request::{Request, RequestOutcome};
+use super::session::{Accepted, Settled, input_at};
+use super::watch::{Watched, Watcher};
+use crate::replay::load;
+use crate::runtime::Inner;
+use crate::runtime::slot::{Awaited, Shared};
+use crate::session::state::State;
+use crate::{Error, Result};
+
+/// How often a settling session is checked while no event comes: another process may run it by now.
+const SETTLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A session and the runtime that can run it. Its methods fail with `RunsElsewhere`, `AcceptedElsewhere` or `TakenOver` where another
+/// process runs it; [`super::Session`] then goes on there.
+#[derive(Clone)]
+pub(crate) struct LocalSession {
+    pub(crate) runtime: Arc<Inner>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl LocalSession {
+    fn key(&self) -> &str {
+        &self.shared.key
+    }
+
+    /// The session's id, if the session was ever used.
+    pub(super) async fn known_id(&self) -> Result<Option<SessionId>> {
+        if let Some(id) = self.shared.id.get() {
+            return Ok(Some(*id));
+        }
+        match self.runtime.journal.session(self.key()).await? {
+            Some(_) => Ok(Some(self.shared.named(&self.runtime).await?)),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn watch(&self) -> Watcher {
+        self.shared.hub.watch(self.shared.clone(), self.runtime.journal.clone())
+    }
+
+    /// Wakes the worker and waits until it holds the session's lease.
+    pub(super) async fn wake(&self) -> Result<()> {
+        self.shared.awake(&self.runtime).await
+    }
+
+    /// Has this process's worker carry out a request.
+    pub(super) async fn run(&self, request: &Request) -> Result<RequestOutcome> {
+        let ended = match request {
+            Request::Send(text) => self.send(text).await.map(Some),
+            Request::Resume => self.resume().await,
+            Request::Retry => self.order(OrderKind::Retry).await,
+            Request::Continue => self.continue_answer().await,
+            Request::Settle => return self.settle().await.map(RequestOutcome::Settled),
+            Request::Compact(focus) => return self.compact(focus.clone()).await,
+        };
+        ended.map(RequestOutcome::from)
+    }
+
+    async fn send(&self, text: &str) -> Result<TurnEnded> {
+        let input =
+            Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode: JoinMode::Join };
+        check_size(&InboxRecord::Input(input.clone()).encode())?;
+        self.refuse_deleted().await?;
+        // The worker that reports the outcome has to be here before the input is.
+        self.wake().await?;
+        let outcome = self.shared.wait_for(Awaited::Input(input.id));
+        self.put(input, None).await?;
+        match outcome.await.unwrap_or(Err(Error::Suspended)) {
+            Ok(ended) => ended.ok_or(Error::Suspended),
+            Err(Error::RunsElsewhere { key, holder }) => Err(Error::AcceptedElsewhere { key, holder }),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn put(&self, input: Input, key: Option<&str>) -> Result<Accepted> {
+        let new_id = input.id;
+        let mut record = self.runtime.redactor.record(InboxRecord::Input(input).encode());
+        check_size(&record)?;
+        if let Some(key) = key {
+            record = record.with_key(key);
+        }
+        let session = self.shared.named(&self.runtime).await?;
+        self.refuse_deleted().await?;
+        let journal = &*self.runtime.journal;
+        let accepted = {
+            // The worker takes the input only after watchers have seen that it was accepted.
+            let _accepting = self.shared.accepting.lock().await;
+            let seq = accept(journal, session, record).await?;
+            let id = match key {
+                Some(_) => input_at(journal, session, seq).await?.unwrap_or(new_id),
+                None => new_id,
+            };
+            self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id }));
+            Accepted { seq, id }
+        };
+        self.runtime.activity.noted(session);
+        self.ring(session).await;
+        Ok(accepted)
+    }
+
+    /// A session that was deleted since this handle was made accepts no input: no key leads to it any more.
+    async fn refuse_deleted(&self) -> Result<()> {
+        match self.shared.id.get() {
+            Some(id) if self.runtime.journal.session_with_id(*id).await?.is_none() => {
+                Err(longhaul_journal::Error::NoSuchSession { key: self.shared.key.clone() }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn continue_answer(&self) -> Result<Option<TurnEnded>> {
+        let Some(id) = self.known_id().await? else { return Ok(None) };
+        let holder = self.runtime.journal.holder(&StreamName::session(id)).await?;
+        if holder.is_some_and(|holder| !holder.is_gone()) {
+            return self.order(OrderKind::Continue).await;
+        }
+        // After a crash the order has to be on disk before a worker opens the session: it would repeat the request.
+        let order = Order { id: OrderId::generate(), kind: OrderKind::Continue };
+        let outcome = self.shared.wait_for(Awaited::Order(order.id));
+        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
+        self.wake().await?;
+        self.ring(id).await;
+        outcome.await.unwrap_or(Err(Error::Suspended))
+    }
+
+    async fn resume(&self) -> Result<Option<TurnEnded>> {
+        let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(None) };
+        let before = self.state().await?;
+        if !before.work(entry.inbox_head, self.runtime.wake()).is_unfinished() {
+            return Ok(None);
+        }
+        match self.order(OrderKind::Unknown).await? {
+            Some(ended) => Ok(Some(ended)),
+            // The turn may have ended before the worker saw the order.
+            None => {
+                let turn = before.turn.map_or(before.turns.saturating_add(1), |turn| turn.number);
+                self.end_of(entry.id, turn, before.head).await
+            }
+        }
+    }
+
+    /// How a turn ended, by the records after `after`.
+    async fn end_of(&self, id: SessionId, turn: u64, after: Seq) -> Result<Option<TurnEnded>> {
+        let stream = StreamName::session(id);
+        let mut records = longhaul_journal::records(&*self.runtime.journal, &stream, after + 1);
+        while let Some(record) = records.next().await? {
+            if let Ok(SessionRecord::TurnEnded(ended)) = SessionRecord::decode(&record)
+                && ended.turn == turn
+            {
+                return Ok(Some(ended));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts an order into the inbox and waits for the turn that it concerns.
+    pub(super) async fn order(&self, kind: OrderKind) -> Result<Option<TurnEnded>> {
+        let Some(id) = self.known_id().await? else { return Ok(None) };
+        self.wake().await?;
+        let order = Order { id: OrderId::generate(), kind };
+        let outcome = self.shared.wait_for(Awaited::Order(order.id));
+        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
+        self.ring(id).await;
+        outcome.await.unwrap_or(Err(Error::Suspended))
+    }
+
+    async fn compact(&self, focus: Option<String>) -> Result<RequestOutcome> {
+        let Some(id) = self.known_id().await? else { return Ok(RequestOutcome::Nothing) };
+        self.wake().await?;
+        let after = self.runtime.journal.head(&StreamName::session(id)).await?.seq;
+        let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus } };
+        let ended = self.shared.wait_for(Awaited::Compaction(order.id));
+        let record = self.runtime.redactor.record(InboxRecord::Order(order.clone()).encode());
+        accept(&*self.runtime.journal, id, record).await?;
+        self.ring(id).await;
+        ended.await.unwrap_or(Err(Error::Suspended))?;
+        self.compaction_of(id, order.id, after).await
+    }
+
+    /// What came of the compaction that an order asked for, by the records after `after`.
+    async fn compaction_of(&self, id: SessionId, order: OrderId, after: Seq) -> Result<RequestOutcome> {
+        let (stream, mut is_taken) = (StreamName::session(id), false);
+        let mut records = longhaul_journal::records(&*self.runtime.journal, &stream, after + 1);
+        while let Some(record) = records.next().await? {
+            match SessionRecord::decode(&record) {
+                Ok(SessionRecord::OrderTaken(taken)) => is_taken |= taken.order.id == order,
+                Ok(SessionRecord::CompactDone(done)) if is_taken => {
+                    return Ok(RequestOutcome::Compacted(done));
+                }
+                Ok(SessionRecord::CompactFailed(failed)) if is_taken => {
+                    return Ok(RequestOutcome::NotCompacted(failed.reason));
+                }
+                _ => {}
+            }
+        }
+        Ok(RequestOutcome::Nothing)
+    }
+
+    /// Returns when no task runs, no task's end is about to begin a turn, and no turn is open; or when a question is open.
+    async fn settle(&self) -> Result<Settled> {
+        let mut watcher = self.watch();
+        let mut state = State::default();
+        loop {
+            let id = self.known_id().await?;
+            // A session that failed repeatedly is left alone until its back-off has passed.
+            if !id.is_some_and(|id| self.runtime.failures.too_early(id)) {
+                self.wake().await?;
+            }
+            let head = match id {
+                Some(id) => self.runtime.journal.head(&StreamName::session(id)).await?.seq,
+                None => 0,
+            };
+            if state.head != head || head == 0 {
+                state = self.state().await?;
+            }
+            let wakes = state.tasks.wakes(self.runtime.config.settings.exec.wake);
+            let has_more =
+                state.turn.is_some() || state.again.is_some() || !state.waiting.is_empty() || wakes;
+            if !state.questions.is_empty() {
+                return Ok(Settled::Asks);
+            }
+            if !has_more && state.tasks.running().next().is_none() {
+                return Ok(Settled::Rests);
+            }
+            let news = async {
+                loop {
+                    let watched = watcher.next().await.ok_or(Error::Suspended)?;
+                    if may_have_settled(&watched) {
+                        return Ok::<(), Error>(());
+                    }
+                }
+            };
+            tokio::time::timeout(SETTLE_CHECK_INTERVAL, news).await.unwrap_or(Ok(()))?;
+        }
+    }
+
+    pub(super) async fn state(&self) -> Result<State> {
+        match self.known_id().await? {
+            Some(id) => load(&*self.runtime.journal, self.key(), id).await,
+            None => Ok(State::default()),
+        }
+    }
+
+    /// Wakes the worker here, and rings the process that holds the session if it is another one.
+    pub(super) async fn ring(&self, id: SessionId) {
+        self.shared.wake(&self.runtime);
+        // The input is on disk, and the holder's next check finds it without a ring.
+        let _ = self.runtime.journal.ring(&StreamName::session(id)).await;
+    }
+}
+
+fn may_have_settled(watched: &Watched) -> bool {
+    let Watched::Event(event) = watched else { return true };
+    matches!(
+        event.kind,
+        EventKind::TaskEnded { .. } | EventKind::TurnEnded { .. } | EventKind::Question { .. }
+    )
+}
