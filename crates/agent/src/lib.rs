@@ -23,7 +23,7 @@
 //! | `housekeeping` | what happens while no turn runs: idle work, retention, cleanup |
 //! | `memory`, `history`, `fork` | memory jobs and tools; reading the past; a session that begins with the past of another |
 //! | `replay` | from records to a state |
-//! | `config`, `redaction` | what a runtime is told; secrets kept out of everything |
+//! | `config` | what a runtime is told |
 //!
 //! # Example
 //!
@@ -51,7 +51,6 @@ mod fork;
 mod history;
 mod housekeeping;
 mod memory;
-mod redaction;
 mod replay;
 mod runtime;
 mod session;
@@ -80,7 +79,7 @@ pub use housekeeping::idle::IdleStatus;
 pub use housekeeping::retention::{Mode, Pruned, Pruning, Reason, prune};
 pub use longhaul_context::{Breakdown, Checks, Room};
 pub use longhaul_keeper as keeper;
-pub use redaction::{Holding, Redactor};
+pub use longhaul_redact::{Redactor, StreamRedactor};
 pub use replay::{load, load_through};
 pub use runtime::{Parts, Runtime};
 pub use session::decide::{Action, Ending, Limits, Policy, decide};

@@ -85,7 +85,7 @@ impl LocalSession {
 
     pub(super) async fn put(&self, input: Input, key: Option<&str>) -> Result<Accepted> {
         let new_id = input.id;
-        let mut record = self.runtime.redactor.record(InboxRecord::Input(input).encode());
+        let mut record = self.runtime.redactor.redact_record(InboxRecord::Input(input).encode());
         check_size(&record)?;
         if let Some(key) = key {
             record = record.with_key(key);
@@ -181,7 +181,7 @@ impl LocalSession {
         let after = self.runtime.journal.head(&StreamName::session(id)).await?.seq;
         let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus } };
         let ended = self.shared.wait_for(Awaited::Compaction(order.id));
-        let record = self.runtime.redactor.record(InboxRecord::Order(order.clone()).encode());
+        let record = self.runtime.redactor.redact_record(InboxRecord::Order(order.clone()).encode());
         accept(&*self.runtime.journal, id, record).await?;
         self.ring(id).await;
         ended.await.unwrap_or(Err(Error::Suspended))?;

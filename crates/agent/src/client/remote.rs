@@ -15,7 +15,7 @@ use super::follow::{Followed, Follower};
 use super::request::{Request, RequestOutcome};
 use super::session::Settled;
 use super::watch::Watched;
-use crate::redaction::Redactor;
+use crate::Redactor;
 use crate::replay::{load, load_through};
 use crate::session::state::State;
 use crate::{Error, Result};
@@ -139,7 +139,7 @@ impl RemoteSession {
     }
 
     async fn put(&self, record: InboxRecord) -> Result<Seq> {
-        Ok(put(&*self.journal, self.id, self.redactor.record(record.encode())).await?)
+        Ok(put(&*self.journal, self.id, self.redactor.redact_record(record.encode())).await?)
     }
 }
 

@@ -20,8 +20,8 @@ use super::questions::{answer_question, open_questions};
 use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestOutcome};
 use super::watch::Watcher;
+use crate::Redactor;
 use crate::memory;
-use crate::redaction::Redactor;
 use crate::replay::{load, load_through};
 use crate::session::state::State;
 use crate::{Error, Result};
@@ -248,7 +248,7 @@ impl Session {
             return local.put(input, idempotency_key).await;
         }
         let new_id = input.id;
-        let mut record = self.redactor.record(InboxRecord::Input(input).encode());
+        let mut record = self.redactor.redact_record(InboxRecord::Input(input).encode());
         if let Some(key) = idempotency_key {
             record = record.with_key(key);
         }
@@ -303,7 +303,7 @@ impl Session {
     pub async fn order(&self, kind: OrderKind) -> Result<()> {
         let Some(id) = self.known_id().await? else { return Ok(()) };
         let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
-        put(&*self.journal, id, self.redactor.record(order.encode())).await?;
+        put(&*self.journal, id, self.redactor.redact_record(order.encode())).await?;
         Ok(())
     }
 

@@ -30,7 +30,6 @@ use crate::housekeeping::idle::{Activity, Idle, IdleStatus};
 use crate::housekeeping::retention::{self, Mode, Pruning};
 use crate::housekeeping::{cleanup, idle};
 use crate::memory::Memory;
-use crate::redaction::Redactor;
 use crate::runtime::failures::Failures;
 use crate::runtime::slot::Shared;
 use crate::turn::budget::Ledger;
@@ -39,6 +38,7 @@ use crate::turn::fallback::Lineup;
 use crate::worker::task_monitor::Watching;
 use crate::worker::toolset::Toolboxes;
 use crate::{Approval, Config, Error, Result};
+use longhaul_redact::Redactor;
 
 /// How many entries of sessions may be there before it is looked which of them nobody needs.
 const CROWDED: usize = 64;

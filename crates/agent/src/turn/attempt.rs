@@ -17,12 +17,12 @@ use longhaul_protocol::{
 };
 use tokio::time::Instant;
 
-use crate::redaction::Holding;
 use crate::turn::outcome::ended_with;
 use crate::turn::request::Call;
 use crate::worker::wait::{Attended, Heed};
 use crate::worker::{Step, Stopped, Worker};
 use longhaul_model::{Blocks, Progress};
+use longhaul_redact::StreamRedactor;
 
 /// Unfinished text is saved after so much of it, or so much time.
 const CHECKPOINT_BYTES: usize = 2 << 10;
@@ -70,15 +70,15 @@ impl Unsaved {
 
 /// What of an answer is shown. What may be the beginning of a secret is held back until it is clear that it is none.
 struct Shown {
-    text: Holding,
-    reasoning: Holding,
+    text: StreamRedactor,
+    reasoning: StreamRedactor,
     unsaved: Unsaved,
 }
 
 impl Shown {
     fn new(worker: &Worker) -> Self {
         let redactor = &worker.runtime.redactor;
-        Self { text: redactor.holding(), reasoning: redactor.holding(), unsaved: Unsaved::default() }
+        Self { text: redactor.stream(), reasoning: redactor.stream(), unsaved: Unsaved::default() }
     }
 }
 

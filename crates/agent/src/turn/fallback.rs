@@ -6,8 +6,8 @@ use std::time::Duration;
 use longhaul_model::{Facts, LongDelays, Model, Models, Offline, RetryPolicy, SetBy, Wanted};
 
 use crate::config::RetrySettings;
-use crate::redaction::Redactor;
 use crate::{Config, Error, Result};
+use longhaul_redact::Redactor;
 
 /// The models that answer a session, in the order in which they are asked.
 pub(crate) struct Lineup(pub(crate) Vec<Arc<dyn Model>>);

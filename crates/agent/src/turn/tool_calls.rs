@@ -213,7 +213,7 @@ impl Worker {
         let effect = tool.about().effect;
         // What the model saw of a secret must not be written in place of the secret itself.
         let only_looks = matches!(effect, Effect::Read | Effect::Idempotent);
-        if !only_looks && self.runtime.redactor.has_marks(&call.arguments) {
+        if !only_looks && self.runtime.redactor.has_redaction_mark(&call.arguments) {
             return done(Finished::error(HAS_MARK));
         }
         let asked = self.asked(call);
@@ -319,7 +319,7 @@ impl Worker {
         let Finished { content, is_error, images, whole, seen, todo, task, news } = finished;
         let redactor = &self.runtime.redactor;
         let mut content = redactor.redact(&content).into_owned();
-        let mut whole = whole.map(|whole| redactor.bytes(whole));
+        let mut whole = whole.map(|whole| redactor.redact_bytes(whole));
         if whole.is_none()
             && let Some(short) = cap(&content, cap_for(self.window()), id)
         {

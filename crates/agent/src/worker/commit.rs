@@ -29,7 +29,8 @@ impl Worker {
         }
         let mut append = Append::under(&self.lease).expecting(self.state.head);
         let redactor = &self.runtime.redactor;
-        append = facts.iter().fold(append, |append, fact| append.record(redactor.record(fact.encode())));
+        append =
+            facts.iter().fold(append, |append, fact| append.record(redactor.redact_record(fact.encode())));
         append = blobs.into_iter().fold(append, Append::blob);
         let records = match self.runtime.journal.append(append.clone()).await {
             Ok(records) => records,

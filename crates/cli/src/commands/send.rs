@@ -20,7 +20,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SendOptions) ->
     let id = InputId::generate();
     let input = Input { id, text, images: vec![], mode: options.mode.into() };
     // An input that can't be accepted must not make a home or a session.
-    check_size(&redactor.record(InboxRecord::Input(input.clone()).encode()))?;
+    check_size(&redactor.redact_record(InboxRecord::Input(input.clone()).encode()))?;
     let journal = Arc::new(place.journal_or_new().await?);
     refuse_trashed(&*journal, &options.session).await?;
     let session = Client::new(journal.clone(), redactor).session(&options.session).await?;

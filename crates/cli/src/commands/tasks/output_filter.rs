@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use longhaul_agent::{Holding, Redactor};
+use longhaul_agent::{Redactor, StreamRedactor};
 
 use crate::output::safe;
 
@@ -24,7 +24,7 @@ pub(crate) enum Reader {
 #[derive(Clone)]
 pub(crate) struct Shown {
     reader: Reader,
-    holding: Holding,
+    stream: StreamRedactor,
     /// Bytes that may be the beginning of a character.
     undecided: Vec<u8>,
     /// What is held of what came before the place from which on it is shown.
@@ -33,13 +33,13 @@ pub(crate) struct Shown {
 
 impl Shown {
     pub(crate) fn new(redactor: &Redactor, reader: Reader) -> Self {
-        Self { reader, holding: redactor.holding(), undecided: Vec::new(), before: String::new() }
+        Self { reader, stream: redactor.stream(), undecided: Vec::new(), before: String::new() }
     }
 
     /// Takes in what comes before the place from which on output is shown: a secret may begin there.
     pub(crate) fn lead_in(&mut self, bytes: &[u8]) {
         self.push(bytes);
-        self.before = self.holding.clone().finish();
+        self.before = self.stream.clone().finish();
     }
 
     /// One more piece came: what can be shown now.
@@ -56,7 +56,7 @@ impl Shown {
                     (text, Some(error.error_len()))
                 }
             };
-            let came = self.holding.push(text);
+            let came = self.stream.push(text);
             self.show(came, &mut shown);
             rest = &rest[text.len()..];
             match invalid {
@@ -67,7 +67,7 @@ impl Shown {
                 }
                 Some(Some(length)) => {
                     // No secret has such bytes in it.
-                    let held = self.holding.finish();
+                    let held = self.stream.finish();
                     self.show(held, &mut shown);
                     shown.extend_from_slice(self.no_text(&rest[..length]));
                     rest = &rest[length..];
@@ -80,7 +80,7 @@ impl Shown {
     /// Nothing more comes: what is left to be shown.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let mut shown = Vec::new();
-        let held = self.holding.finish();
+        let held = self.stream.finish();
         self.show(held, &mut shown);
         let undecided = std::mem::take(&mut self.undecided);
         if !undecided.is_empty() {

@@ -69,7 +69,7 @@ impl Talk<'_> {
     pub(crate) async fn compact_later(&mut self, focus: &str) -> anyhow::Result<()> {
         let Some(id) = self.session.id() else { return Ok(()) };
         let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus: focus_of(focus) } };
-        let record = self.runtime.redactor().record(InboxRecord::Order(order).encode());
+        let record = self.runtime.redactor().redact_record(InboxRecord::Order(order).encode());
         put(&*self.runtime.journal(), id, record).await?;
         self.teller.note("the context will be made smaller before the next step");
         Ok(())

@@ -20,9 +20,9 @@ fn redactor(secrets: &[&str], patterns: &[&str]) -> Redactor {
 
 /// What is shown after each piece, and at the end.
 fn shown(redactor: &Redactor, deltas: &[&str]) -> Vec<String> {
-    let mut holding = redactor.holding();
-    let mut shown: Vec<String> = deltas.iter().map(|delta| holding.push(delta)).collect();
-    shown.push(holding.finish());
+    let mut stream = redactor.stream();
+    let mut shown: Vec<String> = deltas.iter().map(|delta| stream.push(delta)).collect();
+    shown.push(stream.finish());
     shown
 }
 
@@ -45,7 +45,7 @@ fn a_text_without_a_secret_is_not_copied() {
     assert!(matches!(some.redact_json(r#"{"text":"sk-live-abc\n"}"#), Cow::Borrowed(_)));
     assert!(matches!(Redactor::default().redact(KEY), Cow::Borrowed(_)));
     assert!(matches!(Redactor::default().redact_json(KEY), Cow::Borrowed(_)));
-    assert_eq!(Redactor::default().holding().push(KEY), KEY);
+    assert_eq!(Redactor::default().stream().push(KEY), KEY);
 }
 
 /// J8
@@ -104,14 +104,14 @@ fn a_pattern_that_can_not_be_used_is_refused_with_the_reason() {
     }
 }
 
-/// J8: whoever logs a redactor logs no secret.
+/// J8: logging a redactor logs no secret.
 #[test]
 fn a_redactor_does_not_print_what_it_knows() {
     let redactor = redactor(&[KEY], &[]);
-    let mut holding = redactor.holding();
-    holding.push("sk-live");
+    let mut stream = redactor.stream();
+    stream.push("sk-live");
 
-    assert_eq!(format!("{redactor:?} {holding:?}"), "Redactor { .. } Holding { .. }");
+    assert_eq!(format!("{redactor:?} {stream:?}"), "Redactor { .. } StreamRedactor { .. }");
 }
 
 /// J8
@@ -235,25 +235,24 @@ fn a_pattern_that_looks_around_is_held_back_for_what_it_looks_at() {
 fn what_waits_for_an_end_that_never_comes_is_shown_in_the_end() {
     let redactor = redactor(&[KEY], &[PRIVATE_KEY]);
     let text = format!("-----BEGIN {KEY} {}", "x".repeat(70 * 1024));
-    let mut holding = redactor.holding();
+    let mut stream = redactor.stream();
 
-    let first = holding.push(&text);
-    let after = [holding.push("Hello"), holding.push(" world")];
+    let first = stream.push(&text);
+    let after = [stream.push("Hello"), stream.push(" world")];
 
     assert!(first.starts_with("-----BEGIN [redacted] xxx") && first.len() > 69 * 1024);
     assert_eq!(after[1], " world");
-    assert_eq!([first, after.concat(), holding.finish()].concat(), redactor.redact(&(text + "Hello world")));
+    assert_eq!([first, after.concat(), stream.finish()].concat(), redactor.redact(&(text + "Hello world")));
 }
 
 #[test]
-fn a_holding_that_finished_begins_anew() {
+fn a_stream_that_finished_begins_anew() {
     let redactor = redactor(&[KEY], &["^start [0-9]+"]);
-    let mut holding = redactor.holding();
+    let mut stream = redactor.stream();
 
-    let first = [holding.push("start 1 sk-"), holding.finish()].concat();
+    let first = [stream.push("start 1 sk-"), stream.finish()].concat();
     let second =
-        [holding.push("live-abcabc0123 "), holding.finish(), holding.push("start 2"), holding.finish()]
-            .concat();
+        [stream.push("live-abcabc0123 "), stream.finish(), stream.push("start 2"), stream.finish()].concat();
 
     assert_eq!([first, second], ["[redacted] sk-", "live-abcabc0123 [redacted]"]);
 }
@@ -264,13 +263,13 @@ fn a_megabyte_in_small_deltas_takes_no_time() {
     let redactor = redactor(&[KEY], &[TOKEN, PRIVATE_KEY, r"\bpassword=\w+"]);
     let time = |text: &str| {
         let started = Instant::now();
-        let mut holding = redactor.holding();
+        let mut stream = redactor.stream();
 
         let mut length = 0;
         for delta in text.as_bytes().chunks(10) {
-            length += holding.push(str::from_utf8(delta).unwrap()).len();
+            length += stream.push(str::from_utf8(delta).unwrap()).len();
         }
-        length += holding.finish().len();
+        length += stream.finish().len();
 
         assert_eq!(length, text.len());
         started.elapsed()
@@ -397,16 +396,16 @@ proptest! {
         prop_assert_eq!(shown(&redactor, &cut(&text, &cuts)).concat(), redactor.redact(&text));
     }
 
-    /// J8: an expression that waits forever makes a holding give up again and again; secrets word for word are not lost by it.
+    /// J8: an expression that waits forever makes a stream give up again and again; secrets word for word are not lost by it.
     #[test]
     fn no_secret_is_lost_when_too_much_is_held(
         text in text(), cuts in proptest::collection::vec(any::<Index>(), 0..40)
     ) {
         let redactor = redactor(&SECRETS, &["(?s)[a-z-].*never"]);
-        let mut holding = redactor.holding().with_longest_hold(16);
+        let mut stream = redactor.stream().with_max_held_bytes(16);
 
-        let mut shown: String = cut(&text, &cuts).into_iter().map(|delta| holding.push(delta)).collect();
-        shown += &holding.finish();
+        let mut shown: String = cut(&text, &cuts).into_iter().map(|delta| stream.push(delta)).collect();
+        shown += &stream.finish();
 
         prop_assert_eq!(shown, redactor.redact(&text));
     }
@@ -416,10 +415,10 @@ proptest! {
     fn no_secret_is_shown_when_too_much_is_held(
         text in text(), patterns in select(&PATTERNS[..]), cuts in proptest::collection::vec(any::<Index>(), 0..40)
     ) {
-        let mut holding = redactor(&SECRETS, patterns).holding().with_longest_hold(16);
+        let mut stream = redactor(&SECRETS, patterns).stream().with_max_held_bytes(16);
 
-        let mut shown: String = cut(&text, &cuts).into_iter().map(|delta| holding.push(delta)).collect();
-        shown += &holding.finish();
+        let mut shown: String = cut(&text, &cuts).into_iter().map(|delta| stream.push(delta)).collect();
+        shown += &stream.finish();
 
         prop_assert!(SECRETS.iter().all(|secret| !shown.contains(secret)), "{shown:?}");
     }

@@ -1,16 +1,16 @@
-//! Secrets in the body of a record, which is JSON text whose bytes are kept where they can be.
+//! Redaction of record bodies: JSON text, of which only the string values that hold a secret change.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::{MARK, Rules};
+use crate::MARK;
+use crate::rules::Rules;
 
-/// Fields whose values the runtime itself made and reads again: ids, hashes, words of ours, and what must go back to a provider
-/// unchanged. An expression for long random words would match many of them, and a session without its ids can't be
-/// opened; so expressions don't apply to them. No text of a person, a model or a tool is under these names. Secrets
-/// word for word are taken out here too.
-const STRUCTURAL: [&str; 29] = [
+/// Fields whose values the runtime writes and reads back: ids, hashes, enum names, and signatures that providers want unchanged.
+/// Patterns don't apply to them, because a pattern for long random words would match ids, and a session without its ids
+/// can't be opened. None of these fields holds text of a user, a model or a tool. Literal secrets are redacted here too.
+const STRUCTURAL_FIELDS: [&str; 29] = [
     "after",
     "attempt",
     "before",
@@ -42,9 +42,9 @@ const STRUCTURAL: [&str; 29] = [
     "wire_id",
 ];
 
-/// The redacted body, if there was something to redact.
-pub(super) fn redact(rules: &Rules, body: &str) -> Option<String> {
-    // Without a backslash the strings are what they look like, and what is in one is in the body.
+/// `None`: nothing to redact.
+pub(crate) fn redact_body(rules: &Rules, body: &str) -> Option<String> {
+    // Without escapes, every string value is a substring of the body.
     if !body.contains('\\') && !rules.may_match(body) {
         return None;
     }
@@ -54,7 +54,7 @@ pub(super) fn redact(rules: &Rules, body: &str) -> Option<String> {
     let (mut redacted, mut copied) = (String::new(), 0);
     let (mut key, mut at) = ("", 0);
     while let Some(byte) = body.as_bytes().get(at) {
-        let end = if *byte == b'"' { end_of_string(body, at) } else { at + 1 };
+        let end = if *byte == b'"' { string_end(body, at) } else { at + 1 };
         match byte {
             b'"' if is_key(body, end) => key = &body[at + 1..end - 1],
             b'"' => {
@@ -64,7 +64,7 @@ pub(super) fn redact(rules: &Rules, body: &str) -> Option<String> {
                     copied = end;
                 }
             }
-            // The strings of a list stand under the name of the list.
+            // Strings of a list belong to the list's field.
             b'{' | b'}' | b']' => key = "",
             _ => {}
         }
@@ -74,8 +74,8 @@ pub(super) fn redact(rules: &Rules, body: &str) -> Option<String> {
     (copied > 0).then_some(redacted)
 }
 
-/// Where the string ends whose quote is at `at`: behind its other quote.
-fn end_of_string(body: &str, at: usize) -> usize {
+/// The index after the closing quote of the string whose opening quote is at `at`.
+fn string_end(body: &str, at: usize) -> usize {
     let bytes = body.as_bytes();
     let mut end = at + 1;
     while let Some(byte) = bytes.get(end) {
@@ -88,28 +88,28 @@ fn end_of_string(body: &str, at: usize) -> usize {
     bytes.len()
 }
 
-/// Only behind the name of a field comes a colon.
+/// Only a field name is followed by a colon.
 fn is_key(body: &str, end: usize) -> bool {
     body[end..].trim_ascii_start().starts_with(':')
 }
 
-/// The value in place of a quoted string, if it must change.
+/// The redacted value of a quoted string, if it changes.
 fn redact_value(rules: &Rules, key: &str, quoted: &str) -> Option<String> {
     let text: Cow<'_, str> = if quoted.contains('\\') {
         match serde_json::from_str::<String>(quoted) {
             Ok(text) => text.into(),
-            // Half a character: what nobody can read, nobody can check.
+            // Half a surrogate pair: unreadable, so it can't be checked.
             Err(_) => return Some(MARK.to_owned()),
         }
     } else {
         quoted[1..quoted.len() - 1].into()
     };
-    let patterns = if STRUCTURAL.contains(&key) { &[] } else { rules.patterns.as_slice() };
+    let patterns = if STRUCTURAL_FIELDS.contains(&key) { &[] } else { rules.patterns.as_slice() };
     let once = rules.redact(&text, patterns);
-    // The arguments of a call are JSON inside a string: what is spelt with escapes there is found as well.
+    // The arguments of a call are JSON inside a string, with escapes of their own.
     let current = once.as_deref().unwrap_or(&text);
-    let may_be = current.starts_with(['{', '[']) && current.contains('\\');
-    let is_json = may_be && serde_json::from_str::<&RawValue>(current).is_ok();
-    let deeper = if is_json { redact(rules, current) } else { None };
-    deeper.or(once)
+    let may_be_json = current.starts_with(['{', '[']) && current.contains('\\');
+    let is_json = may_be_json && serde_json::from_str::<&RawValue>(current).is_ok();
+    let nested = if is_json { redact_body(rules, current) } else { None };
+    nested.or(once)
 }

@@ -1,0 +1,131 @@
+//! Redaction: secrets are replaced by `[redacted]` before anything is written or shown.
+//!
+//! # What this crate promises
+//!
+//! - **A literal secret never gets through**, in whatever pieces a stream delivers it, and also where it is escaped inside JSON.
+//! - **What [`StreamRedactor`] gives out, joined, equals [`Redactor::redact`] of the whole text.** The only exception is a pattern
+//!   that matches more than 64 KiB: a part of such a match may be shown.
+//! - **Text without a secret is not copied**, and the rest of a JSON body keeps its bytes.
+//!
+//! Literal secrets of fewer than six bytes are ignored, because ordinary words contain them. So are parts of the mark itself.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `rules` | literal secrets and patterns, and where they match |
+//! | `automaton` | lazy DFAs that tell, byte by byte, whether a match may be in progress |
+//! | `json` | redaction of record bodies |
+//! | `stream` | redaction of text that arrives in deltas, with a hold-back |
+//!
+//! # Example
+//!
+//! ```
+//! let redactor = longhaul_redact::Redactor::new(&["sk-live-0123".to_owned()], &["ghp_[a-z]{4}".to_owned()])?;
+//! assert_eq!(redactor.redact("sk-live-0123 and ghp_abcd"), "[redacted] and [redacted]");
+//!
+//! let mut stream = redactor.stream();
+//! assert_eq!(stream.push("key: sk-live"), "key: ");
+//! assert_eq!(stream.push("-0123."), "[redacted].");
+//! # Ok::<(), longhaul_redact::InvalidPattern>(())
+//! ```
+
+mod automaton;
+mod json;
+mod rules;
+mod stream;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use longhaul_protocol::NewRecord;
+use serde_json::value::RawValue;
+
+use rules::Rules;
+pub use stream::StreamRedactor;
+
+/// Replaces a secret.
+const MARK: &str = "[redacted]";
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the pattern {pattern:?} can't be used to find secrets: {reason}")]
+pub struct InvalidPattern {
+    pub pattern: String,
+    pub reason: String,
+}
+
+impl InvalidPattern {
+    fn new(pattern: &str, reason: impl Into<String>) -> Self {
+        Self { pattern: pattern.to_owned(), reason: reason.into() }
+    }
+}
+
+/// Takes secrets out of text. The default redactor has no rules and costs nothing; clones share the rules.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    rules: Option<Arc<Rules>>,
+}
+
+/// Prints no rules: logging a redactor must not log a secret.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Redactor").finish_non_exhaustive()
+    }
+}
+
+impl Redactor {
+    /// `secrets` are literal texts, `patterns` regular expressions of the user.
+    pub fn new(secrets: &[String], patterns: &[String]) -> Result<Self, InvalidPattern> {
+        let rules = Rules::new(secrets, patterns)?;
+        Ok(Self { rules: (!rules.automata.is_empty()).then(|| Arc::new(rules)) })
+    }
+
+    /// Replaces each secret by `[redacted]`. Overlapping matches get one mark together.
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let redacted = self.rules.as_ref().and_then(|rules| rules.redact(text, &rules.patterns));
+        redacted.map_or(Cow::Borrowed(text), Cow::Owned)
+    }
+
+    /// Redacts the string values of a JSON text. Field names, numbers and all bytes outside the changed values stay.
+    /// A body that is not JSON is redacted as plain text.
+    pub fn redact_json<'a>(&self, body: &'a str) -> Cow<'a, str> {
+        let redacted = self.rules.as_ref().and_then(|rules| json::redact_body(rules, body));
+        redacted.map_or(Cow::Borrowed(body), Cow::Owned)
+    }
+
+    /// Whether a secret was replaced in this text.
+    pub fn has_redaction_mark(&self, text: &str) -> bool {
+        self.rules.is_some() && text.contains(MARK)
+    }
+
+    pub fn redact_record(&self, record: NewRecord) -> NewRecord {
+        let redacted = match self.redact_json(record.body.get()) {
+            Cow::Borrowed(_) => return record,
+            Cow::Owned(body) => RawValue::from_string(body),
+        };
+        // Redacted JSON is JSON. If it were not, keeping nothing of it is the safe side.
+        let body = redacted.unwrap_or_else(|_| RawValue::NULL.to_owned());
+        NewRecord { body, ..record }
+    }
+
+    /// Redacts bytes that are UTF-8 text; other bytes stay as they are.
+    pub fn redact_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        match String::from_utf8(bytes) {
+            Ok(text) => match self.redact(&text) {
+                Cow::Owned(redacted) => redacted.into_bytes(),
+                Cow::Borrowed(_) => text.into_bytes(),
+            },
+            Err(error) => error.into_bytes(),
+        }
+    }
+
+    /// A redactor for one stream of deltas.
+    pub fn stream(&self) -> StreamRedactor {
+        StreamRedactor::new(self.rules.clone())
+    }
+}
+
+#[cfg(test)]
+#[path = "redact_tests.rs"]
+mod tests;
