@@ -20,7 +20,7 @@ fn read_toml(path: &Path) -> Table {
 
 /// What each crate may use of the others; arrows go one way.
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
-    let core = vec!["protocol", "journal", "model", "context", "keeper", "redact"];
+    let core = vec!["protocol", "journal", "model", "context", "keeper", "config", "redact"];
     let below_agent = [core, vec!["tools", "memory"]].concat();
     let all_but_cli_and_server = [below_agent.clone(), vec!["agent"]].concat();
     BTreeMap::from([
@@ -29,6 +29,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("model", vec!["protocol"]),
         ("context", vec!["protocol"]),
         ("keeper", vec!["protocol"]),
+        ("config", vec!["protocol"]),
         ("redact", vec!["protocol"]),
         ("transcript", vec!["protocol"]),
         ("tools", vec!["protocol", "keeper"]),

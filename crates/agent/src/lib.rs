@@ -67,11 +67,12 @@ pub use client::watch::{Watched, Watcher};
 pub use compaction::plan::{Asked, Compaction, Space, Trigger};
 pub use compaction::plan_compaction;
 pub use config::{
-    AgentSettings, Approval, ApprovalRule, ApprovalSettings, Beyond, Config, ConfigFile, ContextSettings,
-    ExecSettings, JournalSettings, LimitSettings, MemoryScope, MemorySettings, ModelSettings, Origins,
-    ProjectFile, ProjectInstructions, RetrySettings, SandboxMode, SandboxNetwork, SandboxSettings,
-    SecretSettings, ServerSettings, SessionSettings, Settings, ShownKey, Sources, Standing, Summary,
-    TrustList, TrustedFile, Wake, WithoutSandbox, config_schema, without_password,
+    AgentSettings, Approval, ApprovalRule, ApprovalSettings, Config, ConfigFile, ContextSettings,
+    DisallowedKey, ExecSettings, JournalSettings, LimitSettings, MemoryScope, MemorySettings, ModelSettings,
+    Origins, ProjectFile, ProjectInstructions, ResolvedSetting, RetrySettings, SandboxMode, SandboxNetwork,
+    SandboxSettings, SecretSettings, ServerSettings, SessionSettings, Settings, Sources, Summary, TrustList,
+    TrustState, TrustedFile, Wake, WithoutSandbox, config_schema, distrust_project, hide_url_password,
+    load_trust_list, trust_project, trust_state,
 };
 pub use error::{Error, Result};
 pub use fork::{Forked, fork_session};

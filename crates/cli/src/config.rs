@@ -80,6 +80,6 @@ pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patienc
 fn own_file(place: &Place, choice: &Choice) -> anyhow::Result<PathBuf> {
     let home = place.folder()?;
     let files = Config::files(&home, &choice.sources()?)?;
-    let own = files.into_iter().find(|file| !file.of_project).map(|file| file.path);
+    let own = files.into_iter().find(|file| !file.is_project).map(|file| file.path);
     Ok(own.unwrap_or_else(|| home.join("config.toml")))
 }

@@ -3,8 +3,8 @@ use std::fs;
 use super::*;
 
 fn from_text(text: &str) -> Result<Config> {
-    let mut layers = Layers::default();
-    layers.put(Layer::from_toml(text, "config.toml")?);
+    let mut layers = default_layers();
+    layers.put(parse_layer(text, "config.toml")?);
     Config::at("/home").with_layers(layers)
 }
 
@@ -118,10 +118,10 @@ fn the_files_that_are_looked_for_are_named_up_to_the_nearest() {
 
     let files = Config::files(&root.join("home"), &sources).unwrap();
 
-    let file = |path: &str, exists, of_project| ConfigFile {
+    let file = |path: &str, exists, is_project| ConfigFile {
         path: root.join(path),
         exists,
-        of_project,
+        is_project,
         skipped: None,
     };
     assert_eq!(

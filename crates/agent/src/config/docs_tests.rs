@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
+use longhaul_config::{choices, sections_in_order, to_toml};
 use serde_json::Value;
 
-use super::layers::Layer;
-use super::schema::choices;
+use super::format::parse_layer;
 use super::settings::is_used;
-use super::show::{in_order, toml_text};
 use super::{Settings, config_schema};
 
 const BEGIN: &str =
@@ -16,7 +15,7 @@ const END: &str = "<!-- The end of the table. -->\n";
 
 fn table() -> String {
     let mut table = String::new();
-    for (section, keys) in in_order(&Settings::default()) {
+    for (section, keys) in sections_in_order(&Settings::default()) {
         let about = &config_schema()["properties"][&section];
         table.push_str(&format!("\n### `[{section}]`\n\n{}\n\n", about["description"].as_str().unwrap()));
         table.push_str("| key | type | default | meaning |\n| --- | --- | --- | --- |\n");
@@ -36,7 +35,7 @@ fn row(key: &str, field: &Value, note: &str, table: &mut String) {
     let meaning = field["description"].as_str().unwrap_or_else(|| panic!("{key} has no description"));
     let default = match &field["default"] {
         Value::Null => String::new(),
-        default => format!("`{}`", toml_text(default)),
+        default => format!("`{}`", to_toml(default)),
     };
     let row = format!("| `{key}` | {} | {default} | {meaning}{note} |\n", kind(field).replace('|', "\\|"));
     table.push_str(&row);
@@ -92,7 +91,7 @@ fn the_examples_of_the_page_are_configs() {
 
     assert!(!examples.is_empty());
     for example in examples {
-        Layer::from_toml(example, "docs/config.md").unwrap();
+        parse_layer(example, "docs/config.md").unwrap();
     }
 }
 

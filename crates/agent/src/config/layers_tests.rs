@@ -1,12 +1,14 @@
+use longhaul_config::Layer;
+
 use super::*;
 
 fn layer(text: &str, file: &str) -> Layer {
-    Layer::from_toml(text, file).unwrap()
+    parse_layer(text, file).unwrap()
 }
 
 #[test]
 fn later_wins_key_by_key_and_lists_are_replaced() {
-    let mut layers = Layers::default();
+    let mut layers = default_layers();
 
     layers.put(layer("[model]\nname = \"a\"\nfallback = [\"x\", \"y\"]\n[retry]\nbase_ms = 1\n", "one"));
     layers.put(layer("[model]\nfallback = [\"z\"]\n[retry]\ncap_ms = 2\n", "two"));
@@ -24,10 +26,10 @@ fn later_wins_key_by_key_and_lists_are_replaced() {
 /// P7: what the home denies stays denied.
 #[test]
 fn a_project_adds_to_what_is_denied() {
-    let mut layers = Layers::default();
+    let mut layers = default_layers();
 
     layers.put(layer("[[scope.deny]]\ntarget = \"/a\"\n", "home"));
-    layers.put_project(layer("\n[scope]\ndeny = [{ target = \"/b\" }]\n", "project"));
+    put_project_layer(&mut layers, layer("\n[scope]\ndeny = [{ target = \"/b\" }]\n", "project"));
 
     let denied = layers.settings().unwrap().scope.deny;
     assert_eq!(denied.iter().map(|rule| rule.target.as_str()).collect::<Vec<_>>(), ["/a", "/b"]);
@@ -53,7 +55,7 @@ fn dotted_keys_and_inline_tables_have_their_lines() {
 
 #[test]
 fn a_share_that_is_set_later_takes_back_the_tokens_in_its_place() {
-    let mut layers = Layers::default();
+    let mut layers = default_layers();
 
     layers.put(layer("[context]\ncompact_at_tokens = 5\ncompact_now_at_tokens = 6\n", "one"));
     layers.put(layer("[context]\ncompact_at = 0.5\n", "two"));

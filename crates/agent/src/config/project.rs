@@ -1,45 +1,42 @@
 //! The `longhaul.toml` of a project: where it is, and what it may set (P7).
 //!
-//! Whoever opens a folder that came from elsewhere has not read what is in it. So its file may say what the agent is, and may make
-//! things tighter; it may not move keys, servers or permissions before somebody has looked and said `longhaul trust`. What is not
-//! named here as allowed is not: a new key is closed until someone opens it.
+//! A folder that came from elsewhere is not the user's word. So its file may say what the agent is and may tighten limits. It may not
+//! change keys, servers or permissions before the user has looked at it and run `longhaul trust`. Only the keys listed here are
+//! open to untrusted projects: a new key is closed until it is listed.
 
 use std::path::{Component, Path, PathBuf};
 
+use longhaul_config::{Layer, LayerEntry, Origin, TrustList, TrustState, project_file_candidates};
 use longhaul_protocol::{Hash, PrintablePath};
 use longhaul_tools::{Denied, Scope, ScopeConfig, SmallFile};
 use toml::Value;
 
-use super::bad;
-use super::layers::{Entry, Layer, Layers};
-use super::reading::{MAX_CONFIG_BYTES, project_text, text_of, users_text};
+use super::config_error;
+use super::files::{MAX_CONFIG_BYTES, decode_text, read_project_file, read_user_file};
+use super::format::{default_layers, hide_password, parse_layer, resolve_project_paths};
 use super::settings::{ExecSettings, Settings};
-use super::show::shown_value;
-use super::sources::{Origin, Sources};
-use super::trust::{Standing, TrustList};
+use super::sources::Sources;
+use super::trust::load_trust_list;
 use crate::{Error, Result};
 
-/// What the file is called.
-const NAME: &str = "longhaul.toml";
+const PROJECT_FILE: &str = "longhaul.toml";
 const INSTRUCTIONS: &str = "agent.instructions";
 const INSTRUCTIONS_FILE: &str = "agent.instructions_file";
 
-/// What a project may do with a key before it is trusted.
-enum Bound {
-    /// Set it as it likes.
-    Free,
-    /// Name a file that lies inside the project.
-    Inside,
-    /// Make it smaller.
-    Lower,
-    /// Nothing.
-    Closed,
+/// What an untrusted project may do with a key.
+enum ProjectPermission {
+    SetFreely,
+    /// Name a file inside the project.
+    NameOwnFile,
+    /// Set a value that is not above the user's.
+    LowerOnly,
+    Forbidden,
 }
 
-fn bound(key: &str) -> Bound {
+fn project_permission(key: &str) -> ProjectPermission {
     match key {
-        "agent.name" | INSTRUCTIONS | "scope.deny" => Bound::Free,
-        INSTRUCTIONS_FILE => Bound::Inside,
+        "agent.name" | INSTRUCTIONS | "scope.deny" => ProjectPermission::SetFreely,
+        INSTRUCTIONS_FILE => ProjectPermission::NameOwnFile,
         "context.compact_at"
         | "context.compact_at_tokens"
         | "context.compact_now_at"
@@ -47,67 +44,67 @@ fn bound(key: &str) -> Bound {
         | "context.compact_idle_at"
         | "context.compact_idle_at_tokens"
         | "context.summary"
-        | "context.keep_tokens" => Bound::Free,
-        "exec.timeout_s" | "exec.max_tasks" | "exec.output_cap_bytes" => Bound::Lower,
-        _ => Bound::Closed,
+        | "context.keep_tokens" => ProjectPermission::SetFreely,
+        "exec.timeout_s" | "exec.max_tasks" | "exec.output_cap_bytes" => ProjectPermission::LowerOnly,
+        _ => ProjectPermission::Forbidden,
     }
 }
 
-/// Something that a project's file sets beyond what any project may.
+/// A key in a project's file that an untrusted project may not set.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Beyond {
+pub struct DisallowedKey {
     /// As `section.key`.
     pub key: String,
-    /// What it sets it to.
+    /// Its value in the file.
     pub value: serde_json::Value,
-    /// The line on which it does.
+    /// Its line in the file.
     pub line: usize,
-    /// Why it may not.
+    /// Why the project may not set it.
     pub reason: String,
 }
 
-/// What the file of a project tells the agent. It is added after what the user says.
+/// The instructions of a project to the agent. They are added after the user's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectInstructions {
-    /// The file that it stands in.
+    /// The file that holds them.
     pub file: PathBuf,
     /// The instructions.
     pub text: String,
 }
 
-/// The file of the project that a folder belongs to, as it was when it was read.
+/// The config file of the project that a folder belongs to, as it was when it was read.
 #[derive(Debug)]
 pub struct ProjectFile {
     /// Where it is.
     pub path: PathBuf,
     /// The hash of its bytes.
     pub hash: Hash,
-    /// What it says, word for word.
+    /// Its content.
     pub text: String,
-    /// What it sets beyond what any project may, from its first line on.
-    pub beyond: Vec<Beyond>,
-    /// Whether somebody trusts it.
-    pub standing: Standing,
-    /// What it said when it was last trusted, where that is known.
+    /// The keys that it may only set when trusted, by line.
+    pub disallowed: Vec<DisallowedKey>,
+    /// Whether the user trusts it.
+    pub trust: TrustState,
+    /// Its content when the user last trusted it, if that was recorded.
     pub trusted_text: Option<String>,
-    /// Everything that it says, but its instructions.
-    whole: Layer,
-    /// The part of it that any project may.
-    bounded: Layer,
+    /// All of its keys except the instructions.
+    all_keys: Layer,
+    /// The keys that an untrusted project may set.
+    allowed_keys: Layer,
     instructions: Option<ProjectInstructions>,
-    /// Why its instructions can't be used.
+    /// Why its instructions can't be used, if so.
     warnings: Vec<String>,
 }
 
-/// What was found where a project's file is looked for.
+/// The result of the search for a project's file.
 pub(crate) struct ProjectSearch {
-    /// The file that counts, or what is wrong with it.
+    /// The nearest usable file, or what is wrong with its content.
     pub(crate) file: Option<Result<ProjectFile>>,
-    /// Why others are not used.
+    /// Why nearer files are not used.
     pub(crate) skipped: Vec<String>,
 }
 
-/// What counts of a project's file.
+/// The part of a project's file that takes effect.
 pub(crate) struct ProjectPart {
     pub(crate) layer: Layer,
     pub(crate) instructions: Option<ProjectInstructions>,
@@ -115,33 +112,33 @@ pub(crate) struct ProjectPart {
 }
 
 impl ProjectFile {
-    /// The file of the project that the work folder belongs to, if there is one: the nearest, in it or above it, that the user can
-    /// answer for. An error if there is only one that can't be used.
+    /// The nearest project file at or above the work folder that no other user could have written. An error if there are only
+    /// files that can't be used.
     pub fn find(home: &Path, sources: &Sources) -> Result<Option<Self>> {
-        let mut layers = Layers::default();
+        let mut layers = default_layers();
         if let Some(layer) = super::base_layer(home, sources)? {
             layers.put(layer);
         }
         let ProjectSearch { file, skipped } = Self::search(home, sources, &layers.settings()?)?;
         match (file, skipped.into_iter().next()) {
             (Some(file), _) => file.map(Some),
-            (None, Some(reason)) => Err(bad(NAME, &reason)),
+            (None, Some(reason)) => Err(config_error(PROJECT_FILE, &reason)),
             (None, None) => Ok(None),
         }
     }
 
-    /// The same, over what is set already.
-    pub(crate) fn search(home: &Path, sources: &Sources, so_far: &Settings) -> Result<ProjectSearch> {
+    /// Searches the project's file; `below` are the settings of the lower layers.
+    pub(crate) fn search(home: &Path, sources: &Sources, below: &Settings) -> Result<ProjectSearch> {
         let mut skipped = Vec::new();
-        for path in candidates(sources)? {
-            // A file that was named with --config is the person's own, wherever it is.
-            if is_same(&path, &sources.base_file(home)) {
+        for path in candidate_paths(sources)? {
+            // A file named with --config is the user's own, wherever it is.
+            if is_same_file(&path, &sources.base_file(home)) {
                 break;
             }
-            match project_text(&path) {
+            match read_project_file(&path) {
                 Ok(Some(text)) => {
-                    let trusted = TrustList::of_home(home)?;
-                    let file = Self::new(home, sources, &trusted, path, text, so_far);
+                    let trust_list = load_trust_list(home)?;
+                    let file = Self::new(home, sources, &trust_list, path, text, below);
                     return Ok(ProjectSearch { file: Some(file), skipped });
                 }
                 Ok(None) => {}
@@ -154,60 +151,76 @@ impl ProjectFile {
     fn new(
         home: &Path,
         sources: &Sources,
-        trusted: &TrustList,
+        trust_list: &TrustList,
         path: PathBuf,
         text: String,
-        so_far: &Settings,
+        below: &Settings,
     ) -> Result<Self> {
         let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
-        let (written, mut whole) = layer(&path, &text)?;
+        let (unresolved, mut all_keys) = parse_project_layer(&path, &text)?;
         let hash = Hash::of(&text);
         let mut warnings = Vec::new();
-        let scope = || scope_of(&folder, home, &sources.work_dir(), so_far);
-        let instructions = take_instructions(&mut whole, &path, scope).unwrap_or_else(|warning| {
+        let scope = || project_scope(&folder, home, &sources.work_dir(), below);
+        let instructions = take_instructions(&mut all_keys, &path, scope).unwrap_or_else(|warning| {
             warnings.push(warning);
             None
         });
-        let mut bounded = whole.clone();
-        let mut beyond = Vec::new();
-        for (key, entry) in &whole.0 {
-            let Some(reason) = reason_against(key, entry, &so_far.exec) else { continue };
-            bounded.0.remove(key);
-            let said = written.0.get(key).map_or(serde_json::Value::Null, |entry| as_json(&entry.value));
-            let line = line_of(&entry.origin);
-            beyond.push(Beyond { key: key.clone(), value: shown_value(key, said), line, reason });
+        let mut allowed_keys = all_keys.clone();
+        let mut disallowed = Vec::new();
+        for (key, entry) in &all_keys.0 {
+            let Some(reason) = reason_to_ignore(key, entry, &below.exec) else { continue };
+            allowed_keys.0.remove(key);
+            let value = unresolved.0.get(key).map_or(serde_json::Value::Null, |entry| as_json(&entry.value));
+            let line = entry.origin.line();
+            disallowed.push(DisallowedKey {
+                key: key.clone(),
+                value: hide_password(key, value),
+                line,
+                reason,
+            });
         }
-        beyond.sort_by_key(|beyond| beyond.line);
-        let standing = trusted.standing(&path, hash);
-        let trusted_text = trusted.text_of(&path);
-        Ok(Self { path, hash, text, beyond, standing, trusted_text, whole, bounded, instructions, warnings })
+        disallowed.sort_by_key(|disallowed| disallowed.line);
+        let trust = trust_list.state(&path, hash);
+        let trusted_text = trust_list.find(&path).and_then(|trusted| trusted.text.clone());
+        Ok(Self {
+            path,
+            hash,
+            text,
+            disallowed,
+            trust,
+            trusted_text,
+            all_keys,
+            allowed_keys,
+            instructions,
+            warnings,
+        })
     }
 
-    /// What counts of it, and what is to be said about the rest.
+    /// The part that takes effect, with a warning for each ignored key.
     pub(crate) fn into_part(mut self) -> ProjectPart {
-        let next = match self.standing {
-            Standing::Trusted => return self.into_whole(),
-            Standing::Unknown => {
+        let next = match self.trust {
+            TrustState::Trusted => return self.into_trusted_part(),
+            TrustState::Unknown => {
                 let folder = self.path.parent().unwrap_or(Path::new("/"));
                 format!("`longhaul trust` in {} allows it", folder.printable())
             }
-            Standing::Changed => {
+            TrustState::Changed => {
                 "the file has changed since it was trusted: look at it, then `longhaul trust` again"
                     .to_owned()
             }
         };
-        let warning = |Beyond { key, line, reason, .. }: &Beyond| {
+        let warning = |DisallowedKey { key, line, reason, .. }: &DisallowedKey| {
             format!("{}:{line}: {key} is ignored: {reason}; {next}", self.path.printable())
         };
-        self.warnings.extend(self.beyond.iter().map(warning));
-        ProjectPart { layer: self.bounded, instructions: self.instructions, warnings: self.warnings }
+        self.warnings.extend(self.disallowed.iter().map(warning));
+        ProjectPart { layer: self.allowed_keys, instructions: self.instructions, warnings: self.warnings }
     }
 
-    /// The user has looked at it, so its instructions may stand in any file that it names.
-    fn into_whole(mut self) -> ProjectPart {
-        let named = self.whole.0.remove(INSTRUCTIONS_FILE);
+    /// The user trusts the file, so it may name any file as its instructions.
+    fn into_trusted_part(mut self) -> ProjectPart {
+        let named = self.all_keys.0.remove(INSTRUCTIONS_FILE);
         if let Some((file, entry)) = named.as_ref().and_then(|entry| Some((entry.value.as_str()?, entry))) {
-            match users_text(Path::new(file)) {
+            match read_user_file(Path::new(file)) {
                 Ok(Some(text)) => {
                     self.instructions = Some(ProjectInstructions { file: PathBuf::from(file), text });
                 }
@@ -215,30 +228,30 @@ impl ProjectFile {
                 Err(error) => self.warnings.push(ignored(&entry.origin, &error)),
             }
         }
-        ProjectPart { layer: self.whole, instructions: self.instructions, warnings: self.warnings }
+        ProjectPart { layer: self.all_keys, instructions: self.instructions, warnings: self.warnings }
     }
 }
 
-/// What the text of a project's file sets: as it is written, and with paths from its folder on.
-pub(crate) fn layer(path: &Path, text: &str) -> Result<(Layer, Layer)> {
-    let written = Layer::from_toml(text, &path.printable().to_string())?;
-    let whole = written.clone().with_all_paths_from(path.parent().unwrap_or(Path::new("/")))?;
-    Ok((written, whole))
+/// Parses a project's file: as it is written, and with its paths resolved against its folder.
+pub(crate) fn parse_project_layer(path: &Path, text: &str) -> Result<(Layer, Layer)> {
+    let unresolved = parse_layer(text, &path.printable().to_string())?;
+    let resolved = resolve_project_paths(unresolved.clone(), path.parent().unwrap_or(Path::new("/")))?;
+    Ok((unresolved, resolved))
 }
 
-/// What may be read as a part of a project: its folder, without what the user denies.
-fn scope_of(folder: &Path, home: &Path, work_dir: &Path, so_far: &Settings) -> Scope {
+/// The scope for reading instructions: the project's folder without what the user denies.
+fn project_scope(folder: &Path, home: &Path, work_dir: &Path, below: &Settings) -> Scope {
     let is_relative = |target: &str| !target.starts_with(['/', '~']);
-    let deny = so_far.scope.deny.iter().cloned().map(|denied| match work_dir.join(&denied.target).to_str() {
+    let deny = below.scope.deny.iter().cloned().map(|denied| match work_dir.join(&denied.target).to_str() {
         Some(target) if is_relative(&denied.target) => Denied { target: target.to_owned(), ..denied },
         _ => denied,
     });
     Scope::new(folder, &ScopeConfig { allow: Vec::new(), deny: deny.collect() }, home)
 }
 
-/// Takes the instructions out of what a project's file says, because they don't replace the user's. A file with them that lies in the
-/// project is read here, once, through the scope: it may not be a link to anything outside. One that lies elsewhere by its very name stays
-/// in the layer, for the user to trust.
+/// Removes the instructions from a project's layer, because they don't replace the user's. An instructions file inside the project is
+/// read here, once, through the scope, so that it can't be a link to something outside. A path that plainly leads outside stays in
+/// the layer and needs the user's trust.
 fn take_instructions(
     layer: &mut Layer,
     path: &Path,
@@ -254,7 +267,7 @@ fn take_instructions(
         layer.0.remove(INSTRUCTIONS_FILE);
         return Ok(inline);
     };
-    if !without_parents(&named).starts_with(folder) {
+    if !normalise_path(&named).starts_with(folder) {
         return Ok(inline);
     }
     let Some(entry) = layer.0.remove(INSTRUCTIONS_FILE) else { return Ok(inline) };
@@ -265,7 +278,7 @@ fn take_instructions(
         Some(Err(error)) => return Err(ignored(&entry.origin, &error)),
         Some(Ok(None)) | None => return Err(ignored(&entry.origin, "there is no such file")),
     };
-    let text = text_of(file).map_err(|reason| ignored(&entry.origin, &reason))?;
+    let text = decode_text(file).map_err(|reason| ignored(&entry.origin, &reason))?;
     Ok(Some(ProjectInstructions { file: named, text }))
 }
 
@@ -273,8 +286,8 @@ fn ignored(origin: &Origin, reason: &(impl ToString + ?Sized)) -> String {
     format!("{origin}: {INSTRUCTIONS_FILE} is ignored: {}", reason.to_string())
 }
 
-/// A path without `..`, by its text alone.
-fn without_parents(path: &Path) -> PathBuf {
+/// Resolves `.` and `..` by the text of the path alone.
+fn normalise_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -286,44 +299,35 @@ fn without_parents(path: &Path) -> PathBuf {
     plain
 }
 
-fn line_of(origin: &Origin) -> usize {
-    match origin {
-        Origin::File { line, .. } => *line,
-        Origin::Variable(_) | Origin::Flag(_) => 0,
-    }
-}
-
-/// Why an untrusted project may not say this, if it may not.
-fn reason_against(key: &str, entry: &Entry, so_far: &ExecSettings) -> Option<String> {
-    match bound(key) {
-        Bound::Free => None,
-        // One that lies inside was taken out before.
-        Bound::Inside => Some("it leads outside the project".to_owned()),
-        Bound::Lower => {
+/// Why a key of an untrusted project is ignored, if it is.
+fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &ExecSettings) -> Option<String> {
+    match project_permission(key) {
+        ProjectPermission::SetFreely => None,
+        // `take_instructions` has removed a file inside the project.
+        ProjectPermission::NameOwnFile => Some("it leads outside the project".to_owned()),
+        ProjectPermission::LowerOnly => {
             let now = match key {
-                "exec.timeout_s" => so_far.timeout_s,
-                "exec.max_tasks" => so_far.max_tasks,
-                _ => so_far.output_cap_bytes,
+                "exec.timeout_s" => below.timeout_s,
+                "exec.max_tasks" => below.max_tasks,
+                _ => below.output_cap_bytes,
             };
             let wanted = entry.value.as_integer().and_then(|wanted| u64::try_from(wanted).ok());
             let is_lower = wanted.is_some_and(|wanted| wanted <= now);
             (!is_lower).then(|| format!("a project may only lower it, and it is {now}"))
         }
-        Bound::Closed => Some("a project may not set it".to_owned()),
+        ProjectPermission::Forbidden => Some("a project may not set it".to_owned()),
     }
 }
 
-/// The files that would be the project's, nearest first.
-pub(crate) fn candidates(sources: &Sources) -> Result<Vec<PathBuf>> {
-    let given = sources.work_dir();
-    let folder = given
-        .canonicalize()
-        .map_err(|error| Error::Folder { path: given.clone(), reason: error.to_string() })?;
-    Ok(folder.ancestors().map(|folder| folder.join(NAME)).collect())
+/// The paths at which the project's file may be, nearest first.
+pub(crate) fn candidate_paths(sources: &Sources) -> Result<Vec<PathBuf>> {
+    let folder = sources.work_dir();
+    project_file_candidates(&folder, PROJECT_FILE)
+        .map_err(|error| Error::Folder { path: folder, reason: error.to_string() })
 }
 
-/// Whether both are there and are the same file.
-pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+/// Whether both paths lead to the same existing file.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 

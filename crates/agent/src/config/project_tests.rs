@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::config::{Config, Settings};
+use crate::config::{Config, Settings, trust_project};
 
 /// A home and a project with a folder in it, in which the work is done.
 struct Desk {
@@ -42,7 +42,7 @@ impl Desk {
     fn trust(&self) {
         let home = self.root.join("home");
         let file = ProjectFile::find(&home, &self.sources()).unwrap().unwrap();
-        TrustList::trust(&home, &file).unwrap();
+        trust_project(&home, &file).unwrap();
     }
 }
 
@@ -231,7 +231,8 @@ fn a_file_that_another_user_could_have_written_is_not_used_and_the_next_one_abov
 fn only_what_is_opened_to_projects_is_open() {
     let keys: Vec<String> = Config::at("/home").keys().into_iter().map(|shown| shown.key).collect();
 
-    let open: Vec<&String> = keys.iter().filter(|key| !matches!(bound(key), Bound::Closed)).collect();
+    let open: Vec<&String> =
+        keys.iter().filter(|key| !matches!(project_permission(key), ProjectPermission::Forbidden)).collect();
 
     assert_eq!(
         open,

@@ -18,16 +18,16 @@ fn trust_is_kept_in_a_private_file_and_taken_back() {
     let home = root.join("home");
     let file = ProjectFile::find(&home, &sources).unwrap().unwrap();
 
-    TrustList::trust(&home, &file).unwrap();
-    TrustList::trust(&home, &file).unwrap();
+    trust_project(&home, &file).unwrap();
+    trust_project(&home, &file).unwrap();
 
     let known = TrustedFile { path: file.path.clone(), blake3: file.hash, text: Some(file.text.clone()) };
-    assert_eq!(TrustList::of_home(&home).unwrap().files(), [known]);
+    assert_eq!(load_trust_list(&home).unwrap().files(), [known]);
     assert_eq!(fs::metadata(home.join("trust.toml")).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "nothing is left beside it");
-    assert_eq!(TrustList::distrust(&home, &sources).unwrap(), Some(file.path));
-    assert_eq!(TrustList::distrust(&home, &sources).unwrap(), None);
-    assert!(TrustList::of_home(&home).unwrap().files().is_empty());
+    assert_eq!(distrust_project(&home, &sources).unwrap(), Some(file.path));
+    assert_eq!(distrust_project(&home, &sources).unwrap(), None);
+    assert!(load_trust_list(&home).unwrap().files().is_empty());
 }
 
 #[test]
@@ -36,20 +36,20 @@ fn a_file_shows_what_it_sets_beyond_and_what_has_become_of_it() {
     let home = root.join("home");
     let file = ProjectFile::find(&home, &sources).unwrap().unwrap();
 
-    TrustList::trust(&home, &file).unwrap();
-    let entry = || TrustList::of_home(&home).unwrap().files()[0].clone();
-    let trusted = entry().standing();
+    trust_project(&home, &file).unwrap();
+    let entry = || load_trust_list(&home).unwrap().files()[0].clone();
+    let trusted = trust_state(&entry());
     fs::write(&file.path, "[model]\nname = \"c/d\"\n").unwrap();
-    let changed = entry().standing();
+    let changed = trust_state(&entry());
     let found = ProjectFile::find(&home, &sources).unwrap().unwrap();
     fs::remove_file(&file.path).unwrap();
-    let gone = entry().standing();
+    let gone = trust_state(&entry());
 
-    assert_eq!((file.beyond[0].key.as_str(), file.beyond[0].line), ("model.name", 2));
-    assert_eq!((file.standing, found.standing), (Standing::Unknown, Standing::Changed));
-    assert_eq!((trusted, changed, gone), (Some(Standing::Trusted), Some(Standing::Changed), None));
+    assert_eq!((file.disallowed[0].key.as_str(), file.disallowed[0].line), ("model.name", 2));
+    assert_eq!((file.trust, found.trust), (TrustState::Unknown, TrustState::Changed));
+    assert_eq!((trusted, changed, gone), (Some(TrustState::Trusted), Some(TrustState::Changed), None));
     assert_eq!(
-        TrustList::distrust(&home, &sources).unwrap(),
+        distrust_project(&home, &sources).unwrap(),
         Some(file.path),
         "trust in a file that is gone is taken back as well"
     );
@@ -62,7 +62,7 @@ fn what_a_file_said_when_it_was_trusted_is_kept_and_lists_without_it_are_read() 
     let home = root.join("home");
     let file = ProjectFile::find(&home, &sources).unwrap().unwrap();
 
-    TrustList::trust(&home, &file).unwrap();
+    trust_project(&home, &file).unwrap();
     fs::write(&file.path, "[model]\nname = \"c/d\"\n").unwrap();
     let changed = ProjectFile::find(&home, &sources).unwrap().unwrap();
     let list = format!("[[trusted]]\npath = {:?}\nblake3 = \"{}\"\n", file.path, file.hash);
@@ -70,8 +70,8 @@ fn what_a_file_said_when_it_was_trusted_is_kept_and_lists_without_it_are_read() 
     let of_earlier_version = ProjectFile::find(&home, &sources).unwrap().unwrap();
 
     assert_eq!((file.trusted_text, file.text.as_str()), (None, "[model]\nname = \"a/b\"\n"));
-    assert_eq!((changed.standing, changed.trusted_text), (Standing::Changed, Some(file.text)));
-    assert_eq!((of_earlier_version.standing, of_earlier_version.trusted_text), (Standing::Changed, None));
+    assert_eq!((changed.trust, changed.trusted_text), (TrustState::Changed, Some(file.text)));
+    assert_eq!((of_earlier_version.trust, of_earlier_version.trusted_text), (TrustState::Changed, None));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn path(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
     let files = Config::files(&place.folder()?, &choice.sources()?)?;
     if as_json {
         let files = files.iter().map(|file| {
-            let mut form = json!({"path": file.path, "exists": file.exists, "of_project": file.of_project});
+            let mut form = json!({"path": file.path, "exists": file.exists, "of_project": file.is_project});
             if let Some(reason) = &file.skipped {
                 form["skipped"] = json!(reason);
             }
@@ -50,8 +50,8 @@ fn path(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
         let what = match &file {
             ConfigFile { exists: false, .. } => "not there".to_owned(),
             ConfigFile { skipped: Some(reason), .. } => format!("skipped: {reason}"),
-            ConfigFile { of_project: false, .. } => "used".to_owned(),
-            ConfigFile { of_project: true, .. } => "used, as far as a project's file may".to_owned(),
+            ConfigFile { is_project: false, .. } => "used".to_owned(),
+            ConfigFile { is_project: true, .. } => "used, as far as a project's file may".to_owned(),
         };
         line(format!("{}  # {what}", file.path.printable()))?;
     }

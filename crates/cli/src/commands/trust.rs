@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use longhaul_agent::{Beyond, ProjectFile, Sources, Standing, TrustList, TrustedFile};
+use longhaul_agent::{
+    DisallowedKey, ProjectFile, Sources, TrustState, TrustedFile, distrust_project, load_trust_list,
+    trust_project, trust_state,
+};
 use longhaul_protocol::PrintablePath;
 use serde_json::json;
 use similar::TextDiff;
@@ -32,7 +35,7 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
     if !options.json {
         show(&file)?;
     }
-    if file.standing != Standing::Trusted && !options.yes {
+    if file.trust != TrustState::Trusted && !options.yes {
         if options.json {
             return Err(BadUsage(
                 "with --json nothing is shown and asked: add --yes to trust the file".to_owned(),
@@ -41,19 +44,19 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
         }
         agree(&file)?;
     }
-    TrustList::trust(home, &file)?;
+    trust_project(home, &file)?;
     if options.json {
-        let sets = file.beyond.iter().map(|beyond| {
-            json!({"key": beyond.key, "value": beyond.value, "line": beyond.line, "reason": beyond.reason})
+        let sets = file.disallowed.iter().map(|disallowed| {
+            json!({"key": disallowed.key, "value": disallowed.value, "line": disallowed.line, "reason": disallowed.reason})
         });
         return json(&json!({
             "path": file.path,
             "blake3": file.hash,
-            "before": in_words(Some(file.standing)),
+            "before": in_words(Some(file.trust)),
             "sets": sets.collect::<Vec<_>>(),
         }));
     }
-    let again = if file.standing == Standing::Trusted { "is still" } else { "is" };
+    let again = if file.trust == TrustState::Trusted { "is still" } else { "is" };
     line(format!("It {again} trusted as it is now. After a change of it, say `longhaul trust` again."))
 }
 
@@ -72,11 +75,11 @@ fn agree(file: &ProjectFile) -> anyhow::Result<()> {
 fn show(file: &ProjectFile) -> anyhow::Result<()> {
     line(file.path.printable())?;
     show_changes(file)?;
-    if file.beyond.is_empty() {
+    if file.disallowed.is_empty() {
         return line("It sets nothing that a project could not set anyway.");
     }
     line("It sets more than a project may by itself:")?;
-    for Beyond { key, value, line: number, reason } in &file.beyond {
+    for DisallowedKey { key, value, line: number, reason } in &file.disallowed {
         // All of it: the user is about to allow it.
         line(format!("  line {number}: {key} = {value}  # {reason}"))?;
     }
@@ -86,13 +89,13 @@ fn show(file: &ProjectFile) -> anyhow::Result<()> {
 /// Shows what has changed since the file was trusted.
 fn show_changes(file: &ProjectFile) -> anyhow::Result<()> {
     match &file.trusted_text {
-        Some(before) if file.standing == Standing::Changed => {
+        Some(before) if file.trust == TrustState::Changed => {
             line("It has changed since it was trusted:")?;
             let diff = TextDiff::from_lines(before.as_str(), file.text.as_str());
             let changes = diff.unified_diff().context_radius(2).to_string();
             changes.lines().map(|changed| format!("  {changed}")).try_for_each(line)
         }
-        None if file.standing == Standing::Changed => {
+        None if file.trust == TrustState::Changed => {
             line("It has changed since it was trusted; what it said then is not known.")
         }
         _ => Ok(()),
@@ -100,22 +103,22 @@ fn show_changes(file: &ProjectFile) -> anyhow::Result<()> {
 }
 
 fn list(home: &Path, as_json: bool) -> anyhow::Result<()> {
-    let list = TrustList::of_home(home)?;
+    let list = load_trust_list(home)?;
     if as_json {
         let files = list.files().iter().map(
-            |file| json!({"path": file.path, "blake3": file.blake3, "standing": in_words(file.standing())}),
+            |file| json!({"path": file.path, "blake3": file.blake3, "standing": in_words(trust_state(file))}),
         );
         return json(&files.collect::<Vec<_>>());
     }
     if list.files().is_empty() {
         return line("No project is trusted.");
     }
-    let shown = |file: &TrustedFile| format!("{}  # {}", file.path.printable(), in_words(file.standing()));
+    let shown = |file: &TrustedFile| format!("{}  # {}", file.path.printable(), in_words(trust_state(file)));
     list.files().iter().map(shown).try_for_each(line)
 }
 
 fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
-    let Some(path) = TrustList::distrust(home, sources)? else {
+    let Some(path) = distrust_project(home, sources)? else {
         return Err(none_here(
             sources,
             "no longhaul.toml is trusted in",
@@ -134,11 +137,11 @@ fn none_here(sources: &Sources, what: &str, next: &str) -> anyhow::Error {
     BadUsage(format!("{what} {} or above it{next}", folder.printable())).into()
 }
 
-fn in_words(standing: Option<Standing>) -> &'static str {
+fn in_words(standing: Option<TrustState>) -> &'static str {
     match standing {
-        Some(Standing::Trusted) => "trusted",
-        Some(Standing::Changed) => "changed",
-        Some(Standing::Unknown) => "unknown",
+        Some(TrustState::Trusted) => "trusted",
+        Some(TrustState::Changed) => "changed",
+        Some(TrustState::Unknown) => "unknown",
         None => "gone",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_agent::{Config, without_password};
+use longhaul_agent::{Config, hide_url_password};
 use longhaul_model::transport::is_loopback;
 use longhaul_model::{Error, Models, SetBy, Wanted};
 use tokio::net::TcpStream;
@@ -60,7 +60,7 @@ async fn one(models: &Models, config: &Config, name: &str, reason: &str) -> Find
         None => "it is asked without a key".to_owned(),
     };
     // What doctor says is copied into questions to others.
-    let shown = without_password(address);
+    let shown = hide_url_password(address);
     if !is_loopback(address) {
         return Finding::fine("model", format!("{chosen}; {key}; {shown} was not asked"));
     }

@@ -1,12 +1,11 @@
 use serde_json::json;
 
 use super::*;
-use crate::config::layers::{Layer, Layers};
 
-fn shown(text: &str) -> Vec<ShownKey> {
-    let mut layers = Layers::default();
-    layers.put(Layer::from_toml(text, "c.toml").unwrap());
-    keys(&layers.settings().unwrap(), &layers.origins)
+fn shown(text: &str) -> Vec<ResolvedSetting> {
+    let mut layers = default_layers();
+    layers.put(parse_layer(text, "c.toml").unwrap());
+    list_settings(&layers.settings().unwrap(), &layers.origins)
 }
 
 fn line(text: &str, key: &str) -> String {
@@ -29,7 +28,7 @@ fn a_key_is_a_line_with_its_source() {
 fn what_is_shown_is_a_config_that_says_the_same() {
     let text = "[agent]\nname = \"a \\\"b\\\" \\\\ \\u001b\"\ninstructions = \"one\\ntwo\\t\"\n[[scope.deny]]\ntarget = \"x\"\n\
         [[approval.rule]]\ntool = \"exec\"\naction = \"ask\"\n[limits]\ncost_per_turn = 1.5\n[secrets]\npatterns = ['\\d+']\n";
-    let lines: Vec<String> = shown(text).iter().map(ShownKey::to_string).collect();
+    let lines: Vec<String> = shown(text).iter().map(ResolvedSetting::to_string).collect();
 
     let again: Vec<_> = shown(&lines.join("\n")).into_iter().map(|shown| (shown.key, shown.value)).collect();
 
@@ -71,5 +70,5 @@ fn the_password_of_an_address_is_not_shown() {
         line(text, "journal.url"),
         "journal.url = \"postgres://me:…@host/db\"  # c.toml:4; not used yet"
     );
-    assert_eq!(shown_value("model.base_url", json!("http://host/v1")), "http://host/v1");
+    assert_eq!(hide_password("model.base_url", json!("http://host/v1")), "http://host/v1");
 }

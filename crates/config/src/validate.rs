@@ -1,23 +1,22 @@
-//! Whether a file says what can be said: every key is known and every value is of its kind. All mistakes are found at once,
-//! each with its line.
+//! The check of a file against the schema: every key is known and every value has its type. It finds all mistakes at once, each
+//! with its line.
 
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::nearest::unknown;
-use super::schema::{choices, config_schema};
-use crate::Error;
+use crate::ConfigError;
+use crate::format::{ConfigFormat, TextCheck, choices};
+use crate::suggestion::describe_unknown_key;
 
-/// Something that a file may not say.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Mistake {
+pub(crate) struct ConfigMistake {
     pub(crate) line: usize,
     pub(crate) reason: String,
 }
 
-/// All mistakes of a file as one error: a line each.
-pub(crate) fn refusal(file: &str, mut mistakes: Vec<Mistake>) -> Error {
+/// All mistakes of a file as one error, a line each.
+pub(crate) fn mistakes_error(file: &str, mut mistakes: Vec<ConfigMistake>) -> ConfigError {
     mistakes.sort_by_key(|mistake| mistake.line);
     let mut origin = file.to_owned();
     let mut reason = String::new();
@@ -28,96 +27,106 @@ pub(crate) fn refusal(file: &str, mut mistakes: Vec<Mistake>) -> Error {
         }
         reason.push_str(&mistake.reason);
     }
-    Error::Config { origin, reason }
+    ConfigError { origin, reason }
 }
 
-/// The line, from 1 on, of a place in a text.
+/// The line of a byte offset, counted from 1.
 pub(crate) fn line_at(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// What is wrong with a file.
-pub(crate) fn mistakes(text: &str, table: &DeTable<'_>) -> Vec<Mistake> {
-    let mut check = Check { text, found: Vec::new() };
-    check.table("", 1, table, config_schema());
-    check.found
+pub(crate) fn find_mistakes<S>(
+    text: &str,
+    table: &DeTable<'_>,
+    format: &ConfigFormat<S>,
+) -> Vec<ConfigMistake> {
+    let (schema, check_text) = (format.schema(), format.check_text);
+    let mut validator = Validator { text, schema, check_text, mistakes: Vec::new() };
+    validator.check_table("", 1, table, schema);
+    validator.mistakes
 }
 
-struct Check<'a> {
+struct Validator<'a> {
     text: &'a str,
-    found: Vec<Mistake>,
+    /// Of the whole file.
+    schema: &'a Value,
+    check_text: TextCheck,
+    mistakes: Vec<ConfigMistake>,
 }
 
-impl Check<'_> {
+impl Validator<'_> {
     fn line_of<T>(&self, part: &Spanned<T>) -> usize {
         line_at(self.text, part.span().start)
     }
 
-    fn say(&mut self, line: usize, reason: String) {
-        self.found.push(Mistake { line, reason });
+    fn report(&mut self, line: usize, reason: String) {
+        self.mistakes.push(ConfigMistake { line, reason });
     }
 
-    fn table(&mut self, path: &str, line: usize, table: &DeTable<'_>, schema: &Value) {
+    fn check_table(&mut self, path: &str, line: usize, table: &DeTable<'_>, schema: &Value) {
         for (key, value) in table.iter() {
             let name: &str = key.get_ref();
             let line = self.line_of(key);
             match schema["properties"].get(name) {
                 Some(field) => {
                     let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-                    self.value(&path, line, value, field);
+                    self.check_value(&path, line, value, field);
                 }
                 None => {
-                    let known: Vec<&str> = names(&schema["properties"]).collect();
-                    self.say(line, unknown(path, name, value.get_ref(), &known));
+                    let known: Vec<&str> = property_names(&schema["properties"]).collect();
+                    self.report(line, describe_unknown_key(self.schema, path, name, value.get_ref(), &known));
                 }
             }
         }
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         for missing in required.filter(|name| !table.contains_key(*name)) {
-            self.say(line, format!("{path} needs a {missing}"));
+            self.report(line, format!("{path} needs a {missing}"));
         }
     }
 
-    fn value(&mut self, path: &str, line: usize, value: &Spanned<DeValue<'_>>, schema: &Value) {
+    fn check_value(&mut self, path: &str, line: usize, value: &Spanned<DeValue<'_>>, schema: &Value) {
         let kind = schema["type"].as_str().unwrap_or("string");
         match (kind, value.get_ref()) {
-            ("object", DeValue::Table(table)) => self.table(path, line, table, schema),
+            ("object", DeValue::Table(table)) => self.check_table(path, line, table, schema),
             ("array", DeValue::Array(items)) => {
                 let of_tables = schema["items"]["type"] == "object";
                 let path = if of_tables { path.to_owned() } else { format!("each of {path}") };
                 for item in items {
-                    self.value(&path, self.line_of(item), item, &schema["items"]);
+                    self.check_value(&path, self.line_of(item), item, &schema["items"]);
                 }
             }
             ("string", DeValue::String(text)) => {
                 let wrong = match choices(schema) {
                     Some(words) if words.contains(&text.as_ref()) => None,
                     Some(_) => Some(format!("should be {}, not {text:?}", expected(path, schema))),
-                    None => wrong_text(path, text),
+                    None => (self.check_text)(path, text),
                 };
                 if let Some(wrong) = wrong {
-                    self.say(line, format!("{path} {wrong}"));
+                    self.report(line, format!("{path} {wrong}"));
                 }
             }
             ("boolean", DeValue::Boolean(_)) => {}
             ("integer" | "number", DeValue::Integer(whole)) => {
                 let number = i64::from_str_radix(whole.as_str(), whole.radix()).ok();
-                self.number(path, line, number.map(|number| number as f64), whole.as_str(), schema);
+                self.check_number(path, line, number.map(|number| number as f64), whole.as_str(), schema);
             }
             ("number", DeValue::Float(number)) => {
-                self.number(path, line, number.as_str().parse().ok(), number.as_str(), schema);
+                self.check_number(path, line, number.as_str().parse().ok(), number.as_str(), schema);
             }
             (_, other) => {
-                self.say(line, format!("{path} should be {}, not {}", expected(path, schema), given(other)));
+                self.report(
+                    line,
+                    format!("{path} should be {}, not {}", expected(path, schema), given(other)),
+                );
             }
         }
     }
 
-    fn number(&mut self, path: &str, line: usize, number: Option<f64>, written: &str, schema: &Value) {
+    fn check_number(&mut self, path: &str, line: usize, number: Option<f64>, written: &str, schema: &Value) {
         let least = schema["minimum"].as_f64().unwrap_or(f64::MIN);
         let most = schema["maximum"].as_f64().unwrap_or(f64::MAX);
-        // What is not a number lies in no range.
+        // NaN lies in no range.
         if number.is_some_and(|number| (least..=most).contains(&number)) {
             return;
         }
@@ -127,45 +136,12 @@ impl Check<'_> {
             (Some(least), None) => format!("{kind} from {least} on"),
             _ => kind,
         };
-        self.say(line, format!("{path} should be {bounds}, not {written}"));
+        self.report(line, format!("{path} should be {bounds}, not {written}"));
     }
 }
 
-pub(super) fn names(properties: &Value) -> impl Iterator<Item = &str> {
+pub(crate) fn property_names(properties: &Value) -> impl Iterator<Item = &str> {
     properties.as_object().into_iter().flat_map(|fields| fields.keys().map(String::as_str))
-}
-
-/// What is wrong with a text, for keys where not every text will do. None of these sentences repeats what was written: it may be
-/// a key that was put into the wrong place.
-fn wrong_text(path: &str, text: &str) -> Option<String> {
-    match path {
-        "model.base_url" if !text.is_empty() && !is_web_address(text) => {
-            Some("should be an address that begins with http:// or https://".to_owned())
-        }
-        "model.api_key_env" | "server.token_env" if !text.is_empty() && !is_variable(text) => {
-            Some("should be the name of an environment variable, not what it holds".to_owned())
-        }
-        // One that matched nothing would leave open what it was meant to close.
-        "scope.allow.target" | "scope.deny.target" if text.contains(['*', '?', '[']) => {
-            Some(format!("should be a folder or a file; {text:?} is a pattern"))
-        }
-        "scope.allow.target" | "scope.deny.target" if text.is_empty() => {
-            Some("should be a folder or a file, not an empty text".to_owned())
-        }
-        _ => None,
-    }
-}
-
-fn is_web_address(text: &str) -> bool {
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    rest.is_some_and(|rest| {
-        !rest.is_empty() && !rest.starts_with(['/', ':', '?']) && !rest.contains(char::is_whitespace)
-    })
-}
-
-fn is_variable(text: &str) -> bool {
-    let in_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
-    text.chars().all(in_name) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 fn expected(path: &str, schema: &Value) -> String {
@@ -200,7 +176,3 @@ fn given(value: &DeValue<'_>) -> String {
         DeValue::Table(_) => "a section".to_owned(),
     }
 }
-
-#[cfg(test)]
-#[path = "check_tests.rs"]
-mod tests;

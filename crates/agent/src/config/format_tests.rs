@@ -1,8 +1,8 @@
-use crate::config::layers::Layer;
+use super::*;
 
 /// What is said about a file, a line each.
 fn said(text: &str) -> Vec<String> {
-    let error = Layer::from_toml(text, "c.toml").unwrap_err();
+    let error = parse_layer(text, "c.toml").unwrap_err();
     error.to_string().lines().map(str::to_owned).collect()
 }
 
@@ -135,7 +135,7 @@ fn an_address_begins_with_http() {
         );
     }
     for right in ["http://127.0.0.1:8080/v1", "https://[::1]/v1", ""] {
-        Layer::from_toml(&format!("[model]\nbase_url = \"{right}\"\n"), "c.toml").unwrap();
+        parse_layer(&format!("[model]\nbase_url = \"{right}\"\n"), "c.toml").unwrap();
     }
 }
 

@@ -4,18 +4,17 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::settings::{Settings, is_used};
-use super::sources::Origins;
+use crate::origin::Origins;
 
-/// A key with its value.
+/// A key with its effective value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShownKey {
+pub struct ResolvedSetting {
     /// As `section.key`.
     pub key: String,
-    /// Its value; null if it is not set and has no default.
+    /// Null if the key is not set and has no default.
     pub value: Value,
     /// `default`, `FILE:LINE`, `environment NAME` or the flag.
     pub source: String,
@@ -24,48 +23,52 @@ pub struct ShownKey {
 }
 
 /// As a line of TOML, with the source as its comment.
-impl fmt::Display for ShownKey {
+impl fmt::Display for ResolvedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
             Value::Null => write!(f, "# {} is not set", self.key)?,
-            value => write!(f, "{} = {}  # {}", self.key, toml_text(value), self.source)?,
+            value => write!(f, "{} = {}  # {}", self.key, to_toml(value), self.source)?,
         }
         if self.used { Ok(()) } else { f.write_str("; not used yet") }
     }
 }
 
-/// Every key, in the order in which the settings have them.
-pub(crate) fn keys(settings: &Settings, origins: &Origins) -> Vec<ShownKey> {
+/// Every key, in the order in which the settings declare them; `is_used` tells which of them have an effect.
+pub fn resolved_settings(
+    settings: &impl Serialize,
+    origins: &Origins,
+    is_used: impl Fn(&str) -> bool,
+) -> Vec<ResolvedSetting> {
     let mut shown = Vec::new();
-    for (section, keys) in in_order(settings) {
+    for (section, keys) in sections_in_order(settings) {
         for (name, value) in keys {
             let key = format!("{section}.{name}");
-            // What somebody has set to nothing was a text.
-            let value = if value.is_null() && origins.has(&key) { "".into() } else { value };
-            let (value, source, used) = (shown_value(&key, value), origins.source(&key), is_used(&key));
-            shown.push(ShownKey { key, value, source, used });
+            // A key that is set and has no value was set to an empty text.
+            let value = if value.is_null() && origins.contains(&key) { "".into() } else { value };
+            let (source, used) = (origins.source(&key), is_used(&key));
+            shown.push(ResolvedSetting { key, value, source, used });
         }
     }
     shown
 }
 
-/// The sections with their keys, in the order in which they are declared.
-pub(crate) fn in_order(settings: &Settings) -> Vec<(String, Vec<(String, Value)>)> {
+/// The sections with their keys, in the order in which the settings declare them.
+pub fn sections_in_order(settings: &impl Serialize) -> Vec<(String, Vec<(String, Value)>)> {
     let text = serde_json::to_string(settings).expect("settings are plain numbers, texts and lists");
-    let InOrder(sections): InOrder<InOrder<Value>> =
+    let OrderedMap(sections): OrderedMap<OrderedMap<Value>> =
         serde_json::from_str(&text).expect("every section is an object of keys");
-    sections.into_iter().map(|(section, InOrder(keys))| (section, keys)).collect()
+    sections.into_iter().map(|(section, OrderedMap(keys))| (section, keys)).collect()
 }
 
-/// An object as it is written; a map would sort it.
-struct InOrder<V>(Vec<(String, V)>);
+/// A JSON object in the order of its text; a map would sort it.
+struct OrderedMap<V>(Vec<(String, V)>);
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for InOrder<V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for OrderedMap<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Pairs<V>(PhantomData<V>);
 
         impl<'de, V: Deserialize<'de>> Visitor<'de> for Pairs<V> {
-            type Value = InOrder<V>;
+            type Value = OrderedMap<V>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -76,7 +79,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for InOrder<V> {
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }
-                Ok(InOrder(pairs))
+                Ok(OrderedMap(pairs))
             }
         }
 
@@ -84,47 +87,38 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for InOrder<V> {
     }
 }
 
-/// A value as it may be shown: what an address has of a password is left out.
-pub(crate) fn shown_value(key: &str, value: Value) -> Value {
-    match (key, &value) {
-        ("model.base_url" | "journal.url", Value::String(address)) => without_password(address).into(),
-        _ => value,
-    }
-}
-
-/// An address as it may be shown: without the password that it may have.
-pub fn without_password(address: &str) -> String {
+/// Replaces the password in a URL.
+pub fn hide_url_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);
     match host.rsplit_once('@') {
-        Some((person, host)) => {
-            let name = person.split(':').next().unwrap_or_default();
+        Some((user, host)) => {
+            let name = user.split(':').next().unwrap_or_default();
             format!("{scheme}://{name}:…@{host}{path}")
         }
         None => address.to_owned(),
     }
 }
 
-/// A value as TOML in one line. The writer of the `toml` crate would break long texts over several, and would let through
-/// characters that a terminal obeys.
-pub(crate) fn toml_text(value: &Value) -> String {
+/// A value as one line of TOML. The `toml` crate's writer would break long texts into several lines, and would let control
+/// characters through to the terminal.
+pub fn to_toml(value: &Value) -> String {
     match value {
-        Value::String(text) => quoted(text),
+        Value::String(text) => quote(text),
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(toml_text).collect::<Vec<_>>().join(", "))
+            format!("[{}]", items.iter().map(to_toml).collect::<Vec<_>>().join(", "))
         }
         Value::Object(fields) => {
             let fields = fields.iter().filter(|(_, value)| !value.is_null());
-            let fields: Vec<_> =
-                fields.map(|(name, value)| format!("{name} = {}", toml_text(value))).collect();
+            let fields: Vec<_> = fields.map(|(name, value)| format!("{name} = {}", to_toml(value))).collect();
             format!("{{ {} }}", fields.join(", "))
         }
         other => other.to_string(),
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {
@@ -139,7 +133,3 @@ fn quoted(text: &str) -> String {
     quoted.push('"');
     quoted
 }
-
-#[cfg(test)]
-#[path = "show_tests.rs"]
-mod tests;

@@ -1,0 +1,38 @@
+//! Reading config files and instructions of the user and of projects.
+
+use std::path::Path;
+
+use longhaul_protocol::PrintablePath;
+use longhaul_tools::{LastLink, SmallFile, read_small_file};
+
+use super::config_error;
+use crate::Result;
+
+pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// Reads a file that the user named, if it exists. It may be a link. Pipes and devices are refused.
+pub(crate) fn read_user_file(path: &Path) -> Result<Option<String>> {
+    let name = path.printable().to_string();
+    match read_small_file(path, LastLink::Follow, MAX_CONFIG_BYTES) {
+        Ok(Some(file)) => decode_text(file).map(Some).map_err(|reason| config_error(&name, &reason)),
+        Ok(None) => Ok(None),
+        Err(error) => Err(config_error(&name, &error)),
+    }
+}
+
+/// Reads the file of a project, if it exists, or says why it is not used. One that another user could have written is refused.
+pub(crate) fn read_project_file(path: &Path) -> std::result::Result<Option<String>, String> {
+    match read_small_file(path, LastLink::Refuse, MAX_CONFIG_BYTES) {
+        Ok(Some(SmallFile { foreign: Some(why), .. })) => Err(why),
+        Ok(Some(file)) => decode_text(file).map(Some),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+pub(crate) fn decode_text(file: SmallFile) -> std::result::Result<String, String> {
+    if file.is_cut {
+        return Err("it has more than 1 MiB".to_owned());
+    }
+    String::from_utf8(file.bytes).map_err(|_| "it is not UTF-8".to_owned())
+}

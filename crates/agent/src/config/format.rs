@@ -1,0 +1,142 @@
+//! The format of `config.toml` and `longhaul.toml`, and what their schema can't express.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use longhaul_config::{
+    ConfigFormat, Layer, LayerEntry, Layers, Origin, Origins, ResolvedSetting, hide_url_password,
+    resolved_settings,
+};
+use serde_json::Value as Json;
+use toml::Value;
+
+use super::config_error;
+use super::settings::{Settings, is_used};
+use crate::Result;
+
+/// A project's list is appended to the user's.
+const DENY: &str = "scope.deny";
+
+/// A share of the window, and the number of tokens in its place.
+const ALTERNATIVES: &[(&str, &str)] = &[
+    ("context.compact_at", "context.compact_at_tokens"),
+    ("context.compact_now_at", "context.compact_now_at_tokens"),
+    ("context.compact_idle_at", "context.compact_idle_at_tokens"),
+];
+
+static FORMAT: LazyLock<ConfigFormat<Settings>> = LazyLock::new(|| {
+    ConfigFormat::new("The configuration of Longhaul")
+        .with_text_check(check_text)
+        .with_alternatives(ALTERNATIVES)
+});
+
+/// The JSON Schema of `config.toml`. The doc comments of the settings are its descriptions.
+pub fn config_schema() -> &'static Json {
+    FORMAT.schema()
+}
+
+/// No layers yet: the defaults.
+pub(crate) fn default_layers() -> Layers<'static, Settings> {
+    Layers::new(&FORMAT)
+}
+
+/// Parses and checks the text of a config file. `file` is its name in messages.
+pub(crate) fn parse_layer(text: &str, file: &str) -> Result<Layer> {
+    Ok(FORMAT.parse(text, file)?)
+}
+
+/// Puts a project's layer on top. What the layers below deny stays denied.
+pub(crate) fn put_project_layer(layers: &mut Layers<'_, Settings>, layer: Layer) {
+    layers.put_appending(layer, DENY);
+}
+
+/// Every key with its value and its source. Passwords in URLs are hidden.
+pub(crate) fn list_settings(settings: &Settings, origins: &Origins) -> Vec<ResolvedSetting> {
+    let hide = |setting: ResolvedSetting| ResolvedSetting {
+        value: hide_password(&setting.key, setting.value),
+        ..setting
+    };
+    resolved_settings(settings, origins, is_used).into_iter().map(hide).collect()
+}
+
+/// A value without the password that its URL may hold.
+pub(crate) fn hide_password(key: &str, value: Json) -> Json {
+    match (key, &value) {
+        ("model.base_url" | "journal.url", Json::String(address)) => hide_url_password(address).into(),
+        _ => value,
+    }
+}
+
+/// Resolves the path of the instructions file against the folder of the config file.
+pub(crate) fn resolve_instructions_path(mut layer: Layer, folder: &Path) -> Result<Layer> {
+    if let Some(entry) = layer.0.get_mut("agent.instructions_file") {
+        resolve_path(&mut entry.value, folder, &entry.origin)?;
+    }
+    Ok(layer)
+}
+
+/// Resolves all paths of a project's file against its folder, wherever below it the work folder is.
+pub(crate) fn resolve_project_paths(layer: Layer, folder: &Path) -> Result<Layer> {
+    let mut layer = resolve_instructions_path(layer, folder)?;
+    for key in ["scope.allow", DENY] {
+        let Some(LayerEntry { value: Value::Array(rules), origin }) = layer.0.get_mut(key) else { continue };
+        let is_in_user_home =
+            |target: &Value| target.as_str().is_some_and(|text| text == "~" || text.starts_with("~/"));
+        let targets = rules.iter_mut().filter_map(|rule| rule.get_mut("target"));
+        for target in targets.filter(|target| !is_in_user_home(target)) {
+            resolve_path(target, folder, origin)?;
+        }
+    }
+    Ok(layer)
+}
+
+fn resolve_path(value: &mut Value, folder: &Path, origin: &Origin) -> Result<()> {
+    let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
+    let path = folder.join(text);
+    let path =
+        path.to_str().ok_or_else(|| config_error(&origin.to_string(), "the folder's name is not UTF-8"))?;
+    *value = Value::String(path.to_owned());
+    Ok(())
+}
+
+/// Why a text is no value of this key. A message never repeats what may be a secret in the wrong place.
+fn check_text(path: &str, text: &str) -> Option<String> {
+    match path {
+        "model.base_url" if !text.is_empty() && !is_web_address(text) => {
+            Some("should be an address that begins with http:// or https://".to_owned())
+        }
+        "model.api_key_env" | "server.token_env" if !text.is_empty() && !is_variable_name(text) => {
+            Some("should be the name of an environment variable, not what it holds".to_owned())
+        }
+        // One that matched nothing would leave open what it was meant to close.
+        "scope.allow.target" | "scope.deny.target" if text.contains(['*', '?', '[']) => {
+            Some(format!("should be a folder or a file; {text:?} is a pattern"))
+        }
+        "scope.allow.target" | "scope.deny.target" if text.is_empty() => {
+            Some("should be a folder or a file, not an empty text".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn is_web_address(text: &str) -> bool {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    rest.is_some_and(|rest| {
+        !rest.is_empty() && !rest.starts_with(['/', ':', '?']) && !rest.contains(char::is_whitespace)
+    })
+}
+
+fn is_variable_name(text: &str) -> bool {
+    let in_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    text.chars().all(in_name) && !text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+#[cfg(test)]
+#[path = "display_tests.rs"]
+mod display_tests;
+#[cfg(test)]
+#[path = "layers_tests.rs"]
+mod layers_tests;
+#[cfg(test)]
+#[path = "format_tests.rs"]
+mod tests;
