@@ -4,31 +4,29 @@ use async_trait::async_trait;
 use longhaul_model::{Answer, Facts, Failure, Model, Part, Request};
 use tokio::sync::Semaphore;
 
-/// A model that remembers what it was asked.
-pub struct Recording<M> {
+/// A model that records its requests.
+pub struct RecordingModel<M> {
     model: M,
     requests: Mutex<Vec<Request>>,
 }
 
-impl<M> Recording<M> {
-    /// This model, with a memory.
+impl<M> RecordingModel<M> {
     pub fn new(model: M) -> Arc<Self> {
         Arc::new(Self { model, requests: Mutex::default() })
     }
 
-    /// The model itself.
     pub fn model(&self) -> &M {
         &self.model
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 }
 
 #[async_trait]
-impl<M: Model> Model for Recording<M> {
+impl<M: Model> Model for RecordingModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -43,42 +41,41 @@ impl<M: Model> Model for Recording<M> {
     }
 }
 
-/// Holds up the answers of a model until a test lets them pass.
+/// Holds the answers of a model until a test lets them pass.
 #[derive(Clone)]
-pub struct Gate {
+pub struct ModelGate {
     asked: Arc<Semaphore>,
     open: Arc<Semaphore>,
 }
 
-impl Gate {
+impl ModelGate {
     /// Waits until the model was asked once more and has said everything but the end.
     pub async fn reached(&self) {
         self.asked.acquire().await.unwrap().forget();
     }
 
-    /// Lets one answer come to its end.
+    /// Lets one answer end.
     pub fn open(&self) {
         self.open.add_permits(1);
     }
 }
 
-/// A model whose answers come up to their end, and there wait at a gate.
-pub struct Gated<M> {
+/// A model whose answers stop before their end and wait at a gate.
+pub struct GatedModel<M> {
     model: M,
-    gate: Gate,
+    gate: ModelGate,
 }
 
-impl<M> Gated<M> {
-    /// This model behind a gate.
-    pub fn new(model: M) -> (Arc<Self>, Gate) {
+impl<M> GatedModel<M> {
+    pub fn new(model: M) -> (Arc<Self>, ModelGate) {
         let closed = || Arc::new(Semaphore::new(0));
-        let gate = Gate { asked: closed(), open: closed() };
+        let gate = ModelGate { asked: closed(), open: closed() };
         (Arc::new(Self { model, gate: gate.clone() }), gate)
     }
 }
 
 #[async_trait]
-impl<M: Model> Model for Gated<M> {
+impl<M: Model> Model for GatedModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -95,7 +92,7 @@ impl<M: Model> Model for Gated<M> {
 
 struct Waiting {
     answer: Box<dyn Answer>,
-    gate: Gate,
+    gate: ModelGate,
     held: Option<Result<Part, Failure>>,
 }
 

@@ -13,35 +13,35 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 
-use crate::Emulated;
+use crate::TerminalScreen;
 
 /// How long a test waits for what it expects before it gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// A program in a terminal of its own, for what people see and type there. It ends with the test.
 pub struct Terminal {
     process: Child,
     /// Nothing, when it is gone.
     keys: Option<File>,
-    reading: Option<Reading>,
+    reading: Option<OutputThread>,
     /// Kept open, so that the terminal can be looked at when the program has left it.
     screen: Option<File>,
     printed: Receiver<Vec<u8>>,
     unread: String,
-    /// What somebody who looks at it sees.
-    seen: Emulated,
+    /// The screen as a user sees it.
+    seen: TerminalScreen,
 }
 
-/// Columns and rows, where nobody says otherwise.
-const USUAL: (u16, u16) = (80, 24);
+/// Columns and rows.
+const DEFAULT_SIZE: (u16, u16) = (80, 24);
 
 impl Terminal {
     /// Starts a program in a new terminal.
     pub fn start(command: Command) -> Self {
-        Self::of_size(command, USUAL)
+        Self::of_size(command, DEFAULT_SIZE)
     }
 
-    /// Starts a program in a new terminal with so many columns and rows.
+    /// Starts a program in a new terminal of this size.
     #[allow(unsafe_code, reason = "only between fork and exec can a process get a terminal of its own")]
     pub fn of_size(mut command: Command, size: (u16, u16)) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -62,9 +62,17 @@ impl Terminal {
         }
         let process = command.spawn().unwrap();
         let keys = File::from(master);
-        let (reading, printed) = Reading::start(keys.try_clone().unwrap());
+        let (reading, printed) = OutputThread::start(keys.try_clone().unwrap());
         let (keys, reading, screen) = (Some(keys), Some(reading), Some(screen));
-        Self { process, keys, reading, screen, printed, unread: String::new(), seen: Emulated::new(size) }
+        Self {
+            process,
+            keys,
+            reading,
+            screen,
+            printed,
+            unread: String::new(),
+            seen: TerminalScreen::new(size),
+        }
     }
 
     /// Types.
@@ -74,7 +82,7 @@ impl Terminal {
 
     /// Waits until this is printed; returns what was printed before it.
     pub fn wait_for(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             if let Some(place) = self.unread.find(text) {
                 let before = self.unread[..place].to_owned();
@@ -100,7 +108,7 @@ impl Terminal {
 
     /// Waits until what can be read, on the screen and above it, is as it should be; returns it.
     pub fn wait_until(&mut self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             let seen = self.seen();
             if is_so(&seen) {
@@ -118,8 +126,8 @@ impl Terminal {
         self.seen.all().join("\n")
     }
 
-    /// What somebody who looks at it sees.
-    pub fn emulated(&self) -> &Emulated {
+    /// The screen as a user sees it.
+    pub fn screen(&self) -> &TerminalScreen {
         &self.seen
     }
 
@@ -130,7 +138,7 @@ impl Terminal {
 
     /// Waits until a row of the screen is exactly this. What is above the screen is not looked at, so it costs little.
     pub fn wait_for_row(&mut self, wanted: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         while !self.seen.rows().iter().any(|row| row == wanted) {
             let left = deadline.saturating_duration_since(Instant::now());
             let bytes = self.printed.recv_timeout(left);
@@ -139,7 +147,7 @@ impl Terminal {
         }
     }
 
-    /// Takes in what the program prints meanwhile, as a terminal does that somebody leaves open.
+    /// Reads what the program prints meanwhile, like a terminal that is left open.
     pub fn watch_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while let Ok(bytes) = self.printed.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -164,14 +172,14 @@ impl Terminal {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// From here on nobody reads what the program prints, as when a connection stands still: soon it can print no more.
+    /// Stops reading what the program prints, like a stalled connection: soon the program blocks.
     pub fn hold(&mut self) {
         self.reading.take().expect("it is held once").stop();
     }
 
     /// The terminal is gone, as when its window is closed or its connection breaks.
     pub fn hang_up(&mut self) {
-        // Whoever reads from it keeps it.
+        // The reading thread keeps the terminal open.
         self.reading.take().expect("it is hung up once").stop();
         self.keys = None;
     }
@@ -184,7 +192,7 @@ impl Terminal {
 
     /// Waits until the program has ended.
     pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status;
@@ -207,7 +215,7 @@ impl Terminal {
         self.wait();
         // The program's end of the terminal was the last but this one, so reading ends, too.
         self.screen = None;
-        while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.printed.recv_timeout(WAIT_LIMIT) {
             self.came(&bytes);
         }
         self.seen()
@@ -218,7 +226,7 @@ impl Terminal {
         self.wait();
         // The program's end of the terminal was the last but this one, so reading ends, too.
         self.screen = None;
-        while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.printed.recv_timeout(WAIT_LIMIT) {
             self.came(&bytes);
         }
         std::mem::take(&mut self.unread)
@@ -230,13 +238,13 @@ fn winsize((width, height): (u16, u16)) -> Winsize {
 }
 
 /// Reads what a program prints, until it is told to stop or there is no more.
-struct Reading {
+struct OutputThread {
     /// Closed when it should stop.
     stop: OwnedFd,
     thread: JoinHandle<()>,
 }
 
-impl Reading {
+impl OutputThread {
     fn start(mut prints: File) -> (Self, Receiver<Vec<u8>>) {
         let (send, printed) = channel();
         let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC).unwrap();

@@ -1,33 +1,34 @@
-//! Reading what the model wrote as arguments. Nothing is repaired by guessing: what does not fit is said back to the
-//! model, with the field, what it gave and what is expected.
+//! Parses the arguments that the model wrote. Nothing is repaired by guessing: the model is told the field, its value
+//! and what is expected.
 //!
-//! Two things are not repairs but meanings: no text at all is an object without fields, and `null` for an optional field
-//! is a field that is not there.
+//! Two cases are no repairs: an empty text is an object without fields, and `null` for an optional field is a missing
+//! field.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{About, Finished};
+use crate::display::{truncate_str, truncate_with_ellipsis};
+use crate::{ToolDefinition, ToolOutcome};
 
-/// The longest piece of a wrong value that is repeated in an error.
-const LONGEST_QUOTE: usize = 80;
+/// Bytes of a wrong value to quote in an error.
+const MAX_QUOTED_BYTES: usize = 80;
 
-/// The arguments of a call as the type that the tool's schema was made from.
-pub fn parse<T: DeserializeOwned>(about: &About, arguments: &str) -> Result<T, Finished> {
+/// Parses the arguments of a call into the type that the tool's schema was made from.
+pub fn parse<T: DeserializeOwned>(definition: &ToolDefinition, arguments: &str) -> Result<T, ToolOutcome> {
     let wrong = |what: String| {
-        let name = about.name;
-        Finished::error(format!("{name} was not run, because its arguments don't fit: {what}"))
+        let name = definition.name;
+        ToolOutcome::error(format!("{name} was not run, because its arguments don't fit: {what}"))
     };
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     let value: Value = serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?;
-    check("", &value, &about.schema).map_err(wrong)?;
+    check("", &value, &definition.schema).map_err(wrong)?;
     serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Compares a value with the part of JSON Schema that our schemas use.
+/// Checks a value against the part of JSON Schema that our schemas use.
 fn check(at: &str, value: &Value, schema: &Value) -> Result<(), String> {
     let name = if at.is_empty() { "the arguments".to_owned() } else { format!("`{at}`") };
-    let expected = || format!("{name} must be {}, not {}", in_words(schema), quoted(value));
+    let expected = || format!("{name} must be {}, not {}", describe_schema(schema), quoted(value));
     match (schema["type"].as_str(), value) {
         (Some("object"), Value::Object(fields)) => check_fields(at, fields, schema),
         (Some("array"), Value::Array(items)) => {
@@ -75,7 +76,7 @@ fn check_fields(at: &str, fields: &Map<String, Value>, schema: &Value) -> Result
             };
             return Err(format!(
                 "there is no field `{}`; {there}",
-                inner(crate::shown::cut(name, LONGEST_QUOTE))
+                inner(truncate_str(name, MAX_QUOTED_BYTES))
             ));
         };
         if !value.is_null() || required.contains(&name.as_str()) {
@@ -84,15 +85,15 @@ fn check_fields(at: &str, fields: &Map<String, Value>, schema: &Value) -> Result
     }
     match required.into_iter().find(|name| !fields.contains_key(*name)) {
         Some(missing) => {
-            let expected = in_words(&schema["properties"][missing]);
+            let expected = describe_schema(&schema["properties"][missing]);
             Err(format!("the field `{}` is missing; it must be {expected}", inner(missing)))
         }
         None => Ok(()),
     }
 }
 
-/// What a schema expects.
-fn in_words(schema: &Value) -> String {
+/// What a schema expects, in words.
+fn describe_schema(schema: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return words.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ");
     }
@@ -111,9 +112,5 @@ fn in_words(schema: &Value) -> String {
 }
 
 fn quoted(value: &Value) -> String {
-    let text = value.to_string();
-    match crate::shown::cut(&text, LONGEST_QUOTE) {
-        short if short.len() < text.len() => format!("{short}…"),
-        _ => text,
-    }
+    truncate_with_ellipsis(&value.to_string(), MAX_QUOTED_BYTES)
 }

@@ -1,14 +1,14 @@
-//! The page `docs/tools.md`, made from what the model is told, so that it can't say anything else.
+//! The page `docs/tools.md`, made from the descriptions that the model reads, so that both say the same.
 
 use std::fmt::Write;
 
 use longhaul_protocol::Effect;
 use serde_json::Value;
 
-use crate::About;
+use crate::ToolDefinition;
 
-/// The reference of some tools, in Markdown.
-pub fn reference(tools: &[&About]) -> String {
+/// The reference of these tools, in Markdown.
+pub fn tools_reference(tools: &[&ToolDefinition]) -> String {
     let mut page = String::from(
         "# Tools\n\n\
          What the agent may do. This page is made from the tools' own schemas; after a change of them, renew it with\n\
@@ -19,31 +19,34 @@ pub fn reference(tools: &[&About]) -> String {
          not run, and the model is told what is wrong.\n\n\
          | tool | effect |\n| --- | --- |\n",
     );
-    for about in tools {
-        add(&mut page, format_args!("| [`{0}`](#{0}) | {1} |\n", about.name, in_words(about.effect)));
+    for definition in tools {
+        add(
+            &mut page,
+            format_args!("| [`{0}`](#{0}) | {1} |\n", definition.name, describe_effect(definition.effect)),
+        );
     }
-    for about in tools {
-        section(&mut page, about);
+    for definition in tools {
+        section(&mut page, definition);
     }
     page
 }
 
-fn section(page: &mut String, about: &About) {
-    add(page, format_args!("\n## {}\n\n{}\n\n", about.name, about.description));
-    add(page, format_args!("**Effect:** {}.\n\n", in_words(about.effect)));
+fn section(page: &mut String, definition: &ToolDefinition) {
+    add(page, format_args!("\n## {}\n\n{}\n\n", definition.name, definition.description));
+    add(page, format_args!("**Effect:** {}.\n\n", describe_effect(definition.effect)));
     let mut rows = Vec::new();
-    rows_of("", &about.schema, &mut rows);
+    rows_of("", &definition.schema, &mut rows);
     if rows.is_empty() {
         page.push_str("It takes no arguments.\n");
     } else {
         page.push_str("| argument | type | required | meaning |\n| --- | --- | --- | --- |\n");
         rows.iter().for_each(|row| page.push_str(row));
     }
-    if !about.limits.is_empty() {
+    if !definition.limits.is_empty() {
         page.push_str("\n**Limits**\n\n");
-        about.limits.iter().for_each(|limit| add(page, format_args!("- {limit}\n")));
+        definition.limits.iter().for_each(|limit| add(page, format_args!("- {limit}\n")));
     }
-    add(page, format_args!("\n**Example**\n\n```json\n{}\n```\n", about.example));
+    add(page, format_args!("\n**Example**\n\n```json\n{}\n```\n", definition.example));
 }
 
 /// Writing to a string can't fail.
@@ -51,7 +54,7 @@ fn add(page: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = page.write_fmt(text);
 }
 
-/// One row for each field, those of objects in a list included; what is required comes first.
+/// One row for each field, including those of objects in a list; required ones first.
 fn rows_of(outer: &str, schema: &Value, rows: &mut Vec<String>) {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -88,7 +91,7 @@ fn type_of(field: &Value) -> String {
     }
 }
 
-fn in_words(effect: Effect) -> &'static str {
+fn describe_effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Read => "it only looks; after a crash it is run again",
         Effect::Idempotent => "running it twice is like running it once; after a crash it is run again",

@@ -1,64 +1,54 @@
 //! `todo`.
 
-use async_trait::async_trait;
+use std::sync::Arc;
+
 use longhaul_protocol::{Effect, Todo, TodoStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{About, Call, Finished, Prepared, Tool, arguments, schema_of};
+use crate::{PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool, schema_of};
 
-const MOST_ITEMS: usize = 200;
-const LONGEST_ITEM: usize = 2_000;
+const MAX_ITEMS: usize = 200;
+const MAX_ITEM_BYTES: usize = 2_000;
 
 /// What todo takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     /// The whole list, in its order.
-    items: Vec<Item>,
+    items: Vec<TodoItem>,
 }
 
 /// One line.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Item {
+struct TodoItem {
     /// What is to be done.
     text: String,
     /// How far it is.
-    status: Status,
+    status: ItemStatus,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum ItemStatus {
     Pending,
     InProgress,
     Done,
 }
 
-impl From<Status> for TodoStatus {
-    fn from(status: Status) -> Self {
+impl From<ItemStatus> for TodoStatus {
+    fn from(status: ItemStatus) -> Self {
         match status {
-            Status::Pending => Self::Pending,
-            Status::InProgress => Self::InProgress,
-            Status::Done => Self::Done,
+            ItemStatus::Pending => Self::Pending,
+            ItemStatus::InProgress => Self::InProgress,
+            ItemStatus::Done => Self::Done,
         }
     }
 }
 
-/// The tool.
-pub(crate) struct TodoList {
-    about: About,
-}
-
-impl TodoList {
-    pub(crate) fn new() -> Self {
-        Self { about: about() }
-    }
-}
-
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "todo",
         description: "Replaces the todo list of this session, which is kept through everything. Use it for work of \
                       several steps.",
@@ -69,34 +59,30 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for TodoList {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let Arguments { items } = arguments::parse(&self.about, &call.arguments)?;
-        if items.len() > MOST_ITEMS {
-            return Err(Finished::error(format!(
-                "`items` has {} items; at most {MOST_ITEMS} are kept",
-                items.len()
-            )));
-        }
-        if let Some(index) = items.iter().position(|item| !(1..=LONGEST_ITEM).contains(&item.text.len())) {
-            let bytes = items[index].text.len();
-            return Err(Finished::error(format!(
-                "`items[{index}].text` has {bytes} bytes; it must have 1 to {LONGEST_ITEM}"
-            )));
-        }
-        let list: Vec<Todo> =
-            items.into_iter().map(|item| Todo { text: item.text, status: item.status.into() }).collect();
-        let finished = Finished { content: in_words(&list), todo: Some(list), ..Finished::default() };
-        Ok(Prepared::new(move |_| async move { finished }))
-    }
+pub(crate) fn tool() -> Arc<dyn Tool> {
+    function_tool(definition(), (), prepare)
 }
 
-fn in_words(list: &[Todo]) -> String {
+fn prepare((): &(), Arguments { items }: Arguments, _: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
+    if items.len() > MAX_ITEMS {
+        return Err(ToolOutcome::error(format!(
+            "`items` has {} items; at most {MAX_ITEMS} are kept",
+            items.len()
+        )));
+    }
+    if let Some(index) = items.iter().position(|item| !(1..=MAX_ITEM_BYTES).contains(&item.text.len())) {
+        let bytes = items[index].text.len();
+        return Err(ToolOutcome::error(format!(
+            "`items[{index}].text` has {bytes} bytes; it must have 1 to {MAX_ITEM_BYTES}"
+        )));
+    }
+    let list: Vec<Todo> =
+        items.into_iter().map(|item| Todo { text: item.text, status: item.status.into() }).collect();
+    let finished = ToolOutcome { content: render_list(&list), todo: Some(list), ..ToolOutcome::default() };
+    Ok(PreparedCall::new(move |_| async move { finished }))
+}
+
+fn render_list(list: &[Todo]) -> String {
     if list.is_empty() {
         return "[the todo list is empty]".to_owned();
     }

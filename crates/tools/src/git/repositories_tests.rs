@@ -20,8 +20,8 @@ impl World {
     }
 
     /// A runtime that has just been started.
-    fn repositories(&self) -> Repositories {
-        Repositories::new(self.root.join("home/tmp"))
+    fn repositories(&self) -> RepositoryTracker {
+        RepositoryTracker::new(self.root.join("home/tmp"))
     }
 
     fn make(&self, repository: &str, config: &str) {
@@ -33,7 +33,7 @@ impl World {
         fs::write(folder.join("config"), config).unwrap();
     }
 
-    fn guarded(&self, repositories: &Repositories) -> Vec<PathBuf> {
+    fn guarded(&self, repositories: &RepositoryTracker) -> Vec<PathBuf> {
         lock(&repositories.survey).is_fresh = false;
         repositories.guarded(&self.scope, Some(self.session))
     }
@@ -51,7 +51,7 @@ fn what_was_there_is_guarded_and_what_is_new_is_told_once() {
     world.make("old/.git", "");
     let repositories = world.repositories();
 
-    let at_first = world.guarded(&repositories);
+    let initial = world.guarded(&repositories);
     world.make("new/.git", "[core]\nfsmonitor = ./evil");
     world.make("looks-bare", "");
     let later = world.guarded(&repositories);
@@ -61,7 +61,7 @@ fn what_was_there_is_guarded_and_what_is_new_is_told_once() {
     let again = repositories.news(&world.scope, world.session, ended);
 
     assert_eq!(
-        (at_first, later),
+        (initial, later),
         (vec![world.root.join("work/old/.git")], vec![world.root.join("work/old/.git")])
     );
     let told = "new in git since the last look: looks-bare is new and looks like a bare repository: nothing in it runs \
@@ -106,14 +106,14 @@ fn repositories_whose_names_are_no_utf_8_are_remembered_over_a_restart() {
     assert_eq!(restarted.news(&world.scope, world.session, ended), None);
 }
 
-/// P3: nobody calls a tool when a background task makes a repository, or what a command left running does.
+/// P3: a background task, or a process that a command left running, makes a repository without any call.
 #[test]
 fn what_a_task_makes_after_its_call_has_returned_is_told_at_the_end_of_a_turn() {
     let world = World::new();
     let repositories = Arc::new(world.repositories());
     world.guarded(&repositories);
     repositories.note_running(world.session, TaskId::from(CallId::generate()));
-    let news = |repositories: &Repositories, goes_on: bool| {
+    let news = |repositories: &RepositoryTracker, goes_on: bool| {
         let news = repositories.news(&world.scope, world.session, |_| goes_on)?;
         repositories.acknowledge(world.session, news.clone());
         Some(news.text)

@@ -1,4 +1,4 @@
-//! The scope as people write it.
+//! The scope as the user writes it in the configuration.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScopeConfig {
-    /// What may be used. If there is none, the work folder may be written.
-    pub allow: Vec<Allowed>,
-    /// What may not. It wins over what is allowed.
-    pub deny: Vec<Denied>,
+    /// What may be used. If empty, the work folder may be written.
+    pub allow: Vec<AllowedTarget>,
+    /// What may not be used. It wins over `allow`.
+    pub deny: Vec<DeniedTarget>,
 }
 
 /// A folder or file that may be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Allowed {
+pub struct AllowedTarget {
     /// Absolute, from the work folder on, or from `~/` on.
     pub target: String,
     /// Reading, or reading and writing.
@@ -26,7 +26,7 @@ pub struct Allowed {
 /// A folder or file that may not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Denied {
+pub struct DeniedTarget {
     /// Absolute, from the work folder on, or from `~/` on. It need not exist yet.
     pub target: String,
     /// `read` denies reading and writing, `write` only writing.
@@ -34,24 +34,23 @@ pub struct Denied {
     pub permission: Permission,
 }
 
-/// What is done with a file.
+/// What may be done with a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// Looking at it.
     #[default]
     Read,
-    /// Changing it, which includes looking at it.
+    /// Reading and writing.
     Write,
 }
 
 impl Permission {
-    /// Whether whoever has this may do that.
+    /// Whether this permission includes another.
     pub(crate) fn covers(self, wanted: Self) -> bool {
         self == Self::Write || wanted == Self::Read
     }
 
-    /// Whether denying this denies that: whoever may not look may not write either.
+    /// Whether denying this permission denies another. A file that may not be read may not be written either.
     pub(crate) fn forbids(self, wanted: Self) -> bool {
         self == Self::Read || wanted == Self::Write
     }

@@ -1,32 +1,32 @@
-//! The files that the agent may touch, and the only way to them.
+//! The scope: the files that the agent may read and write, and the only way to open them.
 //!
 //! Every tool that opens a file does so through here, in three steps that no link, `..` or race gets around:
 //!
-//! 1. **Where does it lead?** The path is resolved through the real file system to one without links (`resolve`).
-//! 2. **May it?** That path must lie under an allowed target and under no denied one. Denied paths are compared without
-//!    regard to case, and denied things by identity (device and inode) too, so that another name of the same folder, a bind
-//!    mount of it or a file system that ignores case is no way around. A denied thing stays denied when it is moved.
-//!    Keys, credentials and what else is protected (`protected`) are treated like denied things, unless an allowed target names them.
-//! 3. **Go there on foot.** From `/` down, each folder is opened through the handle of the one before it and never
-//!    through a link, and its identity is compared with what is denied. What was checked is what is used: whoever swaps a
-//!    folder for a link after the check gets an error. (`openat2` would resolve the path in one call, but would not show
-//!    the folders that it passes.)
+//! 1. **Resolve.** The path is resolved through the real file system to a canonical path without links
+//!    (`canonical_path`).
+//! 2. **Check.** That path must lie under an allowed target and under no denied one (`boundaries`). Denied paths are
+//!    compared without case, and denied files also by identity (device and inode), so that another name, a bind mount
+//!    or a case-insensitive file system is no way around. A denied file stays denied when it is moved. Protected paths
+//!    (keys, credentials, sockets) count as denied, unless an allowed target names them.
+//! 3. **Walk.** From `/` down, each folder is opened through the handle of the one before it, never through a link,
+//!    and its identity is compared with what is denied (`scoped_path`, `folder`). The file that was checked is the
+//!    file that is used: a folder that is swapped for a link after the check is an error. (`openat2` would resolve the
+//!    path in one call, but would not show the folders that it passes.)
 //!
-//! What can't be told: a hard link to a file inside a denied folder is a file like any other, and so is a folder from inside a
-//! denied one that is mounted elsewhere.
+//! Not detected: a hard link to a file in a denied folder, and a bind mount of a folder inside a denied one.
 //!
-//! What is written beside an allowed file: a file is replaced at once by putting another in its place, so a temporary one
-//! (`.longhaul-` and the call's id) lies beside it for a moment, and what someone else saved in that same moment may be kept
-//! beside it (`NAME.kept-` and the call's id). This is so also where only the file is allowed and not its folder. Nothing else
-//! in such a folder is looked at, made or removed.
+//! A write replaces a file atomically, so for a moment a temporary file (`.longhaul-` and the call's id) lies beside
+//! it, and what another program saved in that moment may be kept beside it (`NAME.kept-` and the call's id). This also
+//! happens where only the file is allowed and not its folder. Nothing else in such a folder is read, created or
+//! removed.
 
-mod borders;
+mod boundaries;
+mod canonical_path;
 mod config;
 mod error;
 mod folder;
-mod place;
-mod resolve;
-mod way;
+mod path_trace;
+mod scoped_path;
 
 #[cfg(test)]
 #[path = "scope_tests.rs"]
@@ -36,50 +36,50 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use borders::{Barred, Borders, Denial, folded, located};
-pub(crate) use borders::{Identity, LOOK};
-pub use config::{Allowed, Denied, Permission, ScopeConfig};
+use boundaries::{Boundaries, DenialReason, DeniedPath, fold_case, locate};
+pub(crate) use boundaries::{FileIdentity, PATH_ONLY};
+pub use config::{AllowedTarget, DeniedTarget, Permission, ScopeConfig};
 pub use error::FileError;
-pub(crate) use folder::{Folder, Kind, Status};
-pub(crate) use place::{OpenFile, Place};
-pub(crate) use way::{Way, is_in, unbent};
+pub(crate) use folder::{EntryKind, EntryStatus, ScopedFolder};
+pub(crate) use path_trace::{PathTrace, is_within_any, untampered};
+pub(crate) use scoped_path::{OpenFile, ScopedPath};
 
-use crate::bounds::{caches_of_this_user, environment_of_this_process};
+use crate::display::{display_name, display_path};
 use crate::git;
-use crate::protected::ProtectedPlaces;
-use crate::shown::{shown_name, shown_path};
+use crate::sandbox::protected::ProtectedPaths;
+use crate::sandbox::{process_environment, user_cache_paths};
 
 /// What the tools of a session may read and write.
 #[derive(Debug)]
 pub struct Scope {
     work_dir: PathBuf,
-    allow: Vec<Ground>,
-    deny: Vec<Denial>,
+    allow: Vec<AllowedRoot>,
+    deny: Vec<DeniedPath>,
     /// Keys, credentials and sockets: denied unless an allowed target names them.
-    protected: Arc<[Denial]>,
-    /// What the user's shell or login runs later: not written without asking.
+    protected: Arc<[DeniedPath]>,
+    /// Startup files, which are not written without asking the user.
     startup: Vec<PathBuf>,
     user_home: Option<PathBuf>,
 }
 
 /// An allowed target, resolved once. A link that is put in its place later does not move it.
 #[derive(Debug)]
-struct Ground {
+struct AllowedRoot {
     target: String,
     path: PathBuf,
     permission: Permission,
-    /// It is, or goes through, a link that a command could have put there, and that was not followed.
-    is_barred: bool,
+    /// It goes through a link that a command could have put there, and that was not followed.
+    is_link_refused: bool,
 }
 
 impl Scope {
-    /// A scope around a work folder. Without any `allow`, the work folder may be written. `home` is Longhaul's own folder,
-    /// which is denied whatever the config says.
+    /// Creates the scope of a work folder. Without any `allow`, the work folder may be written. `home` is Longhaul's
+    /// own folder, which is always denied.
     pub fn new(work_dir: &Path, config: &ScopeConfig, home: &Path) -> Self {
-        Self::for_user(work_dir, config, home, &environment_of_this_process())
+        Self::for_user(work_dir, config, home, &process_environment())
     }
 
-    /// The same for a user with these variables: `HOME` and a few others say where keys are.
+    /// Creates a scope for a user with this environment: `HOME` and a few other variables say where keys are.
     pub fn for_user(
         work_dir: &Path,
         config: &ScopeConfig,
@@ -87,114 +87,121 @@ impl Scope {
         environment: &BTreeMap<String, String>,
     ) -> Self {
         let user_home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let user_home = user_home.or_else(std::env::home_dir).map(|home| located(&home).0);
-        let work_dir =
-            resolve::canonical(&resolve::absolute(work_dir)).unwrap_or_else(|| work_dir.to_owned());
-        let whole_work_dir = [Allowed { target: "./".to_owned(), permission: Permission::Write }];
+        let user_home = user_home.or_else(std::env::home_dir).map(|home| locate(&home).0);
+        let work_dir = canonical_path::canonicalize_existing(&canonical_path::absolute(work_dir))
+            .unwrap_or_else(|| work_dir.to_owned());
+        let whole_work_dir = [AllowedTarget { target: "./".to_owned(), permission: Permission::Write }];
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
-        let allow = grounds(&work_dir, allow);
+        let allow = resolve_allowed_roots(&work_dir, allow);
         let allowed = allow.iter().map(|ground| ground.path.as_path());
-        let ProtectedPlaces { keys, sockets, emptied, startup, .. } =
-            ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
+        let ProtectedPaths { keys, sockets, emptied, startup, .. } =
+            ProtectedPaths::new(user_home.as_deref(), environment, allowed);
         let unreadable = keys.into_iter().chain(sockets).chain(emptied);
-        let denial =
-            |denied: &Denied| Denial::new(resolve::from(&work_dir, &denied.target), denied.permission);
-        let home = Denial::new(resolve::absolute(home), Permission::Read);
+        let denial = |denied: &DeniedTarget| {
+            DeniedPath::new(canonical_path::expand(&work_dir, &denied.target), denied.permission)
+        };
+        let home = DeniedPath::new(canonical_path::absolute(home), Permission::Read);
         Self {
             allow,
             deny: config.deny.iter().map(denial).chain([home]).collect(),
-            protected: borders::shared(unreadable.collect()),
+            protected: boundaries::shared_denied_paths(unreadable.collect()),
             startup,
             user_home,
             work_dir,
         }
     }
 
-    /// The same, in which one more file may not be written, whatever the config says.
+    /// The scope without the right to write one more file, whatever the config says.
     #[must_use]
     pub fn without_writing(mut self, file: &Path) -> Self {
-        self.deny.push(Denial::new(resolve::absolute(file), Permission::Write));
+        self.deny.push(DeniedPath::new(canonical_path::absolute(file), Permission::Write));
         self
     }
 
-    /// The user's home folder, if the work folder is it or contains it and no allowed target names either of them. `./` names nothing.
+    /// The user's home folder, if the work folder contains it and no allowed target names either of them. `./` names
+    /// nothing.
     pub fn exposed_home(&self) -> Option<&Path> {
         let home = self.user_home.as_deref().filter(|home| home.starts_with(&self.work_dir))?;
-        let names = |ground: &Ground| {
+        let names = |ground: &AllowedRoot| {
             let is_named = ground.target.starts_with(['/', '~']);
             is_named && (ground.path == home || ground.path == self.work_dir)
         };
         (!self.allow.iter().any(names)).then_some(home)
     }
 
-    /// The canonical path of the work folder.
     pub fn work_dir(&self) -> &Path {
         &self.work_dir
     }
 
-    /// The allowed targets, resolved, for whoever builds a sandbox around commands.
+    /// The allowed targets, resolved.
     pub fn allowed(&self) -> impl Iterator<Item = (&Path, Permission)> {
         self.allow.iter().map(|ground| (ground.path.as_path(), ground.permission))
     }
 
-    /// The links that lead to allowed targets, each where it lies. A target that is reached through none has none.
+    /// The links on the paths to allowed targets.
     pub(crate) fn allowed_links(&self) -> impl Iterator<Item = PathBuf> {
-        let links = |ground: &Ground| {
-            let path = resolve::absolute(&resolve::from(&self.work_dir, &ground.target));
-            let way = Way::to_existing(&path, &[]).filter(|way| way.place == ground.path);
-            way.map(|way| way.links).unwrap_or_default()
+        let links = |ground: &AllowedRoot| {
+            let path = canonical_path::absolute(&canonical_path::expand(&self.work_dir, &ground.target));
+            let trace = PathTrace::follow_existing(&path, &[]).filter(|trace| trace.target == ground.path);
+            trace.map(|trace| trace.links).unwrap_or_default()
         };
         self.allow.iter().flat_map(links)
     }
 
     /// Whether a canonical path is denied, for reading too.
     pub(crate) fn denies(&self, canonical: &Path) -> bool {
-        // What is protected is left out: to look at all of it would cost each command some hundred system calls.
-        let borders = Borders::now(&self.deny, &[], std::iter::empty(), Permission::Read);
-        borders.bar_path(canonical) == Some(Barred::Denied)
+        // Protected paths are left out: checking all of them would cost each command some hundred system calls.
+        let boundaries = Boundaries::current(&self.deny, &[], std::iter::empty(), Permission::Read);
+        boundaries.denial_of_path(canonical) == Some(DenialReason::Denied)
     }
 
-    /// The denied targets, resolved as far as they exist now, Longhaul's own folder included; each under every path that it has.
+    /// The denied targets with Longhaul's own folder, resolved as far as they exist now, under every path that they
+    /// have.
     pub fn denied(&self) -> impl Iterator<Item = (PathBuf, Permission)> {
-        let paths = |denial: &Denial| {
+        let paths = |denial: &DeniedPath| {
             let permission = denial.permission;
             denial.paths().into_iter().map(move |path| (path, permission))
         };
         self.deny.iter().flat_map(paths)
     }
 
-    /// Finds an existing folder that may be used with this permission, such as the one that a command runs in.
+    /// Checks that a folder exists and may be used with this permission, and returns its canonical path.
     pub fn check_folder(&self, path: &str, permission: Permission) -> Result<PathBuf, FileError> {
         let place = self.resolve(path, permission)?;
         place.folder()?;
         Ok(place.path().to_owned())
     }
 
-    /// Where a path that the model gave leads, if it may be used so.
-    pub(crate) fn resolve(&self, path: &str, permission: Permission) -> Result<Place, FileError> {
-        if path.is_empty() || path.len() > resolve::LONGEST_PATH || path.contains('\0') {
-            return Err(FileError::Malformed { path: shown_name(path.as_bytes()) });
+    /// Resolves a path that the model gave and checks it against the scope.
+    pub(crate) fn resolve(&self, path: &str, permission: Permission) -> Result<ScopedPath, FileError> {
+        if path.is_empty() || path.len() > canonical_path::MAX_PATH_BYTES || path.contains('\0') {
+            return Err(FileError::Malformed { path: display_name(path.as_bytes()) });
         }
-        self.work_dir_is_there()?;
-        let given = resolve::from(&self.work_dir, path);
-        let written = shown_name(path.as_bytes());
-        let canonical =
-            resolve::canonical(&given).ok_or_else(|| FileError::NotFound { path: written.clone() })?;
-        let only_folder = resolve::is_only_folder(path);
-        Ok(Place { only_folder, ..self.place(&canonical, written, permission)? })
+        self.check_work_dir()?;
+        let given = canonical_path::expand(&self.work_dir, path);
+        let written = display_name(path.as_bytes());
+        let canonical = canonical_path::canonicalize_existing(&given)
+            .ok_or_else(|| FileError::NotFound { path: written.clone() })?;
+        let only_folder = canonical_path::names_only_folder(path);
+        Ok(ScopedPath { only_folder, ..self.place(&canonical, written, permission)? })
     }
 
-    /// The same for a path that is canonical already, or is taken to be: if it goes through a link by now, opening fails.
-    pub(crate) fn at(&self, canonical: &Path, permission: Permission) -> Result<Place, FileError> {
-        self.work_dir_is_there()?;
+    /// Checks a canonical path. If it goes through a link by now, opening it fails.
+    pub(crate) fn at(&self, canonical: &Path, permission: Permission) -> Result<ScopedPath, FileError> {
+        self.check_work_dir()?;
         self.place(canonical, self.show(canonical), permission)
     }
 
-    fn place(&self, canonical: &Path, written: String, permission: Permission) -> Result<Place, FileError> {
-        let borders = self.borders(permission);
-        let allowed = self.allowed_in_words();
-        let barred = borders.bar_path(canonical);
-        if barred == Some(Barred::Denied) {
+    fn place(
+        &self,
+        canonical: &Path,
+        written: String,
+        permission: Permission,
+    ) -> Result<ScopedPath, FileError> {
+        let boundaries = self.boundaries(permission);
+        let allowed = self.describe_allowed();
+        let barred = boundaries.denial_of_path(canonical);
+        if barred == Some(DenialReason::Denied) {
             return Err(FileError::Denied { path: written, allowed });
         }
         if !self.covers(canonical, permission) {
@@ -203,30 +210,30 @@ impl Scope {
                 false => FileError::Outside { path: written, allowed },
             });
         }
-        if permission == Permission::Write && git::is_run_by_git(self, canonical) {
+        if permission == Permission::Write && git::is_controlled_by_git(self, canonical) {
             return Err(FileError::RunByGit { path: self.show(canonical) });
         }
-        if barred == Some(Barred::Protected) {
+        if barred == Some(DenialReason::Protected) {
             return Err(FileError::Protected { path: written });
         }
-        let folder_is_open = permission == Permission::Write
+        let is_folder_writable = permission == Permission::Write
             && canonical.parent().is_some_and(|folder| {
-                self.covers(folder, Permission::Write) && borders.bar_path(folder).is_none()
+                self.covers(folder, Permission::Write) && boundaries.denial_of_path(folder).is_none()
             });
-        Ok(Place {
+        Ok(ScopedPath {
             path: canonical.to_owned(),
             shown: self.show(canonical),
             written,
             only_folder: false,
-            folder_is_open,
-            borders: Arc::new(borders),
+            is_folder_writable,
+            boundaries: Arc::new(boundaries),
             allowed,
         })
     }
 
-    fn borders(&self, permission: Permission) -> Borders {
+    fn boundaries(&self, permission: Permission) -> Boundaries {
         let allowed = self.allow.iter().map(|ground| ground.path.as_path());
-        Borders::now(&self.deny, &self.protected, allowed, permission)
+        Boundaries::current(&self.deny, &self.protected, allowed, permission)
     }
 
     /// Whether a canonical path is a startup file or lies in a folder of them, and no allowed target names it.
@@ -235,56 +242,61 @@ impl Scope {
             let mut named = self.allow.iter().filter(|ground| ground.path.starts_with(startup));
             named.any(|ground| canonical.starts_with(&ground.path))
         };
-        let path = folded(canonical);
-        let mut places = self.startup.iter().map(|startup| located(startup).0);
-        places.any(|startup| path.starts_with(folded(&startup)) && !is_named(&startup))
+        let path = fold_case(canonical);
+        let mut places = self.startup.iter().map(|startup| locate(startup).0);
+        places.any(|startup| path.starts_with(fold_case(&startup)) && !is_named(&startup))
     }
 
     fn covers(&self, path: &Path, permission: Permission) -> bool {
-        let covers = |ground: &Ground| path.starts_with(&ground.path) && ground.permission.covers(permission);
+        let covers =
+            |ground: &AllowedRoot| path.starts_with(&ground.path) && ground.permission.covers(permission);
         self.allow.iter().any(covers)
     }
 
-    /// A path as it is shown to the model: from the work folder on where it lies in it.
+    /// A path for the model: relative to the work folder, if it lies there.
     pub(crate) fn show(&self, path: &Path) -> String {
         match path.strip_prefix(&self.work_dir) {
             Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
-            Ok(inside) => shown_path(inside),
-            Err(_) => shown_path(path),
+            Ok(inside) => display_path(inside),
+            Err(_) => display_path(path),
         }
     }
 
-    fn work_dir_is_there(&self) -> Result<(), FileError> {
+    fn check_work_dir(&self) -> Result<(), FileError> {
         match self.work_dir.metadata() {
             Ok(status) if status.is_dir() => Ok(()),
-            _ => Err(FileError::WorkFolderGone { path: shown_path(&self.work_dir) }),
+            _ => Err(FileError::WorkFolderGone { path: display_path(&self.work_dir) }),
         }
     }
 
-    fn allowed_in_words(&self) -> String {
-        let words = |ground: &Ground| {
-            let barred = if ground.is_barred { BARRED } else { "" };
+    fn describe_allowed(&self) -> String {
+        let words = |ground: &AllowedRoot| {
+            let barred = if ground.is_link_refused { BARRED } else { "" };
             format!("{} ({}{barred})", ground.target, ground.permission.in_words())
         };
         self.allow.iter().map(words).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Said of a target that can't be used.
+/// Added to the description of a target that goes through a refused link.
 const BARRED: &str =
     ", but not through its link, which a command could have put there: name what it leads to";
 
-/// Resolves what is allowed. Commands of an earlier session could write what this one may: the caches of the user, and every target
-/// for writing. A link that lies in there is not followed.
-fn grounds(work_dir: &Path, allow: &[Allowed]) -> Vec<Ground> {
-    let path = |allowed: &Allowed| resolve::absolute(&resolve::from(work_dir, &allowed.target));
+/// Resolves the allowed targets. A command of an earlier session could write the user's caches and every writable
+/// target, so no link in those is followed.
+fn resolve_allowed_roots(work_dir: &Path, allow: &[AllowedTarget]) -> Vec<AllowedRoot> {
+    let path = |allowed: &AllowedTarget| {
+        canonical_path::absolute(&canonical_path::expand(work_dir, &allowed.target))
+    };
     let targets = allow.iter().filter(|allowed| allowed.permission == Permission::Write).map(path);
-    let ways = targets.chain(caches_of_this_user()).filter_map(|path| Way::to_existing(&path, &[])).collect();
-    let writable: Vec<PathBuf> = unbent(ways, &[]).into_iter().map(|way| way.place).collect();
-    let ground = |allowed: &Allowed| {
-        let way = Way::around(&path(allowed), &writable);
-        let (path, is_barred) = way.map_or_else(|| (path(allowed), false), |way| (way.place, way.is_barred));
-        Ground { target: allowed.target.clone(), path, permission: allowed.permission, is_barred }
+    let traces =
+        targets.chain(user_cache_paths()).filter_map(|path| PathTrace::follow_existing(&path, &[])).collect();
+    let writable: Vec<PathBuf> = untampered(traces, &[]).into_iter().map(|trace| trace.target).collect();
+    let ground = |allowed: &AllowedTarget| {
+        let trace = PathTrace::follow(&path(allowed), &writable);
+        let (path, is_link_refused) =
+            trace.map_or_else(|| (path(allowed), false), |trace| (trace.target, trace.is_link_refused));
+        AllowedRoot { target: allowed.target.clone(), path, permission: allowed.permission, is_link_refused }
     };
     allow.iter().map(ground).collect()
 }

@@ -1,16 +1,16 @@
 //! The tools for tasks: commands that go on in the background.
 //!
-//! A session has the tasks that its records name, and no others. How one is its keeper says; what is on record of its end counts
-//! where the keeper's own files are gone.
+//! A session has only the tasks that its records name. The keeper knows the state of a task; where its files are gone,
+//! the recorded end counts.
 
-mod end;
-mod grep;
-mod kill;
-mod list;
-mod output;
+mod output_search;
 mod prompt;
 mod state;
-mod wait;
+mod task_end;
+pub(crate) mod task_kill;
+pub(crate) mod task_list;
+pub(crate) mod task_output;
+pub(crate) mod task_wait;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,33 +19,28 @@ use std::time::Duration;
 use longhaul_keeper::Tasks;
 use longhaul_protocol::TaskId;
 
-use crate::{Call, Finished, KnownTask, Redact, Tool};
+use crate::{Redact, SessionTask, Tool, ToolInvocation, ToolOutcome};
 
-pub use end::{Ended, task_end};
-pub(crate) use kill::about as task_kill;
-pub(crate) use list::about as task_list;
-pub(crate) use output::about as task_output;
 pub use prompt::looks_like_a_prompt;
-pub(crate) use wait::about as task_wait;
+pub use task_end::{FinishedTask, task_end};
 
-/// A task is quiet when nothing came for so long.
-const QUIET: Duration = Duration::from_secs(2);
+const DEFAULT_QUIET_TIME: Duration = Duration::from_secs(2);
 
-/// What the tools for tasks need besides what the model writes.
+/// The settings of the task tools.
 #[derive(Clone)]
 pub struct TaskSettings {
     /// Where tasks are kept.
     pub tasks: Arc<Tasks>,
-    /// Takes secrets out of what was printed.
+    /// Removes secrets from the output.
     pub redact: Redact,
-    /// A task is quiet when nothing came for so long: what comes then is news.
+    /// A task is quiet after this time without output. Output after that is news.
     pub quiet: Duration,
 }
 
 impl TaskSettings {
-    /// The usual ones.
+    /// The default settings.
     pub fn new(tasks: Arc<Tasks>, redact: Redact) -> Self {
-        Self { tasks, redact, quiet: QUIET }
+        Self { tasks, redact, quiet: DEFAULT_QUIET_TIME }
     }
 }
 
@@ -55,18 +50,18 @@ impl fmt::Debug for TaskSettings {
     }
 }
 
-/// The tools for tasks, always in this order: what comes first in a request must not change.
+/// The task tools. The order is fixed: the beginning of a request must not change.
 pub fn task_tools(settings: &TaskSettings) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(list::TaskList::new(settings.clone())),
-        Arc::new(output::TaskOutput::new(settings.clone())),
-        Arc::new(wait::TaskWait::new(settings.clone())),
-        Arc::new(kill::TaskKill::new(settings.clone())),
+        task_list::tool(settings.clone()),
+        task_output::tool(settings.clone()),
+        task_wait::tool(settings.clone()),
+        task_kill::tool(settings.clone()),
     ]
 }
 
-/// The task of this session that is meant. Another session's is none.
-fn known(call: &Call, task_id: &str) -> Result<KnownTask, Finished> {
+/// Finds a task of this session. Another session's task is an error.
+fn find_task(call: &ToolInvocation, task_id: &str) -> Result<SessionTask, ToolOutcome> {
     let there = || {
         let ids: Vec<String> = call.tasks.iter().map(|task| task.started.task_id.to_string()).collect();
         if ids.is_empty() {
@@ -75,7 +70,7 @@ fn known(call: &Call, task_id: &str) -> Result<KnownTask, Finished> {
             format!("there are {}", ids.join(", "))
         }
     };
-    let id: TaskId = task_id.parse().map_err(|error| Finished::error(format!("{error}; {}", there())))?;
+    let id: TaskId = task_id.parse().map_err(|error| ToolOutcome::error(format!("{error}; {}", there())))?;
     let task = call.task(id).cloned();
-    task.ok_or_else(|| Finished::error(format!("there is no task {id}; {}", there())))
+    task.ok_or_else(|| ToolOutcome::error(format!("there is no task {id}; {}", there())))
 }

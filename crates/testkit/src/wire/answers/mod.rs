@@ -17,7 +17,7 @@ const MODEL: &str = "test-model";
 
 /// What a model says: a thought, a text, calls of tools, in this order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct ScriptedAnswer {
     thought: Option<String>,
     text: Option<String>,
     calls: Vec<(String, Value)>,
@@ -25,7 +25,7 @@ pub struct Said {
     stop: StopKind,
 }
 
-impl Said {
+impl ScriptedAnswer {
     /// Nothing, to begin with.
     pub fn nothing() -> Self {
         Self { thought: None, text: None, calls: vec![], usage: None, stop: StopKind::Finished }
@@ -57,7 +57,7 @@ impl Said {
         self
     }
 
-    /// With so many of the tokens that were sent found in the provider's cache.
+    /// Sets the tokens of the request that were found in the provider's cache.
     #[must_use]
     pub fn cached(mut self, cached: u64) -> Self {
         self.usage.get_or_insert_default().cached = Some(cached);
@@ -71,7 +71,7 @@ impl Said {
         self
     }
 
-    /// With so many tokens read, whatever was said about them before.
+    /// Sets the tokens of the request, whatever was said about them before.
     pub(super) fn reading(mut self, input: u64) -> Self {
         self.usage.get_or_insert_default().input = Some(input);
         self
