@@ -1,8 +1,8 @@
 use super::*;
 
-fn class(status: u16, codes: &[&str], message: &str) -> Class {
+fn class(status: u16, codes: &[&str], message: &str) -> FailureClass {
     let codes = codes.iter().map(|code| (*code).to_owned()).collect();
-    class_of(&Said {
+    classify_error(&ProviderError {
         status: Some(status).filter(|status| *status > 0),
         codes,
         message: message.to_owned(),
@@ -15,129 +15,95 @@ fn class(status: u16, codes: &[&str], message: &str) -> Class {
 #[test]
 fn statuses_and_codes_are_told_apart_by_what_can_be_done() {
     let table = [
-        (429, &["rate_limit_error"][..], "slow down", Class::Throttled),
-        (429, &["insufficient_quota"], "You exceeded your current quota", Class::Quota),
-        (402, &[], "pay", Class::Quota),
-        (400, &["invalid_request_error"], "Your credit balance is too low to access the API", Class::Quota),
-        (503, &[], "", Class::Overloaded),
-        (529, &["overloaded_error"], "Overloaded", Class::Overloaded),
-        (500, &["api_error"], "the context window", Class::Server),
-        (502, &[], "bad gateway", Class::Server),
-        (504, &[], "", Class::Timeout),
-        (408, &[], "", Class::Timeout),
-        (409, &[], "", Class::Server),
-        (425, &[], "", Class::Server),
-        (401, &["invalid_api_key"], "", Class::Key),
-        (403, &[], "", Class::Key),
-        (404, &["model_not_found"], "The model `x` does not exist", Class::NotFound),
-        (400, &["context_length_exceeded"], "", Class::TooLong),
+        (429, &["rate_limit_error"][..], "slow down", FailureClass::Throttled),
+        (429, &["insufficient_quota"], "You exceeded your current quota", FailureClass::Quota),
+        (402, &[], "pay", FailureClass::Quota),
+        (
+            400,
+            &["invalid_request_error"],
+            "Your credit balance is too low to access the API",
+            FailureClass::Quota,
+        ),
+        (503, &[], "", FailureClass::Overloaded),
+        (529, &["overloaded_error"], "Overloaded", FailureClass::Overloaded),
+        (500, &["api_error"], "the context window", FailureClass::Server),
+        (502, &[], "bad gateway", FailureClass::Server),
+        (504, &[], "", FailureClass::Timeout),
+        (408, &[], "", FailureClass::Timeout),
+        (409, &[], "", FailureClass::Server),
+        (425, &[], "", FailureClass::Server),
+        (401, &["invalid_api_key"], "", FailureClass::Key),
+        (403, &[], "", FailureClass::Key),
+        (404, &["model_not_found"], "The model `x` does not exist", FailureClass::NotFound),
+        (400, &["context_length_exceeded"], "", FailureClass::TooLong),
         (
             400,
             &["exceed_context_size_error"],
             "the request exceeds the available context size",
-            Class::TooLong,
+            FailureClass::TooLong,
         ),
         (
             400,
             &["invalid_request_error"],
             "prompt is too long: 200001 tokens > 200000 maximum",
-            Class::TooLong,
+            FailureClass::TooLong,
         ),
         (
             400,
             &["INVALID_ARGUMENT"],
             "The input token count (9) exceeds the maximum number of tokens allowed (8).",
-            Class::TooLong,
+            FailureClass::TooLong,
         ),
-        (413, &["request_too_large"], "", Class::TooLong),
-        (400, &[], "registry/smollm does not support tools", Class::NoTools),
-        (404, &[], "No endpoints found that support tool use", Class::NoTools),
-        (400, &["content_filter"], "", Class::Refused),
-        (400, &["invalid_request_error"], "max_tokens: must be positive", Class::Invalid),
-        (422, &[], "", Class::Invalid),
-        (400, &["BadRequestError"], "System message must be at the beginning.", Class::RoleOrder),
-        (400, &[], "Conversation roles must alternate user/assistant/user/assistant/...", Class::RoleOrder),
+        (413, &["request_too_large"], "", FailureClass::TooLong),
+        (400, &[], "registry/smollm does not support tools", FailureClass::NoTools),
+        (404, &[], "No endpoints found that support tool use", FailureClass::NoTools),
+        (400, &["content_filter"], "", FailureClass::Refused),
+        (400, &["invalid_request_error"], "max_tokens: must be positive", FailureClass::Invalid),
+        (422, &[], "", FailureClass::Invalid),
+        (400, &["BadRequestError"], "System message must be at the beginning.", FailureClass::RoleOrder),
+        (
+            400,
+            &[],
+            "Conversation roles must alternate user/assistant/user/assistant/...",
+            FailureClass::RoleOrder,
+        ),
         (
             400,
             &["invalid_request_message_order"],
             "Unexpected role 'user' after role 'tool'",
-            Class::RoleOrder,
+            FailureClass::RoleOrder,
         ),
         (
             400,
             &[],
             "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
-            Class::RoleOrder,
+            FailureClass::RoleOrder,
         ),
         (
             400,
             &["invalid_request_error"],
             "messages: roles must alternate between \"user\" and \"assistant\"",
-            Class::RoleOrder,
+            FailureClass::RoleOrder,
         ),
         (
             500,
             &["server_error"],
             "Error: Jinja Exception: System message must be at the beginning.",
-            Class::RoleOrder,
+            FailureClass::RoleOrder,
         ),
-        (500, &[], "System role not supported", Class::RoleOrder),
-        (422, &["generation"], "Template error: Conversation roles must alternate", Class::RoleOrder),
-        (400, &[], "messages[3].role: must be one of user, assistant", Class::RoleOrder),
-        (403, &[], "your role does not permit this", Class::Key),
-        (500, &[], "the role of this node changed", Class::Server),
-        (0, &["overloaded_error"], "Overloaded", Class::Overloaded),
-        (0, &["rate_limit_exceeded"], "", Class::Throttled),
-        (0, &["server_error"], "", Class::Server),
-        (0, &["invalid_request_error"], "no", Class::Invalid),
-        (0, &[], "something", Class::Server),
+        (500, &[], "System role not supported", FailureClass::RoleOrder),
+        (422, &["generation"], "Template error: Conversation roles must alternate", FailureClass::RoleOrder),
+        (400, &[], "messages[3].role: must be one of user, assistant", FailureClass::RoleOrder),
+        (403, &[], "your role does not permit this", FailureClass::Key),
+        (500, &[], "the role of this node changed", FailureClass::Server),
+        (0, &["overloaded_error"], "Overloaded", FailureClass::Overloaded),
+        (0, &["rate_limit_exceeded"], "", FailureClass::Throttled),
+        (0, &["server_error"], "", FailureClass::Server),
+        (0, &["invalid_request_error"], "no", FailureClass::Invalid),
+        (0, &[], "something", FailureClass::Server),
     ];
 
     for (status, codes, message, expected) in table {
         assert_eq!(class(status, codes, message), expected, "{status} {codes:?} {message}");
     }
-}
-
-fn delay(headers: &[(&str, &str)]) -> Option<f64> {
-    let headers: Vec<(String, String)> =
-        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let now: jiff::Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-    server_delay(&headers, now).map(|delay| delay.as_secs_f64())
-}
-
-/// M5
-#[test]
-fn the_delay_of_the_server_is_read_from_its_headers_in_their_order() {
-    assert_eq!(delay(&[("retry-after", "9"), ("retry-after-ms", "1500")]), Some(1.5));
-    assert_eq!(delay(&[("retry-after", "2"), ("x-ratelimit-reset-tokens", "1m")]), Some(2.0));
-    assert_eq!(delay(&[("retry-after", "Sun, 15 Nov 2026 12:00:20 GMT")]), Some(20.0));
-    assert_eq!(delay(&[("retry-after", "Sun, 15 Nov 2026 11:00:00 GMT")]), Some(0.0));
-    assert_eq!(
-        delay(&[("x-ratelimit-reset-requests", "6m0s"), ("x-ratelimit-reset-tokens", "20ms")]),
-        Some(360.0)
-    );
-    assert_eq!(delay(&[("retry-after", "soon")]), None);
-    assert_eq!(delay(&[("retry-after", "-4")]), None);
-}
-
-/// M5
-#[test]
-fn only_what_is_used_up_is_waited_for() {
-    let headers = [
-        ("x-ratelimit-remaining-requests", "12"),
-        ("x-ratelimit-reset-requests", "6m0s"),
-        ("x-ratelimit-remaining-tokens", "0"),
-        ("x-ratelimit-reset-tokens", "4s"),
-    ];
-    let anthropic = [
-        ("anthropic-ratelimit-requests-remaining", "0"),
-        ("anthropic-ratelimit-requests-reset", "2026-11-15T12:00:05Z"),
-        ("anthropic-ratelimit-tokens-remaining", "9"),
-        ("anthropic-ratelimit-tokens-reset", "2026-11-15T13:00:00Z"),
-    ];
-    let moment = [("x-ratelimit-reset", "1794744010000"), ("x-ratelimit-remaining", "0")];
-
-    assert_eq!(delay(&headers), Some(4.0));
-    assert_eq!(delay(&anthropic), Some(5.0));
-    assert_eq!(delay(&moment), Some(10.0));
 }

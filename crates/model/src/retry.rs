@@ -1,57 +1,54 @@
-//! Whether and when to try again: the only place where that is decided. No clock, no network.
+//! The retry policy with its backoff: whether and when to retry. The only place that decides this. No clock, no
+//! network.
 //!
-//! [`Tries`] is told of each failure of one step, and answers with a wait or with the reason why there will be none.
+//! [`RetryState`] is told of each failure of one step and answers with a delay or with the reason to give up.
 
 use std::time::Duration;
 
-use crate::{Class, Failure};
+use crate::{FailureClass, ModelFailure};
 
-/// The first wait of somebody who is offline; it doubles.
-const OFFLINE_BASE: Duration = Duration::from_secs(2);
-const OFFLINE_CAP: Duration = Duration::from_secs(60);
-/// How often a server may fail in exactly the same words.
-const SAME_WORDS: u32 = 3;
-/// So much is told of a failure before the last.
-const BRIEF: usize = 120;
-/// No server is waited for longer than this, whoever watches.
-const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The first delay while the network is down. It doubles up to the cap.
+const OFFLINE_BACKOFF_BASE: Duration = Duration::from_secs(2);
+const OFFLINE_BACKOFF_CAP: Duration = Duration::from_secs(60);
+/// A server that fails this often with the same body is not retried.
+const MAX_SAME_FAILURES: u32 = 3;
+const MAX_BRIEF_CHARS: usize = 120;
+/// A longer `Retry-After` is never waited for.
+const MAX_LONG_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often, and for how long, is tried again.
+/// How often and for how long a call is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// So many requests follow the first.
     pub max_retries: u32,
-    /// The first wait; it doubles.
+    /// The first backoff delay. It doubles.
     pub base: Duration,
-    /// The longest wait.
+    /// The longest backoff delay.
     pub cap: Duration,
-    /// All waits together.
+    /// The budget of all delays together.
     pub budget: Duration,
     /// What happens without a network.
-    pub offline: Offline,
-    /// The longest delay that a server may ask for without anybody being asked.
+    pub offline: OfflinePolicy,
+    /// The longest `Retry-After` that is waited for without asking.
     pub max_server_delay: Duration,
-    /// What happens if it asks for more.
-    pub long_delays: LongDelays,
+    pub long_delays: LongDelayPolicy,
 }
 
 /// What happens without a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offline {
-    /// It is a try like any other.
+pub enum OfflinePolicy {
+    /// Counts as a retry.
     CountsAsTry,
-    /// It is waited for, for so long.
+    /// Waits this long.
     WaitFor(Duration),
-    /// It is waited for without end.
     WaitForever,
 }
 
-/// What happens when a server asks for a delay that is longer than it may be.
+/// What to do when the server's `Retry-After` is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LongDelays {
-    /// Nobody is there to decide: the call fails, and says when it would work.
+pub enum LongDelayPolicy {
+    /// The call fails and says when it would work.
     GiveUp,
-    /// It is waited for, visibly, and somebody may end the wait.
+    /// The caller waits, visibly, and the user may end the wait.
     Wait,
 }
 
@@ -62,113 +59,111 @@ impl Default for RetryPolicy {
             base: Duration::from_secs(1),
             cap: Duration::from_secs(30),
             budget: Duration::from_secs(120),
-            offline: Offline::WaitFor(Duration::from_secs(600)),
+            offline: OfflinePolicy::WaitFor(Duration::from_secs(600)),
             max_server_delay: Duration::from_secs(60),
-            long_delays: LongDelays::GiveUp,
+            long_delays: LongDelayPolicy::GiveUp,
         }
     }
 }
 
 impl RetryPolicy {
-    /// For calls that nobody waits for: two retries, and none while there is no network.
+    /// For background calls: two retries, and none without a network.
     #[must_use]
-    pub fn in_the_background(self) -> Self {
+    pub fn for_background(self) -> Self {
         Self {
             max_retries: self.max_retries.min(2),
-            offline: Offline::CountsAsTry,
-            long_delays: LongDelays::GiveUp,
+            offline: OfflinePolicy::CountsAsTry,
+            long_delays: LongDelayPolicy::GiveUp,
             ..self
         }
     }
 }
 
-/// The tries at one step so far.
+/// The attempts at one step so far.
 #[derive(Debug, Clone)]
-pub struct Tries {
+pub struct RetryState {
     policy: RetryPolicy,
     requests: u32,
     retries: u32,
     waited: Duration,
     offline_tries: u32,
     offline_waited: Duration,
-    same_words: (u64, u32),
-    earlier: Vec<String>,
+    same_failures: (u64, u32),
+    earlier_failures: Vec<String>,
 }
 
-/// What to do after a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
-    /// Wait, then send the same request again.
-    Wait(Wait),
-    /// It failed for good.
-    GiveUp(Spent),
+pub enum RetryDecision {
+    Wait(RetryDelay),
+    GiveUp(RetriesExhausted),
 }
 
-/// A wait before the next try.
+/// A delay before the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
-    /// Why.
-    pub class: Class,
-    /// Which retry comes after it, from 1.
+pub struct RetryDelay {
+    pub class: FailureClass,
+    /// The number of the retry after it, from 1.
     pub attempt: u32,
-    /// How many there may be; 0 where they are not counted.
+    /// The maximal number of retries; 0 if they are not counted.
     pub of: u32,
-    /// How long.
     pub delay: Duration,
-    /// For people.
     pub reason: String,
 }
 
-/// A call that failed for good: the last failure, which limit ended it, and what came before.
+/// A call that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spent {
-    /// The last failure.
-    pub last: Failure,
-    /// How many requests were made.
+pub struct RetriesExhausted {
+    pub last: ModelFailure,
     pub requests: u32,
-    /// What ended it.
-    pub limit: Option<Limit>,
-    /// What the failures before the last said, each once, in the order in which they first came.
-    pub earlier: Vec<String>,
+    pub limit: Option<RetryLimit>,
+    /// Earlier failures in short, each once, in their first order.
+    pub earlier_failures: Vec<String>,
 }
 
-/// What ended the tries.
+/// The limit that ended the retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// The number of tries.
+pub enum RetryLimit {
     Tries,
-    /// The time that may be spent waiting.
+    /// The budget of delays.
     Waiting,
-    /// The server asks for more patience than it gets.
+    /// The server's `Retry-After` is too long.
     ServerDelay(Duration),
-    /// The time without a network.
     Offline,
-    /// The server said the same three times.
+    /// The server failed in the same way again and again.
     SameWords,
 }
 
-impl Tries {
-    /// No try yet.
+impl RetryState {
     pub fn new(policy: RetryPolicy) -> Self {
         let (waited, offline_waited) = (Duration::ZERO, Duration::ZERO);
         let (requests, retries, offline_tries) = (0, 0, 0);
-        let (same_words, earlier) = ((0, 0), vec![]);
-        Self { policy, requests, retries, waited, offline_tries, offline_waited, same_words, earlier }
+        let (same_failures, earlier_failures) = ((0, 0), vec![]);
+        Self {
+            policy,
+            requests,
+            retries,
+            waited,
+            offline_tries,
+            offline_waited,
+            same_failures,
+            earlier_failures,
+        }
     }
 
-    /// A try failed. `chance` is the random part of the wait, from 0 to 1.
-    pub fn failed(&mut self, failure: &Failure, chance: f64) -> Next {
+    /// Records a failed attempt and decides. `chance` is the jitter, from 0 to 1.
+    pub fn failed(&mut self, failure: &ModelFailure, chance: f64) -> RetryDecision {
         self.requests += 1;
         let next = self.decide(failure, chance);
-        let said = brief(failure);
-        if !self.earlier.contains(&said) {
-            self.earlier.push(said);
+        let said = brief_failure(failure);
+        if !self.earlier_failures.contains(&said) {
+            self.earlier_failures.push(said);
         }
         next
     }
 
-    fn decide(&mut self, failure: &Failure, chance: f64) -> Next {
-        let is_offline = failure.class == Class::Offline && self.policy.offline != Offline::CountsAsTry;
+    fn decide(&mut self, failure: &ModelFailure, chance: f64) -> RetryDecision {
+        let is_offline =
+            failure.class == FailureClass::Offline && self.policy.offline != OfflinePolicy::CountsAsTry;
         if is_offline {
             return self.offline(failure);
         }
@@ -177,19 +172,19 @@ impl Tries {
         if !failure.class.is_retried() {
             return self.give_up(failure, None);
         }
-        if self.says_the_same(failure) {
-            return self.give_up(failure, Some(Limit::SameWords));
+        if self.is_same_failure_again(failure) {
+            return self.give_up(failure, Some(RetryLimit::SameWords));
         }
         if self.retries >= self.policy.max_retries {
-            return self.give_up(failure, Some(Limit::Tries));
+            return self.give_up(failure, Some(RetryLimit::Tries));
         }
         let policy = &self.policy;
         let is_long = failure.delay.is_some_and(|delay| delay > policy.max_server_delay);
         let delay = match failure.delay {
             Some(delay) if is_long => {
-                let waits = policy.long_delays == LongDelays::Wait && delay <= LONGEST_DELAY;
+                let waits = policy.long_delays == LongDelayPolicy::Wait && delay <= MAX_LONG_DELAY;
                 if !waits {
-                    return self.give_up(failure, Some(Limit::ServerDelay(delay)));
+                    return self.give_up(failure, Some(RetryLimit::ServerDelay(delay)));
                 }
                 delay
             }
@@ -199,53 +194,55 @@ impl Tries {
                 doubled.min(policy.cap).mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
             }
         };
-        // A long delay is somebody's choice, made while watching it; it is not paid from the budget.
+        // The user chose to wait for a long delay, so it does not count against the budget.
         if !is_long {
             if self.waited + delay > policy.budget {
-                return self.give_up(failure, Some(Limit::Waiting));
+                return self.give_up(failure, Some(RetryLimit::Waiting));
             }
             self.waited += delay;
         }
         self.retries += 1;
         let (class, attempt, of) = (failure.class, self.retries, policy.max_retries);
-        Next::Wait(Wait { class, attempt, of, delay, reason: failure.message.clone() })
+        RetryDecision::Wait(RetryDelay { class, attempt, of, delay, reason: failure.message.clone() })
     }
 
-    /// Being offline is nobody's fault, and passes: it is waited for apart from everything else.
-    fn offline(&mut self, failure: &Failure) -> Next {
-        let grown = OFFLINE_BASE.saturating_mul(1 << self.offline_tries.min(10)).min(OFFLINE_CAP);
+    /// Time without a network is counted apart from everything else.
+    fn offline(&mut self, failure: &ModelFailure) -> RetryDecision {
+        let grown =
+            OFFLINE_BACKOFF_BASE.saturating_mul(1 << self.offline_tries.min(10)).min(OFFLINE_BACKOFF_CAP);
         let delay = match self.policy.offline {
-            Offline::WaitFor(longest) => grown.min(longest.saturating_sub(self.offline_waited)),
-            Offline::WaitForever | Offline::CountsAsTry => grown,
+            OfflinePolicy::WaitFor(longest) => grown.min(longest.saturating_sub(self.offline_waited)),
+            OfflinePolicy::WaitForever | OfflinePolicy::CountsAsTry => grown,
         };
         if delay.is_zero() {
-            return self.give_up(failure, Some(Limit::Offline));
+            return self.give_up(failure, Some(RetryLimit::Offline));
         }
         self.offline_tries += 1;
         self.offline_waited += delay;
         let (class, attempt, of) = (failure.class, self.offline_tries, 0);
-        Next::Wait(Wait { class, attempt, of, delay, reason: failure.message.clone() })
+        RetryDecision::Wait(RetryDelay { class, attempt, of, delay, reason: failure.message.clone() })
     }
 
-    /// A server that fails three times in exactly the same words fails for a reason that time doesn't change.
-    fn says_the_same(&mut self, failure: &Failure) -> bool {
+    /// A server that fails repeatedly with the same body fails for a reason that time does not change.
+    fn is_same_failure_again(&mut self, failure: &ModelFailure) -> bool {
         if failure.status != Some(500) {
-            self.same_words = (0, 0);
+            self.same_failures = (0, 0);
             return false;
         }
-        let (words, count) = self.same_words;
+        let (words, count) = self.same_failures;
         let count = if words == failure.fingerprint { count + 1 } else { 1 };
-        self.same_words = (failure.fingerprint, count);
-        count >= SAME_WORDS
+        self.same_failures = (failure.fingerprint, count);
+        count >= MAX_SAME_FAILURES
     }
 
-    fn give_up(&self, failure: &Failure, limit: Option<Limit>) -> Next {
-        let (last, requests, earlier) = (failure.clone(), self.requests, self.earlier.clone());
-        Next::GiveUp(Spent { last, requests, limit, earlier })
+    fn give_up(&self, failure: &ModelFailure, limit: Option<RetryLimit>) -> RetryDecision {
+        let (last, requests, earlier_failures) =
+            (failure.clone(), self.requests, self.earlier_failures.clone());
+        RetryDecision::GiveUp(RetriesExhausted { last, requests, limit, earlier_failures })
     }
 }
 
-impl std::fmt::Display for Spent {
+impl std::fmt::Display for RetriesExhausted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.last)?;
         let tries = if self.requests == 1 {
@@ -255,28 +252,31 @@ impl std::fmt::Display for Spent {
         };
         match self.limit {
             None => {}
-            Some(Limit::Tries) => write!(f, "; {tries} made, as many as are allowed (retry.max_retries)")?,
-            Some(Limit::Waiting) => write!(f, "; {tries} made, and another wait would pass retry.budget_s")?,
-            Some(Limit::ServerDelay(delay)) => write!(
+            Some(RetryLimit::Tries) => {
+                write!(f, "; {tries} made, as many as are allowed (retry.max_retries)")?;
+            }
+            Some(RetryLimit::Waiting) => {
+                write!(f, "; {tries} made, and another wait would pass retry.budget_s")?;
+            }
+            Some(RetryLimit::ServerDelay(delay)) => write!(
                 f,
                 "; the server asks to wait {} s, more than retry.max_server_delay_s: try again after that",
                 delay.as_secs_f64().ceil()
             )?,
-            Some(Limit::Offline) => write!(f, "; {tries} made within retry.offline_wait_s")?,
-            Some(Limit::SameWords) => {
-                write!(f, "; {tries} made, and it said exactly the same {SAME_WORDS} times")?;
+            Some(RetryLimit::Offline) => write!(f, "; {tries} made within retry.offline_wait_s")?,
+            Some(RetryLimit::SameWords) => {
+                write!(f, "; {tries} made, and it said exactly the same {MAX_SAME_FAILURES} times")?;
             }
         }
-        let last = brief(&self.last);
+        let last = brief_failure(&self.last);
         let before: Vec<&str> =
-            self.earlier.iter().map(String::as_str).filter(|said| *said != last).collect();
+            self.earlier_failures.iter().map(String::as_str).filter(|said| *said != last).collect();
         if before.is_empty() { Ok(()) } else { write!(f, "; before that: {}", before.join(" | ")) }
     }
 }
 
-/// What a failure was, in a few words.
-fn brief(failure: &Failure) -> String {
-    let words: String = failure.message.chars().take(BRIEF).collect();
+fn brief_failure(failure: &ModelFailure) -> String {
+    let words: String = failure.message.chars().take(MAX_BRIEF_CHARS).collect();
     format!("{}: {words}", failure.class.code())
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_context::{Written, normalise};
+use longhaul_context::{WrittenSummary, normalise};
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, CallId, Checkpoint, CompactFailed,
     CompactStart, Effect, EpochReason, EpochStarted, FileSeen, FileWrite, Hash, Image, Imported, InputId,
@@ -328,7 +328,7 @@ impl Scribe {
             }
             Happens::Stub => {
                 let calibration = self.state.calibration("m");
-                let calls = self.state.outline(&calibration, 0).stubs().calls;
+                let calls = self.state.outline(&calibration, 0).plan_stubs().calls;
                 self.write(&SessionRecord::EpochStarted(self.next_epoch(EpochReason::Stubbed)));
                 self.write(&SessionRecord::Stubbed(Stubbed { calls }));
             }
@@ -354,7 +354,7 @@ impl Scribe {
         let before = self.state.clone();
         self.start_compaction();
         let summary = Summary { goal: "the goal".into(), ..Summary::default() };
-        let written = by_model.then(|| Written { summary, withdrawn: vec![] });
+        let written = by_model.then(|| WrittenSummary { summary, withdrawn: vec![] });
         let Ok(facts) = plan_compaction(&self.state, &Space::default(), Trigger::Asked, written, keep) else {
             // By rule there may be nothing that could go.
             assert!(!by_model);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_agent::{Runtime, Session};
 use longhaul_journal::{Append, Journal};
-use longhaul_model::Scripted;
+use longhaul_model::ScriptedModel;
 use longhaul_protocol::{Block, Item, Record, SessionRecord, SystemMessage, TextContent, ToolFinished};
 use longhaul_testkit::{RecordingModel, TestHome};
 use serde_json::{Value, json};
@@ -18,7 +18,10 @@ fn call(name: &str, arguments: &Value) -> Value {
 }
 
 /// A runtime with a session in which these answers are played.
-async fn session_with(place: &TestHome, answers: Value) -> (Runtime, Session, Arc<RecordingModel<Scripted>>) {
+async fn session_with(
+    place: &TestHome,
+    answers: Value,
+) -> (Runtime, Session, Arc<RecordingModel<ScriptedModel>>) {
     let model = RecordingModel::new(script(&answers));
     let runtime = open(place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();

@@ -5,9 +5,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::HIDDEN;
-use crate::codec::blocks::Blocks;
-use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::codec::part_writer::PartWriter;
+use crate::codec::{Decoder, Fault, Frame, error_body, parse, token_count};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// Every field of every event that we know.
 #[derive(Default, Deserialize)]
@@ -68,9 +68,9 @@ enum Kind {
 /// From events to parts.
 #[derive(Default)]
 pub(in crate::codec) struct Messages {
-    blocks: Blocks,
+    blocks: PartWriter,
     open: Option<(u64, Kind)>,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     usage: Usage,
 }
 
@@ -85,7 +85,7 @@ struct Usage {
 
 impl Messages {
     /// Nothing if it makes no sense.
-    fn begin(&mut self, index: u64, block: Block<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn begin(&mut self, index: u64, block: Block<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         if self.open.is_some() {
             return None;
         }
@@ -124,7 +124,7 @@ impl Messages {
     }
 
     /// Nothing if it belongs to nothing that is open.
-    fn more(&mut self, index: u64, delta: Delta, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn more(&mut self, index: u64, delta: Delta, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let (_, kind) = self.open.as_mut().filter(|(open, _)| *open == index)?;
         match (delta.r#type.as_str(), kind) {
             (_, Kind::Unknown) => {}
@@ -144,7 +144,7 @@ impl Messages {
     }
 
     /// Nothing if it was not open.
-    fn complete(&mut self, index: u64, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn complete(&mut self, index: u64, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let (_, kind) = self.open.take().filter(|(open, _)| *open == index)?;
         if let Kind::Call(Some(whole)) = kind {
             self.blocks.arguments(whole, parts);
@@ -160,21 +160,21 @@ impl Messages {
             (&mut known.read, "/cache_read_input_tokens"),
             (&mut known.written, "/cache_creation_input_tokens"),
         ] {
-            *field = figure(usage, name).or(*field);
+            *field = token_count(usage, name).or(*field);
         }
     }
 
-    fn tell_usage(&self, parts: &mut VecDeque<Part>) {
+    fn tell_usage(&self, parts: &mut VecDeque<AnswerPart>) {
         let known = &self.usage;
         let input = known.plain.map(|plain| plain + known.read.unwrap_or(0) + known.written.unwrap_or(0));
-        let tokens = Tokens { input, output: known.output, cached: known.read, written: known.written };
-        if tokens != Tokens::default() {
-            parts.push_back(Part::Usage(tokens));
+        let tokens = TokenCounts { input, output: known.output, cached: known.read, written: known.written };
+        if tokens != TokenCounts::default() {
+            parts.push_back(AnswerPart::Usage(tokens));
         }
     }
 
     /// Nothing if the event can't come now.
-    fn event(&mut self, event: Event<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn event(&mut self, event: Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         match event.r#type?.as_str() {
             "message_start" => {
                 // What it says of the output is only that there will be some.
@@ -186,14 +186,14 @@ impl Messages {
             "content_block_stop" => self.complete(event.index?, parts)?,
             "message_delta" => {
                 self.count_input(&event.usage);
-                self.usage.output = figure(&event.usage, "/output_tokens").or(self.usage.output);
+                self.usage.output = token_count(&event.usage, "/output_tokens").or(self.usage.output);
                 self.tell_usage(parts);
-                let stop = event.delta?.stop_reason.map(|word| Stop::new(meaning(&word), word));
+                let stop = event.delta?.stop_reason.map(|word| StopReason::new(meaning(&word), word));
                 self.stop = stop.or(self.stop.take());
             }
             "message_stop" => {
                 let stop = self.stop.take().filter(|_| self.open.is_none())?;
-                parts.push_back(Part::End(stop));
+                parts.push_back(AnswerPart::End(stop));
             }
             // Pings, and what is new.
             _ => {}
@@ -203,10 +203,10 @@ impl Messages {
 }
 
 impl Decoder for Messages {
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let Some(event) = parse::<Event<'_>>(frame)? else { return Ok(()) };
         if event.r#type.as_deref() == Some("error") || !event.error.is_null() {
-            return Err(Fault::Said(said::in_error(&event.error).unwrap_or_default()));
+            return Err(Fault::Provider(error_body::parse_error_object(&event.error).unwrap_or_default()));
         }
         self.event(event, parts).ok_or_else(|| Fault::unreadable(frame.data))
     }

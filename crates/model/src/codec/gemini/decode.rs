@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::blocks::{Blocks, Open};
-use crate::codec::{Decoder, Fault, Frame, Said, figure, parse, said};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::codec::part_writer::{OpenBlock, PartWriter};
+use crate::codec::{Decoder, Fault, Frame, ProviderError, error_body, parse, token_count};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -56,13 +56,13 @@ struct FunctionCall<'a> {
 /// From frames to parts.
 #[derive(Default)]
 pub(in crate::codec) struct Generated {
-    blocks: Blocks,
-    usage: Option<Tokens>,
+    blocks: PartWriter,
+    usage: Option<TokenCounts>,
 }
 
 impl Generated {
     /// Nothing if it makes no sense.
-    fn piece(&mut self, piece: Piece<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn piece(&mut self, piece: Piece<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         if let Some(call) = piece.function_call {
             if call.name.is_empty() {
                 return None;
@@ -75,7 +75,7 @@ impl Generated {
             self.blocks.close(parts);
         } else if piece.thought == Some(true) {
             self.blocks.reasoning(piece.text.unwrap_or_default(), parts);
-            if self.blocks.open() == Open::Reasoning {
+            if self.blocks.open() == OpenBlock::Reasoning {
                 self.sign(piece.thought_signature);
             }
         } else {
@@ -91,37 +91,37 @@ impl Generated {
     }
 
     /// It comes with every frame, and grows.
-    fn count(&mut self, usage: &Value, parts: &mut VecDeque<Part>) {
-        let said = figure(usage, "/candidatesTokenCount");
-        let thought = figure(usage, "/thoughtsTokenCount");
-        let tokens = Tokens {
-            input: figure(usage, "/promptTokenCount"),
+    fn count(&mut self, usage: &Value, parts: &mut VecDeque<AnswerPart>) {
+        let said = token_count(usage, "/candidatesTokenCount");
+        let thought = token_count(usage, "/thoughtsTokenCount");
+        let tokens = TokenCounts {
+            input: token_count(usage, "/promptTokenCount"),
             output: said.or(thought).map(|_| said.unwrap_or(0) + thought.unwrap_or(0)),
-            cached: figure(usage, "/cachedContentTokenCount"),
+            cached: token_count(usage, "/cachedContentTokenCount"),
             written: None,
         };
-        if tokens != Tokens::default() && self.usage != Some(tokens) {
+        if tokens != TokenCounts::default() && self.usage != Some(tokens) {
             self.usage = Some(tokens);
-            parts.push_back(Part::Usage(tokens));
+            parts.push_back(AnswerPart::Usage(tokens));
         }
     }
 
-    fn end(&mut self, stop: Stop, parts: &mut VecDeque<Part>) {
+    fn end(&mut self, stop: StopReason, parts: &mut VecDeque<AnswerPart>) {
         self.blocks.close(parts);
-        parts.push_back(Part::End(stop));
+        parts.push_back(AnswerPart::End(stop));
     }
 }
 
 impl Decoder for Generated {
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let Some(response) = parse::<Response<'_>>(frame)? else { return Ok(()) };
         if !response.error.is_null() {
-            return Err(Fault::Said(said::in_error(&response.error).unwrap_or_default()));
+            return Err(Fault::Provider(error_body::parse_error_object(&response.error).unwrap_or_default()));
         }
         let Some(candidate) = response.candidates.and_then(|list| list.into_iter().next()) else {
             self.count(&response.usage_metadata, parts);
             if let Some(reason) = response.prompt_feedback.get("blockReason").and_then(Value::as_str) {
-                self.end(Stop::new(StopKind::Refused, reason), parts);
+                self.end(StopReason::new(StopKind::Refused, reason), parts);
             }
             return Ok(());
         };
@@ -133,13 +133,13 @@ impl Decoder for Generated {
         let Some(word) = candidate.finish_reason.filter(|word| !open(word)) else { return Ok(()) };
         match meaning(&word) {
             Some(kind) => {
-                self.end(Stop::new(kind, word), parts);
+                self.end(StopReason::new(kind, word), parts);
                 Ok(())
             }
             None => {
                 let message = candidate.finish_message.filter(|message| !message.is_empty());
                 let message = message.unwrap_or_else(|| format!("the provider ended the answer with {word}"));
-                Err(Fault::Said(Said { codes: vec![word], message, ..Said::default() }))
+                Err(Fault::Provider(ProviderError { codes: vec![word], message, ..ProviderError::default() }))
             }
         }
     }

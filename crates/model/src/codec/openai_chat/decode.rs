@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::blocks::{Blocks, Open};
-use crate::codec::{Decoder, Fault, Frame, Quirks, Said, figure, parse, said};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::codec::part_writer::{OpenBlock, PartWriter};
+use crate::codec::{Decoder, Fault, Frame, ProviderError, Quirks, error_body, parse, token_count};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// The end mark.
 const DONE: &str = "[DONE]";
@@ -99,14 +99,14 @@ struct FunctionDelta<'a> {
 /// From chunks to parts.
 pub(in crate::codec) struct Chat {
     ends_at_finish_reason: bool,
-    blocks: Blocks,
+    blocks: PartWriter,
     /// How the call that began last is known.
     last: Option<CallKey>,
     /// What came besides a call that is not complete yet, and so has to wait.
     held: Vec<Held>,
     refused: bool,
-    finish: Option<Stop>,
-    usage: Option<Tokens>,
+    finish: Option<StopReason>,
+    usage: Option<TokenCounts>,
 }
 
 struct CallKey {
@@ -123,7 +123,7 @@ impl Chat {
     pub(in crate::codec) fn new(quirks: &Quirks) -> Self {
         Self {
             ends_at_finish_reason: quirks.ends_at_finish_reason,
-            blocks: Blocks::default(),
+            blocks: PartWriter::default(),
             last: None,
             held: Vec::new(),
             refused: false,
@@ -132,7 +132,12 @@ impl Chat {
         }
     }
 
-    fn delta(&mut self, delta: Delta<'_>, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn delta(
+        &mut self,
+        delta: Delta<'_>,
+        frame: Frame<'_>,
+        parts: &mut VecDeque<AnswerPart>,
+    ) -> Result<(), Fault> {
         // Some servers send a thought under both names.
         let thought = delta.reasoning_content.filter(|text| !text.is_empty()).or(delta.reasoning);
         self.say(thought.map(Held::Reasoning), parts);
@@ -150,22 +155,22 @@ impl Chat {
     }
 
     /// A call is complete only when the next one begins or the finish reason came, so that nothing else may close it.
-    fn say(&mut self, said: Option<Held>, parts: &mut VecDeque<Part>) {
+    fn say(&mut self, said: Option<Held>, parts: &mut VecDeque<AnswerPart>) {
         match said {
             Some(Held::Text(text) | Held::Reasoning(text)) if text.is_empty() => {}
-            Some(said) if self.blocks.open() == Open::Call => self.held.push(said),
+            Some(said) if self.blocks.open() == OpenBlock::Call => self.held.push(said),
             Some(Held::Text(text)) => self.text(text, parts),
             Some(Held::Reasoning(text)) => self.reasoning(text, parts),
             None => {}
         }
     }
 
-    fn text(&mut self, text: String, parts: &mut VecDeque<Part>) {
+    fn text(&mut self, text: String, parts: &mut VecDeque<AnswerPart>) {
         self.blocks.text(text, parts);
     }
 
-    fn reasoning(&mut self, text: String, parts: &mut VecDeque<Part>) {
-        if self.blocks.open() != Open::Reasoning {
+    fn reasoning(&mut self, text: String, parts: &mut VecDeque<AnswerPart>) {
+        if self.blocks.open() != OpenBlock::Reasoning {
             self.blocks.begin_reasoning(parts);
             // There is no proof in this protocol; an empty one still gets the name of the model whose thought it is.
             self.blocks.sign("");
@@ -173,7 +178,7 @@ impl Chat {
         self.blocks.reasoning(text, parts);
     }
 
-    fn close(&mut self, parts: &mut VecDeque<Part>) {
+    fn close(&mut self, parts: &mut VecDeque<AnswerPart>) {
         self.blocks.close(parts);
         for said in std::mem::take(&mut self.held) {
             self.say(Some(said), parts);
@@ -184,7 +189,7 @@ impl Chat {
         &mut self,
         delta: CallDelta<'_>,
         frame: Frame<'_>,
-        parts: &mut VecDeque<Part>,
+        parts: &mut VecDeque<AnswerPart>,
     ) -> Result<(), Fault> {
         let unreadable = || Fault::unreadable(frame.data);
         if self.finish.is_some() {
@@ -222,47 +227,47 @@ impl Chat {
         Ok(())
     }
 
-    fn count(&mut self, usage: Option<Value>, parts: &mut VecDeque<Part>) {
+    fn count(&mut self, usage: Option<Value>, parts: &mut VecDeque<AnswerPart>) {
         let Some(usage) = usage else { return };
-        let tokens = Tokens {
-            input: figure(&usage, "/prompt_tokens"),
-            output: figure(&usage, "/completion_tokens"),
-            cached: figure(&usage, "/prompt_tokens_details/cached_tokens")
-                .or_else(|| figure(&usage, "/prompt_cache_hit_tokens"))
-                .or_else(|| figure(&usage, "/cached_tokens")),
+        let tokens = TokenCounts {
+            input: token_count(&usage, "/prompt_tokens"),
+            output: token_count(&usage, "/completion_tokens"),
+            cached: token_count(&usage, "/prompt_tokens_details/cached_tokens")
+                .or_else(|| token_count(&usage, "/prompt_cache_hit_tokens"))
+                .or_else(|| token_count(&usage, "/cached_tokens")),
             written: None,
         };
         // Some servers send it with every chunk.
-        if tokens != Tokens::default() && self.usage != Some(tokens) {
+        if tokens != TokenCounts::default() && self.usage != Some(tokens) {
             self.usage = Some(tokens);
-            parts.push_back(Part::Usage(tokens));
+            parts.push_back(AnswerPart::Usage(tokens));
         }
     }
 
-    fn end(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn end(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let mut stop = self.finish.take().ok_or_else(|| Fault::unreadable(frame.data))?;
         if self.refused {
             stop.kind = StopKind::Refused;
         }
         self.close(parts);
-        parts.push_back(Part::End(stop));
+        parts.push_back(AnswerPart::End(stop));
         Ok(())
     }
 }
 
 impl Decoder for Chat {
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         if frame.data.trim() == DONE {
             return self.end(frame, parts);
         }
         let Some(chunk) = parse::<Chunk<'_>>(frame)? else { return Ok(()) };
         if let Some(error) = chunk.error.as_ref().filter(|error| !error.is_null()) {
             self.count(chunk.usage, parts);
-            return Err(Fault::Said(said::in_error(error).unwrap_or_default()));
+            return Err(Fault::Provider(error_body::parse_error_object(error).unwrap_or_default()));
         }
         let Some(choices) = chunk.choices else {
-            return match parse::<Value>(frame)?.as_ref().and_then(said::in_value) {
-                Some(said) if chunk.usage.is_none() => Err(Fault::Said(said)),
+            return match parse::<Value>(frame)?.as_ref().and_then(error_body::parse_error_value) {
+                Some(said) if chunk.usage.is_none() => Err(Fault::Provider(said)),
                 _ => {
                     self.count(chunk.usage, parts);
                     Ok(())
@@ -280,12 +285,12 @@ impl Decoder for Chat {
         if let Some(word) = finish.filter(|_| self.finish.is_none()) {
             let kind = meaning(&word).ok_or_else(|| failed(&word))?;
             // A call that was cut at the limit of the answer may have any part of its arguments: it must never be run.
-            if kind == StopKind::Length && self.blocks.open() == Open::Call {
+            if kind == StopKind::Length && self.blocks.open() == OpenBlock::Call {
                 self.blocks.abandon();
                 self.held.clear();
             }
             self.close(parts);
-            self.finish = Some(Stop::new(kind, word));
+            self.finish = Some(StopReason::new(kind, word));
             if self.ends_at_finish_reason {
                 return self.end(frame, parts);
             }
@@ -308,5 +313,5 @@ fn meaning(word: &str) -> Option<StopKind> {
 
 fn failed(word: &str) -> Fault {
     let message = format!("the provider ended the answer with {word:?}");
-    Fault::Said(Said { codes: vec![word.to_owned()], message, ..Said::default() })
+    Fault::Provider(ProviderError { codes: vec![word.to_owned()], message, ..ProviderError::default() })
 }

@@ -6,9 +6,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Proof;
-use crate::codec::blocks::{Blocks, Open};
-use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::codec::part_writer::{OpenBlock, PartWriter};
+use crate::codec::{Decoder, Fault, Frame, error_body, parse, token_count};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// What stands between two parts of a summary.
 const BETWEEN_SUMMARIES: &str = "\n\n";
@@ -81,7 +81,7 @@ enum Content {
 /// From events to parts.
 #[derive(Default)]
 pub(in crate::codec) struct Responses {
-    blocks: Blocks,
+    blocks: PartWriter,
     /// The place of the call that is open.
     call: Option<u64>,
     /// The places of which deltas came, so that what is whole at the end is not said twice.
@@ -91,8 +91,8 @@ pub(in crate::codec) struct Responses {
 
 impl Responses {
     /// A call ends with its item alone, so that nothing else can come before that.
-    fn said(&mut self, index: u64, say: impl FnOnce(&mut Blocks)) -> Option<()> {
-        if self.blocks.open() == Open::Call {
+    fn said(&mut self, index: u64, say: impl FnOnce(&mut PartWriter)) -> Option<()> {
+        if self.blocks.open() == OpenBlock::Call {
             return None;
         }
         self.streamed.insert(index);
@@ -101,7 +101,7 @@ impl Responses {
     }
 
     /// Nothing if the event makes no sense.
-    fn event(&mut self, event: &Event<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn event(&mut self, event: &Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let index = event.output_index.unwrap_or(0);
         let delta = || event.delta.and_then(|delta| serde_json::from_str::<String>(delta.get()).ok());
         match event.r#type.as_str() {
@@ -119,7 +119,7 @@ impl Responses {
                 self.said(index, |blocks| blocks.reasoning(delta, parts))
             }
             "response.reasoning_summary_part.added" => {
-                if self.blocks.open() == Open::Reasoning {
+                if self.blocks.open() == OpenBlock::Reasoning {
                     self.blocks.reasoning(BETWEEN_SUMMARIES.to_owned(), parts);
                 }
                 Some(())
@@ -141,7 +141,7 @@ impl Responses {
         }
     }
 
-    fn added(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn added(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let ItemKind::FunctionCall = serde_json::from_str(item.get()).ok()? else { return Some(()) };
         self.begin_call(index, serde_json::from_str(item.get()).ok()?, parts).map(drop)
     }
@@ -151,7 +151,7 @@ impl Responses {
         &mut self,
         index: u64,
         item: CallItem,
-        parts: &mut VecDeque<Part>,
+        parts: &mut VecDeque<AnswerPart>,
     ) -> Option<Option<String>> {
         if self.call.is_some() || item.name.is_empty() {
             return None;
@@ -161,7 +161,7 @@ impl Responses {
         Some(item.arguments)
     }
 
-    fn done(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn done(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let streamed = self.streamed.contains(&index);
         match serde_json::from_str(item.get()).ok()? {
             ItemKind::FunctionCall => {
@@ -194,7 +194,7 @@ impl Responses {
         index: u64,
         content: Vec<Content>,
         streamed: bool,
-        parts: &mut VecDeque<Part>,
+        parts: &mut VecDeque<AnswerPart>,
     ) -> Option<()> {
         for piece in content {
             let (text, refused) = match piece {
@@ -207,7 +207,7 @@ impl Responses {
                 self.said(index, |blocks| blocks.text(text, parts))?;
             }
         }
-        if self.blocks.open() == Open::Text {
+        if self.blocks.open() == OpenBlock::Text {
             self.blocks.close(parts);
         }
         Some(())
@@ -218,7 +218,7 @@ impl Responses {
         index: u64,
         item: ReasoningItem<'_>,
         streamed: bool,
-        parts: &mut VecDeque<Part>,
+        parts: &mut VecDeque<AnswerPart>,
     ) -> Option<()> {
         if !streamed {
             let summary: Option<Vec<Content>> =
@@ -238,56 +238,57 @@ impl Responses {
                 blocks.sign(&proof);
             })?;
         }
-        if self.blocks.open() == Open::Reasoning {
+        if self.blocks.open() == OpenBlock::Reasoning {
             self.blocks.close(parts);
         }
         Some(())
     }
 
-    fn end(&mut self, event: &Event<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn end(&mut self, event: &Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let cut = event.r#type == "response.incomplete";
         let stop = match event.response.pointer("/incomplete_details/reason").and_then(Value::as_str) {
-            Some("content_filter") => Stop::new(StopKind::Refused, "content_filter"),
-            Some(reason) => Stop::new(StopKind::Length, reason),
-            None if cut => Stop::new(StopKind::Length, "incomplete"),
-            None if self.refused => Stop::new(StopKind::Refused, "refusal"),
-            None => Stop::new(StopKind::Finished, "completed"),
+            Some("content_filter") => StopReason::new(StopKind::Refused, "content_filter"),
+            Some(reason) => StopReason::new(StopKind::Length, reason),
+            None if cut => StopReason::new(StopKind::Length, "incomplete"),
+            None if self.refused => StopReason::new(StopKind::Refused, "refusal"),
+            None => StopReason::new(StopKind::Finished, "completed"),
         };
-        if self.blocks.open() == Open::Call {
+        if self.blocks.open() == OpenBlock::Call {
             // A call that was cut stays open: it may not be run. One that is just missing its end is no answer.
             cut.then_some(())?;
         } else {
             self.blocks.close(parts);
         }
         count(&event.response, parts);
-        parts.push_back(Part::End(stop));
+        parts.push_back(AnswerPart::End(stop));
         Some(())
     }
 }
 
-fn count(response: &Value, parts: &mut VecDeque<Part>) {
-    let tokens = Tokens {
-        input: figure(response, "/usage/input_tokens"),
-        output: figure(response, "/usage/output_tokens"),
-        cached: figure(response, "/usage/input_tokens_details/cached_tokens"),
+fn count(response: &Value, parts: &mut VecDeque<AnswerPart>) {
+    let tokens = TokenCounts {
+        input: token_count(response, "/usage/input_tokens"),
+        output: token_count(response, "/usage/output_tokens"),
+        cached: token_count(response, "/usage/input_tokens_details/cached_tokens"),
         written: None,
     };
-    if tokens != Tokens::default() {
-        parts.push_back(Part::Usage(tokens));
+    if tokens != TokenCounts::default() {
+        parts.push_back(AnswerPart::Usage(tokens));
     }
 }
 
 impl Decoder for Responses {
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let Some(event) = parse::<Event<'_>>(frame)? else { return Ok(()) };
         match event.r#type.as_str() {
             "response.failed" => {
                 count(&event.response, parts);
-                let said = said::in_error(event.response.get("error").unwrap_or(&Value::Null));
-                Err(Fault::Said(said.unwrap_or_default()))
+                let said =
+                    error_body::parse_error_object(event.response.get("error").unwrap_or(&Value::Null));
+                Err(Fault::Provider(said.unwrap_or_default()))
             }
-            "error" | "" => match parse::<Value>(frame)?.as_ref().and_then(said::in_value) {
-                Some(said) => Err(Fault::Said(said)),
+            "error" | "" => match parse::<Value>(frame)?.as_ref().and_then(error_body::parse_error_value) {
+                Some(said) => Err(Fault::Provider(said)),
                 None => Err(Fault::unreadable(frame.data)),
             },
             _ => self.event(&event, parts).ok_or_else(|| Fault::unreadable(frame.data)),
