@@ -75,7 +75,7 @@ fn check_fields(at: &str, fields: &Map<String, Value>, schema: &Value) -> Result
             };
             return Err(format!(
                 "there is no field `{}`; {there}",
-                inner(crate::shown::cut(name, LONGEST_QUOTE))
+                inner(crate::display::cut(name, LONGEST_QUOTE))
             ));
         };
         if !value.is_null() || required.contains(&name.as_str()) {
@@ -112,7 +112,7 @@ fn in_words(schema: &Value) -> String {
 
 fn quoted(value: &Value) -> String {
     let text = value.to_string();
-    match crate::shown::cut(&text, LONGEST_QUOTE) {
+    match crate::display::cut(&text, LONGEST_QUOTE) {
         short if short.len() < text.len() => format!("{short}…"),
         _ => text,
     }

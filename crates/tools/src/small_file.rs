@@ -13,8 +13,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::FileError;
+use crate::display::shown_path;
 use crate::scope::{Kind, LOOK, Permission, Scope, Status};
-use crate::shown::shown_path;
 
 /// What is done about a link in place of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,17 +23,17 @@ pub fn file_tools(scope: Arc<Scope>) -> Vec<Arc<dyn Tool>> {
 /// What is known of every tool of this crate without having any, in the order of `docs/tools.md`.
 pub fn all_abouts() -> Vec<About> {
     vec![
-        files::read_file(),
-        files::write_file(),
-        files::edit_file(),
-        search::list_files(),
-        search::find_files(),
-        search::search_text(),
+        files::read_file_about(),
+        files::write_file_about(),
+        files::edit_file_about(),
+        search::list_files_about(),
+        search::find_files_about(),
+        search::search_text_about(),
         todo::about(),
         exec::about(),
-        tasks::task_list(),
-        tasks::task_output(),
-        tasks::task_wait(),
-        tasks::task_kill(),
+        tasks::task_list_about(),
+        tasks::task_output_about(),
+        tasks::task_wait_about(),
+        tasks::task_kill_about(),
     ]
 }

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use super::Action::{Ask, Auto, Deny};
 use super::*;
 use crate::shell::ShellScript;
-use hiding_lines::HIDING_LINES;
+use hidden_commands::HIDING_LINES;
 
-#[path = "hiding_lines.rs"]
-mod hiding_lines;
+#[path = "hidden_commands_tests.rs"]
+mod hidden_commands;
 
 /// Programs that need not be there.
 const OPTIONAL_PROGRAMS: [&str; 14] = [

@@ -3,10 +3,10 @@
 use longhaul_keeper::Status;
 use longhaul_protocol::{TaskNews, TaskStatus};
 
-use super::watch::Watch;
+use super::command_run::Watch;
 use crate::Finished;
-use crate::printed::{Printed, Text};
-use crate::report::{Report, Rest};
+use crate::output::{Printed, Text};
+use crate::output::{Report, Rest};
 
 pub(crate) const UNKNOWN: &str = "the command may or may not have started: its keeper died in that moment. Look at what it \
                                   would have changed before you run it again";

@@ -7,23 +7,23 @@
 //! | `plan` | what both writers share: a write that is decided, then recorded, then made, and found again after a crash |
 //! | `replace`, `temporary` | putting a new file in place of an old one at once, and never over someone else's change |
 
-mod edit;
-mod edits;
-mod excerpt;
-mod magic;
-mod plan;
-mod read;
-mod replace;
-mod temporary;
-mod write;
+mod atomic_replace;
+mod edit_file;
+mod file_type;
+mod line_range;
+mod read_file;
+mod temporary_file;
+mod text_edits;
+mod write_file;
+mod write_plan;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 
-pub(crate) use edit::{EditFile, about as edit_file};
+pub(crate) use edit_file::{EditFile, about as edit_file_about};
 use longhaul_protocol::Hash;
-pub(crate) use read::{ReadFile, about as read_file};
-pub(crate) use write::{WriteFile, about as write_file};
+pub(crate) use read_file::{ReadFile, about as read_file_about};
+pub(crate) use write_file::{WriteFile, about as write_file_about};
 
 /// The most that a written file may hold.
 const MOST_WRITTEN: usize = 8 << 20;

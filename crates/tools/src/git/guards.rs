@@ -9,7 +9,7 @@ use longhaul_protocol::json_path;
 use serde::{Deserialize, Serialize};
 
 use super::config::{GitConfig, expand};
-use super::holding::{common_dir, named_git_dir};
+use super::enclosing_repository::{common_dir, named_git_dir};
 use super::{is_dot_git, is_git_dir, is_unreadable};
 use crate::scope::{Way, is_in};
 use crate::small_file::LastLink;

@@ -13,17 +13,17 @@
 //! | `repositories` | which of them a session began with, and which are new |
 
 mod config;
+mod enclosing_repository;
 mod guards;
-mod holding;
 mod repositories;
-mod survey;
+mod repository_scan;
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+pub(crate) use enclosing_repository::{Holding, holding};
 pub(crate) use guards::{Guards, LinkTarget, USER_CONFIG, guards};
-pub(crate) use holding::{Holding, holding};
 pub use repositories::{Repositories, RepositoryNews};
 
 use crate::{Permission, Scope};

@@ -17,9 +17,9 @@ use longhaul_protocol::{SessionId, TaskId, json_path};
 use serde::{Deserialize, Serialize};
 
 use super::config::GitConfig;
-use super::survey::Survey;
+use super::repository_scan::Survey;
 use super::{DOT_GIT, Guards, LinkTarget, holding, is_git_dir, is_unreadable};
-use crate::shown::shown_path;
+use crate::display::shown_path;
 use crate::small_file::{LastLink, read_whole};
 use crate::{Permission, Scope};
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::borders::{Barred, Borders, LOOK};
+use super::boundaries::{Barred, Borders, LOOK};
 
 /// An open folder. Everything in it is opened through its handle and never through a link.
 #[derive(Debug)]

@@ -20,13 +20,13 @@
 //! beside it (`NAME.kept-` and the call's id). This is so also where only the file is allowed and not its folder. Nothing else
 //! in such a folder is looked at, made or removed.
 
-mod borders;
+mod boundaries;
+mod canonical_path;
 mod config;
 mod error;
 mod folder;
-mod place;
-mod resolve;
-mod way;
+mod path_trace;
+mod scoped_path;
 
 #[cfg(test)]
 #[path = "scope_tests.rs"]
@@ -36,18 +36,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use borders::{Barred, Borders, Denial, folded, located};
-pub(crate) use borders::{Identity, LOOK};
+use boundaries::{Barred, Borders, Denial, folded, located};
+pub(crate) use boundaries::{Identity, LOOK};
 pub use config::{Allowed, Denied, Permission, ScopeConfig};
 pub use error::FileError;
 pub(crate) use folder::{Folder, Kind, Status};
-pub(crate) use place::{OpenFile, Place};
-pub(crate) use way::{Way, is_in, unbent};
+pub(crate) use path_trace::{Way, is_in, unbent};
+pub(crate) use scoped_path::{OpenFile, Place};
 
-use crate::bounds::{caches_of_this_user, environment_of_this_process};
+use crate::display::{shown_name, shown_path};
 use crate::git;
-use crate::protected::ProtectedPlaces;
-use crate::shown::{shown_name, shown_path};
+use crate::sandbox::protected::ProtectedPlaces;
+use crate::sandbox::{caches_of_this_user, environment_of_this_process};
 
 /// What the tools of a session may read and write.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ impl Scope {
     ) -> Self {
         let user_home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let user_home = user_home.or_else(std::env::home_dir).map(|home| located(&home).0);
-        let work_dir =
-            resolve::canonical(&resolve::absolute(work_dir)).unwrap_or_else(|| work_dir.to_owned());
+        let work_dir = canonical_path::canonical(&canonical_path::absolute(work_dir))
+            .unwrap_or_else(|| work_dir.to_owned());
         let whole_work_dir = [Allowed { target: "./".to_owned(), permission: Permission::Write }];
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
         let allow = grounds(&work_dir, allow);
@@ -98,12 +98,12 @@ impl Scope {
             ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
         let unreadable = keys.into_iter().chain(sockets).chain(emptied);
         let denial =
-            |denied: &Denied| Denial::new(resolve::from(&work_dir, &denied.target), denied.permission);
-        let home = Denial::new(resolve::absolute(home), Permission::Read);
+            |denied: &Denied| Denial::new(canonical_path::from(&work_dir, &denied.target), denied.permission);
+        let home = Denial::new(canonical_path::absolute(home), Permission::Read);
         Self {
             allow,
             deny: config.deny.iter().map(denial).chain([home]).collect(),
-            protected: borders::shared(unreadable.collect()),
+            protected: boundaries::shared(unreadable.collect()),
             startup,
             user_home,
             work_dir,
@@ -113,7 +113,7 @@ impl Scope {
     /// The same, in which one more file may not be written, whatever the config says.
     #[must_use]
     pub fn without_writing(mut self, file: &Path) -> Self {
-        self.deny.push(Denial::new(resolve::absolute(file), Permission::Write));
+        self.deny.push(Denial::new(canonical_path::absolute(file), Permission::Write));
         self
     }
 
@@ -140,7 +140,7 @@ impl Scope {
     /// The links that lead to allowed targets, each where it lies. A target that is reached through none has none.
     pub(crate) fn allowed_links(&self) -> impl Iterator<Item = PathBuf> {
         let links = |ground: &Ground| {
-            let path = resolve::absolute(&resolve::from(&self.work_dir, &ground.target));
+            let path = canonical_path::absolute(&canonical_path::from(&self.work_dir, &ground.target));
             let way = Way::to_existing(&path, &[]).filter(|way| way.place == ground.path);
             way.map(|way| way.links).unwrap_or_default()
         };
@@ -172,15 +172,15 @@ impl Scope {
 
     /// Where a path that the model gave leads, if it may be used so.
     pub(crate) fn resolve(&self, path: &str, permission: Permission) -> Result<Place, FileError> {
-        if path.is_empty() || path.len() > resolve::LONGEST_PATH || path.contains('\0') {
+        if path.is_empty() || path.len() > canonical_path::LONGEST_PATH || path.contains('\0') {
             return Err(FileError::Malformed { path: shown_name(path.as_bytes()) });
         }
         self.work_dir_is_there()?;
-        let given = resolve::from(&self.work_dir, path);
+        let given = canonical_path::from(&self.work_dir, path);
         let written = shown_name(path.as_bytes());
         let canonical =
-            resolve::canonical(&given).ok_or_else(|| FileError::NotFound { path: written.clone() })?;
-        let only_folder = resolve::is_only_folder(path);
+            canonical_path::canonical(&given).ok_or_else(|| FileError::NotFound { path: written.clone() })?;
+        let only_folder = canonical_path::is_only_folder(path);
         Ok(Place { only_folder, ..self.place(&canonical, written, permission)? })
     }
 
@@ -277,7 +277,7 @@ const BARRED: &str =
 /// Resolves what is allowed. Commands of an earlier session could write what this one may: the caches of the user, and every target
 /// for writing. A link that lies in there is not followed.
 fn grounds(work_dir: &Path, allow: &[Allowed]) -> Vec<Ground> {
-    let path = |allowed: &Allowed| resolve::absolute(&resolve::from(work_dir, &allowed.target));
+    let path = |allowed: &Allowed| canonical_path::absolute(&canonical_path::from(work_dir, &allowed.target));
     let targets = allow.iter().filter(|allowed| allowed.permission == Permission::Write).map(path);
     let ways = targets.chain(caches_of_this_user()).filter_map(|path| Way::to_existing(&path, &[])).collect();
     let writable: Vec<PathBuf> = unbent(ways, &[]).into_iter().map(|way| way.place).collect();

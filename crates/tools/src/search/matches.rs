@@ -4,8 +4,8 @@ use std::io::{self, Read};
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use crate::background::Wanted;
-use crate::shown::cut;
+use crate::blocking::Wanted;
+use crate::display::cut;
 
 const MOST_MATCHES: usize = 500;
 const LONGEST_LINE: usize = 500;

@@ -4,14 +4,14 @@
 //! looked at whatever is swapped meanwhile; never through links; in the order of the names; and leaving out what
 //! `.gitignore` leaves out (`ignored`), the folder `.git`, and what is denied.
 
-mod find;
-mod ignored;
-mod list;
+mod find_files;
+mod gitignore;
+mod list_files;
 mod matches;
-mod pattern;
-mod text;
+mod path_pattern;
+mod search_text;
 mod walk;
 
-pub(crate) use find::{FindFiles, about as find_files};
-pub(crate) use list::{ListFiles, about as list_files};
-pub(crate) use text::{SearchText, about as search_text};
+pub(crate) use find_files::{FindFiles, about as find_files_about};
+pub(crate) use list_files::{ListFiles, about as list_files_about};
+pub(crate) use search_text::{SearchText, about as search_text_about};

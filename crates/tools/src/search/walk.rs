@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use super::ignored::Ignored;
-use crate::background::Wanted;
+use super::gitignore::Ignored;
+use crate::blocking::Wanted;
 use crate::scope::{Folder, Kind, Scope, Status};
 
 /// Names of one folder that are held in memory at once.

@@ -1,8 +1,8 @@
 //! What stands behind `$` and in backquotes.
 
-use super::evaluation::{arithmetic, parameter_evaluates, parameter_sets};
-use super::grammar::{ListEnd, ShellParser};
-use super::variables::VariableScope;
+use super::analysis::VariableScope;
+use super::arithmetic::{arithmetic, parameter_evaluates, parameter_sets};
+use super::parser::{ListEnd, ShellParser};
 use super::word::{Quoted, WordDraft};
 use super::{UnseenReason, WordKind};
 

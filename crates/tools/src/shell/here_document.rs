@@ -1,7 +1,7 @@
 //! Here documents.
 
 use super::UnseenReason;
-use super::grammar::ShellParser;
+use super::parser::ShellParser;
 
 /// A here document whose text follows below the line.
 #[derive(Debug)]

@@ -29,31 +29,21 @@
 //! | `awk` | programs of `awk` |
 //! | `sleep` | K4: sleeps that are too long |
 
-mod awk;
-mod builtins;
-mod command_options;
-mod commands;
-mod continuation;
-mod evaluation;
+mod analysis;
+mod arithmetic;
 mod expansion;
-mod find;
-mod git;
-mod grammar;
 mod here_document;
-mod languages;
-mod options;
+mod line_continuation;
+mod parser;
 mod sleep;
-mod starters;
-mod variables;
 mod word;
-mod wrappers;
 
 use std::fmt;
 
-pub(crate) use git::without_global_options;
+pub(crate) use analysis::without_global_options;
 pub(crate) use sleep::long_sleep;
 
-use crate::shown::{cut, shown_name};
+use crate::display::{cut, shown_name};
 
 /// Longer lines are not parsed. They hold data rather than commands.
 const MAX_LINE_BYTES: usize = 256 * 1024;
@@ -76,7 +66,7 @@ pub(crate) struct ShellScript {
     pub(crate) unseen: Vec<UnseenReason>,
     /// What the line does apart from running commands.
     pub(crate) side_effects: Vec<SideEffect>,
-    names: variables::NameUses,
+    names: analysis::NameUses,
 }
 
 impl ShellScript {
@@ -87,7 +77,7 @@ impl ShellScript {
             script.unseen.push(UnseenReason::TooLong);
             return script;
         }
-        grammar::ShellParser::new(line, &mut script).script();
+        parser::ShellParser::new(line, &mut script).script();
         if let Some(name) = script.names.conflict() {
             script.unseen.push(UnseenReason::Evaluated(name.clone()));
         }

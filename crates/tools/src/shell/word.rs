@@ -1,6 +1,6 @@
 //! One word: quotes, escapes, patterns.
 
-use super::grammar::{ListEnd, ShellParser};
+use super::parser::{ListEnd, ShellParser};
 use super::{ShellWord, UnseenReason, WordKind};
 
 /// A word while it is read.

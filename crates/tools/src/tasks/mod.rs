@@ -3,14 +3,14 @@
 //! A session has the tasks that its records name, and no others. How one is its keeper says; what is on record of its end counts
 //! where the keeper's own files are gone.
 
-mod end;
-mod grep;
-mod kill;
-mod list;
-mod output;
+mod output_search;
 mod prompt;
 mod state;
-mod wait;
+mod task_end;
+mod task_kill;
+mod task_list;
+mod task_output;
+mod task_wait;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use longhaul_protocol::TaskId;
 
 use crate::{Call, Finished, KnownTask, Redact, Tool};
 
-pub use end::{Ended, task_end};
-pub(crate) use kill::about as task_kill;
-pub(crate) use list::about as task_list;
-pub(crate) use output::about as task_output;
 pub use prompt::looks_like_a_prompt;
-pub(crate) use wait::about as task_wait;
+pub use task_end::{Ended, task_end};
+pub(crate) use task_kill::about as task_kill_about;
+pub(crate) use task_list::about as task_list_about;
+pub(crate) use task_output::about as task_output_about;
+pub(crate) use task_wait::about as task_wait_about;
 
 /// A task is quiet when nothing came for so long.
 const QUIET: Duration = Duration::from_secs(2);
@@ -58,10 +58,10 @@ impl fmt::Debug for TaskSettings {
 /// The tools for tasks, always in this order: what comes first in a request must not change.
 pub fn task_tools(settings: &TaskSettings) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(list::TaskList::new(settings.clone())),
-        Arc::new(output::TaskOutput::new(settings.clone())),
-        Arc::new(wait::TaskWait::new(settings.clone())),
-        Arc::new(kill::TaskKill::new(settings.clone())),
+        Arc::new(task_list::TaskList::new(settings.clone())),
+        Arc::new(task_output::TaskOutput::new(settings.clone())),
+        Arc::new(task_wait::TaskWait::new(settings.clone())),
+        Arc::new(task_kill::TaskKill::new(settings.clone())),
     ]
 }
 

@@ -4,8 +4,8 @@ use longhaul_keeper::{Error, Found, Result, Status, Task, Tasks};
 use longhaul_protocol::{TaskId, TaskStatus};
 
 use crate::exec::result::{EXPIRED, LOST, UNKNOWN, out_of_time};
-use crate::printed::now;
-use crate::report::Report;
+use crate::output::Report;
+use crate::output::now;
 use crate::{Finished, KnownTask};
 
 const GONE: &str = "the folder of this task is gone, so it is not known how it ended";

@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod arguments;
-mod borders;
-mod chance;
+mod boundaries;
 mod crashes;
-mod editing;
+mod edit_file;
 mod mounts;
 mod protected;
 mod races;
-mod reading;
-mod searching;
+mod random_paths;
+mod read_file;
+mod search;
 mod todo;
 mod workplace;
-mod writing;
+mod write_file;

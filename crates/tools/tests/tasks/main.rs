@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
-mod place;
+mod workplace;
 
-mod ending;
-mod going_on;
-mod grepping;
-mod listing;
-mod many;
-mod reading;
+mod background;
+mod output_search;
 mod secrets;
-mod waiting;
+mod task_end;
+mod task_limit;
+mod task_list;
+mod task_output;
+mod task_wait;

@@ -3,7 +3,7 @@
 use longhaul_tools::Cap;
 use serde_json::json;
 
-use crate::place::{SECRET, Workplace, fields, text};
+use crate::workplace::{SECRET, Workplace, fields, text};
 
 /// Whether a text shows the beginning, the end or any other part of the secret that could be of use.
 pub(crate) fn shows_a_part(text: &str) -> bool {

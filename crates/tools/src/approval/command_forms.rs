@@ -1,0 +1,96 @@
+//! The forms of a command that rules are compared with, and the doubt whether a command is what it looks like.
+//!
+//! A user who allows `ls*` means the program of that name, and nothing else that the line does. So where the default asks or
+//! denies, a rule allows a command only if there is no doubt.
+
+use super::glob_pattern::CommandText;
+use super::option_pattern::CommandOptions;
+use crate::shell::{ShellCommand, ShellScript, ShellWord, UnseenReason, without_global_options};
+
+/// Words before a subcommand in which options are looked for.
+const MAX_LEADING_WORDS: usize = 8;
+
+/// One form of a command.
+pub(super) struct CommandForm {
+    pub(super) text: CommandText,
+    /// The same without the order of its options, for rules that ask or deny.
+    pub(super) options: Option<CommandOptions>,
+    /// The form is a guess, which counts only for rules that ask or deny.
+    pub(super) is_guess: bool,
+    /// Why the command may do more than it says.
+    pub(super) doubt: Option<String>,
+}
+
+/// Why a line may do more than its commands say.
+pub(super) fn doubt_of(script: &ShellScript) -> Option<String> {
+    let runs_more = |unseen: &&UnseenReason| {
+        matches!(
+            unseen,
+            UnseenReason::Evaluated(_)
+                | UnseenReason::Variable(_)
+                | UnseenReason::Code(_)
+                | UnseenReason::Alias
+        )
+    };
+    let unseen = script.unseen.iter().find(runs_more);
+    script.side_effects.first().map(ToString::to_string).or_else(|| unseen.map(ToString::to_string))
+}
+
+/// All forms of a command: as it was written, without what only passes it on, without the folder of its program, without the
+/// options of git.
+pub(super) fn forms_of(command: &ShellCommand, doubt_of_line: Option<&String>) -> Vec<CommandForm> {
+    let mut doubt = doubt_of_line.cloned();
+    let mut forms = Vec::new();
+    for words in &command.forms {
+        let by_path = words.first().and_then(by_path);
+        let git = without_global_options(words);
+        let variants = [Some(words), git.as_ref().filter(|git| *git != words)];
+        for variant in variants.into_iter().flatten() {
+            // What stands before the subcommand of git is no option of the subcommand.
+            let is_whole = git.as_ref().is_none_or(|git| git == variant);
+            let options = is_whole.then(|| CommandOptions::of_words(variant)).flatten();
+            forms.push(CommandForm {
+                text: CommandText::of_words(variant),
+                options,
+                is_guess: false,
+                doubt: doubt.clone(),
+            });
+            if let Some(text) = CommandText::without_folder(variant) {
+                let doubt = doubt.clone().or_else(|| by_path.clone());
+                forms.push(CommandForm { text, options: None, is_guess: false, doubt });
+            }
+        }
+        // A doubt about a wrapper is a doubt about the command behind it.
+        doubt = doubt.or(by_path);
+    }
+    forms.extend(guesses(command.words()));
+    forms
+}
+
+/// The command without the options before its subcommand, as far as they may reach: `docker --host x push` may be `docker push`.
+fn guesses(words: &[ShellWord]) -> Vec<CommandForm> {
+    let Some((name, arguments)) = words.split_first().filter(|(name, _)| name.program() != Some("git"))
+    else {
+        return Vec::new();
+    };
+    let is_option = |word: &ShellWord| word.text.starts_with('-');
+    let is_value = |at: usize| at > 0 && is_option(&arguments[at - 1]) && !is_option(&arguments[at]);
+    let leading = (0..arguments.len().min(MAX_LEADING_WORDS))
+        .take_while(|at| is_option(&arguments[*at]) || is_value(*at));
+    let starts = leading.filter_map(|at| is_value(at).then_some(at + 1));
+    let program = ShellWord::of_literal(name.program().unwrap_or(&name.text));
+    let words_from =
+        |at: usize| std::iter::once(&program).chain(&arguments[at..]).cloned().collect::<Vec<_>>();
+    let form = |words: Vec<ShellWord>| CommandForm {
+        text: CommandText::of_words(&words),
+        options: CommandOptions::of_words(&words),
+        is_guess: true,
+        doubt: None,
+    };
+    starts.map(|at| form(words_from(at))).collect()
+}
+
+fn by_path(name: &ShellWord) -> Option<String> {
+    let program = name.program().filter(|program| *program != name.text)?;
+    Some(format!("`{}` need not be the `{program}` that is meant", crate::shell::shown(&name.text)))
+}

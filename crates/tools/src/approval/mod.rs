@@ -1,0 +1,274 @@
+//! P4: approval rules, by tool and command.
+//!
+//! For `exec`, each command of the line is judged alone, and the strictest verdict holds for the line. A rule matches a command
+//! however it is written: behind `env` or `sudo`, in a loop, in quotes. Approval is a convenience, not a border: a script file
+//! runs what it wants.
+
+mod command_forms;
+mod glob_pattern;
+mod option_pattern;
+
+use serde::Deserialize;
+
+use crate::shell::{ShellCommand, ShellScript};
+use command_forms::{CommandForm, doubt_of, forms_of};
+use glob_pattern::{CommandText, GlobPattern};
+use option_pattern::{CommandOptions, OptionPattern};
+
+const EXEC_TOOL: &str = "exec";
+
+/// What to do with a call. A later variant is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// Run it.
+    Auto,
+    /// Ask a person first.
+    Ask,
+    /// Refuse it.
+    Deny,
+}
+
+/// One `[[approval.rule]]` of the config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The name of a tool, or a pattern of names.
+    pub tool: String,
+    /// A pattern of commands, such as `git push*`. Without it, the rule matches every call of the tool.
+    pub command: Option<String>,
+    /// What to do with the calls that match.
+    pub action: Action,
+}
+
+/// A rule that can never match.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rule {} of approval ({rule}): {problem}", .index + 1)]
+pub struct WrongRule {
+    /// Its place in the config, from 0 on.
+    pub index: usize,
+    /// The pattern that is wrong, with its key: ``command = " git"``.
+    pub rule: String,
+    /// What is wrong with it, and how to write it.
+    pub problem: &'static str,
+}
+
+/// The action for one call, and the reason for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What to do with the call.
+    pub action: Action,
+    /// Which command matches which rule, in words for a person.
+    pub reason: String,
+}
+
+/// All rules, and the action where none of them matches.
+#[derive(Debug, Clone)]
+pub struct Approvals {
+    default: Action,
+    rules: Vec<CompiledRule>,
+}
+
+#[derive(Debug, Clone)]
+struct CompiledRule {
+    rule: Rule,
+    tool: GlobPattern,
+    command: Option<GlobPattern>,
+    /// The same pattern without the order of options, for a rule that asks or denies.
+    options: Option<OptionPattern>,
+}
+
+impl CompiledRule {
+    /// Whether the rule is sure to match this form of a command.
+    fn matches(&self, form: &CommandForm) -> bool {
+        let is_strict = self.rule.action > Action::Auto;
+        let by_text = self.command.as_ref().is_some_and(|pattern| pattern.matches(&form.text));
+        (by_text && (is_strict || !form.is_guess)) || self.has_options(form, OptionPattern::matches)
+    }
+
+    /// Whether the rule may match, depending on words that are known only at run time.
+    fn may_match(&self, form: &CommandForm) -> bool {
+        self.command.as_ref().is_some_and(|pattern| pattern.may_match(&form.text))
+            || self.has_options(form, OptionPattern::may_match)
+    }
+
+    fn has_options(
+        &self,
+        form: &CommandForm,
+        holds: impl Fn(&OptionPattern, &CommandOptions) -> bool,
+    ) -> bool {
+        self.options
+            .as_ref()
+            .zip(form.options.as_ref())
+            .is_some_and(|(pattern, options)| holds(pattern, options))
+    }
+}
+
+/// The argument of `exec` that rules look at.
+#[derive(Deserialize)]
+struct ExecArguments {
+    command: String,
+}
+
+impl Approvals {
+    /// Checks the rules. `default` holds where none of them matches.
+    pub fn new(default: Action, rules: Vec<Rule>) -> Result<Self, WrongRule> {
+        let rules = rules.into_iter().enumerate().map(|(index, rule)| checked(index, rule));
+        Ok(Self { default, rules: rules.collect::<Result<_, _>>()? })
+    }
+
+    /// Judges a call of a tool. `arguments` are JSON.
+    pub fn judge(&self, tool: &str, arguments: &str) -> Verdict {
+        let rules: Vec<&CompiledRule> =
+            self.rules.iter().filter(|rule| rule.tool.matches(&CommandText::plain(tool))).collect();
+        let by_tool = self.judge_tool(tool, &rules);
+        if tool != EXEC_TOOL {
+            return by_tool;
+        }
+        // A call with unreadable arguments never runs.
+        let Ok(ExecArguments { command }) = serde_json::from_str(arguments) else { return by_tool };
+        self.judge_line(&ShellScript::parse(&command), by_tool, &rules)
+    }
+
+    /// The verdict of the rules without a `command`.
+    fn judge_tool(&self, tool: &str, rules: &[&CompiledRule]) -> Verdict {
+        let of_tool = rules.iter().filter(|rule| rule.command.is_none());
+        match of_tool.max_by_key(|rule| rule.rule.action) {
+            Some(rule) => Verdict {
+                action: rule.rule.action,
+                reason: format!("`{tool}` matches the rule for the tool `{}`", rule.rule.tool),
+            },
+            None => Verdict { action: self.default, reason: format!("no rule matches `{tool}`") },
+        }
+    }
+
+    fn judge_line(&self, script: &ShellScript, by_tool: Verdict, rules: &[&CompiledRule]) -> Verdict {
+        let doubt = doubt_of(script);
+        let judged = script.commands.iter().map(|command| {
+            let forms = forms_of(command, doubt.as_ref());
+            self.judge_command(command, &forms, &by_tool, rules)
+        });
+        let mut found = judged.reduce(stricter);
+        // A line without a command, or one that could not be parsed, gets the verdict for the tool.
+        if found.is_none() || script.is_cut_short() {
+            found = found.into_iter().chain([by_tool.clone()]).reduce(stricter);
+        }
+        // A program may run the value of a variable, so only rules that ask or deny look at it.
+        let strict: Vec<&CompiledRule> = rules
+            .iter()
+            .filter(|rule| rule.rule.action > Action::Auto && rule.command.is_some())
+            .copied()
+            .collect();
+        let lenient = Self { default: Action::Auto, rules: Vec::new() };
+        let values = script.values.iter().map(|value| {
+            lenient.judge_command(value, &forms_of(value, None), &lenient.judge_tool(EXEC_TOOL, &[]), &strict)
+        });
+        let found = values.fold(found.unwrap_or(by_tool), stricter);
+        let is_stricter = |rule: &&CompiledRule| rule.rule.action > found.action;
+        match script.unseen.first() {
+            Some(unseen) if found.action < Action::Ask && rules.iter().any(is_stricter) => {
+                let reason = format!("not everything that it runs can be seen: {unseen}");
+                Verdict { action: Action::Ask, reason }
+            }
+            _ => found,
+        }
+    }
+
+    fn judge_command(
+        &self,
+        command: &ShellCommand,
+        forms: &[CommandForm],
+        by_tool: &Verdict,
+        rules: &[&CompiledRule],
+    ) -> Verdict {
+        // A rule overrides a stricter default only for a command that is sure to be what it looks like.
+        let counts = |rule: &CompiledRule, form: &CommandForm| {
+            rule.rule.action > Action::Auto || self.default == Action::Auto || form.doubt.is_none()
+        };
+        let holds = |rule: &&&CompiledRule| forms.iter().any(|form| counts(rule, form) && rule.matches(form));
+        let is_about_all = rules.iter().any(|rule| rule.command.is_none());
+        let matching = rules.iter().filter(holds).max_by_key(|rule| rule.rule.action);
+        let found = match matching.map(|rule| (rule.rule.action, shown_rule(&rule.rule))) {
+            Some((action, pattern)) if !is_about_all || action > by_tool.action => {
+                Verdict { action, reason: format!("`{command}` matches the rule `{pattern}`") }
+            }
+            _ if is_about_all => by_tool.clone(),
+            _ => {
+                let doubted = rules.iter().find_map(|rule| {
+                    let doubt = forms.iter().find(|form| rule.matches(form))?.doubt.as_ref()?;
+                    let pattern = shown_rule(&rule.rule);
+                    Some(format!("`{command}` matches the rule `{pattern}`, but {doubt}"))
+                });
+                let reason = doubted.unwrap_or_else(|| format!("no rule matches `{command}`"));
+                Verdict { action: self.default, reason }
+            }
+        };
+        if found.action >= Action::Ask {
+            return found;
+        }
+        let is_stricter = |rule: &&&CompiledRule| rule.rule.action > found.action;
+        let may_match =
+            |rule: &&&CompiledRule| is_stricter(rule) && forms.iter().any(|form| rule.may_match(form));
+        if let Some(rule) = rules.iter().find(may_match) {
+            let pattern = shown_rule(&rule.rule);
+            let reason =
+                format!("`{command}` may match the rule `{pattern}`: not all of it is known before it runs");
+            return Verdict { action: Action::Ask, reason };
+        }
+        // A rule that allows an interpreter allows all of its code.
+        if command.has_code && matching.is_none() && rules.iter().any(|rule| is_stricter(&rule)) {
+            let reason =
+                format!("not everything that it runs can be seen: `{command}` runs code that is not read");
+            return Verdict { action: Action::Ask, reason };
+        }
+        found
+    }
+}
+
+/// The stricter of two verdicts; the first if they are equal.
+fn stricter(one: Verdict, other: Verdict) -> Verdict {
+    if other.action > one.action { other } else { one }
+}
+
+fn shown_rule(rule: &Rule) -> &str {
+    rule.command.as_deref().unwrap_or(&rule.tool)
+}
+
+fn checked(index: usize, rule: Rule) -> Result<CompiledRule, WrongRule> {
+    let wrong = |key: &str, value: &str, problem| {
+        Err(WrongRule { index, rule: format!("{key} = {value:?}"), problem })
+    };
+    if rule.tool.is_empty() || rule.tool.contains(char::is_whitespace) {
+        return wrong("tool", &rule.tool, "a tool's name is one word; `*` is all of them");
+    }
+    let tool = GlobPattern::new(&rule.tool);
+    let command = match rule.command.as_deref() {
+        None => None,
+        Some(command) if !tool.matches(&CommandText::plain(EXEC_TOOL)) => {
+            return wrong(
+                "command",
+                command,
+                "only `exec` has commands, so this rule would never hold; leave `command` out",
+            );
+        }
+        Some(command) if command.trim().is_empty() => {
+            return wrong("command", command, "it is empty; `*` is every command, and so is leaving it out");
+        }
+        Some(command) if command.trim() != command => {
+            return wrong("command", command, "no command begins or ends with a space; take it away");
+        }
+        Some(command) if command.contains(char::is_control) => {
+            return wrong(
+                "command",
+                command,
+                "it has a control character in it; words are separated by spaces",
+            );
+        }
+        Some(command) => Some(GlobPattern::of_command(command)),
+    };
+    let strict = rule.command.as_deref().filter(|_| rule.action > Action::Auto);
+    let options = strict.and_then(OptionPattern::of_command);
+    Ok(CompiledRule { rule, tool, command, options })
+}
+
+#[cfg(test)]
+#[path = "approval_tests.rs"]
+mod tests;

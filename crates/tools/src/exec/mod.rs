@@ -1,0 +1,313 @@
+//! `exec`: commands, each under a keeper of its own.
+//!
+//! The tool only starts a command and watches. Whoever stops waiting, by being dropped or killed, leaves the command to its
+//! keeper; [`Tool::resume`] finds it again and goes on as if nothing had happened.
+
+mod command_run;
+pub(crate) mod result;
+mod task_limit;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use longhaul_keeper::{FORMAT, Spec, Tasks};
+use longhaul_protocol::{Effect, SessionId, TaskId, ToolStarted};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) use command_run::PAUSE;
+use command_run::{Watch, Way};
+use task_limit::Places;
+
+use crate::blocking::to_the_end;
+use crate::sandbox::Held;
+use crate::shell::long_sleep;
+use crate::{
+    About, Call, Finished, Permission, Prepared, Redact, Resumed, Sandbox, SandboxMode, Scope, Tool,
+    arguments, display, schema_of,
+};
+
+const LONGEST_TIMEOUT: u64 = 600;
+/// What a command that was not described is called: its first line, and only so much of it.
+const LONGEST_NAME: usize = 80;
+const LOCAL: &str = "local";
+/// A name with this ending holds a key, whatever it is called before that, in any case.
+const KEY_ENDING: &str = "_API_KEY";
+const TOKEN: &str = "LONGHAUL_TOKEN";
+
+/// What exec takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The command, for bash. Its standard input is closed.
+    command: String,
+    /// What it is for.
+    description: Option<String>,
+    /// Seconds until it goes on in the background as a task, 1 to 600. Default: 30.
+    timeout: Option<u64>,
+    /// Seconds until it is ended. Default: no limit.
+    #[schemars(range(min = 1))]
+    max_runtime: Option<u64>,
+    /// Return at once; it runs as a task.
+    run_in_background: Option<bool>,
+    /// The folder to run it in, from the work folder on.
+    work_dir: Option<String>,
+}
+
+/// What commands need besides what the model writes.
+#[derive(Clone)]
+pub struct ExecSettings {
+    /// Where tasks are kept.
+    pub tasks: Arc<Tasks>,
+    /// Bounds the folders in which a command may be started, and has the one in which it is unless it says otherwise.
+    pub scope: Arc<Scope>,
+    /// The whole environment of a command; [`command_environment`] makes one.
+    pub environment: BTreeMap<String, String>,
+    /// How many bytes of a command's output are kept on disk.
+    pub output_cap: u64,
+    /// The file with the token of keepers' sockets, by a task's folder: `../../run/token`.
+    pub token_file: String,
+    /// What holds commands to the scope.
+    pub sandbox: Sandbox,
+    /// After so long a command goes on in the background, unless its call says otherwise.
+    pub timeout: Duration,
+    /// How many tasks of a session may run at once.
+    pub max_tasks: usize,
+    /// Takes secrets out of what was printed.
+    pub redact: Redact,
+}
+
+impl fmt::Debug for ExecSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecSettings").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+/// The tool.
+pub struct ExecTool {
+    about: About,
+    settings: Arc<ExecSettings>,
+}
+
+impl ExecTool {
+    /// The tool, for commands with these settings.
+    pub fn new(settings: ExecSettings) -> Self {
+        Self { about: about(), settings: Arc::new(settings) }
+    }
+}
+
+/// K17: this process's environment without keys: neither the names in `hidden`, nor anything that looks like one.
+///
+/// A variable whose name or value is not Unicode is left out, also if it is `PATH` or `HOME`: a task's spec is JSON, and a value
+/// that was changed to fit would lead elsewhere without anybody noticing.
+pub fn command_environment(hidden: &[String]) -> BTreeMap<String, String> {
+    visible(std::env::vars_os(), hidden)
+}
+
+fn visible(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+    hidden: &[String],
+) -> BTreeMap<String, String> {
+    let is_hidden = |name: &str| {
+        let is_key = name.len() >= KEY_ENDING.len()
+            && name.as_bytes()[name.len() - KEY_ENDING.len()..].eq_ignore_ascii_case(KEY_ENDING.as_bytes());
+        is_key || name == TOKEN || hidden.iter().any(|hidden| hidden == name)
+    };
+    let unicode = variables
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    unicode.filter(|(name, _)| !is_hidden(name)).collect()
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "exec",
+        description: "Runs a command with bash in the work folder and returns its output and exit code, as JSON, when it ends. \
+                      One that takes long goes on as a task, with nothing lost; you are told when it ends.",
+        effect: Effect::Command,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "Standard input is closed: a program that asks gets no answer.",
+            "Colours and control codes are taken out; of a line that was overwritten the last state is kept.",
+            "A long output is shown with its head and tail; up to 1 MiB of it can be read on with read_file.",
+            "API keys are not in the environment of commands, nor what is not Unicode.",
+            "`timeout` is at most 600; more is taken as 600. What is the default, and how many tasks of a session may run at \
+             once, is set under `[exec]`.",
+            "What a command started in the background by itself (`server &`) goes on, if its output goes to a file. In the sandbox, \
+             task_list shows it and task_kill ends it.",
+        ],
+        example: r#"{"command": "cargo test --quiet", "description": "run the tests", "max_runtime": 600}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for ExecTool {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let arguments = self.check(call)?;
+        refuse_long_sleep(&arguments)?;
+        let work_dir = self.folder(arguments.work_dir.as_deref()).await?;
+        let held = self.held(call, &work_dir).await?;
+        let watch = self.watch(call, &arguments);
+        if watch.way == Way::Background {
+            watch.places.check().await?;
+        }
+        let spec = Spec {
+            format: FORMAT,
+            task_id: watch.id(),
+            command: arguments.command,
+            work_dir,
+            environment: held.environment,
+            output_cap: self.settings.output_cap,
+            max_runtime_s: arguments.max_runtime,
+            session: Some(call.session),
+            description: Some(watch.description.clone()),
+            target: LOCAL.to_owned(),
+            token_file: self.settings.token_file.clone(),
+            bounds: held.bounds,
+        };
+        let tasks = self.settings.tasks.identity().to_owned();
+        let settings = Arc::clone(&self.settings);
+        let (session, id) = (call.session, watch.id());
+        let run = move |stop| async move {
+            let finished = watch.start(spec, stop).await;
+            settings.command_returned(session, id);
+            finished
+        };
+        Ok(Prepared::new(run).kept_in(&tasks))
+    }
+
+    async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {
+        let arguments = match self.check(call) {
+            Ok(arguments) => arguments,
+            Err(refused) => return Resumed::Unknown(refused.content),
+        };
+        let watch = self.watch(call, &arguments);
+        let id = watch.id();
+        let resumed = watch.resume(started).await;
+        self.settings.command_returned(call.session, id);
+        resumed
+    }
+}
+
+impl ExecSettings {
+    /// The call has returned; the command, or what it left running, may go on.
+    fn command_returned(&self, session: SessionId, id: TaskId) {
+        let tasks = Arc::clone(&self.tasks);
+        let goes_on = move || tasks.is_kept(id).unwrap_or(true);
+        self.sandbox.repositories().command_returned(&self.scope, session, id, goes_on);
+    }
+}
+
+impl ExecTool {
+    fn check(&self, call: &Call) -> Result<Arguments, Finished> {
+        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
+        let refused = |why: &str| Err(Finished::error(format!("exec was not run: {why}")));
+        if arguments.command.trim().is_empty() {
+            return refused("`command` is empty");
+        }
+        if arguments.command.contains('\0') {
+            return refused("`command` has a zero byte in it, which no command can have");
+        }
+        if arguments.timeout == Some(0) {
+            return refused("`timeout` must be at least 1 second");
+        }
+        Ok(arguments)
+    }
+
+    async fn folder(&self, path: Option<&str>) -> Result<PathBuf, Finished> {
+        let Some(path) = path.map(str::to_owned) else {
+            let work_dir = self.settings.scope.work_dir();
+            return match self.settings.scope.denies(work_dir) {
+                true => Err(Finished::error(format!(
+                    "exec was not run: the scope denies the work folder {} (`[[scope.deny]]`)",
+                    display::shown_path(work_dir)
+                ))),
+                false => Ok(work_dir.to_owned()),
+            };
+        };
+        let scope = Arc::clone(&self.settings.scope);
+        to_the_end(move || {
+            let refused =
+                |error| Finished::error(format!("exec was not run, because of its `work_dir`: {error}"));
+            scope.check_folder(&path, Permission::Read).map_err(refused)
+        })
+        .await
+    }
+
+    /// What the command gets because of the sandbox.
+    async fn held(&self, call: &Call, work_dir: &Path) -> Result<Held, Finished> {
+        let (settings, work_dir, session) = (Arc::clone(&self.settings), work_dir.to_owned(), call.session);
+        to_the_end(move || {
+            let refused =
+                |why| Finished::error(format!("exec was not run: it can't be held to the scope. {why}"));
+            let sandbox = &settings.sandbox;
+            if sandbox.mode() != SandboxMode::Off
+                && sandbox.holds(settings.tasks.enforcement()).map_err(refused)?
+            {
+                let held = sandbox.around(&settings.scope, &settings.environment, &work_dir, Some(session));
+                let mut held = held.map_err(|why| Finished::error(format!("exec was not run: {why}")))?;
+                if let Some(bounds) = &mut held.bounds {
+                    bounds.processes = settings.tasks.enforcement().processes();
+                }
+                return Ok(held);
+            }
+            Ok(Held { bounds: None, environment: settings.environment.clone() })
+        })
+        .await
+    }
+
+    fn watch(&self, call: &Call, arguments: &Arguments) -> Watch {
+        let clamped = arguments.timeout.filter(|timeout| *timeout > LONGEST_TIMEOUT);
+        let note = clamped.map(|timeout| format!("`timeout` was taken as {LONGEST_TIMEOUT}, not {timeout}"));
+        let timeout = arguments.timeout.map(|timeout| Duration::from_secs(timeout.min(LONGEST_TIMEOUT)));
+        let in_background = arguments.run_in_background == Some(true);
+        Watch {
+            call: call.id,
+            cap: call.cap,
+            command: arguments.command.clone(),
+            description: described(arguments),
+            way: if in_background { Way::Background } else { Way::Foreground },
+            timeout: timeout.unwrap_or(self.settings.timeout),
+            max_runtime: arguments.max_runtime,
+            notes: note.into_iter().collect(),
+            places: Places::new(call, &self.settings),
+            settings: Arc::clone(&self.settings),
+        }
+    }
+}
+
+/// K4. Only before a command begins: one that has begun is waited for, whatever it does.
+fn refuse_long_sleep(arguments: &Arguments) -> Result<(), Finished> {
+    match long_sleep(&arguments.command) {
+        Some(sleep) if arguments.run_in_background != Some(true) => {
+            Err(Finished::error(format!("exec was not run: {sleep}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a command is for, in one line.
+fn described(arguments: &Arguments) -> String {
+    let given = arguments.description.as_deref().map(str::trim).filter(|given| !given.is_empty());
+    if let Some(given) = given {
+        return given.to_owned();
+    }
+    let line = arguments.command.trim().lines().next().unwrap_or_default();
+    match display::cut(line, LONGEST_NAME) {
+        short if short.len() < line.len() => format!("{short}…"),
+        whole => whole.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "exec_tests.rs"]
+mod tests;

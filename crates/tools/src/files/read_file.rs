@@ -1,0 +1,214 @@
+//! `read_file`.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_protocol::{Effect, FileSeen, Hash};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::file_type;
+use super::line_range::{Excerpt, Taken, Wanted as Lines};
+use crate::blocking::{Wanted, while_wanted};
+use crate::scope::{OpenFile, Permission, Place};
+use crate::{About, Call, Cap, FileError, Finished, Picture, Prepared, Scope, Tool, arguments, schema_of};
+
+const MOST_READ: u64 = 64 << 20;
+const LARGEST_PICTURE: u64 = 5 << 20;
+const LONGEST_LINE: usize = 16 << 10;
+const DEFAULT_LIMIT: u64 = 2_000;
+/// Kept free for the notes at the end, so that the whole result stays under the cap.
+const ROOM_FOR_NOTES: Cap = Cap { lines: 3, bytes: 256 };
+
+/// What read_file takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file; or `output:` and a call id, for the whole of an output that was cut.
+    path: String,
+    /// The first line to read, from 1. Default: 1.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// How many lines to read. Default: 2000.
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+}
+
+/// The tool.
+pub(crate) struct ReadFile {
+    scope: Arc<Scope>,
+    about: About,
+}
+
+impl ReadFile {
+    pub(crate) fn new(scope: Arc<Scope>) -> Self {
+        Self { scope, about: about() }
+    }
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "read_file",
+        description: "Reads a text file, as it is, or looks at a picture. A long file is read in parts: the note at \
+                      the end says with which offset to go on.",
+        effect: Effect::Read,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "Files up to 64 MiB; larger ones can be searched with search_text or read in parts with a command.",
+            "2,000 lines at once unless `limit` says otherwise, and never more than an output may have (2,000 lines, 32 KiB).",
+            "Lines are cut at 16 KiB, with a mark that says so.",
+            "A file with a zero byte in its first 8 KiB, or with more than 30 % of them no text, is binary and not shown. \
+             Otherwise what is not UTF-8 is shown as �, with a note.",
+            "Pictures (PNG, JPEG, GIF, WebP) up to 5 MiB.",
+        ],
+        example: r#"{"path": "src/main.rs", "offset": 1, "limit": 100}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for ReadFile {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
+        let (scope, cap) = (Arc::clone(&self.scope), call.cap);
+        Ok(Prepared::new(move |stop| {
+            while_wanted(stop, move |wanted| {
+                read(&scope, &arguments, cap, wanted).unwrap_or_else(|problem| problem)
+            })
+        }))
+    }
+}
+
+fn read(scope: &Scope, arguments: &Arguments, cap: Cap, wanted: &Wanted) -> Result<Finished, Finished> {
+    let place = scope.resolve(&arguments.path, Permission::Read)?;
+    let mut open = place.open()?;
+    let shown = place.shown();
+    if open.bytes() > MOST_READ {
+        return Err(Finished::error(format!(
+            "{shown} has {} bytes; read_file reads files up to {MOST_READ}. Use search_text to find the place, or exec \
+             with `sed -n 1,100p` to read a part",
+            open.bytes()
+        )));
+    }
+    let failed = |error| FileError::system("read", shown, error);
+    let mut head = vec![0; file_type::HEAD];
+    let length = fill(&mut open, &mut head).map_err(failed)?;
+    head.truncate(length);
+    if let Some(media) = file_type::picture(&head) {
+        return picture(&place, open, head, media);
+    }
+    if let Some(kind) = file_type::binary(&head) {
+        let bytes = open.bytes();
+        return Err(Finished::error(format!(
+            "{shown} is binary, {kind}, {bytes} bytes; it can't be shown as text"
+        )));
+    }
+
+    let lines = lines_within(arguments, cap);
+    let mut excerpt = Excerpt::new(lines);
+    let mut hasher = blake3::Hasher::new();
+    let mut part = head.as_slice();
+    let mut buffer = vec![0; 64 << 10];
+    let mut bytes = 0;
+    while !part.is_empty() {
+        if wanted.is_over() {
+            return Err(Finished::error("stopped before it was done"));
+        }
+        hasher.update(part);
+        excerpt.feed(part);
+        bytes += part.len() as u64;
+        // It may grow while it is read, for ever.
+        if bytes > MOST_READ {
+            return Err(Finished::error(format!(
+                "{shown} grows while it is read and has more than {MOST_READ} bytes"
+            )));
+        }
+        let length = fill(&mut open, &mut buffer).map_err(failed)?;
+        part = &buffer[..length];
+    }
+    let content = content(shown, lines, excerpt.finish())?;
+    Ok(Finished { seen: seen(&place, Hash::from_bytes(hasher.finalize().into())), ..Finished::ok(content) })
+}
+
+fn lines_within(arguments: &Arguments, cap: Cap) -> Lines {
+    let most_lines = cap.lines.saturating_sub(ROOM_FOR_NOTES.lines).max(1) as u64;
+    let most_bytes = cap.bytes.saturating_sub(ROOM_FOR_NOTES.bytes).max(64);
+    Lines {
+        first: arguments.offset.unwrap_or(1),
+        lines: arguments.limit.unwrap_or(DEFAULT_LIMIT).min(most_lines),
+        most_bytes,
+        longest_line: LONGEST_LINE.min(most_bytes / 2),
+    }
+}
+
+/// The lines, with a note where they are not the whole or not as they are.
+fn content(shown: &str, lines: Lines, taken: Taken) -> Result<String, Finished> {
+    let (first, total) = (lines.first, taken.total);
+    let Some(last) = taken.last else {
+        return match total {
+            0 => Ok(format!("[{shown} is empty]")),
+            _ => Err(Finished::error(format!("{shown} has {total} lines; line {first} is past its end"))),
+        };
+    };
+    let mut notes = Vec::new();
+    if last < total {
+        notes.push(format!("[lines {first}–{last} of {total}; go on with offset {}]", last + 1));
+    } else if first > 1 {
+        notes.push(format!("[lines {first}–{last} of {total}]"));
+    }
+    let mut text = String::from_utf8(taken.text).unwrap_or_else(|error| {
+        notes.push("[not all of it is UTF-8; what is not is shown as �]".to_owned());
+        String::from_utf8_lossy(error.as_bytes()).into_owned()
+    });
+    if text.contains("\r\n") {
+        notes.push("[its lines end with \\r\\n]".to_owned());
+    }
+    if !notes.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text + &notes.join("\n"))
+}
+
+fn picture(place: &Place, mut open: OpenFile, mut bytes: Vec<u8>, media: &str) -> Result<Finished, Finished> {
+    let shown = place.shown();
+    let rest = LARGEST_PICTURE.saturating_sub(bytes.len() as u64) + 1;
+    (&mut open.file)
+        .take(rest)
+        .read_to_end(&mut bytes)
+        .map_err(|error| FileError::system("read", shown, error))?;
+    if bytes.len() as u64 > LARGEST_PICTURE {
+        let size = open.bytes();
+        return Err(Finished::error(format!(
+            "{shown} is a picture ({media}) of {size} bytes; pictures up to {LARGEST_PICTURE} bytes can be looked at. \
+             Make a smaller copy first"
+        )));
+    }
+    Ok(Finished {
+        seen: seen(place, Hash::of(&bytes)),
+        content: format!("{shown}: a picture ({media}), {} bytes", bytes.len()),
+        images: vec![Picture { media: media.to_owned(), bytes }],
+        ..Finished::default()
+    })
+}
+
+fn seen(place: &Place, hash: Hash) -> Option<FileSeen> {
+    place.key().map(|path| FileSeen { path: path.to_owned(), hash })
+}
+
+/// Reads until the buffer is full or the file is over.
+fn fill(open: &mut OpenFile, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match open.file.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}

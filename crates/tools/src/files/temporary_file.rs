@@ -1,0 +1,207 @@
+//! The new file before it is put in place, under a name that tells whose it is.
+//!
+//! A temporary file is locked while someone works with it. One that is not, and that has lain untouched for a while, was
+//! left by a crash; whoever next writes in the folder removes it, if the folder may be written. Only a name that is exactly
+//! what we would have made counts: people have files that begin like ours.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use longhaul_protocol::CallId;
+use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use crate::display::shown_name;
+use crate::scope::{Folder, Identity, Place};
+
+const PREFIX: &str = ".longhaul-";
+
+/// So long after its last change a temporary file may be in use without being locked: just after an exchange the file
+/// that came out has this name, and it may be one that nobody has locked.
+const IN_USE: Duration = Duration::from_secs(60);
+
+/// A folder with more entries than this is not searched for leftovers.
+const MOST_ENTRIES: usize = 10_000;
+
+/// The name of the temporary file of a call.
+pub(super) fn name(call: CallId) -> OsString {
+    format!("{PREFIX}{}", call.to_string().to_lowercase()).into()
+}
+
+/// A temporary file, removed when it is dropped, unless someone else's file has its name by then.
+pub(super) struct Temporary<'a> {
+    folder: &'a Folder,
+    name: OsString,
+    file: File,
+    /// Whether what has its name now is only a file that was replaced.
+    has_replaced: bool,
+}
+
+impl<'a> Temporary<'a> {
+    /// Makes an empty one that only the owner can read. One that the same call left behind is replaced.
+    pub(super) fn create(folder: &'a Folder, call: CallId, mode: Mode) -> io::Result<Self> {
+        let name = name(call);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for _ in 0..8 {
+            match rustix::fs::openat(folder.handle(), &name, flags, mode) {
+                Ok(handle) => {
+                    let file = File::from(handle);
+                    if lock(&file) && is_named(folder, &name, &file) {
+                        return Ok(Self { folder, name, file, has_replaced: false });
+                    }
+                }
+                Err(Errno::EXIST) => remove_if_unlocked(folder, &name),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, "another write of the same call goes on"))
+    }
+
+    pub(super) fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    pub(super) fn fill(&mut self, content: &[u8]) -> io::Result<()> {
+        self.file.write_all(content)
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// Whether its name still stands for it.
+    pub(super) fn is_there(&self) -> bool {
+        is_named(self.folder, &self.name, &self.file)
+    }
+
+    /// What its name stands for, whatever that is.
+    pub(super) fn now_under_its_name(&self) -> Option<Identity> {
+        let named = rustix::fs::statat(self.folder.handle(), &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        named.ok().map(|status| Identity::from(&status))
+    }
+
+    /// What has its name now is a file that is replaced for good.
+    pub(super) fn has_replaced(&mut self) {
+        self.has_replaced = true;
+    }
+
+    /// Takes on owner, mode and extended attributes of the file that it will replace. The bits that make a program run as
+    /// its owner are dropped, as the system does when a program is written to.
+    pub(super) fn become_like(&self, file: &File, status: &Stat) -> io::Result<()> {
+        let own = rustix::fs::fstat(&self.file)?;
+        if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid) {
+            let (owner, group) = (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid));
+            rustix::fs::fchown(&self.file, Some(owner), Some(group))?;
+        }
+        copy_attributes(file, &self.file);
+        rustix::fs::fchmod(&self.file, Mode::from_raw_mode(status.st_mode & 0o1777))?;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if self.has_replaced || self.is_there() {
+            let _ = rustix::fs::unlinkat(self.folder.handle(), &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Whether a name is one that [`name`] makes, to the letter.
+fn is_ours(found: &OsStr) -> bool {
+    let call = found.to_str().and_then(|found| found.strip_prefix(PREFIX)?.to_uppercase().parse().ok());
+    call.is_some_and(|call| name(call) == found)
+}
+
+/// Removes what crashes have left in the folder of a file that is about to be written.
+pub(super) fn remove_leftovers(place: &Place, folder: &Folder) {
+    remove_leftovers_older_than(place, folder, IN_USE);
+}
+
+fn remove_leftovers_older_than(place: &Place, folder: &Folder, age: Duration) {
+    if !place.folder_is_open() {
+        return;
+    }
+    let Ok(found) = folder.names(MOST_ENTRIES) else { return };
+    for name in found.names.iter().filter(|name| is_ours(name)) {
+        let status = rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW);
+        if status.is_ok_and(|status| unchanged_for(&status) >= age) {
+            remove_if_unlocked(folder, name);
+        }
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "these have other types on other systems")]
+fn unchanged_for(status: &Stat) -> Duration {
+    let changed = UNIX_EPOCH + Duration::from_secs(u64::try_from(status.st_ctime as i64).unwrap_or(0));
+    SystemTime::now().duration_since(changed).unwrap_or_default()
+}
+
+/// Removes what a call has left, once it is known that the process that made it is gone.
+pub(super) fn discard(folder: &Folder, call: CallId) {
+    remove_if_unlocked(folder, &name(call));
+}
+
+/// Keeps what has the name of a call's temporary file under a name that nobody removes, and says which.
+pub(super) fn keep(folder: &Folder, call: CallId, beside: &OsStr) -> io::Result<String> {
+    let mut kept = beside.to_owned();
+    kept.push(format!(".kept-{}", call.to_string().to_lowercase()));
+    rename_without_replacing(folder, &name(call), &kept)?;
+    Ok(shown_name(kept.as_bytes()))
+}
+
+/// Renames, and fails if something has the new name.
+pub(super) fn rename_without_replacing(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    let handle = folder.handle();
+    match rustix::fs::renameat_with(handle, from, handle, to, RenameFlags::NOREPLACE) {
+        // Where the file system can't, a hard link does the same in two steps.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            rustix::fs::linkat(handle, from, handle, to, AtFlags::empty())?;
+            rustix::fs::unlinkat(handle, from, AtFlags::empty())
+        }
+        other => other,
+    }
+}
+
+fn remove_if_unlocked(folder: &Folder, name: &OsStr) {
+    if let Ok((file, _)) = folder.open(name)
+        && lock(&file)
+        && is_named(folder, name, &file)
+    {
+        let _ = rustix::fs::unlinkat(folder.handle(), name, AtFlags::empty());
+    }
+}
+
+/// False if someone else has it. Where there are no locks, nobody has.
+fn lock(file: &File) -> bool {
+    !matches!(rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
+}
+
+/// Whether a name still stands for this file.
+fn is_named(folder: &Folder, name: &OsStr, file: &File) -> bool {
+    let named = rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW);
+    let own = rustix::fs::fstat(file);
+    matches!((named, own), (Ok(named), Ok(own)) if Identity::from(&named) == Identity::from(&own))
+}
+
+/// Copies access lists and what else is attached to a file, as far as the system lets us. Capabilities are not copied: new
+/// content has not earned them.
+fn copy_attributes(from: &File, to: &File) {
+    let mut names = vec![0; 64 << 10];
+    let Ok(length) = rustix::fs::flistxattr(from, &mut names[..]) else { return };
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = vec![0; 64 << 10];
+        if name != b"security.capability"
+            && let Ok(length) = rustix::fs::fgetxattr(from, name, &mut value[..])
+        {
+            let _ = rustix::fs::fsetxattr(to, name, &value[..length], rustix::fs::XattrFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "temporary_file_tests.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+//! A write that is decided, then recorded, then made; and found again after a crash.
+//!
+//! | the file is | the call |
+//! | --- | --- |
+//! | as it should be after | happened: the same result as if nothing had come between |
+//! | as it was before | did not happen: run it again |
+//! | something else | can't be told: say so |
+
+use std::path::{Path, PathBuf};
+
+use longhaul_protocol::{CallId, FileSeen, FileWrite, Hash, ToolStarted};
+
+use super::{MOST_REPLACED, atomic_replace, hash_of, temporary_file};
+use crate::scope::{Folder, Permission, Place};
+use crate::{Call, FileError, Finished, Resumed, Scope};
+
+/// How large a file may be that a tool changes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Largest {
+    pub(super) bytes: u64,
+    /// The tool and what it does, for the message.
+    pub(super) doing: &'static str,
+}
+
+/// A file as it is now, of which a write may start.
+pub(super) struct Found {
+    pub(super) place: Place,
+    key: String,
+    pub(super) before: Option<Hash>,
+    caution: Option<String>,
+}
+
+impl Found {
+    /// Looks at the file that a call wants to write, and refuses if it is not as the model saw it. A file that the model
+    /// has seen and that is gone may be written: nothing is lost by it.
+    pub(super) fn look(scope: &Scope, call: &Call, path: &str, largest: Largest) -> Result<Self, FileError> {
+        let place = scope.resolve(path, Permission::Write)?;
+        let shown = place.shown().to_owned();
+        let Some(key) = place.key().map(str::to_owned) else {
+            let what = "can't be written: its path is not Unicode, so it can't be recorded".to_owned();
+            return Err(FileError::Changed { path: shown, what });
+        };
+        let before = hash_at(&place, largest)?;
+        match (call.seen.get(&key), before) {
+            (Some(seen), Some(before)) if *seen != before => {
+                let what = "changed since it was read; read it again".to_owned();
+                Err(FileError::Changed { path: shown, what })
+            }
+            _ => {
+                let caution = scope.is_startup_file(place.path()).then(|| {
+                    format!("{shown} is a startup file: the user's shell, login or tools run it later, outside of the sandbox")
+                });
+                Ok(Self { place, key, before, caution })
+            }
+        }
+    }
+
+    /// Decides what it should hold.
+    pub(super) fn plan(self, call: CallId, content: Vec<u8>) -> Plan {
+        let write = FileWrite { path: self.key, before: self.before, after: Hash::of(&content) };
+        Plan { path: self.place.path().to_owned(), call, content, write, caution: self.caution }
+    }
+}
+
+/// What a file will hold.
+pub(super) struct Plan {
+    path: PathBuf,
+    call: CallId,
+    content: Vec<u8>,
+    pub(super) write: FileWrite,
+    /// Why a person has to agree first.
+    pub(super) caution: Option<String>,
+}
+
+impl Plan {
+    /// Makes the write. `words` is what to say when it worked.
+    pub(super) fn carry_out(self, scope: &Scope, words: impl FnOnce(&str, &FileWrite) -> String) -> Finished {
+        let written = scope.at(&self.path, Permission::Write).and_then(|place| {
+            atomic_replace::replace(&place, self.write.before, &self.content, self.call)?;
+            Ok(place)
+        });
+        match written {
+            Ok(place) => success(place.shown(), &self.write, words),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+fn success(shown: &str, write: &FileWrite, words: impl FnOnce(&str, &FileWrite) -> String) -> Finished {
+    let seen = FileSeen { path: write.path.clone(), hash: write.after };
+    Finished { seen: Some(seen), ..Finished::ok(words(shown, write)) }
+}
+
+/// Finds out what became of a write that a crash left open.
+pub(super) fn resume(
+    scope: &Scope,
+    started: &ToolStarted,
+    words: impl FnOnce(&str, &FileWrite) -> String,
+) -> Resumed {
+    let Some(write) = &started.write else {
+        return Resumed::Unknown("nothing was recorded of the file that it should write".to_owned());
+    };
+    let looked = scope.at(Path::new(&write.path), Permission::Write).and_then(|place| {
+        let now = hash_at(&place, Largest { bytes: MOST_REPLACED, doing: "a write replaces" })?;
+        Ok((place, now))
+    });
+    let (place, now) = match looked {
+        Ok(looked) => looked,
+        Err(error) => {
+            return Resumed::Unknown(format!(
+                "the write may or may not have happened, and can't be checked: {error}"
+            ));
+        }
+    };
+    if now == Some(write.after) {
+        match settle(&place, write, started.call) {
+            Ok(None) => Resumed::Finished(success(place.shown(), write, words)),
+            Ok(Some(kept)) => Resumed::Unknown(format!(
+                "{} is as it should be after, but someone else changed it at the same time; what they wrote is in {kept}",
+                place.shown()
+            )),
+            Err(error) => Resumed::Unknown(format!("it happened, but may not be durable: {error}")),
+        }
+    } else if now == write.before {
+        // A leftover that can't be removed now is removed by a later write.
+        let _ = place.parent().map(|(folder, _)| temporary_file::discard(&folder, started.call));
+        Resumed::RunAgain
+    } else {
+        Resumed::Unknown(format!(
+            "{} is neither as it was before nor as it should be after; read it to see how it is now",
+            place.shown()
+        ))
+    }
+}
+
+/// Finishes what the crash may have cut off: the file that came out is removed if it is the one from before, and kept
+/// under a name of its own otherwise; then all of it is made durable.
+fn settle(place: &Place, write: &FileWrite, call: CallId) -> Result<Option<String>, FileError> {
+    let (folder, name) = place.parent()?;
+    let failed = |error| FileError::system("make durable", place.shown(), error);
+    let kept = match left_by(&folder, call) {
+        Left::Nothing => None,
+        Left::File(Some(hash)) if Some(hash) == write.before || hash == write.after => {
+            temporary_file::discard(&folder, call);
+            None
+        }
+        Left::File(_) => Some(temporary_file::keep(&folder, call, &name).map_err(failed)?),
+    };
+    place.open_in(&folder, &name)?.file.sync_all().map_err(failed)?;
+    folder.sync().map_err(|error| failed(error.into()))?;
+    Ok(kept)
+}
+
+/// What has the name of a call's temporary file.
+enum Left {
+    Nothing,
+    /// A file, with its hash if that can be told.
+    File(Option<Hash>),
+}
+
+fn left_by(folder: &Folder, call: CallId) -> Left {
+    let name = temporary_file::name(call);
+    match (folder.open(&name), folder.status(&name)) {
+        (Ok((mut file, _)), _) => Left::File(hash_of(&mut file).ok()),
+        (Err(_), Ok(_)) => Left::File(None),
+        (Err(_), Err(_)) => Left::Nothing,
+    }
+}
+
+/// The hash of the file here; none if there is no file. One that is too large is not even read.
+fn hash_at(place: &Place, largest: Largest) -> Result<Option<Hash>, FileError> {
+    match place.open() {
+        Ok(open) if open.bytes() > largest.bytes => Err(FileError::TooLarge {
+            path: place.shown().to_owned(),
+            bytes: open.bytes(),
+            doing: largest.doing,
+            most: largest.bytes,
+        }),
+        Ok(mut open) => {
+            let hash =
+                hash_of(&mut open.file).map_err(|error| FileError::system("read", place.shown(), error))?;
+            Ok(Some(hash))
+        }
+        Err(FileError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

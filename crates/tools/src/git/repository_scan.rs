@@ -1,0 +1,116 @@
+//! Finding the repositories below a folder.
+//!
+//! A folder's listing is remembered with its change time, which no program can set, so that looking again costs one `stat` a folder.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::enclosing_repository::common_dir;
+use super::{DOT_GIT, can_be_searched, is_dot_git, is_git_dir};
+use crate::folder_stamp::FolderStamp;
+
+/// Folders that are looked at, nearest to the top first.
+const MAX_FOLDERS: usize = 30_000;
+
+/// What is known of the folders below some others.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    folders: HashMap<PathBuf, Listing>,
+}
+
+#[derive(Debug, Clone)]
+struct Listing {
+    stamp: FolderStamp,
+    is_settled: bool,
+    /// Whether its names can be read and looked at. If not, nobody knows what is below it.
+    is_complete: bool,
+    below: Vec<PathBuf>,
+    /// Everything called `.git`, in any case: a file system may take them for one name.
+    dot_gits: Vec<PathBuf>,
+    /// Whether it has the names of a bare repository. What they lead to can change while the listing stays the same.
+    has_bare_names: bool,
+}
+
+impl Survey {
+    /// The repositories in a folder and below it: each a `.git`, whatever that is, or the folder of a bare repository; and folders
+    /// that can't be looked into, which may hold some.
+    pub(super) fn find(&mut self, top: &Path) -> BTreeSet<PathBuf> {
+        let (mut seen, mut found) = (HashMap::new(), BTreeSet::new());
+        let mut queue = VecDeque::from([top.to_owned()]);
+        while let Some(folder) = queue.pop_front().filter(|_| seen.len() < MAX_FOLDERS) {
+            let Some(listing) = self.listing(&folder) else { continue };
+            found.extend(listing.dot_gits.iter().cloned());
+            if !listing.is_complete || listing.has_bare_names && is_bare(&folder) {
+                found.insert(folder.clone());
+            }
+            queue.extend(listing.below.iter().cloned());
+            seen.insert(folder, listing);
+        }
+        self.folders.retain(|folder, _| !folder.starts_with(top));
+        self.folders.extend(seen);
+        found
+    }
+
+    fn listing(&mut self, folder: &Path) -> Option<Listing> {
+        let stamp = FolderStamp::of(&folder.symlink_metadata().ok()?);
+        match self.folders.remove(folder) {
+            Some(known) if known.stamp == stamp && known.is_settled => Some(known),
+            _ => read(folder, stamp),
+        }
+    }
+}
+
+/// Whether a folder is a repository that isn't a part of another. What a bare repository keeps for its linked work trees has a `HEAD` and
+/// a `commondir` too.
+fn is_bare(folder: &Path) -> bool {
+    let worktrees = folder.parent().filter(|parent| parent.ends_with("worktrees"));
+    is_git_dir(folder)
+        && (worktrees.is_none() || common_dir(folder).as_deref() != worktrees.and_then(Path::parent))
+}
+
+/// The names of a bare repository that a folder has.
+#[derive(Debug, Default)]
+struct BareNames {
+    head: bool,
+    objects: bool,
+    refs: bool,
+    commondir: bool,
+}
+
+/// Reads a folder. Names alone keep nothing in it or below it from being found: a command can make any of them. None if it is gone.
+fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
+    let is_settled = stamp.is_settled();
+    let (mut below, mut dot_gits, mut parts) = (Vec::new(), Vec::new(), BareNames::default());
+    let entries = match can_be_searched(folder).and_then(|()| fs::read_dir(folder)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+    };
+    let is_complete = entries.is_ok();
+    for entry in entries.into_iter().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        match name.as_encoded_bytes() {
+            b"HEAD" => parts.head = true,
+            b"objects" => parts.objects = true,
+            b"refs" => parts.refs = true,
+            b"commondir" => parts.commondir = true,
+            _ => {}
+        }
+        if name != DOT_GIT && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            below.push(path.clone());
+        }
+        if is_dot_git(&path) {
+            dot_gits.push(path);
+        }
+    }
+    // One with `commondir` has its objects and references elsewhere.
+    let has_bare_names = parts.head && (parts.commondir || parts.objects && parts.refs);
+    // What can't be read now may be read the next time, though nothing has changed.
+    let is_settled = is_settled && is_complete;
+    Some(Listing { stamp, is_settled, is_complete, below, dot_gits, has_bare_names })
+}
+
+#[cfg(test)]
+#[path = "repository_scan_tests.rs"]
+mod tests;

@@ -1,0 +1,21 @@
+//! What a command printed, and how much of it the model reads.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `plain_text` | terminal output as plain text: without ANSI escape sequences and control codes |
+//! | `truncate` | truncation of an output that is too long: its head and its tail |
+//! | `reader`, `cut_edges` | reading a task's output without secrets, also where it is cut |
+//! | `report` | the JSON object in which the model reads of a command or a task |
+
+mod cut_edges;
+mod plain_text;
+mod reader;
+mod report;
+mod truncate;
+
+pub use plain_text::plain;
+pub use reader::last_line;
+pub(crate) use reader::{Printed, SETTLING, Text, WHOLE, now};
+pub(crate) use report::{Report, Rest, escaped};
+pub use truncate::cap;
+pub(crate) use truncate::{Missing, shorten};

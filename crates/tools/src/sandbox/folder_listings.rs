@@ -1,0 +1,133 @@
+//! What is at the places that bounds look for, without asking for each of them.
+//!
+//! There are hundreds of such places, and most of them are missing on any machine. A folder's listing tells what is there for all that would lie in
+//! it, and is remembered with the folder's change time from one command to the next. Links, and what can't be told so, are looked for as ever.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::folder_stamp::FolderStamp;
+use crate::scope::Way;
+
+/// A folder with more entries is not listed.
+const MAX_ENTRIES: usize = 4_000;
+
+/// What is in a folder. None if there is too much, or nobody can tell.
+type Entries = Option<Arc<Listing>>;
+
+#[derive(Debug, Default)]
+struct Listing {
+    /// Those that are no links.
+    plain: HashSet<OsString>,
+    /// All names without case: on some file systems another case is the same name.
+    folded: HashSet<Vec<u8>>,
+}
+
+/// Listings that were read for earlier commands.
+#[derive(Debug, Default)]
+pub(super) struct Listings(Mutex<HashMap<PathBuf, (FolderStamp, Entries)>>);
+
+/// What one command sees of them: each folder is asked once for its change time.
+#[derive(Debug)]
+pub(super) struct CurrentListings<'a> {
+    remembered: &'a Listings,
+    current: RefCell<HashMap<PathBuf, Entries>>,
+}
+
+/// What listings tell of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Missing,
+    /// It is there, and no link is on the way or at its end.
+    Straight,
+    Nothing,
+}
+
+impl Listings {
+    pub(super) fn now(&self) -> CurrentListings<'_> {
+        CurrentListings { remembered: self, current: RefCell::default() }
+    }
+
+    fn entries(&self, folder: &Path) -> Entries {
+        let metadata = match fs::metadata(folder) {
+            Ok(metadata) if metadata.is_dir() => metadata,
+            // Nothing lies in what is missing.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Some(Arc::default()),
+            _ => return None,
+        };
+        let stamp = FolderStamp::of(&metadata);
+        let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, entries)) = remembered.get(folder).filter(|(of, _)| *of == stamp) {
+            return entries.clone();
+        }
+        let is_settled = stamp.is_settled();
+        let entries = read(folder).map(Arc::new);
+        match is_settled {
+            true => drop(remembered.insert(folder.to_owned(), (stamp, entries.clone()))),
+            false => drop(remembered.remove(folder)),
+        }
+        entries
+    }
+}
+
+impl CurrentListings<'_> {
+    /// The way to what is at an absolute path, following no link that lies in one of these places.
+    pub(super) fn way(&self, path: &Path, writable: &[PathBuf]) -> Option<Way> {
+        match self.look(path) {
+            Told::Missing => None,
+            Told::Straight => Some(Way::straight(path)),
+            Told::Nothing => Way::to_existing(path, writable),
+        }
+    }
+
+    /// The names in a folder that are no links. None of them if there are too many.
+    pub(super) fn plain_names(&self, folder: &Path) -> Vec<OsString> {
+        let entries = self.entries(folder);
+        entries.map(|listing| listing.plain.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    fn look(&self, path: &Path) -> Told {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Told::Nothing };
+        let Some(listing) = self.entries(folder) else { return Told::Nothing };
+        match listing.folded.contains(&name.as_encoded_bytes().to_ascii_lowercase()) {
+            false => Told::Missing,
+            true if !listing.plain.contains(name) => Told::Nothing,
+            true if folder.parent().is_none() => Told::Straight,
+            true => self.look(folder),
+        }
+    }
+
+    fn entries(&self, folder: &Path) -> Entries {
+        if let Some(entries) = self.current.borrow().get(folder) {
+            return entries.clone();
+        }
+        let entries = self.remembered.entries(folder);
+        self.current.borrow_mut().insert(folder.to_owned(), entries.clone());
+        entries
+    }
+}
+
+fn read(folder: &Path) -> Option<Listing> {
+    let mut listing = Listing::default();
+    for entry in fs::read_dir(folder).ok()? {
+        let entry = entry.ok()?;
+        if listing.folded.len() == MAX_ENTRIES {
+            return None;
+        }
+        let name = entry.file_name();
+        listing.folded.insert(name.as_encoded_bytes().to_ascii_lowercase());
+        if !entry.file_type().ok()?.is_symlink() {
+            listing.plain.insert(name);
+        }
+    }
+    Some(listing)
+}
+
+#[cfg(test)]
+#[path = "folder_listings_tests.rs"]
+mod tests;

@@ -1,0 +1,304 @@
+//! Gathering the places that a command may reach.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use longhaul_keeper::{Placeholder, Private};
+
+use super::folder_listings::CurrentListings;
+use super::sockets::bound_sockets;
+use super::user_folders::{User, home_of_this_user};
+use super::{SandboxMode, denied, known_paths};
+use crate::git::Holding;
+use crate::sandbox::protected::{ProtectedPlaces, missing_startup_files};
+use crate::scope::{is_in, unbent};
+use crate::{Permission, Scope};
+
+/// The places that a command may reach, and what is known of the rest.
+#[derive(Debug)]
+pub(super) struct Places<'a> {
+    scope: &'a Scope,
+    /// Whose programs these are, for what is opened: their own folder is found through no link that a command may have put there.
+    user: User<'a>,
+    /// The user's home folder, wherever links lead.
+    user_home: Option<PathBuf>,
+    /// What stays closed. It is looked for through every link: one that is not followed would leave all keys in sight.
+    protected: ProtectedPlaces,
+    /// The folders of `PATH` that exist, as they are written and where they lead.
+    path: Vec<(&'a Path, PathBuf)>,
+    /// Longhaul's own folder.
+    home: PathBuf,
+    listings: CurrentListings<'a>,
+    pub(super) read: Vec<PathBuf>,
+    /// What a command may write, the caches among it.
+    pub(super) write: Vec<PathBuf>,
+    /// Links that lead to those: where a cover hides one, what it leads to can't be found by its usual path.
+    links: Vec<PathBuf>,
+    /// What it may write in a layer of its session.
+    pub(super) caches: Vec<PathBuf>,
+}
+
+impl<'a> Places<'a> {
+    /// What the scope allows. Caches are next: what a command can write, nothing else is found through.
+    pub(super) fn new(
+        scope: &'a Scope,
+        environment: &'a BTreeMap<String, String>,
+        home: &Path,
+        listings: CurrentListings<'a>,
+    ) -> Self {
+        let (mut read, mut write) = (Vec::new(), Vec::new());
+        for (path, permission) in scope.allowed() {
+            match permission {
+                Permission::Read => read.push(path.to_owned()),
+                Permission::Write => write.push(path.to_owned()),
+            }
+        }
+        let own = environment.get("HOME").map(Path::new);
+        let own_way = own.and_then(|own| listings.way(own, &write));
+        let mut links: Vec<PathBuf> = scope.allowed_links().collect();
+        links.extend(own_way.iter().flat_map(|way| way.links.clone()));
+        let user = User { own: own_way.map(|way| way.place), environment };
+        let user_home = own.and_then(resolved);
+        let allowed = scope.allowed().map(|(path, _)| path);
+        let protected = ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
+        let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
+        let leads_to = |folder: &Path| match folder.is_absolute() {
+            true => listings.way(folder, &[]).map(|way| way.place),
+            false => resolved(folder),
+        };
+        let path = path.split(':').map(Path::new).filter_map(|folder| Some((folder, leads_to(folder)?)));
+        let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+        let caches = Vec::new();
+        let path = path.collect();
+        Self { scope, user, user_home, protected, path, home, listings, read, write, links, caches }
+    }
+
+    pub(super) fn add_system(&mut self) {
+        let settings = known_paths::SETTINGS.iter().map(|name| Path::new("/etc").join(name));
+        let folders = known_paths::SYSTEM.iter().map(PathBuf::from);
+        let has_version = |name: &OsString| {
+            let name = name.as_encoded_bytes();
+            known_paths::SETTINGS_OF_VERSIONS.iter().any(|begin| name.starts_with(begin.as_bytes()))
+        };
+        let names = self.listings.plain_names(Path::new("/etc")).into_iter().filter(has_version);
+        let of_versions = names.map(|name| Path::new("/etc").join(name));
+        folders.chain(settings).chain(of_versions).for_each(|path| self.add(&path, Permission::Read));
+    }
+
+    pub(super) fn add_toolchains(&mut self) {
+        let named = self.user.named(known_paths::NAMES_OF_TOOLCHAINS);
+        self.user
+            .in_own(known_paths::TOOLCHAINS)
+            .into_iter()
+            .chain(named)
+            .for_each(|path| self.add_of_user(&path, Permission::Read));
+    }
+
+    /// Caches are found out all together: one of them may lie in another, in which a command could have put a link in its place.
+    pub(super) fn add_caches(&mut self) {
+        let ways = self.user.caches().into_iter().filter_map(|path| self.listings.way(&path, &[]));
+        let ways = ways.filter(|way| self.is_meant_by_user(&way.place)).collect();
+        let ways = unbent(ways, &self.write);
+        self.links.extend(ways.iter().flat_map(|way| way.links.clone()));
+        let mut places: Vec<PathBuf> = ways.into_iter().map(|way| way.place).collect();
+        // In the order of paths each comes after those that it lies in, and needs nothing then.
+        places.sort();
+        for place in places {
+            if !self.is_writable(&place) {
+                self.caches.push(place.clone());
+                self.write.push(place);
+            }
+        }
+    }
+
+    /// What a command may write at its own place.
+    pub(super) fn without_caches(&self) -> Vec<PathBuf> {
+        self.write.iter().filter(|place| !self.caches.contains(place)).cloned().collect()
+    }
+
+    /// The repository that holds the work folder. It is for reading if the work folder is.
+    pub(super) fn add_repository(&mut self, holding: Option<Holding>) {
+        let Some(Holding { common_dir, read, .. }) = holding else { return };
+        let permission = match self.is_writable(self.scope.work_dir()) {
+            true => Permission::Write,
+            false => Permission::Read,
+        };
+        self.add_place(common_dir, permission);
+        read.into_iter().for_each(|file| self.add_place(file, Permission::Read));
+    }
+
+    pub(super) fn user_home(&self) -> Option<&Path> {
+        self.user_home.as_deref()
+    }
+
+    /// The folders in which commands are looked for.
+    pub(super) fn add_path(&mut self, mode: SandboxMode) {
+        for (folder, leads_to) in self.path.clone().into_iter().filter(|(folder, _)| folder.is_absolute()) {
+            let is_own = self.user_home.as_ref().is_some_and(|own| leads_to.starts_with(own));
+            if mode == SandboxMode::On || !is_own {
+                self.add_of_user(folder, Permission::Read);
+            }
+            if !is_own {
+                self.add_beside(folder);
+            }
+        }
+    }
+
+    /// What programs have beside a folder `bin`, unless that is the folder of a person.
+    fn add_beside(&mut self, folder: &Path) {
+        let Some(way) = self.listings.way(folder, &self.write).filter(|way| way.place.ends_with("bin"))
+        else {
+            return;
+        };
+        let Some(above) = way.place.parent().filter(|above| self.is_meant_by_user(above)) else { return };
+        if above.parent() != Some(Path::new("/home")) && above != Path::new("/root") {
+            let beside = known_paths::BESIDE_PROGRAMS.iter().map(|name| above.join(name));
+            beside.for_each(|path| self.add_of_user(&path, Permission::Read));
+        }
+    }
+
+    /// What can't be written: what the scope says; folders in which commands are looked for, wherever they are, unless the scope
+    /// has them; and startup files, unless the scope names them. The user runs what lies there outside of every sandbox.
+    pub(super) fn read_only(&self) -> Vec<PathBuf> {
+        let mut read_only = denied(self.scope, Permission::Write);
+        let folders = self.path.iter().map(|(_, leads_to)| leads_to.clone());
+        let in_scope = |folder: &Path| {
+            let mut writable =
+                self.scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
+            writable.any(|(allowed, _)| folder.starts_with(allowed))
+        };
+        read_only.extend(folders.filter(|folder| self.is_writable(folder) && !in_scope(folder)));
+        let startup = self.protected.startup.iter().filter_map(|path| self.concealed(path));
+        read_only.extend(startup.filter(|path| self.is_writable(path) && !self.is_meant(path)));
+        read_only
+    }
+
+    /// What stands in for missing startup files that a command could make.
+    pub(super) fn placeholders(&self) -> Vec<Placeholder> {
+        let is_denied = |path: &Path| self.scope.denied().any(|(denied, _)| path.starts_with(denied));
+        let is_open = |path: &Path| self.is_writable(path) && !is_denied(path) && !self.is_meant(path);
+        let folder = |path: &Path| self.listings.way(path, &[]).map(|way| way.place);
+        self.user_home
+            .iter()
+            .flat_map(|home| missing_startup_files(home, &self.protected.programs, folder, is_open))
+            .collect()
+    }
+
+    /// What is not to be seen at all: what the scope denies, home folders, sockets of services, and keys where they could be read otherwise.
+    pub(super) fn hidden(&self, private: &[Private]) -> Vec<PathBuf> {
+        let mut hidden = denied(self.scope, Permission::Read);
+        hidden.push(self.home.clone());
+        hidden.extend(self.home_folders(private));
+        let keys_and_sockets = self.protected.keys.iter().chain(&self.protected.sockets);
+        let concealed = keys_and_sockets.filter_map(|path| self.concealed(path));
+        // A file that is out of reach needs nothing that covers it; in a folder there may be sockets.
+        let is_in_reach = |path: &Path| is_in(path, &self.read) || self.is_writable(path);
+        let unless_allowed = concealed.filter(|path| !self.is_meant(path));
+        hidden.extend(unless_allowed.filter(|path| is_in_reach(path) || !path.is_file()));
+        hidden.sort();
+        hidden.dedup();
+        hidden
+    }
+
+    /// Home folders, of this user and of others, and of one that the scope contains the sockets in it. Landlock guards neither connecting to a
+    /// socket nor asking what is there.
+    fn home_folders(&self, private: &[Private]) -> Vec<PathBuf> {
+        let is_needed = |home: &Path| {
+            let is_private = private.iter().any(|private| private.at.starts_with(home));
+            home.parent().is_none() || is_private || self.read.iter().any(|place| place == home)
+        };
+        let is_in_scope = |home: &Path| self.scope.allowed().any(|(allowed, _)| home.starts_with(allowed));
+        let others = known_paths::HOME_FOLDERS.iter().filter_map(|path| resolved(Path::new(path)));
+        let homes = self.user_home.clone().into_iter().chain(home_of_this_user()).chain(others);
+        let (open, covered): (Vec<PathBuf>, Vec<PathBuf>) =
+            homes.filter(|home| !is_needed(home)).partition(|home| is_in_scope(home));
+        let own = self.user_home.iter().filter(|home| open.contains(home));
+        let sockets = own.flat_map(|home| bound_sockets(home)).filter(|socket| !self.is_meant(socket));
+        sockets.chain(covered).collect()
+    }
+
+    /// Files that are read as empty.
+    pub(super) fn emptied(&self) -> Vec<PathBuf> {
+        let all = self.protected.emptied.iter().filter_map(|path| self.concealed(path));
+        all.filter(|path| path.is_file() && !self.is_meant(path)).collect()
+    }
+
+    /// What is allowed, or is the folder that the command runs in, and would be out of sight otherwise. Whoever names a part of what
+    /// is hidden has named that part alone.
+    pub(super) fn kept(&self, private: &[Private], hidden: &[PathBuf], in_sight: &[PathBuf]) -> Vec<PathBuf> {
+        let denied = denied(self.scope, Permission::Read);
+        let is_concealed = |path: &Path| {
+            let mut covers = private.iter().map(|private| &private.at).chain(hidden);
+            covers.any(|cover| path != cover && path.starts_with(cover))
+        };
+        let is_kept = |path: &&Path| {
+            let is_denied = denied.iter().chain([&self.home]).any(|denied| path.starts_with(denied));
+            is_concealed(path) && !is_denied
+        };
+        let places = self.read.iter().chain(&self.write).chain(in_sight).map(PathBuf::as_path);
+        let known_links =
+            known_paths::LINKS_AMONG_SOCKETS.iter().map(Path::new).filter(|link| link.is_symlink());
+        let links = self.links.iter().map(PathBuf::as_path).chain(known_links);
+        let mut kept: Vec<PathBuf> = places.chain(links).filter(is_kept).map(Path::to_owned).collect();
+        kept.sort();
+        kept.dedup();
+        kept
+    }
+
+    /// Adds something that the user has set up.
+    fn add_of_user(&mut self, path: &Path, permission: Permission) {
+        let way = self.listings.way(path, &self.write).filter(|way| self.is_meant_by_user(&way.place));
+        if let Some(way) = way {
+            self.links.extend(way.links);
+            self.add_place(way.place, permission);
+        }
+    }
+
+    /// Whether a place is not more than anybody can have meant: all that they have, or our own.
+    fn is_meant_by_user(&self, place: &Path) -> bool {
+        let is_all =
+            place.parent().is_none() || self.user_home.as_ref().is_some_and(|own| own.starts_with(place));
+        !is_all && !place.starts_with(&self.home)
+    }
+
+    /// Adds a place, unless a command could have put a link on the way there.
+    fn add(&mut self, path: &Path, permission: Permission) {
+        if let Some(way) = self.listings.way(path, &self.write) {
+            self.add_place(way.place, permission);
+        }
+    }
+
+    /// Adds a place that is without links, unless it is allowed already.
+    fn add_place(&mut self, place: PathBuf, permission: Permission) {
+        let is_known =
+            self.is_writable(&place) || permission == Permission::Read && is_in(&place, &self.read);
+        match permission {
+            _ if is_known => {}
+            Permission::Read => self.read.push(place),
+            Permission::Write => self.write.push(place),
+        }
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        is_in(path, &self.write)
+    }
+
+    /// What is covered so that it can't be read. A link that a command may have put there is followed to keys only, and not to what
+    /// later commands need.
+    fn concealed(&self, path: &Path) -> Option<PathBuf> {
+        let way = self.listings.way(path, &[])?;
+        let is_needed = || self.read.iter().chain(&self.write).any(|place| place.starts_with(&way.place));
+        (!way.goes_through(&self.write) || !is_needed()).then_some(way.place)
+    }
+
+    /// Whether the scope names this very thing, and not only something that it lies in, or a part of it.
+    fn is_meant(&self, path: &Path) -> bool {
+        self.scope.allowed().any(|(allowed, _)| allowed == path)
+    }
+}
+
+/// Where a path leads, if it leads anywhere.
+pub(super) fn resolved(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok()
+}

@@ -1,0 +1,146 @@
+//! The way from `/` to where a path leads, one name after the other.
+//!
+//! What a command may write, it may also replace by a link to anywhere. Whoever allows a place by its path has to know in which
+//! folders the links lie that the path goes through.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+/// As many as the system follows.
+const MOST_LINKS: usize = 40;
+
+/// Where a path leads, and by which links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Without links, as far as it exists. A link that was not to be followed is as good as missing: the rest is as it was written.
+    pub(crate) place: PathBuf,
+    /// Whether all of it is there.
+    pub(crate) exists: bool,
+    /// The links that were followed, each where it lies.
+    pub(crate) links: Vec<PathBuf>,
+    /// Whether a link was not followed.
+    pub(crate) is_barred: bool,
+}
+
+impl Way {
+    /// The way to something that is there, without links on it.
+    pub(crate) fn straight(path: &Path) -> Self {
+        let place = path.components().collect();
+        Self { place, exists: true, links: Vec::new(), is_barred: false }
+    }
+
+    /// Where an absolute path leads, following no link that lies in one of these places. None if it leads nowhere: in a circle, or
+    /// up from something that is missing.
+    pub(crate) fn around(path: &Path, writable: &[PathBuf]) -> Option<Self> {
+        let mut way = Self { place: PathBuf::from("/"), exists: true, links: Vec::new(), is_barred: false };
+        let mut names = names(path);
+        while let Some(name) = names.pop_front() {
+            if name == ".." {
+                if !way.exists {
+                    return None;
+                }
+                way.place.pop();
+                continue;
+            }
+            let next = way.place.join(&name);
+            let link = if way.exists { std::fs::read_link(&next) } else { Err(ErrorKind::NotFound.into()) };
+            match link {
+                Ok(_) if is_in(&way.place, writable) => {
+                    way.is_barred = true;
+                    way.exists = false;
+                    way.place = next;
+                }
+                Ok(_) if way.links.len() == MOST_LINKS => return None,
+                Ok(leads_to) => {
+                    way.links.push(next);
+                    if leads_to.is_absolute() {
+                        way.place = PathBuf::from("/");
+                    }
+                    let mut rest = self::names(&leads_to);
+                    rest.append(&mut names);
+                    names = rest;
+                }
+                // It is something else than a link.
+                Err(error) if error.kind() == ErrorKind::InvalidInput => way.place = next,
+                Err(_) => {
+                    way.exists = false;
+                    way.place = next;
+                }
+            }
+        }
+        Some(way)
+    }
+
+    /// The same, if something is there. Most of what is looked for is missing or has no link above it, which is found out at once.
+    pub(crate) fn to_existing(path: &Path, writable: &[PathBuf]) -> Option<Self> {
+        match is_straight(path) {
+            Ok(true) => Some(Self::straight(path)),
+            Ok(false) => Self::around(path, writable).filter(|way| way.exists),
+            Err(_) => None,
+        }
+    }
+
+    /// Whether a link on the way lies in one of these places.
+    pub(crate) fn goes_through(&self, places: &[PathBuf]) -> bool {
+        self.links.iter().filter_map(|link| link.parent()).any(|folder| is_in(folder, places))
+    }
+}
+
+/// Of several ways to places that commands may write, those that no command can have bent: none of their links lies in any of these
+/// places, or in one that commands may write already.
+///
+/// A way without links can't be bent, so it is always among them. What a command could write before, it can write now, because that
+/// way was one of these then.
+pub(crate) fn unbent(ways: Vec<Way>, writable: &[PathBuf]) -> Vec<Way> {
+    let straight = ways.iter().filter(|way| way.links.is_empty()).map(|way| way.place.clone());
+    let sure: Vec<PathBuf> = writable.iter().cloned().chain(straight).collect();
+    let ways: Vec<Way> = ways.into_iter().filter(|way| !way.goes_through(&sure)).collect();
+    // Of those that lead through each other nobody can tell which was first.
+    let all: Vec<PathBuf> = ways.iter().map(|way| way.place.clone()).collect();
+    ways.into_iter().filter(|way| !way.goes_through(&all)).collect()
+}
+
+/// Whether a path without links lies in one of these places, or is one.
+///
+/// It compares bytes, because each command asks this some thousand times, and `Path::starts_with` takes both paths apart. For paths without
+/// links that is the same: they have no `.`, no `..` and no `//`.
+pub(crate) fn is_in(path: &Path, places: &[PathBuf]) -> bool {
+    let path = path.as_os_str().as_encoded_bytes();
+    places.iter().any(|place| {
+        let place = place.as_os_str().as_encoded_bytes();
+        let rest = path.strip_prefix(place);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || place.ends_with(b"/"))
+    })
+}
+
+/// Whether a path is known to go through no link and nowhere up; or why nothing is there.
+#[cfg(target_os = "linux")]
+fn is_straight(path: &Path) -> rustix::io::Result<bool> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    use rustix::io::Errno;
+
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Ok(false);
+    }
+    match openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(_) => Ok(true),
+        Err(error @ (Errno::NOENT | Errno::NOTDIR)) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_straight(path: &Path) -> std::io::Result<bool> {
+    path.symlink_metadata().map(|_| false)
+}
+
+fn names(path: &Path) -> VecDeque<OsString> {
+    let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+    path.components().filter(is_name).map(|part| part.as_os_str().to_owned()).collect()
+}
+
+#[cfg(test)]
+#[path = "path_trace_tests.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+//! A path that was found allowed, and the way to what is there.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Stat};
+use rustix::io::Errno;
+
+use super::boundaries::{Barred, Borders, Identity};
+use super::folder::Refused;
+use super::{FileError, Folder, Kind};
+
+/// A canonical path that may be used, together with what was denied when that was found out.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) shown: String,
+    /// The path as the model wrote it. What is denied is named so: where its links lead is none of the model's business.
+    pub(super) written: String,
+    /// How it was written, only a folder can be meant.
+    pub(super) only_folder: bool,
+    /// The folder that holds it may be written too, not only this very file.
+    pub(super) folder_is_open: bool,
+    pub(super) borders: Arc<Borders>,
+    pub(super) allowed: String,
+}
+
+/// Folders that were made on the way to a file. They are removed again, unless the file was written.
+#[derive(Debug, Default)]
+pub(crate) struct NewFolders {
+    made: Vec<(Folder, OsString)>,
+}
+
+impl NewFolders {
+    pub(crate) fn keep(mut self) {
+        self.made.clear();
+    }
+}
+
+impl Drop for NewFolders {
+    fn drop(&mut self) {
+        for (folder, name) in self.made.drain(..).rev() {
+            folder.remove_empty(&name);
+        }
+    }
+}
+
+/// A regular file, open for reading.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) file: File,
+    pub(crate) status: Stat,
+}
+
+impl OpenFile {
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::try_from(self.status.st_size).unwrap_or(0)
+    }
+
+    /// Whether this file still has that name, and looks as it did when it was opened.
+    pub(crate) fn is_unchanged_at(&self, folder: &Folder, name: &OsStr) -> bool {
+        let look = |status: &Stat| {
+            let times = (status.st_mtime, status.st_mtime_nsec, status.st_ctime, status.st_ctime_nsec);
+            (Identity::from(status), status.st_size, times)
+        };
+        let now = rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW);
+        now.is_ok_and(|now| look(&now) == look(&self.status))
+    }
+}
+
+impl Place {
+    /// The canonical path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path as the model is shown it.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The canonical path as text, which is how records name it; none if it is not Unicode.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.path.to_str()
+    }
+
+    /// Whether other files beside this one may be written too.
+    pub(crate) fn folder_is_open(&self) -> bool {
+        self.folder_is_open
+    }
+
+    /// Goes to the folder here.
+    pub(crate) fn folder(&self) -> Result<Folder, FileError> {
+        self.descend(&self.path, None)
+    }
+
+    /// Goes to the folder that holds this, and says under which name.
+    pub(crate) fn parent(&self) -> Result<(Folder, OsString), FileError> {
+        let (parent, name) = self.split()?;
+        Ok((self.descend(parent, None)?, name))
+    }
+
+    /// The same, and makes the folders that are missing on the way.
+    pub(crate) fn parent_made(&self) -> Result<(Folder, OsString, NewFolders), FileError> {
+        let (parent, name) = self.split()?;
+        let mut new = NewFolders::default();
+        let folder = self.descend(parent, Some(&mut new))?;
+        Ok((folder, name, new))
+    }
+
+    fn split(&self) -> Result<(&Path, OsString), FileError> {
+        let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return Err(FileError::IsFolder { path: self.shown.clone() });
+        };
+        if self.only_folder {
+            return Err(match self.folder() {
+                Ok(_) => FileError::IsFolder { path: self.shown.clone() },
+                Err(FileError::NotFound { .. }) => FileError::OnlyFolder { path: self.written.clone() },
+                Err(error) => error,
+            });
+        }
+        Ok((parent, name.to_owned()))
+    }
+
+    /// Opens the regular file here for reading.
+    pub(crate) fn open(&self) -> Result<OpenFile, FileError> {
+        let (folder, name) = self.parent()?;
+        self.open_in(&folder, &name)
+    }
+
+    /// The same, from the folder that [`Place::parent`] went to.
+    pub(crate) fn open_in(&self, folder: &Folder, name: &OsStr) -> Result<OpenFile, FileError> {
+        let (file, status) = folder.open(name).map_err(|refused| self.refused("open", refused))?;
+        Ok(OpenFile { file, status })
+    }
+
+    /// Says why something here was refused.
+    pub(crate) fn refused(&self, doing: &'static str, why: impl Into<Refused>) -> FileError {
+        let path = self.shown.clone();
+        match why.into() {
+            Refused::Barred(Barred::Denied) => {
+                FileError::Denied { path: self.written.clone(), allowed: self.allowed.clone() }
+            }
+            Refused::Barred(Barred::Protected) => FileError::Protected { path: self.written.clone() },
+            Refused::Is(Kind::Folder) => FileError::IsFolder { path },
+            Refused::Is(Kind::File) => FileError::NotFolder { path },
+            Refused::Is(Kind::Special(kind)) => FileError::Special { path, kind },
+            Refused::Is(Kind::Link) => FileError::Link { path },
+            Refused::System(error) => FileError::system(doing, &path, error),
+        }
+    }
+
+    /// Goes down to a folder above this, or here. What is missing is made if there is a list to note it in.
+    fn descend(&self, to: &Path, mut new: Option<&mut NewFolders>) -> Result<Folder, FileError> {
+        let refused = |why| self.refused("open", why);
+        let mut folder = Folder::root(Arc::clone(&self.borders)).map_err(refused)?;
+        for part in to.components() {
+            let Component::Normal(name) = part else { continue };
+            let entered = match (folder.enter(name), &mut new) {
+                (Err(Refused::System(Errno::NOENT)), Some(new)) => {
+                    let is_ours = folder.make(name).map_err(refused)?;
+                    let entered = folder.enter(name);
+                    if is_ours {
+                        new.made.push((folder, name.to_owned()));
+                    }
+                    entered.map_err(refused)?
+                }
+                (Ok(entered), _) => entered,
+                (Err(Refused::Is(Kind::File | Kind::Special(_))), _) => {
+                    return Err(FileError::NotFolder { path: self.shown_above(&folder.path().join(name)) });
+                }
+                (Err(why), _) => return Err(refused(why)),
+            };
+            folder = entered;
+        }
+        Ok(folder)
+    }
+
+    /// How a part of the way to this is shown.
+    fn shown_above(&self, part: &Path) -> String {
+        let below = self.path.components().count().saturating_sub(part.components().count());
+        let shown = Path::new(&self.shown).ancestors().nth(below).and_then(Path::to_str);
+        shown.filter(|shown| !shown.is_empty()).unwrap_or(&self.shown).to_owned()
+    }
+}

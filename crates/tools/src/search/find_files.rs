@@ -1,0 +1,106 @@
+//! `find_files`.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_protocol::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::path_pattern::PathPattern;
+use super::walk::{ALL_THE_WAY, Entry, Walk};
+use crate::blocking::{Wanted, while_wanted};
+use crate::scope::{Kind, Permission};
+use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
+
+const MOST_FOUND: usize = 500;
+
+/// What find_files takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// For paths below `path`, such as `*.rs` (a name at any depth), `src/**/*.rs` or `{a,b}*.toml`.
+    #[schemars(length(max = 1000))]
+    pattern: String,
+    /// Default: the work folder.
+    path: Option<String>,
+}
+
+/// The tool.
+pub(crate) struct FindFiles {
+    scope: Arc<Scope>,
+    about: About,
+}
+
+impl FindFiles {
+    pub(crate) fn new(scope: Arc<Scope>) -> Self {
+        Self { scope, about: about() }
+    }
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "find_files",
+        description: "Finds files by their path with a pattern, sorted by path.",
+        effect: Effect::Read,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "At most 500 files, the first in the order of their paths.",
+            "What .gitignore leaves out, the folder .git and what is denied are not found; links are found and not \
+             followed.",
+        ],
+        example: r#"{"pattern": "**/*.toml"}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for FindFiles {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
+        let pattern = PathPattern::new(&arguments.pattern).map_err(Finished::error)?;
+        let scope = Arc::clone(&self.scope);
+        Ok(Prepared::new(move |stop| {
+            while_wanted(stop, move |wanted| {
+                find(&scope, &arguments, &pattern, wanted).unwrap_or_else(Finished::from)
+            })
+        }))
+    }
+}
+
+fn find(
+    scope: &Scope,
+    arguments: &Arguments,
+    pattern: &PathPattern,
+    wanted: &Wanted,
+) -> Result<Finished, FileError> {
+    let place = scope.resolve(arguments.path.as_deref().unwrap_or("."), Permission::Read)?;
+    let folder = place.folder()?;
+    let mut lines = Vec::new();
+    let mut more = false;
+    let visit = |entry: &Entry<'_>| {
+        let inside = entry.path.strip_prefix(place.path()).unwrap_or(&entry.path);
+        if entry.status.kind == Kind::Folder || !pattern.fits(inside) {
+            return ControlFlow::Continue(());
+        }
+        if lines.len() == MOST_FOUND {
+            more = true;
+            return ControlFlow::Break(());
+        }
+        lines.push(scope.show(&entry.path));
+        ControlFlow::Continue(())
+    };
+    let walked = Walk { depth: ALL_THE_WAY, wanted, visit }.through(scope, &folder);
+    if lines.is_empty() {
+        lines.push(format!("[no file in {} fits {}]", place.shown(), arguments.pattern));
+    }
+    if more {
+        lines.push(format!("[the first {MOST_FOUND}; there are more: use a narrower pattern or path]"));
+    }
+    lines.extend(walked.note(scope));
+    Ok(Finished::ok(lines.join("\n")))
+}

@@ -1,0 +1,110 @@
+//! `list_files`.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_protocol::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::walk::{Entry, Walk};
+use crate::blocking::{Wanted, while_wanted};
+use crate::display::shown_path;
+use crate::scope::{Kind, Permission};
+use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
+
+const MOST_ENTRIES: usize = 1_000;
+
+/// What list_files takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Default: the work folder.
+    path: Option<String>,
+    /// How far down: 1 is what is in the folder itself, 2 what is in the folders in it too. Default: 1.
+    #[schemars(range(min = 1, max = 10))]
+    depth: Option<u8>,
+}
+
+/// The tool.
+pub(crate) struct ListFiles {
+    scope: Arc<Scope>,
+    about: About,
+}
+
+impl ListFiles {
+    pub(crate) fn new(scope: Arc<Scope>) -> Self {
+        Self { scope, about: about() }
+    }
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "list_files",
+        description: "Lists what is in a folder: folders with a / at the end, files with their size in bytes, links with \
+                      where they lead.",
+        effect: Effect::Read,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "At most 1,000 entries, in the order of their paths.",
+            "What .gitignore leaves out, the folder .git and what is denied are not listed; links are not followed.",
+        ],
+        example: r#"{"path": "src", "depth": 2}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for ListFiles {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
+        let scope = Arc::clone(&self.scope);
+        Ok(Prepared::new(move |stop| {
+            while_wanted(stop, move |wanted| list(&scope, &arguments, wanted).unwrap_or_else(Finished::from))
+        }))
+    }
+}
+
+fn list(scope: &Scope, arguments: &Arguments, wanted: &Wanted) -> Result<Finished, FileError> {
+    let place = scope.resolve(arguments.path.as_deref().unwrap_or("."), Permission::Read)?;
+    let folder = place.folder()?;
+    let mut lines = Vec::new();
+    let mut more = false;
+    let visit = |entry: &Entry<'_>| {
+        if lines.len() == MOST_ENTRIES {
+            more = true;
+            return ControlFlow::Break(());
+        }
+        lines.push(line(scope, entry));
+        ControlFlow::Continue(())
+    };
+    let depth = arguments.depth.map_or(1, usize::from);
+    let walked = Walk { depth, wanted, visit }.through(scope, &folder);
+    if lines.is_empty() {
+        lines.push(format!("[{} is empty, or all in it is ignored]", place.shown()));
+    }
+    if more {
+        lines.push(format!(
+            "[the first {MOST_ENTRIES} entries; list a folder further down, or use find_files]"
+        ));
+    }
+    lines.extend(walked.note(scope));
+    Ok(Finished::ok(lines.join("\n")))
+}
+
+fn line(scope: &Scope, entry: &Entry<'_>) -> String {
+    let path = scope.show(&entry.path);
+    match entry.status.kind {
+        Kind::Folder => format!("{path}/"),
+        Kind::File => format!("{path} ({} bytes)", entry.status.bytes),
+        Kind::Special(kind) => format!("{path} ({kind})"),
+        Kind::Link => match entry.folder.link(entry.name) {
+            Ok(target) => format!("{path} -> {}", shown_path(&target)),
+            Err(_) => format!("{path} (a link)"),
+        },
+    }
+}

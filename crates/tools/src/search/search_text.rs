@@ -1,0 +1,182 @@
+//! `search_text`.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use longhaul_protocol::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matches::{Matches, WhileWanted};
+use super::path_pattern::PathPattern;
+use super::walk::{ALL_THE_WAY, Entry, Walk};
+use crate::blocking::{Wanted, while_wanted};
+use crate::scope::{Kind, Permission};
+use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
+
+/// A line has to be in memory as a whole to be searched.
+const LONGEST_LINE: usize = 8 << 20;
+
+/// What search_text takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// A regular expression, matched line by line. `(?i)` ignores case.
+    #[schemars(length(max = 1000))]
+    pattern: String,
+    /// A file, or a folder with all in it. Default: the work folder.
+    path: Option<String>,
+    /// Only files whose path below `path` fits this, such as `*.rs` or `src/**/*.toml`.
+    #[schemars(length(max = 1000))]
+    glob: Option<String>,
+    /// Lines around each match. Default: 0.
+    #[schemars(range(min = 0, max = 20))]
+    context: Option<u8>,
+}
+
+/// The tool.
+pub(crate) struct SearchText {
+    scope: Arc<Scope>,
+    about: About,
+}
+
+impl SearchText {
+    pub(crate) fn new(scope: Arc<Scope>) -> Self {
+        Self { scope, about: about() }
+    }
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "search_text",
+        description: "Searches files for a regular expression. Each match is shown as path:line:text, lines around it as \
+                      path-line-text, sorted by path.",
+        effect: Effect::Read,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "At most 500 matches or 1 MiB; lines are cut at 500 bytes. Files with lines over 8 MiB are named and passed over.",
+            "Binary files (with a zero byte), what .gitignore leaves out, the folder .git and what is denied are not \
+             searched; links are not followed.",
+        ],
+        example: r#"{"pattern": "fn \\w+_scope", "path": "src", "glob": "*.rs", "context": 2}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for SearchText {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
+        let matcher = RegexMatcherBuilder::new().multi_line(true).crlf(true).build(&arguments.pattern);
+        let matcher = matcher.map_err(|error| {
+            Finished::error(format!("the pattern `{}` can't be understood: {error}", arguments.pattern))
+        })?;
+        let glob = arguments.glob.as_deref().map(PathPattern::new).transpose().map_err(Finished::error)?;
+        let scope = Arc::clone(&self.scope);
+        Ok(Prepared::new(move |stop| {
+            while_wanted(stop, move |wanted| {
+                let search = Search::new(&scope, matcher, arguments.context, wanted);
+                search.run(&arguments, glob.as_ref()).unwrap_or_else(Finished::from)
+            })
+        }))
+    }
+}
+
+/// One search.
+struct Search<'a> {
+    scope: &'a Scope,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    wanted: &'a Wanted,
+    found: Matches,
+    files: usize,
+    passed_over: Vec<String>,
+}
+
+impl<'a> Search<'a> {
+    fn new(scope: &'a Scope, matcher: RegexMatcher, context: Option<u8>, wanted: &'a Wanted) -> Self {
+        let context = context.map_or(0, usize::from);
+        let searcher = SearcherBuilder::new()
+            .line_number(true)
+            .line_terminator(LineTerminator::crlf())
+            .before_context(context)
+            .after_context(context)
+            .heap_limit(Some(LONGEST_LINE))
+            .binary_detection(BinaryDetection::quit(0))
+            .build();
+        Self {
+            scope,
+            matcher,
+            searcher,
+            wanted,
+            found: Matches::default(),
+            files: 0,
+            passed_over: Vec::new(),
+        }
+    }
+
+    fn run(mut self, arguments: &Arguments, glob: Option<&PathPattern>) -> Result<Finished, FileError> {
+        let place = self.scope.resolve(arguments.path.as_deref().unwrap_or("."), Permission::Read)?;
+        let mut note = None;
+        match place.folder() {
+            Ok(folder) => {
+                let (scope, wanted) = (self.scope, self.wanted);
+                let visit = |entry: &Entry<'_>| {
+                    let inside = entry.path.strip_prefix(place.path()).unwrap_or(&entry.path);
+                    if entry.status.kind == Kind::File
+                        && glob.is_none_or(|glob| glob.fits(inside))
+                        && let Ok((file, _)) = entry.folder.open(entry.name)
+                    {
+                        self.search(&entry.path, file);
+                    }
+                    if self.found.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                note = Walk { depth: ALL_THE_WAY, wanted, visit }.through(scope, &folder).note(scope);
+            }
+            Err(FileError::NotFolder { .. }) => {
+                let file = place.open()?.file;
+                let name = place.path().file_name().map(Path::new).unwrap_or(place.path());
+                if glob.is_none_or(|glob| glob.fits(name)) {
+                    self.search(place.path(), file);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        let mut lines = std::mem::take(&mut self.found.lines);
+        if lines.is_empty() {
+            let (files, shown) = (self.files, place.shown());
+            lines.push(format!("[no line matches {} in {shown}; {files} files searched]", arguments.pattern));
+        }
+        lines.extend(self.found.note());
+        lines.extend(self.passed_over_note());
+        lines.extend(note);
+        Ok(Finished::ok(lines.join("\n")))
+    }
+
+    fn search(&mut self, path: &Path, file: File) {
+        self.files += 1;
+        let shown = self.scope.show(path);
+        let sink = self.found.of_file(&shown, self.wanted);
+        if self.searcher.search_reader(&self.matcher, WhileWanted(file, self.wanted), sink).is_err() {
+            self.passed_over.push(shown);
+        }
+    }
+
+    fn passed_over_note(&self) -> Option<String> {
+        let first = self.passed_over.first()?;
+        let others = match self.passed_over.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        Some(format!("[not searched to the end: {first}{others}; a line is too long, or it can't be read]"))
+    }
+}

@@ -1,0 +1,187 @@
+//! The lines of an output that match an expression.
+//!
+//! The output is gone through in blocks that end with a line where one is near, so that memory does not depend on how long it
+//! or its lines are. A line that is longer than a block is matched piece by piece, with some of the last piece in front.
+
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use longhaul_keeper::{Output, Result};
+
+use crate::blocking::Wanted;
+use crate::output::escaped;
+use crate::output::{Printed, Text};
+use crate::{Cap, display};
+
+/// How much is looked at in one go.
+const BLOCK: usize = 256 << 10;
+/// A match that lies across two pieces of a very long line may be so long.
+const OVERLAP: usize = 4096;
+/// So much of a line is shown, and so much of that in front of the match.
+const LONGEST_LINE: usize = 500;
+const IN_FRONT: usize = 100;
+/// The other fields of the result need some room, too.
+const OTHER_FIELDS: usize = 1024;
+
+/// One search.
+pub(super) struct Search<'a> {
+    pub(super) printed: &'a Printed<'a>,
+    pub(super) output: &'a Output,
+    pub(super) matcher: &'a RegexMatcher,
+    pub(super) cap: Cap,
+    pub(super) wanted: &'a Wanted,
+}
+
+/// What was found.
+pub(super) struct Found {
+    pub(super) text: Text,
+    pub(super) lines: u64,
+    pub(super) next: u64,
+    pub(super) said: Option<String>,
+}
+
+/// What is collected, and the line that is being read.
+#[derive(Default)]
+struct Collected {
+    text: String,
+    lines: u64,
+    /// As JSON.
+    bytes: usize,
+    line: String,
+    /// A part of this line matched already.
+    is_shown: bool,
+}
+
+/// How a search went.
+enum Attempt {
+    Found(Found),
+    /// More matches than fits, and nobody can tell how far that is: some of it may never be shown.
+    Uncounted(Found),
+}
+
+impl Search<'_> {
+    /// Searches from an offset on. Where more matches than fits and it can't be counted how far that is, less is looked at in one
+    /// go: what is shown twice is better than what is never shown.
+    pub(super) fn run(&self, offset: u64, end: u64) -> Result<Found> {
+        let mut block = BLOCK;
+        loop {
+            match self.attempt(offset, end, block)? {
+                Attempt::Found(found) => return Ok(found),
+                Attempt::Uncounted(_) if block > 1 => block = (block / 4).max(1),
+                Attempt::Uncounted(found) => return Ok(found),
+            }
+        }
+    }
+
+    fn attempt(&self, offset: u64, end: u64, block: usize) -> Result<Attempt> {
+        let mut collected = Collected::default();
+        let mut at = offset;
+        // From here on no line has been begun.
+        let mut lines_begin = offset;
+        while at < end && !self.wanted.is_over() {
+            let (text, next) = self.printed.from(at, block, end)?;
+            if next <= at {
+                break;
+            }
+            if let Some(lines) = self.search(&text, &mut collected) {
+                let said = "more lines match than fit; go on with this `grep` from `next_offset`".to_owned();
+                return Ok(match self.after_lines(at..next, &text, lines)? {
+                    Some(place) => Attempt::Found(collected.found(place, Some(said))),
+                    None if lines_begin > offset => Attempt::Found(collected.found(lines_begin, Some(said))),
+                    None => Attempt::Uncounted(collected.found(next, Some(said))),
+                });
+            }
+            at = next;
+            if collected.line.is_empty() {
+                lines_begin = at;
+            }
+        }
+        let line = std::mem::take(&mut collected.line);
+        if !collected.is_shown {
+            self.take(&line, &mut collected);
+        }
+        let said = (collected.lines == 0).then(|| "no line matches".to_owned());
+        Ok(Attempt::Found(collected.found(at.max(offset.min(end)), said)))
+    }
+
+    /// Goes through a block. If there is no more room: after how many of its lines.
+    fn search(&self, text: &Text, collected: &mut Collected) -> Option<usize> {
+        let (mut place, mut ends) = (0, 0);
+        for part in text.text.split_inclusive('\n') {
+            let is_marker = text.gaps.iter().any(|gap| gap.line.start == place);
+            place += part.len();
+            if is_marker {
+                continue;
+            }
+            collected.line.push_str(part.trim_end_matches('\n'));
+            if part.ends_with('\n') {
+                let line = std::mem::take(&mut collected.line);
+                if !std::mem::take(&mut collected.is_shown) && !self.take(&line, collected) {
+                    return Some(ends);
+                }
+                ends += 1;
+            }
+        }
+        if collected.line.len() > BLOCK {
+            let line = std::mem::take(&mut collected.line);
+            if !collected.is_shown && self.matches(&line).is_some() {
+                // If there is no room for it, the next line will show that.
+                collected.is_shown = self.take(&line, collected);
+            }
+            collected.line = line[line.ceil_char_boundary(line.len() - OVERLAP)..].to_owned();
+        }
+        None
+    }
+
+    /// Adds a line if it matches, and says whether there was room.
+    fn take(&self, line: &str, collected: &mut Collected) -> bool {
+        let Some(at) = self.matches(line) else { return true };
+        let excerpt = excerpt(line, at);
+        let bytes = escaped(&excerpt) + 2;
+        let room = self.cap.bytes.saturating_sub(OTHER_FIELDS).max(self.cap.bytes / 4);
+        let lines = usize::try_from(collected.lines).unwrap_or(usize::MAX);
+        if collected.lines > 0 && (collected.bytes + bytes > room || lines >= self.cap.lines) {
+            return false;
+        }
+        collected.text.push_str(&excerpt);
+        collected.text.push('\n');
+        collected.bytes += bytes;
+        collected.lines += 1;
+        true
+    }
+
+    /// Where a line matches.
+    fn matches(&self, line: &str) -> Option<usize> {
+        self.matcher.find(line.as_bytes()).ok().flatten().map(|found| found.start())
+    }
+
+    /// The offset after so many lines of a block, if they can be counted: a secret of many lines is one line afterwards.
+    fn after_lines(&self, block: std::ops::Range<u64>, text: &Text, lines: usize) -> Result<Option<u64>> {
+        let chunk = self.output.read(block.start, BLOCK.saturating_mul(2))?;
+        let bytes = usize::try_from(block.end - block.start).unwrap_or(usize::MAX);
+        let (None, Some(bytes)) = (chunk.dropped, chunk.bytes.get(..bytes)) else { return Ok(None) };
+        let ends =
+            || bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at as u64 + 1);
+        if lines == 0 || ends().count() != text.text.matches('\n').count() {
+            return Ok(None);
+        }
+        Ok(ends().nth(lines - 1).map(|at| block.start + at))
+    }
+}
+
+impl Collected {
+    fn found(self, next: u64, said: Option<String>) -> Found {
+        Found { text: Text { text: self.text, gaps: Vec::new() }, lines: self.lines, next, said }
+    }
+}
+
+/// What of a line is shown: all of it, or what is around the match.
+fn excerpt(line: &str, at: usize) -> String {
+    if line.len() <= LONGEST_LINE {
+        return line.to_owned();
+    }
+    let from = line.floor_char_boundary(at.saturating_sub(IN_FRONT));
+    let rest = &line[from..];
+    let shown = display::cut(rest, LONGEST_LINE);
+    let (before, after) = (if from > 0 { "…" } else { "" }, if shown.len() < rest.len() { "…" } else { "" });
+    format!("{before}{shown}{after}")
+}

@@ -1,0 +1,128 @@
+//! K8: `task_kill`.
+
+use async_trait::async_trait;
+use longhaul_keeper::LeftBehind;
+use longhaul_protocol::{Effect, SessionId, TaskId, TaskNews};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::state::{State, state_of};
+use super::{TaskSettings, known};
+use crate::blocking::to_the_end;
+use crate::output::Printed;
+use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, schema_of};
+
+/// What task_kill takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The task.
+    task_id: String,
+}
+
+/// The tool.
+pub(super) struct TaskKill {
+    about: About,
+    settings: TaskSettings,
+}
+
+impl TaskKill {
+    pub(super) fn new(settings: TaskSettings) -> Self {
+        Self { about: about(), settings }
+    }
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "task_kill",
+        description: "Ends a task and everything that it started or left running.",
+        effect: Effect::Idempotent,
+        schema: schema_of::<Arguments>(),
+        limits: &["It is asked to end, and forced after 2 s. The result comes when it is over."],
+        example: r#"{"task_id": "task_01jq4z5v8k2m9x7w3r6t1y0b4n"}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for TaskKill {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let Arguments { task_id } = arguments::parse(&self.about, &call.arguments)?;
+        let (known, settings, cap) = (known(call, &task_id), self.settings.clone(), call.cap);
+        let session = call.session;
+        Ok(Prepared::new(move |_| async move {
+            to_the_end(move || kill_known_or_left(&settings, known, &task_id, session, cap))
+                .await
+                .unwrap_or_else(|trouble| trouble)
+        }))
+    }
+}
+
+/// A command that ended in the foreground is no task, but what it left behind is ended like one.
+fn kill_known_or_left(
+    settings: &TaskSettings,
+    known: Result<KnownTask, Finished>,
+    task_id: &str,
+    session: SessionId,
+    cap: Cap,
+) -> Result<Finished, Finished> {
+    let refused = match known {
+        Ok(task) => return kill(settings, &task, cap),
+        Err(refused) => refused,
+    };
+    let left = task_id.parse().ok().and_then(|id| left_behind(settings, id));
+    let Some(left) = left.filter(|left| left.session == Some(session)) else { return Err(refused) };
+    let finished = kill(settings, &left.started.into(), cap)?;
+    // Of what is no task there is no news.
+    Ok(Finished { news: None, ..finished })
+}
+
+fn left_behind(settings: &TaskSettings, id: TaskId) -> Option<LeftBehind> {
+    settings.tasks.left_behind(id).ok().flatten()
+}
+
+fn kill(settings: &TaskSettings, task: &KnownTask, cap: Cap) -> Result<Finished, Finished> {
+    let id = task.started.task_id;
+    let before = state_of(&settings.tasks, task)?;
+    // Asked only now: a task that was not over when it was asked can't have left anything yet.
+    let left = left_behind(settings, id);
+    if before.is_over() && left.is_none() {
+        let said = format!("it had ended before ({})", before.status.word());
+        return Ok(over(settings, task, &before, cap, said));
+    }
+    let failed = |error| Finished::error(format!("{id} could not be ended: {error}"));
+    settings.tasks.kill(id).map_err(failed)?;
+    if let Some(left) = left.filter(|_| before.is_over()) {
+        let said = format!("it had ended before ({}) and {left}, which is over now", before.status.word());
+        return Ok(over(settings, task, &before, cap, said));
+    }
+    let state = state_of(&settings.tasks, task)?;
+    if !state.is_over() {
+        return Err(Finished::error(format!("{id} could not be ended: it still runs")));
+    }
+    Ok(over(settings, task, &state, cap, "it is over, with everything that it started".to_owned()))
+}
+
+/// How it ended, and the last of what it printed.
+fn over(settings: &TaskSettings, task: &KnownTask, state: &State, cap: Cap, said: String) -> Finished {
+    let id = task.started.task_id;
+    let told = task.told.map_or(0, |told| told.printed);
+    let mut report = state.report(id);
+    report.say([said].into_iter().chain(state.message.clone()));
+    let read = settings.tasks.output(id).and_then(|output| {
+        let end = output.printed()?;
+        Ok((Printed::new(&output, &settings.redact).tail(end)?, end))
+    });
+    if let Ok((tail, end)) = &read {
+        (report.output, report.printed) = (Some(tail.clone()), Some(*end));
+    }
+    if report.encode().len() > cap.bytes {
+        report.output = None;
+    }
+    let printed = read.map_or(told, |(_, end)| end);
+    let news = TaskNews { task_id: id, printed, ended: true };
+    Finished { news: Some(news), ..Finished::ok(report.encode()) }
+}

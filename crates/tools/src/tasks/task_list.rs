@@ -1,0 +1,146 @@
+//! `task_list`.
+
+use async_trait::async_trait;
+use longhaul_keeper::LeftBehind;
+use longhaul_protocol::{Effect, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::TaskSettings;
+use super::state::state_of;
+use crate::blocking::while_wanted;
+use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, display, schema_of};
+
+/// So much of a command or a description is shown.
+const LONGEST_TEXT: usize = 200;
+
+/// What task_list takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {}
+
+/// One line of it.
+#[derive(Serialize)]
+struct Row {
+    task_id: TaskId,
+    status: &'static str,
+    description: String,
+    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// Of one that has ended: as long as one runs this would be different each time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    printed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+#[derive(Serialize)]
+struct List {
+    tasks: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// The tool.
+pub(super) struct TaskList {
+    about: About,
+    settings: TaskSettings,
+}
+
+impl TaskList {
+    pub(super) fn new(settings: TaskSettings) -> Self {
+        Self { about: about(), settings }
+    }
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "task_list",
+        description: "Lists this session's tasks, the oldest first.",
+        effect: Effect::Read,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "All that run, and the newest of those that have ended.",
+            "In the sandbox, a command that left processes running (`server &`) is listed as long as they run; task_kill ends them.",
+        ],
+        example: "{}",
+    }
+}
+
+#[async_trait]
+impl Tool for TaskList {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let Arguments {} = arguments::parse(&self.about, &call.arguments)?;
+        let (settings, known, cap) = (self.settings.clone(), call.tasks.clone(), call.cap);
+        let session = call.session;
+        Ok(Prepared::new(move |stop| {
+            while_wanted(stop, move |_| {
+                let mut left = settings.tasks.all_left_behind();
+                left.retain(|left| left.session == Some(session));
+                let is_known = |id| known.iter().any(|task| task.started.task_id == id);
+                let others = left.iter().filter(|left| !is_known(left.started.task_id));
+                let others: Vec<KnownTask> = others.map(|left| left.started.clone().into()).collect();
+                let rows = known.iter().chain(&others).map(|task| row(&settings, task, &left)).collect();
+                Finished::ok(within(cap, List { tasks: rows, message: None }))
+            })
+        }))
+    }
+}
+
+fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> Row {
+    let started = &known.started;
+    let short = |text: &str| {
+        let text = (settings.redact)(text);
+        match display::cut(&text, LONGEST_TEXT) {
+            short if short.len() < text.len() => format!("{short}…"),
+            whole => whole.to_owned(),
+        }
+    };
+    let printed = settings.tasks.output(started.task_id).and_then(|output| output.printed()).ok();
+    let row = Row {
+        task_id: started.task_id,
+        status: "unknown",
+        description: short(&started.description),
+        command: short(&started.command),
+        started_at: started.started_at.map(|at| at.to_string()),
+        exit_code: None,
+        duration_ms: None,
+        printed,
+        message: None,
+    };
+    let left = left.iter().find(|left| left.started.task_id == started.task_id).map(ToString::to_string);
+    match state_of(&settings.tasks, known) {
+        Ok(state) => Row {
+            status: state.status.word(),
+            exit_code: state.exit_code,
+            duration_ms: state.duration_ms.filter(|_| state.is_over()),
+            message: left.or(state.message).or_else(|| {
+                known.is_waiting.then(|| "it seems to wait for input, which nobody can give it".to_owned())
+            }),
+            ..row
+        },
+        Err(trouble) => Row { message: Some(trouble.content), ..row },
+    }
+}
+
+/// As JSON that stays within the cap; of too many the oldest are left out.
+fn within(cap: Cap, mut list: List) -> String {
+    let encode = |list: &List| serde_json::to_string(list).expect("it has string keys and no fallible parts");
+    let (mut content, mut left_out) = (encode(&list), 0);
+    while content.len() > cap.bytes && !list.tasks.is_empty() {
+        list.tasks.remove(0);
+        left_out += 1;
+        list.message = Some(format!("{left_out} older tasks are not shown"));
+        content = encode(&list);
+    }
+    content
+}

@@ -1,0 +1,200 @@
+//! `task_output`.
+
+use async_trait::async_trait;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use longhaul_keeper::{Error, Output};
+use longhaul_protocol::{Effect, TaskNews};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::output_search::{Found, Search};
+use super::state::{State, state_of};
+use super::{TaskSettings, known};
+use crate::blocking::{Wanted, while_wanted};
+use crate::output::Printed;
+use crate::output::{Report, Rest};
+use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, schema_of};
+
+/// Less than this is not read because JSON makes it longer than it is.
+const SMALLEST_READ: usize = 64;
+
+/// What the result of a limited read has besides the output.
+const OTHER_FIELDS: usize = 512;
+
+/// What task_output takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The task.
+    task_id: String,
+    /// The byte to read from.
+    offset: Option<u64>,
+    /// How many bytes.
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+    /// Only lines that match this regular expression.
+    #[schemars(length(max = 1000))]
+    grep: Option<String>,
+}
+
+/// The tool.
+pub(super) struct TaskOutput {
+    about: About,
+    settings: TaskSettings,
+}
+
+impl TaskOutput {
+    pub(super) fn new(settings: TaskSettings) -> Self {
+        Self { about: about(), settings }
+    }
+}
+
+pub(crate) fn about() -> About {
+    About {
+        name: "task_output",
+        description: "Reads what a task has printed: head and tail, or from `offset` on; `next_offset` reads on.",
+        effect: Effect::Read,
+        schema: schema_of::<Arguments>(),
+        limits: &[
+            "Without `offset`: head and tail. With it: from there on, up to `limit` or what the model may read at once; \
+             `next_offset` reads on. Offsets count printed bytes, also where some were not kept.",
+            "A read ends at the end of a line, if one is near, and never within a character.",
+            "With `grep`, from `offset` on; a line is shown with at most 500 bytes.",
+            "Raw output is kept 24 hours after the end; then read_file with `output:` and the call's id has what was kept.",
+        ],
+        example: r#"{"task_id": "task_01jq4z5v8k2m9x7w3r6t1y0b4n", "offset": 4096}"#,
+    }
+}
+
+#[async_trait]
+impl Tool for TaskOutput {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
+        let task = known(call, &arguments.task_id)?;
+        let matcher = arguments.grep.as_deref().map(matcher).transpose()?;
+        let reading = Reading {
+            settings: self.settings.clone(),
+            task,
+            cap: call.cap,
+            offset: arguments.offset,
+            limit: arguments.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX),
+            matcher,
+        };
+        Ok(Prepared::new(move |stop| while_wanted(stop, move |wanted| reading.run(wanted))))
+    }
+}
+
+fn matcher(pattern: &str) -> Result<RegexMatcher, Finished> {
+    RegexMatcherBuilder::new().build(pattern).map_err(|error| {
+        Finished::error(format!("the expression `{pattern}` in `grep` can't be understood: {error}"))
+    })
+}
+
+/// One read.
+struct Reading {
+    settings: TaskSettings,
+    task: KnownTask,
+    cap: Cap,
+    offset: Option<u64>,
+    limit: usize,
+    matcher: Option<RegexMatcher>,
+}
+
+impl Reading {
+    fn run(&self, wanted: &Wanted) -> Finished {
+        let state = match state_of(&self.settings.tasks, &self.task) {
+            Ok(state) => state,
+            Err(trouble) => return trouble,
+        };
+        let id = self.task.started.task_id;
+        let read = match self.settings.tasks.output(id) {
+            Ok(output) => self.read(&output, &state, wanted),
+            Err(Error::NoSuchTask { .. }) => return self.gone(&state),
+            Err(error) => Err(error),
+        };
+        read.unwrap_or_else(|error| Finished::error(format!("the output of {id} can't be read now: {error}")))
+    }
+
+    /// Its folder is not there any more.
+    fn gone(&self, state: &State) -> Finished {
+        let id = self.task.started.task_id;
+        let mut report = state.report(id);
+        report.say(state.message.clone().into_iter().chain([format!(
+            "raw output is kept for 24 hours after the end; read_file with the path \"output:{}\" has what was kept",
+            id.call()
+        )]));
+        Finished { news: Some(self.news(state, 0)), ..Finished::ok(report.encode()) }
+    }
+
+    fn read(&self, output: &Output, state: &State, wanted: &Wanted) -> longhaul_keeper::Result<Finished> {
+        let printed = Printed::new(output, &self.settings.redact);
+        let end = printed.settled(state.status)?;
+        let report = Report { printed: Some(output.printed()?), ..state.report(self.task.started.task_id) };
+        if let Some(matcher) = &self.matcher {
+            let search = Search { printed: &printed, output, matcher, cap: self.cap, wanted };
+            let found = search.run(self.offset.unwrap_or(0), end)?;
+            return Ok(Finished { news: Some(self.news(state, 0)), ..self.told(found, report, state) });
+        }
+        let Some(offset) = self.offset else {
+            let mut report = Report { next_offset: Some(end), ..report };
+            report.say(state.message.clone());
+            let text = printed.whole(end)?;
+            let bytes = self.limit.saturating_add(OTHER_FIELDS).min(self.cap.bytes);
+            let finished = report.within(Cap { bytes, ..self.cap }, &text, Rest::InTask);
+            return Ok(Finished { news: Some(self.news(state, end)), ..finished });
+        };
+        self.from(offset, end, &printed, report, state)
+    }
+
+    /// What was found, in words.
+    fn told(&self, found: Found, mut report: Report, state: &State) -> Finished {
+        report.matches = Some(found.lines);
+        report.next_offset = Some(found.next);
+        let said = found.said.into_iter().chain(state.message.clone());
+        report.say(said);
+        report.within(self.cap, &found.text, Rest::InTask)
+    }
+
+    /// From an offset on, as much as fits.
+    fn from(
+        &self,
+        offset: u64,
+        end: u64,
+        printed: &Printed<'_>,
+        report: Report,
+        state: &State,
+    ) -> longhaul_keeper::Result<Finished> {
+        let mut report = report;
+        let total = report.printed.unwrap_or(end);
+        if offset > total {
+            report.say([format!("only {total} bytes were printed so far")]);
+            (report.output, report.next_offset) = (Some(String::new()), Some(total));
+            return Ok(Finished { news: Some(self.news(state, 0)), ..Finished::ok(report.encode()) });
+        }
+        let mut most = self.limit.min(self.cap.bytes);
+        loop {
+            let (text, next) = printed.from(offset, most, end)?;
+            report.next_offset = Some(next);
+            report.say(state.message.clone().filter(|_| next >= end));
+            report.output = Some(text.text.clone());
+            let content = report.encode();
+            let fits = content.len() <= self.cap.bytes && text.text.lines().count() <= self.cap.lines;
+            if fits || most <= SMALLEST_READ {
+                let finished =
+                    if fits { Finished::ok(content) } else { report.within(self.cap, &text, Rest::InTask) };
+                return Ok(Finished { news: Some(self.news(state, next)), ..finished });
+            }
+            most /= 2;
+        }
+    }
+
+    /// The model knows as much as it knew, or more.
+    fn news(&self, state: &State, printed: u64) -> TaskNews {
+        let told = self.task.told.map_or(0, |told| told.printed);
+        TaskNews { task_id: self.task.started.task_id, printed: told.max(printed), ended: state.is_over() }
+    }
+}
