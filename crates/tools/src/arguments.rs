@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::{About, Finished};
 
 /// The longest piece of a wrong value that is repeated in an error.
-const LONGEST_QUOTE: usize = 80;
+const MAX_QUOTED_BYTES: usize = 80;
 
 /// The arguments of a call as the type that the tool's schema was made from.
 pub fn parse<T: DeserializeOwned>(about: &About, arguments: &str) -> Result<T, Finished> {
@@ -27,7 +27,7 @@ pub fn parse<T: DeserializeOwned>(about: &About, arguments: &str) -> Result<T, F
 /// Compares a value with the part of JSON Schema that our schemas use.
 fn check(at: &str, value: &Value, schema: &Value) -> Result<(), String> {
     let name = if at.is_empty() { "the arguments".to_owned() } else { format!("`{at}`") };
-    let expected = || format!("{name} must be {}, not {}", in_words(schema), quoted(value));
+    let expected = || format!("{name} must be {}, not {}", describe_schema(schema), quoted(value));
     match (schema["type"].as_str(), value) {
         (Some("object"), Value::Object(fields)) => check_fields(at, fields, schema),
         (Some("array"), Value::Array(items)) => {
@@ -75,7 +75,7 @@ fn check_fields(at: &str, fields: &Map<String, Value>, schema: &Value) -> Result
             };
             return Err(format!(
                 "there is no field `{}`; {there}",
-                inner(crate::display::cut(name, LONGEST_QUOTE))
+                inner(crate::display::truncate_str(name, MAX_QUOTED_BYTES))
             ));
         };
         if !value.is_null() || required.contains(&name.as_str()) {
@@ -84,7 +84,7 @@ fn check_fields(at: &str, fields: &Map<String, Value>, schema: &Value) -> Result
     }
     match required.into_iter().find(|name| !fields.contains_key(*name)) {
         Some(missing) => {
-            let expected = in_words(&schema["properties"][missing]);
+            let expected = describe_schema(&schema["properties"][missing]);
             Err(format!("the field `{}` is missing; it must be {expected}", inner(missing)))
         }
         None => Ok(()),
@@ -92,7 +92,7 @@ fn check_fields(at: &str, fields: &Map<String, Value>, schema: &Value) -> Result
 }
 
 /// What a schema expects.
-fn in_words(schema: &Value) -> String {
+fn describe_schema(schema: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return words.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ");
     }
@@ -112,7 +112,7 @@ fn in_words(schema: &Value) -> String {
 
 fn quoted(value: &Value) -> String {
     let text = value.to_string();
-    match crate::display::cut(&text, LONGEST_QUOTE) {
+    match crate::display::truncate_str(&text, MAX_QUOTED_BYTES) {
         short if short.len() < text.len() => format!("{short}…"),
         _ => text,
     }

@@ -1,4 +1,4 @@
-//! Work that blocks, on a thread of its own.
+//! Blocking work of tools on threads of its own, and waiting for it with a deadline or until it is cancelled.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -11,79 +11,80 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{Finished, Stop};
 
-/// Says whether anybody still wants the work. Whoever works long asks it now and then.
+/// Tells blocking work that its call was cancelled. The work asks it between two steps.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted(Arc<AtomicBool>);
+pub(crate) struct CancelFlag(Arc<AtomicBool>);
 
-impl Wanted {
-    pub(crate) fn is_over(&self) -> bool {
+impl CancelFlag {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-
-    fn end(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
-/// Ends the want when the future that waits for the work is dropped.
-struct EndOnDrop(Wanted);
+/// Cancels the work when the future that waits for it is dropped.
+struct CancelOnDrop(CancelFlag);
 
-impl Drop for EndOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Does something that reads and can be given up at any time: when it is asked to stop, and when nobody waits any more.
-pub(crate) async fn while_wanted(
+/// Runs work that only reads. It is cancelled when the call is asked to stop and when this future is dropped.
+pub(crate) async fn run_cancellable(
     mut stop: Stop,
-    work: impl FnOnce(&Wanted) -> Finished + Send + 'static,
+    work: impl FnOnce(&CancelFlag) -> Finished + Send + 'static,
 ) -> Finished {
-    let wanted = Wanted::default();
-    let guard = EndOnDrop(wanted.clone());
-    let ended = unless(stop.asked(), spawn_blocking(move || work(&wanted))).await;
-    drop(guard);
-    match ended {
-        Some(ended) => ended.unwrap_or_else(broken),
+    let cancel = CancelFlag::default();
+    let _guard = CancelOnDrop(cancel.clone());
+    match run_unless(stop.asked(), spawn_blocking(move || work(&cancel))).await {
+        Some(ended) => ended.unwrap_or_else(panicked),
         None => Finished::error("stopped before it was done"),
     }
 }
 
-/// What comes of something, unless something else comes first.
-pub(crate) async fn unless<T>(comes: impl Future<Output = ()>, wanted: impl Future<Output = T>) -> Option<T> {
-    let (mut comes, mut wanted) = (pin!(comes), pin!(wanted));
-    poll_fn(|context| match wanted.as_mut().poll(context) {
+/// The output of `work`, or `None` if `interrupt` is ready first.
+pub(crate) async fn run_unless<T>(
+    interrupt: impl Future<Output = ()>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let (mut interrupt, mut work) = (pin!(interrupt), pin!(work));
+    poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => comes.as_mut().poll(context).map(|()| None),
+        Poll::Pending => interrupt.as_mut().poll(context).map(|()| None),
     })
     .await
 }
 
-/// What came first.
-pub(crate) enum First<T> {
+/// How a wait with a deadline ended.
+pub(crate) enum WaitOutcome<T> {
     Done(T),
-    Due,
+    DeadlinePassed,
     Stopped,
 }
 
-/// What comes of something, unless its time is over or nobody wants it any more.
-pub(crate) async fn until<T>(due: Instant, stop: &mut Stop, wanted: impl Future<Output = T>) -> First<T> {
-    match unless(stop.asked(), timeout_at(due, wanted)).await {
-        Some(Ok(output)) => First::Done(output),
-        Some(Err(_)) => First::Due,
-        None => First::Stopped,
+/// Waits for `work`, up to a deadline and until the call is asked to stop.
+pub(crate) async fn run_before<T>(
+    deadline: Instant,
+    stop: &mut Stop,
+    work: impl Future<Output = T>,
+) -> WaitOutcome<T> {
+    match run_unless(stop.asked(), timeout_at(deadline, work)).await {
+        Some(Ok(output)) => WaitOutcome::Done(output),
+        Some(Err(_)) => WaitOutcome::DeadlinePassed,
+        None => WaitOutcome::Stopped,
     }
 }
 
-/// Does something to its end, even if nobody waits for it any more.
-pub(crate) async fn to_the_end<T: Send + 'static>(
+/// Runs work to its end, even if this future is dropped meanwhile.
+pub(crate) async fn run_to_completion<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Finished> + Send + 'static,
 ) -> Result<T, Finished> {
-    spawn_blocking(work).await.unwrap_or_else(|error| Err(broken(error)))
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(panicked(error)))
 }
 
-/// A mistake in a tool must not take the turn with it.
+/// A panic in a tool fails its call, not the turn.
 #[allow(clippy::needless_pass_by_value, reason = "it is what `unwrap_or_else` hands over")]
-fn broken(error: JoinError) -> Finished {
+fn panicked(error: JoinError) -> Finished {
     Finished::error(format!("the tool failed because of a mistake in it: {error}"))
 }

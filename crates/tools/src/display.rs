@@ -6,17 +6,17 @@ use std::path::Path;
 use longhaul_protocol::printable;
 
 /// A path, escaped where it has to be.
-pub(crate) fn shown_path(path: &Path) -> String {
-    shown_name(path.as_os_str().as_bytes())
+pub(crate) fn display_path(path: &Path) -> String {
+    display_name(path.as_os_str().as_bytes())
 }
 
 /// A name, escaped where it has to be.
-pub(crate) fn shown_name(name: &[u8]) -> String {
+pub(crate) fn display_name(name: &[u8]) -> String {
     printable(name).to_string()
 }
 
 /// The longest beginning that has at most so many bytes and ends between two characters.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
+pub(crate) fn truncate_str(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_between_characters() {
-        assert_eq!(cut("aéb", 2), "a");
-        assert_eq!(cut("aéb", 9), "aéb");
+        assert_eq!(truncate_str("aéb", 2), "a");
+        assert_eq!(truncate_str("aéb", 9), "aéb");
     }
 }

@@ -5,9 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 /// A folder that changed within this time before it was read may change again without another change time.
-const UNSETTLED: Duration = Duration::from_millis(100);
+const SETTLE_TIME: Duration = Duration::from_millis(100);
 /// The same where the file system counts whole seconds.
-const UNSETTLED_SECONDS: Duration = Duration::from_secs(2);
+const SETTLE_TIME_WHOLE_SECONDS: Duration = Duration::from_secs(2);
 
 /// Which folder it is, and when an entry of it last changed. No program can set that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl FolderStamp {
         let since = |time: Duration| SystemTime::UNIX_EPOCH.checked_add(time);
         let changed = u64::try_from(self.seconds).ok().zip(u32::try_from(self.nanoseconds).ok());
         let changed = changed.and_then(|(seconds, nanoseconds)| since(Duration::new(seconds, nanoseconds)));
-        let unsettled = if self.nanoseconds == 0 { UNSETTLED_SECONDS } else { UNSETTLED };
+        let unsettled = if self.nanoseconds == 0 { SETTLE_TIME_WHOLE_SECONDS } else { SETTLE_TIME };
         changed.is_some_and(|changed| changed.elapsed().is_ok_and(|age| age > unsettled))
     }
 }

@@ -20,7 +20,7 @@ pub fn reference(tools: &[&About]) -> String {
          | tool | effect |\n| --- | --- |\n",
     );
     for about in tools {
-        add(&mut page, format_args!("| [`{0}`](#{0}) | {1} |\n", about.name, in_words(about.effect)));
+        add(&mut page, format_args!("| [`{0}`](#{0}) | {1} |\n", about.name, describe_effect(about.effect)));
     }
     for about in tools {
         section(&mut page, about);
@@ -30,7 +30,7 @@ pub fn reference(tools: &[&About]) -> String {
 
 fn section(page: &mut String, about: &About) {
     add(page, format_args!("\n## {}\n\n{}\n\n", about.name, about.description));
-    add(page, format_args!("**Effect:** {}.\n\n", in_words(about.effect)));
+    add(page, format_args!("**Effect:** {}.\n\n", describe_effect(about.effect)));
     let mut rows = Vec::new();
     rows_of("", &about.schema, &mut rows);
     if rows.is_empty() {
@@ -88,7 +88,7 @@ fn type_of(field: &Value) -> String {
     }
 }
 
-fn in_words(effect: Effect) -> &'static str {
+fn describe_effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Read => "it only looks; after a crash it is run again",
         Effect::Idempotent => "running it twice is like running it once; after a crash it is run again",

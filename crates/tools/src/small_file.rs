@@ -13,8 +13,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::FileError;
-use crate::display::shown_path;
-use crate::scope::{Kind, LOOK, Permission, Scope, Status};
+use crate::display::display_path;
+use crate::scope::{EntryKind, EntryStatus, PATH_ONLY, Permission, Scope};
 
 /// What is done about a link in place of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,33 +37,33 @@ pub struct SmallFile {
 }
 
 /// Reads a small file. None if there is nothing of that name.
-pub fn read_small_file(path: &Path, link: LastLink, most: u64) -> Result<Option<SmallFile>, FileError> {
-    let shown = shown_path(path);
+pub fn read_small_file(path: &Path, link: LastLink, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
+    let shown = display_path(path);
     let failed = |error: Errno| FileError::system("read", &shown, error);
     let Some(name) = path.file_name() else { return Err(FileError::IsFolder { path: shown }) };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = match rustix::fs::openat(CWD, parent, flags, Mode::empty()) {
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         opened => opened.map_err(failed)?,
     };
     match open_in(&folder, name, link) {
         Ok(Some(Ok(file))) => {
-            read(file, &folder, most).map(Some).map_err(|error| FileError::system("read", &shown, error))
+            read(file, &folder, max_bytes).map(Some).map_err(|error| FileError::system("read", &shown, error))
         }
-        Ok(Some(Err(Kind::Folder))) => Err(FileError::IsFolder { path: shown }),
-        Ok(Some(Err(Kind::Link))) => Err(FileError::IsLink { path: shown }),
-        Ok(Some(Err(Kind::Special(kind)))) => Err(FileError::Special { path: shown, kind }),
-        Ok(None | Some(Err(Kind::File))) => Ok(None),
+        Ok(Some(Err(EntryKind::Folder))) => Err(FileError::IsFolder { path: shown }),
+        Ok(Some(Err(EntryKind::Link))) => Err(FileError::IsLink { path: shown }),
+        Ok(Some(Err(EntryKind::Special(kind)))) => Err(FileError::Special { path: shown, kind }),
+        Ok(None | Some(Err(EntryKind::File))) => Ok(None),
         Err(error) => Err(failed(error)),
     }
 }
 
-/// Reads a small file of which a part is of no use. None if there is nothing of that name; an error also if it is longer than `most`.
-pub(crate) fn read_whole(path: &Path, link: LastLink, most: u64) -> Result<Option<String>, FileError> {
-    match read_small_file(path, link, most)? {
+/// Reads a small file of which a part is of no use. None if there is nothing of that name; an error also if it is longer than `max_bytes`.
+pub(crate) fn read_whole(path: &Path, link: LastLink, max_bytes: u64) -> Result<Option<String>, FileError> {
+    match read_small_file(path, link, max_bytes)? {
         Some(SmallFile { is_cut: true, .. }) => {
-            Err(FileError::system("read", &shown_path(path), Errno::FBIG))
+            Err(FileError::system("read", &display_path(path), Errno::FBIG))
         }
         file => Ok(file.map(|file| String::from_utf8_lossy(&file.bytes).into_owned())),
     }
@@ -73,10 +73,10 @@ impl Scope {
     /// Reads a small file of the work folder for the runtime itself, such as `AGENTS.md`. A link is followed to another file in the work
     /// folder. None if there is nothing of that name; an error if it leads out of the work folder, or to what the scope does not let the
     /// agent read.
-    pub fn read_in_work_dir(&self, path: &str, most: u64) -> Result<Option<SmallFile>, FileError> {
+    pub fn read_in_work_dir(&self, path: &str, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
         let place = self.resolve(path, Permission::Read)?;
         if !place.path().starts_with(self.work_dir()) {
-            return Err(FileError::LeadsOut { path: shown_path(Path::new(path)) });
+            return Err(FileError::LeadsOut { path: display_path(Path::new(path)) });
         }
         let opened = place.parent().and_then(|(folder, name)| Ok((place.open_in(&folder, &name)?, folder)));
         let (open, folder) = match opened {
@@ -84,71 +84,75 @@ impl Scope {
             opened => opened?,
         };
         let failed = |error: io::Error| FileError::system("read", place.shown(), error);
-        read(open.file, &folder, most).map(Some).map_err(failed)
+        read(open.file, &folder, max_bytes).map(Some).map_err(failed)
     }
 }
 
 /// Opens a regular file, or says what else is there. What is no regular file is not even opened: that can wait for ever, or do something.
-fn open_in(folder: &OwnedFd, name: &OsStr, link: LastLink) -> rustix::io::Result<Option<Result<File, Kind>>> {
+fn open_in(
+    folder: &OwnedFd,
+    name: &OsStr,
+    link: LastLink,
+) -> rustix::io::Result<Option<Result<File, EntryKind>>> {
     let (at, follow) = match link {
         LastLink::Follow => (AtFlags::empty(), OFlags::empty()),
         LastLink::Refuse => (AtFlags::SYMLINK_NOFOLLOW, OFlags::NOFOLLOW),
     };
-    let kind = |status: &Stat| Status::from(status).kind;
+    let kind = |status: &Stat| EntryStatus::from(status).kind;
     let before = match rustix::fs::statat(folder, name, at) {
         Err(Errno::NOENT) => return Ok(None),
         looked => kind(&looked?),
     };
-    if before != Kind::File {
+    if before != EntryKind::File {
         return Ok(Some(Err(before)));
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
     let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Ok(Some(Err(Kind::Link))),
+        Err(Errno::LOOP) => return Ok(Some(Err(EntryKind::Link))),
         opened => opened?,
     };
     match kind(&rustix::fs::fstat(&file)?) {
-        Kind::File => Ok(Some(Ok(File::from(file)))),
+        EntryKind::File => Ok(Some(Ok(File::from(file)))),
         other => Ok(Some(Err(other))),
     }
 }
 
-fn read(file: File, folder: &impl AsFd, most: u64) -> io::Result<SmallFile> {
+fn read(file: File, folder: &impl AsFd, max_bytes: u64) -> io::Result<SmallFile> {
     let foreign = foreign_writer((&rustix::fs::fstat(&file)?).into(), (&rustix::fs::fstat(folder)?).into());
     let mut bytes = Vec::new();
-    let length = file.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64;
-    let is_cut = length > most;
+    let length = file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)? as u64;
+    let is_cut = length > max_bytes;
     if is_cut {
-        bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        bytes.truncate(usize::try_from(max_bytes).unwrap_or(usize::MAX));
     }
     Ok(SmallFile { bytes, is_cut, foreign })
 }
 
 /// Who may write something.
 #[derive(Debug, Clone, Copy)]
-struct Writers {
+struct WriteAccess {
     user: u32,
     group: u32,
     mode: u32,
 }
 
 #[allow(clippy::unnecessary_cast, reason = "these have other types on other systems")]
-impl From<&Stat> for Writers {
+impl From<&Stat> for WriteAccess {
     fn from(status: &Stat) -> Self {
         Self { user: status.st_uid, group: status.st_gid, mode: status.st_mode as u32 }
     }
 }
 
 /// Why another user than this process's and root could have written a file, or put it into its folder.
-fn foreign_writer(file: Writers, folder: Writers) -> Option<String> {
+fn foreign_writer(file: WriteAccess, folder: WriteAccess) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     // In a sticky folder only the owner of a file can replace it.
-    let folder = if folder.mode & 0o1000 != 0 { Writers { mode: 0, ..folder } } else { folder };
+    let folder = if folder.mode & 0o1000 != 0 { WriteAccess { mode: 0, ..folder } } else { folder };
     other_writer(user, file, "it").or_else(|| other_writer(user, folder, "its folder"))
 }
 
-fn other_writer(user: u32, of: Writers, what: &str) -> Option<String> {
+fn other_writer(user: u32, of: WriteAccess, what: &str) -> Option<String> {
     if of.user != user && of.user != 0 {
         Some(format!("{what} belongs to another user ({})", of.user))
     } else if of.mode & 0o002 != 0 {

@@ -129,7 +129,7 @@ fn a_file_that_another_user_could_have_written_says_so() {
 /// P7
 #[test]
 fn only_the_user_and_root_and_the_users_own_group_may_have_written_a_file() {
-    let said = |user, group, mode| other_writer(1000, Writers { user, group, mode }, "it");
+    let said = |user, group, mode| other_writer(1000, WriteAccess { user, group, mode }, "it");
 
     assert_eq!(said(1000, 4_242, 0o644), None, "a group that can't write does not matter");
     assert_eq!(said(0, 0, 0o664), None);

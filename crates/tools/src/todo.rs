@@ -7,41 +7,41 @@ use serde::Deserialize;
 
 use crate::{About, Call, Finished, Prepared, Tool, arguments, schema_of};
 
-const MOST_ITEMS: usize = 200;
-const LONGEST_ITEM: usize = 2_000;
+const MAX_ITEMS: usize = 200;
+const MAX_ITEM_BYTES: usize = 2_000;
 
 /// What todo takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     /// The whole list, in its order.
-    items: Vec<Item>,
+    items: Vec<TodoItem>,
 }
 
 /// One line.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Item {
+struct TodoItem {
     /// What is to be done.
     text: String,
     /// How far it is.
-    status: Status,
+    status: ItemStatus,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum ItemStatus {
     Pending,
     InProgress,
     Done,
 }
 
-impl From<Status> for TodoStatus {
-    fn from(status: Status) -> Self {
+impl From<ItemStatus> for TodoStatus {
+    fn from(status: ItemStatus) -> Self {
         match status {
-            Status::Pending => Self::Pending,
-            Status::InProgress => Self::InProgress,
-            Status::Done => Self::Done,
+            ItemStatus::Pending => Self::Pending,
+            ItemStatus::InProgress => Self::InProgress,
+            ItemStatus::Done => Self::Done,
         }
     }
 }
@@ -77,26 +77,26 @@ impl Tool for TodoList {
 
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let Arguments { items } = arguments::parse(&self.about, &call.arguments)?;
-        if items.len() > MOST_ITEMS {
+        if items.len() > MAX_ITEMS {
             return Err(Finished::error(format!(
-                "`items` has {} items; at most {MOST_ITEMS} are kept",
+                "`items` has {} items; at most {MAX_ITEMS} are kept",
                 items.len()
             )));
         }
-        if let Some(index) = items.iter().position(|item| !(1..=LONGEST_ITEM).contains(&item.text.len())) {
+        if let Some(index) = items.iter().position(|item| !(1..=MAX_ITEM_BYTES).contains(&item.text.len())) {
             let bytes = items[index].text.len();
             return Err(Finished::error(format!(
-                "`items[{index}].text` has {bytes} bytes; it must have 1 to {LONGEST_ITEM}"
+                "`items[{index}].text` has {bytes} bytes; it must have 1 to {MAX_ITEM_BYTES}"
             )));
         }
         let list: Vec<Todo> =
             items.into_iter().map(|item| Todo { text: item.text, status: item.status.into() }).collect();
-        let finished = Finished { content: in_words(&list), todo: Some(list), ..Finished::default() };
+        let finished = Finished { content: render_list(&list), todo: Some(list), ..Finished::default() };
         Ok(Prepared::new(move |_| async move { finished }))
     }
 }
 
-fn in_words(list: &[Todo]) -> String {
+fn render_list(list: &[Todo]) -> String {
     if list.is_empty() {
         return "[the todo list is empty]".to_owned();
     }

@@ -22,7 +22,7 @@ pub(super) struct CommandForm {
 }
 
 /// Why a line may do more than its commands say.
-pub(super) fn doubt_of(script: &ShellScript) -> Option<String> {
+pub(super) fn doubt_of_script(script: &ShellScript) -> Option<String> {
     let runs_more = |unseen: &&UnseenReason| {
         matches!(
             unseen,
@@ -63,12 +63,12 @@ pub(super) fn forms_of(command: &ShellCommand, doubt_of_line: Option<&String>) -
         // A doubt about a wrapper is a doubt about the command behind it.
         doubt = doubt.or(by_path);
     }
-    forms.extend(guesses(command.words()));
+    forms.extend(guessed_forms(command.words()));
     forms
 }
 
 /// The command without the options before its subcommand, as far as they may reach: `docker --host x push` may be `docker push`.
-fn guesses(words: &[ShellWord]) -> Vec<CommandForm> {
+fn guessed_forms(words: &[ShellWord]) -> Vec<CommandForm> {
     let Some((name, arguments)) = words.split_first().filter(|(name, _)| name.program() != Some("git"))
     else {
         return Vec::new();

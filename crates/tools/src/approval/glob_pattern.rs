@@ -14,7 +14,7 @@ enum PatternPart {
 pub(super) struct GlobPattern {
     parts: Vec<PatternPart>,
     /// Parts that have to match: `git push *` also matches `git push`.
-    enough: usize,
+    required_len: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,13 +92,13 @@ impl GlobPattern {
             letter => PatternPart::Letter(letter),
         };
         let parts: Vec<PatternPart> = pattern.chars().map(part).collect();
-        Self { enough: parts.len(), parts }
+        Self { required_len: parts.len(), parts }
     }
 
     pub(super) fn of_command(pattern: &str) -> Self {
         let all = Self::new(pattern);
         let has_optional_end = all.parts.len() > 2 && pattern.ends_with(" *");
-        Self { enough: all.parts.len() - if has_optional_end { 2 } else { 0 }, parts: all.parts }
+        Self { required_len: all.parts.len() - if has_optional_end { 2 } else { 0 }, parts: all.parts }
     }
 
     /// Whether the pattern is sure to match. Unknown text is matched by `*` only.
@@ -134,14 +134,14 @@ impl GlobPattern {
                     // Backwards, so that one letter is not used twice.
                     for at in (0..=end).rev() {
                         let stays = self.parts.get(at) == Some(&PatternPart::Any) && reached[at];
-                        let comes = at > 0 && reached[at - 1] && self.parts[at - 1].takes(*letter);
+                        let comes = at > 0 && reached[at - 1] && self.parts[at - 1].accepts_char(*letter);
                         reached[at] = stays || comes;
                     }
                 }
             }
             self.skip_any(&mut reached);
         }
-        reached[end] || reached[self.enough]
+        reached[end] || reached[self.required_len]
     }
 
     /// `*` matches the empty text, too.
@@ -153,7 +153,7 @@ impl GlobPattern {
 }
 
 impl PatternPart {
-    fn takes(self, letter: char) -> bool {
+    fn accepts_char(self, letter: char) -> bool {
         match self {
             Self::Letter(own) => own == letter,
             Self::One => true,

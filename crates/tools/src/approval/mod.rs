@@ -11,7 +11,7 @@ mod option_pattern;
 use serde::Deserialize;
 
 use crate::shell::{ShellCommand, ShellScript};
-use command_forms::{CommandForm, doubt_of, forms_of};
+use command_forms::{CommandForm, doubt_of_script, forms_of};
 use glob_pattern::{CommandText, GlobPattern};
 use option_pattern::{CommandOptions, OptionPattern};
 
@@ -111,7 +111,7 @@ struct ExecArguments {
 impl Approvals {
     /// Checks the rules. `default` holds where none of them matches.
     pub fn new(default: Action, rules: Vec<Rule>) -> Result<Self, WrongRule> {
-        let rules = rules.into_iter().enumerate().map(|(index, rule)| checked(index, rule));
+        let rules = rules.into_iter().enumerate().map(|(index, rule)| compile_rule(index, rule));
         Ok(Self { default, rules: rules.collect::<Result<_, _>>()? })
     }
 
@@ -141,7 +141,7 @@ impl Approvals {
     }
 
     fn judge_line(&self, script: &ShellScript, by_tool: Verdict, rules: &[&CompiledRule]) -> Verdict {
-        let doubt = doubt_of(script);
+        let doubt = doubt_of_script(script);
         let judged = script.commands.iter().map(|command| {
             let forms = forms_of(command, doubt.as_ref());
             self.judge_command(command, &forms, &by_tool, rules)
@@ -186,7 +186,7 @@ impl Approvals {
         let holds = |rule: &&&CompiledRule| forms.iter().any(|form| counts(rule, form) && rule.matches(form));
         let is_about_all = rules.iter().any(|rule| rule.command.is_none());
         let matching = rules.iter().filter(holds).max_by_key(|rule| rule.rule.action);
-        let found = match matching.map(|rule| (rule.rule.action, shown_rule(&rule.rule))) {
+        let found = match matching.map(|rule| (rule.rule.action, rule_pattern(&rule.rule))) {
             Some((action, pattern)) if !is_about_all || action > by_tool.action => {
                 Verdict { action, reason: format!("`{command}` matches the rule `{pattern}`") }
             }
@@ -194,7 +194,7 @@ impl Approvals {
             _ => {
                 let doubted = rules.iter().find_map(|rule| {
                     let doubt = forms.iter().find(|form| rule.matches(form))?.doubt.as_ref()?;
-                    let pattern = shown_rule(&rule.rule);
+                    let pattern = rule_pattern(&rule.rule);
                     Some(format!("`{command}` matches the rule `{pattern}`, but {doubt}"))
                 });
                 let reason = doubted.unwrap_or_else(|| format!("no rule matches `{command}`"));
@@ -208,7 +208,7 @@ impl Approvals {
         let may_match =
             |rule: &&&CompiledRule| is_stricter(rule) && forms.iter().any(|form| rule.may_match(form));
         if let Some(rule) = rules.iter().find(may_match) {
-            let pattern = shown_rule(&rule.rule);
+            let pattern = rule_pattern(&rule.rule);
             let reason =
                 format!("`{command}` may match the rule `{pattern}`: not all of it is known before it runs");
             return Verdict { action: Action::Ask, reason };
@@ -228,11 +228,11 @@ fn stricter(one: Verdict, other: Verdict) -> Verdict {
     if other.action > one.action { other } else { one }
 }
 
-fn shown_rule(rule: &Rule) -> &str {
+fn rule_pattern(rule: &Rule) -> &str {
     rule.command.as_deref().unwrap_or(&rule.tool)
 }
 
-fn checked(index: usize, rule: Rule) -> Result<CompiledRule, WrongRule> {
+fn compile_rule(index: usize, rule: Rule) -> Result<CompiledRule, WrongRule> {
     let wrong = |key: &str, value: &str, problem| {
         Err(WrongRule { index, rule: format!("{key} = {value:?}"), problem })
     };

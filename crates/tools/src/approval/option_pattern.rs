@@ -139,12 +139,12 @@ fn options_in(program: &str, word: &str, most_letters: usize) -> Vec<String> {
         && !LONG_WITH_ONE_DASH.split(' ').any(|known| known == program)
         && letters.chars().count() <= most_letters;
     match is_cluster {
-        true => letters.chars().map(|letter| same(program, &format!("-{letter}"))).collect(),
-        false => vec![same(program, name)],
+        true => letters.chars().map(|letter| canonical_option(program, &format!("-{letter}"))).collect(),
+        false => vec![canonical_option(program, name)],
     }
 }
 
-fn same(program: &str, option: &str) -> String {
+fn canonical_option(program: &str, option: &str) -> String {
     let is = |name: &&str| {
         *name == option || (option.len() > 2 && option.starts_with("--") && name.starts_with(option))
     };

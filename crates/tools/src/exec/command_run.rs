@@ -9,26 +9,26 @@ use longhaul_protocol::{At, CallId, TaskId, TaskStarted, ToolStarted};
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
-use super::result::{self, Over};
-use super::task_limit::Places;
-use super::{ExecSettings, LOCAL};
-use crate::blocking::{First, to_the_end, unless, until};
-use crate::output::now;
+use super::result::{self, CommandEnd};
+use super::task_limit::TaskSlots;
+use super::{ExecSettings, LOCAL_TARGET};
+use crate::blocking::{WaitOutcome, run_before, run_to_completion, run_unless};
+use crate::output::unix_millis_now;
 use crate::{Cap, Finished, Resumed, Stop};
 
 /// A keeper that does not answer is asked again after this. Its command goes on meanwhile.
-pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const KEEPER_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often in a row it may not even be possible to look.
-const MOST_TRIES: usize = 60;
+const MAX_FAILED_LOOKUPS: usize = 60;
 /// How often a start that was given up is looked at until it has come to its end.
-const PAUSE_OF_START: Duration = Duration::from_millis(20);
-const ELSEWHERE: &str =
+const START_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const TASK_FOLDER_ELSEWHERE: &str =
     "the command was kept in a folder of tasks that is not here, so it may or may not have run";
-const FULL: &str = "it was waited for beyond its `timeout`, because as many tasks ran as may";
+const TASK_LIMIT_NOTE: &str = "it was waited for beyond its `timeout`, because as many tasks ran as may";
 
 /// How a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum RunMode {
     /// It is waited for, up to its time.
     Foreground,
     /// Its call returns at once.
@@ -37,33 +37,33 @@ pub(super) enum Way {
 
 /// One call, from its start or from wherever a crash has left it, to its result.
 #[derive(Clone)]
-pub(super) struct Watch {
+pub(super) struct CommandRun {
     pub(super) settings: Arc<ExecSettings>,
     pub(super) call: CallId,
     pub(super) cap: Cap,
     pub(super) command: String,
     pub(super) description: String,
-    pub(super) way: Way,
+    pub(super) mode: RunMode,
     /// After so long it goes on as a task.
     pub(super) timeout: Duration,
     pub(super) max_runtime: Option<u64>,
     /// What the model should know besides, however the command ends.
     pub(super) notes: Vec<String>,
-    pub(super) places: Places,
+    pub(super) slots: TaskSlots,
 }
 
 /// How a command is.
 #[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
-enum State {
+enum CommandState {
     NotStarted,
     /// Its keeper lives. No task comes along where only that could be found out.
     Running(Option<Task>),
-    Over(Over),
+    Ended(CommandEnd),
     /// It could not be looked at now, which may pass.
     Unclear(Finished),
 }
 
-impl Watch {
+impl CommandRun {
     pub(super) fn id(&self) -> TaskId {
         TaskId::from(self.call)
     }
@@ -71,12 +71,12 @@ impl Watch {
     /// Starts the command and waits for it. Who stops it before it has begun does not wait for a keeper that is slow.
     pub(super) async fn start(self, spec: Spec, mut stop: Stop) -> Finished {
         let tasks = Arc::clone(&self.settings.tasks);
-        let mut starting = pin!(to_the_end(move || Ok(tasks.start(&spec))));
-        let Some(started) = unless(stop.asked(), starting.as_mut()).await else {
+        let mut starting = pin!(run_to_completion(move || Ok(tasks.start(&spec))));
+        let Some(started) = run_unless(stop.asked(), starting.as_mut()).await else {
             loop {
                 // As long as the start goes on, something could still begin.
-                let ended = self.end().await;
-                if unless(tokio::time::sleep(PAUSE_OF_START), starting.as_mut()).await.is_some() {
+                let ended = self.kill_command().await;
+                if run_unless(tokio::time::sleep(START_POLL_INTERVAL), starting.as_mut()).await.is_some() {
                     return self.kill().await;
                 }
                 if let Err(trouble) = ended {
@@ -85,14 +85,16 @@ impl Watch {
             }
         };
         match started {
-            Ok(Ok(task)) => self.until_the_end(Some(task), stop).await,
+            Ok(Ok(task)) => self.wait_for_end(Some(task), stop).await,
             Ok(Err(error @ Error::NotStarted { .. })) => Finished::error(error.to_string()),
             // It may have started all the same.
-            Ok(Err(error)) => match self.find().await {
-                Ok(State::NotStarted) => Finished::error(format!("the command did not start: {error}")),
-                Ok(State::Running(task)) => self.until_the_end(task, stop).await,
-                Ok(State::Unclear(_)) => self.until_the_end(None, stop).await,
-                Ok(State::Over(over)) => self.finished(over).await,
+            Ok(Err(error)) => match self.find_state().await {
+                Ok(CommandState::NotStarted) => {
+                    Finished::error(format!("the command did not start: {error}"))
+                }
+                Ok(CommandState::Running(task)) => self.wait_for_end(task, stop).await,
+                Ok(CommandState::Unclear(_)) => self.wait_for_end(None, stop).await,
+                Ok(CommandState::Ended(over)) => self.finished(over).await,
                 Err(trouble) => trouble,
             },
             Err(trouble) => trouble,
@@ -103,89 +105,91 @@ impl Watch {
     pub(super) async fn resume(self, started: &ToolStarted) -> Resumed {
         let is_here = |tasks: &String| tasks == self.settings.tasks.identity();
         let was_kept_here = started.kept_in.as_ref().is_none_or(is_here);
-        match self.find().await {
+        match self.find_state().await {
             // Another home, or one whose folder of tasks was removed: the command may have run, and may be running.
-            Ok(State::NotStarted) if !was_kept_here => Resumed::Unknown(ELSEWHERE.to_owned()),
-            Ok(State::NotStarted) => Resumed::RunAgain,
-            Ok(State::Running(task)) => {
-                Resumed::Running(Box::new(move |stop| Box::pin(self.until_the_end(task, stop))))
+            Ok(CommandState::NotStarted) if !was_kept_here => {
+                Resumed::Unknown(TASK_FOLDER_ELSEWHERE.to_owned())
             }
-            Ok(State::Unclear(_)) => {
-                Resumed::Running(Box::new(move |stop| Box::pin(self.until_the_end(None, stop))))
+            Ok(CommandState::NotStarted) => Resumed::RunAgain,
+            Ok(CommandState::Running(task)) => {
+                Resumed::Running(Box::new(move |stop| Box::pin(self.wait_for_end(task, stop))))
             }
-            Ok(State::Over(Over::Unknown)) => Resumed::Unknown(result::UNKNOWN.to_owned()),
-            Ok(State::Over(Over::Expired)) => Resumed::Unknown(result::EXPIRED.to_owned()),
-            Ok(State::Over(over)) => Resumed::Finished(self.finished(over).await),
+            Ok(CommandState::Unclear(_)) => {
+                Resumed::Running(Box::new(move |stop| Box::pin(self.wait_for_end(None, stop))))
+            }
+            Ok(CommandState::Ended(CommandEnd::Unknown)) => Resumed::Unknown(result::UNKNOWN.to_owned()),
+            Ok(CommandState::Ended(CommandEnd::Expired)) => Resumed::Unknown(result::EXPIRED.to_owned()),
+            Ok(CommandState::Ended(over)) => Resumed::Finished(self.finished(over).await),
             Err(trouble) => Resumed::Unknown(trouble.content),
         }
     }
 
     /// Waits for the command, or lets it go on as a task. To be dropped here changes nothing for it.
-    async fn until_the_end(mut self, task: Option<Task>, mut stop: Stop) -> Finished {
-        let mut due = self.due(task.as_ref());
+    async fn wait_for_end(mut self, task: Option<Task>, mut stop: Stop) -> Finished {
+        let mut deadline = self.background_deadline(task.as_ref());
         let (mut task, mut tries) = (task, 0);
         loop {
-            let is_closed = match until(due, &mut stop, connection_closed(task.take())).await {
-                First::Stopped if self.way == Way::Foreground => return self.kill().await,
-                First::Stopped | First::Due => false,
-                First::Done(()) => true,
+            let is_closed = match run_before(deadline, &mut stop, connection_closed(task.take())).await {
+                WaitOutcome::Stopped if self.mode == RunMode::Foreground => return self.kill().await,
+                WaitOutcome::Stopped | WaitOutcome::DeadlinePassed => false,
+                WaitOutcome::Done(()) => true,
             };
-            match self.find().await {
-                Ok(State::Running(found)) if Instant::now() >= due => {
-                    if self.way == Way::Background || !self.places.is_full().await {
-                        return self.go_on(found).await;
+            match self.find_state().await {
+                Ok(CommandState::Running(found)) if Instant::now() >= deadline => {
+                    if self.mode == RunMode::Background || !self.slots.is_full().await {
+                        return self.move_to_background(found).await;
                     }
-                    if !self.notes.iter().any(|note| note == FULL) {
-                        self.notes.push(FULL.to_owned());
+                    if !self.notes.iter().any(|note| note == TASK_LIMIT_NOTE) {
+                        self.notes.push(TASK_LIMIT_NOTE.to_owned());
                     }
-                    (task, tries, due) = (found, 0, Instant::now() + self.timeout);
+                    (task, tries, deadline) = (found, 0, Instant::now() + self.timeout);
                 }
                 // The keeper had too much to do, or was not to be talked to.
-                Ok(State::Running(found)) => (task, tries) = (found, 0),
-                Ok(State::Unclear(_)) if tries < MOST_TRIES => tries += 1,
-                Ok(State::Over(over)) => return self.finished(over).await,
+                Ok(CommandState::Running(found)) => (task, tries) = (found, 0),
+                Ok(CommandState::Unclear(_)) if tries < MAX_FAILED_LOOKUPS => tries += 1,
+                Ok(CommandState::Ended(over)) => return self.finished(over).await,
                 // It had started: somebody has removed its folder.
-                Ok(State::NotStarted) => return self.finished(Over::Lost).await,
-                Ok(State::Unclear(trouble)) | Err(trouble) => return trouble,
+                Ok(CommandState::NotStarted) => return self.finished(CommandEnd::Lost).await,
+                Ok(CommandState::Unclear(trouble)) | Err(trouble) => return trouble,
             }
-            if is_closed && unless(stop.asked(), tokio::time::sleep(PAUSE)).await.is_none() {
-                return match self.way {
-                    Way::Foreground => self.kill().await,
+            if is_closed && run_unless(stop.asked(), tokio::time::sleep(KEEPER_RETRY_DELAY)).await.is_none() {
+                return match self.mode {
+                    RunMode::Foreground => self.kill().await,
                     // It is a task from its start on, also where it can't be looked at now.
-                    Way::Background => self.go_on(None).await,
+                    RunMode::Background => self.move_to_background(None).await,
                 };
             }
         }
     }
 
     /// When it goes on as a task: its time counts from its start, also if that was before a restart.
-    fn due(&self, task: Option<&Task>) -> Instant {
+    fn background_deadline(&self, task: Option<&Task>) -> Instant {
         let started_at = task.and_then(|task| task.started_at().ok().flatten());
-        let since = started_at.map_or(0, |at| u64::try_from(now() - at.0).unwrap_or(0));
+        let since = started_at.map_or(0, |at| u64::try_from(unix_millis_now() - at.0).unwrap_or(0));
         let left = self.timeout.saturating_sub(Duration::from_millis(since));
-        Instant::now() + if self.way == Way::Background { Duration::ZERO } else { left }
+        Instant::now() + if self.mode == RunMode::Background { Duration::ZERO } else { left }
     }
 
     /// Lets it go on as a task.
-    async fn go_on(self, task: Option<Task>) -> Finished {
+    async fn move_to_background(self, task: Option<Task>) -> Finished {
         let started_at = task.and_then(|task| task.started_at().ok().flatten());
-        let watch = self.clone();
-        let told = to_the_end(move || {
-            Ok(match watch.way {
-                Way::Background => result::started(&watch),
-                Way::Foreground => result::goes_on(&watch),
+        let run = self.clone();
+        let told = run_to_completion(move || {
+            Ok(match run.mode {
+                RunMode::Background => result::started(&run),
+                RunMode::Foreground => result::goes_on(&run),
             })
         });
-        self.as_task(started_at, told.await.unwrap_or_else(|trouble| trouble))
+        self.with_task(started_at, told.await.unwrap_or_else(|trouble| trouble))
     }
 
     /// A result that says that there is a task now.
-    fn as_task(&self, started_at: Option<At>, finished: Finished) -> Finished {
+    fn with_task(&self, started_at: Option<At>, finished: Finished) -> Finished {
         let task = TaskStarted {
             task_id: self.id(),
             command: self.command.clone(),
             description: self.description.clone(),
-            target: LOCAL.to_owned(),
+            target: LOCAL_TARGET.to_owned(),
             started_at,
         };
         Finished { task: Some(task), ..finished }
@@ -193,21 +197,21 @@ impl Watch {
 
     /// Ends the command, and says how that went.
     async fn kill(self) -> Finished {
-        if let Err(trouble) = self.end().await {
+        if let Err(trouble) = self.kill_command().await {
             return trouble;
         }
-        match self.find().await {
-            Ok(State::Over(over)) => self.finished(over).await,
-            Ok(State::NotStarted) => Finished::error("stopped before the command began"),
-            Ok(State::Running(_)) => Finished::error("the command could not be ended: it still runs"),
-            Ok(State::Unclear(trouble)) | Err(trouble) => trouble,
+        match self.find_state().await {
+            Ok(CommandState::Ended(over)) => self.finished(over).await,
+            Ok(CommandState::NotStarted) => Finished::error("stopped before the command began"),
+            Ok(CommandState::Running(_)) => Finished::error("the command could not be ended: it still runs"),
+            Ok(CommandState::Unclear(trouble)) | Err(trouble) => trouble,
         }
     }
 
     /// Sees to it that nothing runs and nothing begins.
-    async fn end(&self) -> Result<(), Finished> {
+    async fn kill_command(&self) -> Result<(), Finished> {
         let (tasks, id) = (Arc::clone(&self.settings.tasks), self.id());
-        to_the_end(move || {
+        run_to_completion(move || {
             let failed = |error| Finished::error(format!("the command could not be ended: {error}"));
             tasks.kill(id).map_err(failed)
         })
@@ -215,47 +219,47 @@ impl Watch {
     }
 
     /// Finds out how it is. Trouble that may pass is none as long as a keeper has the task.
-    async fn find(&self) -> Result<State, Finished> {
+    async fn find_state(&self) -> Result<CommandState, Finished> {
         let (tasks, id) = (Arc::clone(&self.settings.tasks), self.id());
-        to_the_end(move || {
+        run_to_completion(move || {
             let failed =
                 |error| Finished::error(format!("nobody can tell what became of the command: {error}"));
             match tasks.find(id) {
-                Ok(Found::NotStarted) => Ok(State::NotStarted),
-                Ok(Found::Running(task)) => Ok(State::Running(Some(task))),
-                Ok(Found::Ended(status)) => Ok(State::Over(Over::Ended(status))),
-                Ok(Found::Lost) => Ok(State::Over(Over::Lost)),
-                Ok(Found::Unknown) => Ok(State::Over(Over::Unknown)),
-                Ok(Found::Expired) => Ok(State::Over(Over::Expired)),
+                Ok(Found::NotStarted) => Ok(CommandState::NotStarted),
+                Ok(Found::Running(task)) => Ok(CommandState::Running(Some(task))),
+                Ok(Found::Ended(status)) => Ok(CommandState::Ended(CommandEnd::Ended(status))),
+                Ok(Found::Lost) => Ok(CommandState::Ended(CommandEnd::Lost)),
+                Ok(Found::Unknown) => Ok(CommandState::Ended(CommandEnd::Unknown)),
+                Ok(Found::Expired) => Ok(CommandState::Ended(CommandEnd::Expired)),
                 Err(error @ Error::Newer { .. }) => Err(failed(error)),
                 Err(error) => match tasks.is_kept(id) {
-                    Ok(true) => Ok(State::Running(None)),
+                    Ok(true) => Ok(CommandState::Running(None)),
                     Ok(false) => Err(failed(error)),
-                    Err(_) => Ok(State::Unclear(failed(error))),
+                    Err(_) => Ok(CommandState::Unclear(failed(error))),
                 },
             }
         })
         .await
     }
 
-    async fn finished(&self, over: Over) -> Finished {
+    async fn finished(&self, over: CommandEnd) -> Finished {
         // One in the background is a task from its start on; how it ended is told as that of any other.
-        match (self.way, &over) {
-            (Way::Background, Over::Ended(status)) if status.never_started().is_none() => {
-                return self.as_task(Some(status.started_at), result::started(self));
+        match (self.mode, &over) {
+            (RunMode::Background, CommandEnd::Ended(status)) if status.never_started().is_none() => {
+                return self.with_task(Some(status.started_at), result::started(self));
             }
-            (Way::Background, Over::Lost) => return self.as_task(None, result::started(self)),
+            (RunMode::Background, CommandEnd::Lost) => return self.with_task(None, result::started(self)),
             _ => {}
         }
-        let watch = self.clone();
-        to_the_end(move || Ok(result::finished(&watch, &over))).await.unwrap_or_else(|trouble| trouble)
+        let run = self.clone();
+        run_to_completion(move || Ok(result::finished(&run, &over))).await.unwrap_or_else(|trouble| trouble)
     }
 }
 
 /// Returns when the keeper has closed its connection, or at once if none can be made: then it is time to look again.
 async fn connection_closed(task: Option<Task>) {
     let Some(task) = task else { return };
-    let connected = to_the_end(move || {
+    let connected = run_to_completion(move || {
         let connected = task.connect().and_then(|stream| {
             let nonblocking = stream.set_nonblocking(true).map(|()| stream);
             nonblocking.map_err(|source| Error::Io { what: "waiting for a keeper".to_owned(), source })

@@ -19,9 +19,9 @@ fn keys_and_what_is_named_are_not_in_the_environment_of_commands() {
     ];
     let given = names.map(|name| (OsString::from(name), OsString::from("value")));
 
-    let visible = visible(given, &["SECRET".to_owned(), "MISSING".to_owned()]);
+    let without_secrets = without_secrets(given, &["SECRET".to_owned(), "MISSING".to_owned()]);
 
-    let names: Vec<&str> = visible.keys().map(String::as_str).collect();
+    let names: Vec<&str> = without_secrets.keys().map(String::as_str).collect();
     assert_eq!(names, ["API_KEY", "OPENAI_API_KEY_FILE", "PATH", "SECRETS"]);
 }
 
@@ -31,7 +31,7 @@ fn what_is_not_unicode_is_left_out_of_the_environment() {
     let strange = || OsString::from_vec(vec![b'/', 0xff]);
     let given = [("HOME".into(), strange()), (strange(), "value".into()), ("LANG".into(), "C.UTF-8".into())];
 
-    let visible = visible(given, &[]);
+    let without_secrets = without_secrets(given, &[]);
 
-    assert_eq!(visible, BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]));
+    assert_eq!(without_secrets, BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]));
 }

@@ -20,25 +20,25 @@ use longhaul_protocol::{Effect, SessionId, TaskId, ToolStarted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) use command_run::PAUSE;
-use command_run::{Watch, Way};
-use task_limit::Places;
+pub(crate) use command_run::KEEPER_RETRY_DELAY;
+use command_run::{CommandRun, RunMode};
+use task_limit::TaskSlots;
 
-use crate::blocking::to_the_end;
-use crate::sandbox::Held;
+use crate::blocking::run_to_completion;
+use crate::sandbox::SandboxedCommand;
 use crate::shell::long_sleep;
 use crate::{
     About, Call, Finished, Permission, Prepared, Redact, Resumed, Sandbox, SandboxMode, Scope, Tool,
     arguments, display, schema_of,
 };
 
-const LONGEST_TIMEOUT: u64 = 600;
+const MAX_TIMEOUT_SECONDS: u64 = 600;
 /// What a command that was not described is called: its first line, and only so much of it.
-const LONGEST_NAME: usize = 80;
-const LOCAL: &str = "local";
+const MAX_DESCRIPTION_BYTES: usize = 80;
+const LOCAL_TARGET: &str = "local";
 /// A name with this ending holds a key, whatever it is called before that, in any case.
 const KEY_ENDING: &str = "_API_KEY";
-const TOKEN: &str = "LONGHAUL_TOKEN";
+const TOKEN_VARIABLE: &str = "LONGHAUL_TOKEN";
 
 /// What exec takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -106,17 +106,17 @@ impl ExecTool {
 /// A variable whose name or value is not Unicode is left out, also if it is `PATH` or `HOME`: a task's spec is JSON, and a value
 /// that was changed to fit would lead elsewhere without anybody noticing.
 pub fn command_environment(hidden: &[String]) -> BTreeMap<String, String> {
-    visible(std::env::vars_os(), hidden)
+    without_secrets(std::env::vars_os(), hidden)
 }
 
-fn visible(
+fn without_secrets(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     hidden: &[String],
 ) -> BTreeMap<String, String> {
     let is_hidden = |name: &str| {
         let is_key = name.len() >= KEY_ENDING.len()
             && name.as_bytes()[name.len() - KEY_ENDING.len()..].eq_ignore_ascii_case(KEY_ENDING.as_bytes());
-        is_key || name == TOKEN || hidden.iter().any(|hidden| hidden == name)
+        is_key || name == TOKEN_VARIABLE || hidden.iter().any(|hidden| hidden == name)
     };
     let unicode = variables
         .into_iter()
@@ -152,33 +152,33 @@ impl Tool for ExecTool {
     }
 
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let arguments = self.check(call)?;
+        let arguments = self.parse_arguments(call)?;
         refuse_long_sleep(&arguments)?;
         let work_dir = self.folder(arguments.work_dir.as_deref()).await?;
-        let held = self.held(call, &work_dir).await?;
-        let watch = self.watch(call, &arguments);
-        if watch.way == Way::Background {
-            watch.places.check().await?;
+        let confined = self.confine(call, &work_dir).await?;
+        let run = self.new_run(call, &arguments);
+        if run.mode == RunMode::Background {
+            run.slots.check().await?;
         }
         let spec = Spec {
             format: FORMAT,
-            task_id: watch.id(),
+            task_id: run.id(),
             command: arguments.command,
             work_dir,
-            environment: held.environment,
+            environment: confined.environment,
             output_cap: self.settings.output_cap,
             max_runtime_s: arguments.max_runtime,
             session: Some(call.session),
-            description: Some(watch.description.clone()),
-            target: LOCAL.to_owned(),
+            description: Some(run.description.clone()),
+            target: LOCAL_TARGET.to_owned(),
             token_file: self.settings.token_file.clone(),
-            bounds: held.bounds,
+            bounds: confined.bounds,
         };
         let tasks = self.settings.tasks.identity().to_owned();
         let settings = Arc::clone(&self.settings);
-        let (session, id) = (call.session, watch.id());
+        let (session, id) = (call.session, run.id());
         let run = move |stop| async move {
-            let finished = watch.start(spec, stop).await;
+            let finished = run.start(spec, stop).await;
             settings.command_returned(session, id);
             finished
         };
@@ -186,13 +186,13 @@ impl Tool for ExecTool {
     }
 
     async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {
-        let arguments = match self.check(call) {
+        let arguments = match self.parse_arguments(call) {
             Ok(arguments) => arguments,
             Err(refused) => return Resumed::Unknown(refused.content),
         };
-        let watch = self.watch(call, &arguments);
-        let id = watch.id();
-        let resumed = watch.resume(started).await;
+        let run = self.new_run(call, &arguments);
+        let id = run.id();
+        let resumed = run.resume(started).await;
         self.settings.command_returned(call.session, id);
         resumed
     }
@@ -208,7 +208,7 @@ impl ExecSettings {
 }
 
 impl ExecTool {
-    fn check(&self, call: &Call) -> Result<Arguments, Finished> {
+    fn parse_arguments(&self, call: &Call) -> Result<Arguments, Finished> {
         let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
         let refused = |why: &str| Err(Finished::error(format!("exec was not run: {why}")));
         if arguments.command.trim().is_empty() {
@@ -229,13 +229,13 @@ impl ExecTool {
             return match self.settings.scope.denies(work_dir) {
                 true => Err(Finished::error(format!(
                     "exec was not run: the scope denies the work folder {} (`[[scope.deny]]`)",
-                    display::shown_path(work_dir)
+                    display::display_path(work_dir)
                 ))),
                 false => Ok(work_dir.to_owned()),
             };
         };
         let scope = Arc::clone(&self.settings.scope);
-        to_the_end(move || {
+        run_to_completion(move || {
             let refused =
                 |error| Finished::error(format!("exec was not run, because of its `work_dir`: {error}"));
             scope.check_folder(&path, Permission::Read).map_err(refused)
@@ -244,42 +244,45 @@ impl ExecTool {
     }
 
     /// What the command gets because of the sandbox.
-    async fn held(&self, call: &Call, work_dir: &Path) -> Result<Held, Finished> {
+    async fn confine(&self, call: &Call, work_dir: &Path) -> Result<SandboxedCommand, Finished> {
         let (settings, work_dir, session) = (Arc::clone(&self.settings), work_dir.to_owned(), call.session);
-        to_the_end(move || {
+        run_to_completion(move || {
             let refused =
                 |why| Finished::error(format!("exec was not run: it can't be held to the scope. {why}"));
             let sandbox = &settings.sandbox;
             if sandbox.mode() != SandboxMode::Off
-                && sandbox.holds(settings.tasks.enforcement()).map_err(refused)?
+                && sandbox.should_confine(settings.tasks.enforcement()).map_err(refused)?
             {
-                let held = sandbox.around(&settings.scope, &settings.environment, &work_dir, Some(session));
-                let mut held = held.map_err(|why| Finished::error(format!("exec was not run: {why}")))?;
-                if let Some(bounds) = &mut held.bounds {
+                let confined =
+                    sandbox.confine(&settings.scope, &settings.environment, &work_dir, Some(session));
+                let mut confined =
+                    confined.map_err(|why| Finished::error(format!("exec was not run: {why}")))?;
+                if let Some(bounds) = &mut confined.bounds {
                     bounds.processes = settings.tasks.enforcement().processes();
                 }
-                return Ok(held);
+                return Ok(confined);
             }
-            Ok(Held { bounds: None, environment: settings.environment.clone() })
+            Ok(SandboxedCommand { bounds: None, environment: settings.environment.clone() })
         })
         .await
     }
 
-    fn watch(&self, call: &Call, arguments: &Arguments) -> Watch {
-        let clamped = arguments.timeout.filter(|timeout| *timeout > LONGEST_TIMEOUT);
-        let note = clamped.map(|timeout| format!("`timeout` was taken as {LONGEST_TIMEOUT}, not {timeout}"));
-        let timeout = arguments.timeout.map(|timeout| Duration::from_secs(timeout.min(LONGEST_TIMEOUT)));
+    fn new_run(&self, call: &Call, arguments: &Arguments) -> CommandRun {
+        let clamped = arguments.timeout.filter(|timeout| *timeout > MAX_TIMEOUT_SECONDS);
+        let note =
+            clamped.map(|timeout| format!("`timeout` was taken as {MAX_TIMEOUT_SECONDS}, not {timeout}"));
+        let timeout = arguments.timeout.map(|timeout| Duration::from_secs(timeout.min(MAX_TIMEOUT_SECONDS)));
         let in_background = arguments.run_in_background == Some(true);
-        Watch {
+        CommandRun {
             call: call.id,
             cap: call.cap,
             command: arguments.command.clone(),
-            description: described(arguments),
-            way: if in_background { Way::Background } else { Way::Foreground },
+            description: description_of(arguments),
+            mode: if in_background { RunMode::Background } else { RunMode::Foreground },
             timeout: timeout.unwrap_or(self.settings.timeout),
             max_runtime: arguments.max_runtime,
             notes: note.into_iter().collect(),
-            places: Places::new(call, &self.settings),
+            slots: TaskSlots::new(call, &self.settings),
             settings: Arc::clone(&self.settings),
         }
     }
@@ -296,13 +299,13 @@ fn refuse_long_sleep(arguments: &Arguments) -> Result<(), Finished> {
 }
 
 /// What a command is for, in one line.
-fn described(arguments: &Arguments) -> String {
+fn description_of(arguments: &Arguments) -> String {
     let given = arguments.description.as_deref().map(str::trim).filter(|given| !given.is_empty());
     if let Some(given) = given {
         return given.to_owned();
     }
     let line = arguments.command.trim().lines().next().unwrap_or_default();
-    match display::cut(line, LONGEST_NAME) {
+    match display::truncate_str(line, MAX_DESCRIPTION_BYTES) {
         short if short.len() < line.len() => format!("{short}…"),
         whole => whole.to_owned(),
     }

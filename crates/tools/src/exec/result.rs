@@ -3,10 +3,10 @@
 use longhaul_keeper::Status;
 use longhaul_protocol::{TaskNews, TaskStatus};
 
-use super::command_run::Watch;
+use super::command_run::CommandRun;
 use crate::Finished;
-use crate::output::{Printed, Text};
-use crate::output::{Report, Rest};
+use crate::output::{CommandReport, FullOutput};
+use crate::output::{OutputReader, OutputText};
 
 pub(crate) const UNKNOWN: &str = "the command may or may not have started: its keeper died in that moment. Look at what it \
                                   would have changed before you run it again";
@@ -19,7 +19,7 @@ const STARTED: &str = "it runs in the background, and you are told when it ends;
 
 /// How a command is when it doesn't run any more.
 #[derive(Debug)]
-pub(super) enum Over {
+pub(super) enum CommandEnd {
     Ended(Status),
     /// Its keeper died while it ran.
     Lost,
@@ -30,36 +30,36 @@ pub(super) enum Over {
 }
 
 /// The result of a command that doesn't run any more. Reads its output, so it blocks.
-pub(super) fn finished(watch: &Watch, over: &Over) -> Finished {
+pub(super) fn finished(run: &CommandRun, over: &CommandEnd) -> Finished {
     let status = match over {
-        Over::Ended(status) => status,
-        Over::Lost => return lost(watch, LOST),
-        Over::Unknown => return lost(watch, UNKNOWN),
-        Over::Expired => return lost(watch, EXPIRED),
+        CommandEnd::Ended(status) => status,
+        CommandEnd::Lost => return lost(run, LOST),
+        CommandEnd::Unknown => return lost(run, UNKNOWN),
+        CommandEnd::Expired => return lost(run, EXPIRED),
     };
     match status.never_started() {
         Some(reason) => Finished::error(format!("the command did not start: {reason}")),
-        None => ended(watch, status),
+        None => ended(run, status),
     }
 }
 
-fn ended(watch: &Watch, status: &Status) -> Finished {
-    let how = match (status.status, watch.max_runtime) {
+fn ended(run: &CommandRun, status: &Status) -> Finished {
+    let how = match (status.status, run.max_runtime) {
         (TaskStatus::TimedOut, Some(seconds)) => Some(out_of_time(seconds)),
         (TaskStatus::Killed, _) if status.message.is_none() => Some("it was stopped".to_owned()),
         _ => None,
     };
-    let report = Report {
+    let report = CommandReport {
         exit_code: status.exit_code,
         duration_ms: Some(status.duration_ms),
-        ..Report::new(status.status)
+        ..CommandReport::new(status.status)
     };
     let said = [how, status.message.clone()].into_iter().flatten().collect();
-    with_output(watch, report, said, status.status)
+    with_output(run, report, said, status.status)
 }
 
-fn lost(watch: &Watch, why: &str) -> Finished {
-    with_output(watch, Report::new(TaskStatus::Lost), vec![why.to_owned()], TaskStatus::Lost)
+fn lost(run: &CommandRun, why: &str) -> Finished {
+    with_output(run, CommandReport::new(TaskStatus::Lost), vec![why.to_owned()], TaskStatus::Lost)
 }
 
 /// How a command ended that ran longer than it may.
@@ -68,38 +68,45 @@ pub(crate) fn out_of_time(seconds: u64) -> String {
 }
 
 /// K3: the result of a command that was to go on in the background from the start.
-pub(super) fn started(watch: &Watch) -> Finished {
-    let mut report = Report { status: "background_started", task_id: Some(watch.id()), ..Report::default() };
-    report.say([STARTED.to_owned()].into_iter().chain(watch.notes.clone()));
-    Finished::ok(report.encode())
+pub(super) fn started(run: &CommandRun) -> Finished {
+    let mut report =
+        CommandReport { status: "background_started", task_id: Some(run.id()), ..CommandReport::default() };
+    report.set_message([STARTED.to_owned()].into_iter().chain(run.notes.clone()));
+    Finished::ok(report.to_json())
 }
 
 /// K2: the result of a command that goes on as a task. Reads its output, so it blocks.
-pub(super) fn goes_on(watch: &Watch) -> Finished {
-    let report = Report { status: "auto_backgrounded", task_id: Some(watch.id()), ..Report::default() };
+pub(super) fn goes_on(run: &CommandRun) -> Finished {
+    let report =
+        CommandReport { status: "auto_backgrounded", task_id: Some(run.id()), ..CommandReport::default() };
     let said = format!(
         "it still runs after {} s and goes on in the background as a task; no work was lost. You are told when it ends; \
          task_output reads on, task_wait waits for it, task_kill ends it",
-        watch.timeout.as_secs_f64()
+        run.timeout.as_secs_f64()
     );
-    with_output(watch, report, vec![said], TaskStatus::Running)
+    with_output(run, report, vec![said], TaskStatus::Running)
 }
 
 /// Puts into a result what is to be said and what was printed.
-fn with_output(watch: &Watch, mut report: Report, mut said: Vec<String>, status: TaskStatus) -> Finished {
-    let read = watch.settings.tasks.output(watch.id()).and_then(|output| {
-        let printed = Printed::new(&output, &watch.settings.redact);
-        let end = printed.settled(status)?;
-        Ok((printed.whole(end)?, end))
+fn with_output(
+    run: &CommandRun,
+    mut report: CommandReport,
+    mut said: Vec<String>,
+    status: TaskStatus,
+) -> Finished {
+    let read = run.settings.tasks.output(run.id()).and_then(|output| {
+        let printed = OutputReader::new(&output, &run.settings.redact);
+        let end = printed.readable_end(status)?;
+        Ok((printed.read_all(end)?, end))
     });
     let (text, end) = read.unwrap_or_else(|error| {
         said.push(format!("its output can't be read: {error}"));
-        (Text::default(), 0)
+        (OutputText::default(), 0)
     });
-    report.say(said.into_iter().chain(watch.notes.clone()));
-    let news = TaskNews { task_id: watch.id(), printed: end, ended: false };
+    report.set_message(said.into_iter().chain(run.notes.clone()));
+    let news = TaskNews { task_id: run.id(), printed: end, ended: false };
     Finished {
         news: (status == TaskStatus::Running).then_some(news),
-        ..report.within(watch.cap, &text, Rest::Kept(watch.call))
+        ..report.fit_within(run.cap, &text, FullOutput::OfCall(run.call))
     }
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use longhaul_protocol::TaskId;
 
 use super::ExecSettings;
-use crate::blocking::to_the_end;
+use crate::blocking::run_to_completion;
 use crate::{Call, Finished};
 
 /// The places for tasks that a session has, and who has them.
 #[derive(Clone)]
-pub(super) struct Places {
+pub(super) struct TaskSlots {
     settings: Arc<ExecSettings>,
     /// The tasks that run as far as the session knows, and what they are for.
     running: Arc<[(TaskId, String)]>,
 }
 
-impl Places {
+impl TaskSlots {
     pub(super) fn new(call: &Call, settings: &Arc<ExecSettings>) -> Self {
         let running = call.tasks.iter().filter(|task| task.ended.is_none());
         let running = running.map(|task| (task.started.task_id, task.started.description.clone()));
@@ -25,29 +25,29 @@ impl Places {
 
     /// An error that the model can act on, if there is no place for one more.
     pub(super) async fn check(&self) -> Result<(), Finished> {
-        let taken = self.taken().await;
-        if taken.len() < self.settings.max_tasks {
+        let running_tasks = self.running_tasks().await;
+        if running_tasks.len() < self.settings.max_tasks {
             return Ok(());
         }
-        let names: Vec<String> = taken.iter().map(|(id, what)| format!("{id} ({what})")).collect();
+        let names: Vec<String> = running_tasks.iter().map(|(id, what)| format!("{id} ({what})")).collect();
         Err(Finished::error(format!(
             "exec was not run: {} tasks run, and at most {} may: {}. Wait for one with task_wait, or end one with task_kill",
-            taken.len(),
+            running_tasks.len(),
             self.settings.max_tasks,
             names.join(", ")
         )))
     }
 
     pub(super) async fn is_full(&self) -> bool {
-        self.taken().await.len() >= self.settings.max_tasks
+        self.running_tasks().await.len() >= self.settings.max_tasks
     }
 
     /// Those that run. The session may not have heard yet that one has ended.
-    async fn taken(&self) -> Vec<(TaskId, String)> {
-        let places = self.clone();
-        let looked = to_the_end(move || {
-            let has_ended = |id| places.settings.tasks.status(id).is_ok_and(|status| status.is_some());
-            Ok(places.running.iter().filter(|(id, _)| !has_ended(*id)).cloned().collect())
+    async fn running_tasks(&self) -> Vec<(TaskId, String)> {
+        let slots = self.clone();
+        let looked = run_to_completion(move || {
+            let has_ended = |id| slots.settings.tasks.status(id).is_ok_and(|status| status.is_some());
+            Ok(slots.running.iter().filter(|(id, _)| !has_ended(*id)).cloned().collect())
         });
         looked.await.unwrap_or_else(|_| self.running.to_vec())
     }

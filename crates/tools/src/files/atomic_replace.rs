@@ -12,21 +12,21 @@ use rustix::fs::{Access, AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
 
 use super::hash_of;
-use super::temporary_file::{self, Temporary};
+use super::temporary_file::{self, TemporaryFile};
 use crate::FileError;
-use crate::display::shown_name;
-use crate::scope::{Folder, OpenFile, Place};
+use crate::display::display_name;
+use crate::scope::{OpenFile, ScopedFolder, ScopedPath};
 
-const MEANWHILE: &str = "changed while it was being written, and was left as it is; read it again";
+const CHANGED_MEANWHILE: &str = "changed while it was being written, and was left as it is; read it again";
 
 /// Writes the file if it still is as it was before: absent, or with this hash.
 pub(super) fn replace(
-    place: &Place,
+    place: &ScopedPath,
     before: Option<Hash>,
     content: &[u8],
     call: CallId,
 ) -> Result<(), FileError> {
-    let (folder, name, new_folders) = place.parent_made()?;
+    let (folder, name, new_folders) = place.create_parent()?;
     temporary_file::remove_leftovers(place, &folder);
     let old = match before {
         Some(before) => Some((open_unchanged(place, &folder, &name, before)?, before)),
@@ -38,19 +38,19 @@ pub(super) fn replace(
     let failed = |error| FileError::system("write", place.shown(), error);
     // Who may read it is settled before anything is in it.
     let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
-    let mut temporary = Temporary::create(&folder, call, mode).map_err(failed)?;
+    let mut temporary = TemporaryFile::create(&folder, call, mode).map_err(failed)?;
     temporary.fill(content).map_err(failed)?;
     if let Some((old, _)) = &old {
-        let kept = temporary.become_like(&old.file, &old.status);
+        let kept = temporary.copy_metadata_from(&old.file, &old.status);
         kept.map_err(|error| FileError::system("keep owner and mode of", place.shown(), error))?;
     }
     temporary.sync().map_err(failed)?;
     let put_in_place = match old {
         // Others can see the exchange, so it is not begun if it is known to fail; writing has taken its time.
-        Some((old, _)) if !old.is_unchanged_at(&folder, &name) => Err(meanwhile(place)),
+        Some((old, _)) if !old.is_unchanged_at(&folder, &name) => Err(changed_meanwhile(place)),
         Some((_, before)) => exchange(place, &folder, &name, &mut temporary, before, call),
         None => match temporary_file::rename_without_replacing(&folder, temporary.name(), &name) {
-            Err(Errno::EXIST) => Err(meanwhile(place)),
+            Err(Errno::EXIST) => Err(changed_meanwhile(place)),
             other => other.map_err(|error| failed(error.into())),
         },
     };
@@ -60,37 +60,42 @@ pub(super) fn replace(
     folder.sync().map_err(|error| failed(error.into()))
 }
 
-fn meanwhile(place: &Place) -> FileError {
-    FileError::Changed { path: place.shown().to_owned(), what: MEANWHILE.to_owned() }
+fn changed_meanwhile(place: &ScopedPath) -> FileError {
+    FileError::Changed { path: place.shown().to_owned(), what: CHANGED_MEANWHILE.to_owned() }
 }
 
 /// The file that is to be replaced, which we could write to and which is as it was.
-fn open_unchanged(place: &Place, folder: &Folder, name: &OsStr, before: Hash) -> Result<OpenFile, FileError> {
+fn open_unchanged(
+    place: &ScopedPath,
+    folder: &ScopedFolder,
+    name: &OsStr,
+    before: Hash,
+) -> Result<OpenFile, FileError> {
     let mut old = match place.open_in(folder, name) {
-        Err(FileError::NotFound { .. }) => return Err(meanwhile(place)),
+        Err(FileError::NotFound { .. }) => return Err(changed_meanwhile(place)),
         other => other?,
     };
     rustix::fs::accessat(folder.handle(), name, Access::WRITE_OK, AtFlags::EACCESS)
         .map_err(|error| place.refused("write", error))?;
     match hash_of(&mut old.file) {
         Ok(hash) if hash == before => Ok(old),
-        Ok(_) => Err(meanwhile(place)),
+        Ok(_) => Err(changed_meanwhile(place)),
         Err(error) => Err(FileError::system("read", place.shown(), error)),
     }
 }
 
 /// Lets the two files change places, and back if it was not the old one that came out.
 fn exchange(
-    place: &Place,
-    folder: &Folder,
+    place: &ScopedPath,
+    folder: &ScopedFolder,
     name: &OsStr,
-    temporary: &mut Temporary<'_>,
+    temporary: &mut TemporaryFile<'_>,
     before: Hash,
     call: CallId,
 ) -> Result<(), FileError> {
     match swap(folder, temporary.name(), name) {
         Ok(()) => {}
-        Err(Errno::NOENT) => return Err(meanwhile(place)),
+        Err(Errno::NOENT) => return Err(changed_meanwhile(place)),
         // Where the file system can't, what is left is a look just before.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             open_unchanged(place, folder, name, before)?;
@@ -107,17 +112,17 @@ fn exchange(
     Err(put_back(place, folder, name, temporary, call))
 }
 
-fn swap(folder: &Folder, one: &OsStr, other: &OsStr) -> rustix::io::Result<()> {
+fn swap(folder: &ScopedFolder, one: &OsStr, other: &OsStr) -> rustix::io::Result<()> {
     rustix::fs::renameat_with(folder.handle(), one, folder.handle(), other, RenameFlags::EXCHANGE)
 }
 
 /// Puts someone else's file back under its name. If ours was replaced meanwhile too, whoever did it did not know of the
 /// file that we hold and would have replaced that one: theirs is the newest, and stays.
 fn put_back(
-    place: &Place,
-    folder: &Folder,
+    place: &ScopedPath,
+    folder: &ScopedFolder,
     name: &OsStr,
-    temporary: &mut Temporary<'_>,
+    temporary: &mut TemporaryFile<'_>,
     call: CallId,
 ) -> FileError {
     let held = temporary.now_under_its_name();
@@ -128,14 +133,14 @@ fn put_back(
     };
     let now = temporary.now_under_its_name();
     if back.is_ok() && (now.is_none() || temporary.is_there()) {
-        return meanwhile(place);
+        return changed_meanwhile(place);
     }
     if back.is_ok() && now == held {
         temporary.has_replaced();
-        return meanwhile(place);
+        return changed_meanwhile(place);
     }
-    let kept =
-        temporary_file::keep(folder, call, name).unwrap_or_else(|_| shown_name(temporary.name().as_bytes()));
+    let kept = temporary_file::keep(folder, call, name)
+        .unwrap_or_else(|_| display_name(temporary.name().as_bytes()));
     let what =
         format!("changed more than once while it was being written; one of the changes was kept in {kept}");
     FileError::Changed { path: place.shown().to_owned(), what }

@@ -8,7 +8,7 @@ use crate::scope::{Permission, Scope, ScopeConfig};
 
 struct Meeting {
     work: tempfile::TempDir,
-    place: Place,
+    place: ScopedPath,
     call: CallId,
 }
 
@@ -41,8 +41,8 @@ impl Meeting {
         assert_eq!(self.files(), [("a.txt".to_owned(), content.to_owned())]);
     }
 
-    fn temporary<'a>(&self, folder: &'a Folder) -> Temporary<'a> {
-        let mut temporary = Temporary::create(folder, self.call, Mode::from_raw_mode(0o600)).unwrap();
+    fn temporary<'a>(&self, folder: &'a ScopedFolder) -> TemporaryFile<'a> {
+        let mut temporary = TemporaryFile::create(folder, self.call, Mode::from_raw_mode(0o600)).unwrap();
         temporary.fill(b"ours").unwrap();
         temporary
     }

@@ -8,13 +8,13 @@ use longhaul_protocol::{Effect, FileWrite, Hash, ToolStarted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::MOST_WRITTEN;
+use super::MAX_WRITTEN_BYTES;
 use super::text_edits::{Edit, apply};
-use super::write_plan::{self, Found, Largest, Plan};
-use crate::blocking::to_the_end;
+use super::write_plan::{self, FileBeforeWrite, SizeLimit, WritePlan};
+use crate::blocking::run_to_completion;
 use crate::{About, Call, FileError, Finished, Prepared, Resumed, Scope, Tool, arguments, schema_of};
 
-const LARGEST: Largest = Largest { bytes: MOST_WRITTEN as u64, doing: "edit_file edits" };
+const SIZE_LIMIT: SizeLimit = SizeLimit { bytes: MAX_WRITTEN_BYTES as u64, doing: "edit_file edits" };
 
 /// What edit_file takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,11 +65,11 @@ impl Tool for EditFile {
         let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
         let edits = arguments.edits.len();
         let (scope, looking) = (Arc::clone(&self.scope), call.clone());
-        let plan = to_the_end(move || edited(&scope, &looking, &arguments)).await?;
+        let plan = run_to_completion(move || edited(&scope, &looking, &arguments)).await?;
         let (scope, write, caution) = (Arc::clone(&self.scope), plan.write.clone(), plan.caution.clone());
         let run = move |_| async move {
-            let carry_out = move || Ok(plan.carry_out(&scope, |shown, write| words(shown, write, edits)));
-            to_the_end(carry_out).await.unwrap_or_else(|problem| problem)
+            let perform = move || Ok(plan.perform(&scope, |shown, write| success_text(shown, write, edits)));
+            run_to_completion(perform).await.unwrap_or_else(|problem| problem)
         };
         Ok(Prepared::new(run).writing(write).with_caution(caution))
     }
@@ -80,19 +80,20 @@ impl Tool for EditFile {
             Err(problem) => return Resumed::Unknown(problem.content),
         };
         let (scope, started) = (Arc::clone(&self.scope), started.clone());
-        let look =
-            move || Ok(write_plan::resume(&scope, &started, |shown, write| words(shown, write, edits)));
-        to_the_end(look).await.unwrap_or_else(|problem| Resumed::Unknown(problem.content))
+        let look = move || {
+            Ok(write_plan::resume(&scope, &started, |shown, write| success_text(shown, write, edits)))
+        };
+        run_to_completion(look).await.unwrap_or_else(|problem| Resumed::Unknown(problem.content))
     }
 }
 
-fn edited(scope: &Scope, call: &Call, arguments: &Arguments) -> Result<Plan, Finished> {
-    let found = Found::look(scope, call, &arguments.path, LARGEST)?;
+fn edited(scope: &Scope, call: &Call, arguments: &Arguments) -> Result<WritePlan, Finished> {
+    let found = FileBeforeWrite::load(scope, call, &arguments.path, SIZE_LIMIT)?;
     let shown = found.place.shown().to_owned();
     let open = found.place.open()?;
     let failed = |error| FileError::system("read", &shown, error);
     let mut bytes = Vec::new();
-    open.file.take(LARGEST.bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
+    open.file.take(SIZE_LIMIT.bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
     if Some(Hash::of(&bytes)) != found.before {
         return Err(Finished::error(format!("{shown} changed while it was being read; try again")));
     }
@@ -105,7 +106,7 @@ fn edited(scope: &Scope, call: &Call, arguments: &Arguments) -> Result<Plan, Fin
 }
 
 /// Made of what is on record alone, so that it is the same after a crash.
-fn words(shown: &str, _write: &FileWrite, edits: usize) -> String {
+fn success_text(shown: &str, _write: &FileWrite, edits: usize) -> String {
     match edits {
         1 => format!("made 1 edit in {shown}"),
         _ => format!("made {edits} edits in {shown}"),

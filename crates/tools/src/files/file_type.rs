@@ -1,13 +1,13 @@
 //! What a file is, by its first bytes.
 
 /// How many bytes of a file tell what it is.
-pub(super) const HEAD: usize = 8 << 10;
+pub(super) const SNIFFED_BYTES: usize = 8 << 10;
 
 /// More than this share of bytes that are no text, in percent, and it is none.
-const MOST_STRANGE: usize = 30;
+const MAX_NON_TEXT_PERCENT: usize = 30;
 
 /// The media type of a picture that models can look at.
-pub(super) fn picture(head: &[u8]) -> Option<&'static str> {
+pub(super) fn image_media_type(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
@@ -19,8 +19,8 @@ pub(super) fn picture(head: &[u8]) -> Option<&'static str> {
 
 /// What a file is if it is no text: it has a zero byte, or too much of it is neither UTF-8 nor printable. A text in an
 /// older encoding, with a strange letter here and there, is still a text.
-pub(super) fn binary(head: &[u8]) -> Option<&'static str> {
-    if !head.contains(&0) && strange(head) * 100 <= head.len() * MOST_STRANGE {
+pub(super) fn binary_kind(head: &[u8]) -> Option<&'static str> {
+    if !head.contains(&0) && non_text_bytes(head) * 100 <= head.len() * MAX_NON_TEXT_PERCENT {
         return None;
     }
     Some(match head {
@@ -37,7 +37,7 @@ pub(super) fn binary(head: &[u8]) -> Option<&'static str> {
     })
 }
 
-fn strange(head: &[u8]) -> usize {
+fn non_text_bytes(head: &[u8]) -> usize {
     let control =
         |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x08 | 0x0c | 0x1b);
     head.utf8_chunks()
@@ -51,23 +51,23 @@ mod tests {
 
     #[test]
     fn text_is_text_in_any_language_and_in_an_older_encoding() {
-        assert_eq!(binary("Grüße, 日本, \x1b[31mred\x1b[0m\r\n".as_bytes()), None);
-        assert_eq!(binary(b"Gr\xfc\xdfe aus K\xf6ln"), None);
-        assert_eq!(binary(b""), None);
+        assert_eq!(binary_kind("Grüße, 日本, \x1b[31mred\x1b[0m\r\n".as_bytes()), None);
+        assert_eq!(binary_kind(b"Gr\xfc\xdfe aus K\xf6ln"), None);
+        assert_eq!(binary_kind(b""), None);
     }
 
     #[test]
     fn what_is_no_text_is_named() {
-        assert_eq!(binary(b"\x7fELF\x02\x01\x01\x00"), Some("a program or library (ELF)"));
-        assert_eq!(binary(b"\x1f\x8b\x08\x00"), Some("gzip"));
-        assert_eq!(binary(b"\xff\xfeh\x00i\x00"), Some("text in UTF-16"));
-        assert_eq!(binary(&[0x91, 0xe3, 0xfa, 0x01, b'a']), Some("of an unknown type"));
+        assert_eq!(binary_kind(b"\x7fELF\x02\x01\x01\x00"), Some("a program or library (ELF)"));
+        assert_eq!(binary_kind(b"\x1f\x8b\x08\x00"), Some("gzip"));
+        assert_eq!(binary_kind(b"\xff\xfeh\x00i\x00"), Some("text in UTF-16"));
+        assert_eq!(binary_kind(&[0x91, 0xe3, 0xfa, 0x01, b'a']), Some("of an unknown type"));
     }
 
     #[test]
     fn pictures_are_known_by_their_first_bytes() {
-        assert_eq!(picture(b"\x89PNG\r\n\x1a\n..."), Some("image/png"));
-        assert_eq!(picture(b"RIFF1234WEBPVP8 "), Some("image/webp"));
-        assert_eq!(picture(b"RIFF1234WAVE"), None);
+        assert_eq!(image_media_type(b"\x89PNG\r\n\x1a\n..."), Some("image/png"));
+        assert_eq!(image_media_type(b"RIFF1234WEBPVP8 "), Some("image/webp"));
+        assert_eq!(image_media_type(b"RIFF1234WAVE"), None);
     }
 }

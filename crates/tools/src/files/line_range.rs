@@ -1,9 +1,9 @@
 //! The lines that were asked for, out of a stream of any length.
 
-/// Collects some lines of what it is fed, and counts all of them. What it holds is bounded by `most_bytes`.
+/// Collects some lines of what it is fed, and counts all of them. What it holds is bounded by `max_bytes`.
 #[derive(Debug)]
-pub(super) struct Excerpt {
-    wanted: Wanted,
+pub(super) struct LineCollector {
+    range: LineRange,
     text: Vec<u8>,
     /// The line that is being fed, from 1; where it begins in `text`; and how many bytes of it there were.
     line: u64,
@@ -16,20 +16,20 @@ pub(super) struct Excerpt {
 
 /// What an excerpt should hold.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct LineRange {
     /// The first line, from 1.
     pub(super) first: u64,
     /// How many.
     pub(super) lines: u64,
     /// At most so many bytes, whole lines only.
-    pub(super) most_bytes: usize,
+    pub(super) max_bytes: usize,
     /// Where a line is cut.
-    pub(super) longest_line: usize,
+    pub(super) max_line_bytes: usize,
 }
 
 /// What came of it.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct CollectedLines {
     pub(super) text: Vec<u8>,
     /// The last line of the excerpt; none if the file ends before the first.
     pub(super) last: Option<u64>,
@@ -37,10 +37,10 @@ pub(super) struct Taken {
     pub(super) total: u64,
 }
 
-impl Excerpt {
-    pub(super) fn new(wanted: Wanted) -> Self {
+impl LineCollector {
+    pub(super) fn new(range: LineRange) -> Self {
         Self {
-            wanted,
+            range,
             text: Vec::new(),
             line: 1,
             line_begins: 0,
@@ -62,29 +62,33 @@ impl Excerpt {
     }
 
     /// The file is over.
-    pub(super) fn finish(mut self) -> Taken {
+    pub(super) fn finish(mut self) -> CollectedLines {
         let ends_in_a_line = self.line_bytes > 0;
         if ends_in_a_line {
             self.end_line(b"");
         }
-        Taken { text: self.text, last: self.last_taken, total: self.line - u64::from(!ends_in_a_line) }
+        CollectedLines {
+            text: self.text,
+            last: self.last_taken,
+            total: self.line - u64::from(!ends_in_a_line),
+        }
     }
 
-    fn is_wanted(&self) -> bool {
-        let first = self.wanted.first;
-        !self.is_full && self.line >= first && self.line - first < self.wanted.lines
+    fn is_in_range(&self) -> bool {
+        let first = self.range.first;
+        !self.is_full && self.line >= first && self.line - first < self.range.lines
     }
 
     fn take(&mut self, part: &[u8]) {
-        if self.is_wanted() {
-            let room = self.wanted.longest_line.saturating_sub(self.text.len() - self.line_begins);
+        if self.is_in_range() {
+            let room = self.range.max_line_bytes.saturating_sub(self.text.len() - self.line_begins);
             self.text.extend_from_slice(&part[..part.len().min(room)]);
         }
         self.line_bytes += part.len() as u64;
     }
 
     fn end_line(&mut self, ending: &[u8]) {
-        if self.is_wanted() {
+        if self.is_in_range() {
             let kept = self.text.len() - self.line_begins;
             if (kept as u64) < self.line_bytes {
                 self.cut_between_characters();
@@ -92,7 +96,7 @@ impl Excerpt {
                     .extend_from_slice(format!(" … [cut: a line of {} bytes]", self.line_bytes).as_bytes());
             }
             self.text.extend_from_slice(ending);
-            if self.text.len() > self.wanted.most_bytes && self.last_taken.is_some() {
+            if self.text.len() > self.range.max_bytes && self.last_taken.is_some() {
                 self.text.truncate(self.line_begins);
                 self.is_full = true;
             } else {
@@ -118,14 +122,14 @@ mod tests {
 
     use super::*;
 
-    fn excerpt(wanted: Wanted, pieces: &[&[u8]]) -> (String, Option<u64>, u64) {
-        let mut excerpt = Excerpt::new(wanted);
+    fn excerpt(range: LineRange, pieces: &[&[u8]]) -> (String, Option<u64>, u64) {
+        let mut excerpt = LineCollector::new(range);
         pieces.iter().for_each(|piece| excerpt.feed(piece));
         let taken = excerpt.finish();
         (String::from_utf8(taken.text).unwrap(), taken.last, taken.total)
     }
 
-    const ALL: Wanted = Wanted { first: 1, lines: 100, most_bytes: 1_000, longest_line: 500 };
+    const ALL: LineRange = LineRange { first: 1, lines: 100, max_bytes: 1_000, max_line_bytes: 500 };
 
     #[test]
     fn lines_are_taken_as_they_are() {
@@ -136,24 +140,24 @@ mod tests {
 
     #[test]
     fn only_the_lines_that_were_asked_for_are_taken_and_all_are_counted() {
-        let wanted = Wanted { first: 2, lines: 2, ..ALL };
+        let range = LineRange { first: 2, lines: 2, ..ALL };
 
-        assert_eq!(excerpt(wanted, &[b"1\n2\n3\n4\n5"]), ("2\n3\n".into(), Some(3), 5));
+        assert_eq!(excerpt(range, &[b"1\n2\n3\n4\n5"]), ("2\n3\n".into(), Some(3), 5));
     }
 
     #[test]
     fn a_line_that_does_not_fit_any_more_is_left_for_the_next_read() {
-        let wanted = Wanted { most_bytes: 6, ..ALL };
+        let range = LineRange { max_bytes: 6, ..ALL };
 
-        assert_eq!(excerpt(wanted, &[b"abc\ndef\ng\n"]), ("abc\n".into(), Some(1), 3));
+        assert_eq!(excerpt(range, &[b"abc\ndef\ng\n"]), ("abc\n".into(), Some(1), 3));
     }
 
     #[test]
     fn a_long_line_is_cut_between_characters() {
-        let wanted = Wanted { longest_line: 4, ..ALL };
+        let range = LineRange { max_line_bytes: 4, ..ALL };
 
         assert_eq!(
-            excerpt(wanted, &["abcéf\nx".as_bytes()]),
+            excerpt(range, &["abcéf\nx".as_bytes()]),
             ("abc … [cut: a line of 6 bytes]\nx".into(), Some(2), 2)
         );
     }
@@ -163,9 +167,9 @@ mod tests {
         fn how_the_bytes_come_makes_no_difference(text in "[a-cé\n]{0,40}", at in 0usize..40, first in 1u64..6) {
             let bytes = text.as_bytes();
             let at = at.min(bytes.len());
-            let wanted = Wanted { first, lines: 3, most_bytes: 20, longest_line: 5 };
+            let range = LineRange { first, lines: 3, max_bytes: 20, max_line_bytes: 5 };
 
-            prop_assert_eq!(excerpt(wanted, &[bytes]), excerpt(wanted, &[&bytes[..at], &bytes[at..]]));
+            prop_assert_eq!(excerpt(range, &[bytes]), excerpt(range, &[&bytes[..at], &bytes[at..]]));
         }
     }
 }

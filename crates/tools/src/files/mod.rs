@@ -26,9 +26,9 @@ pub(crate) use read_file::{ReadFile, about as read_file_about};
 pub(crate) use write_file::{WriteFile, about as write_file_about};
 
 /// The most that a written file may hold.
-const MOST_WRITTEN: usize = 8 << 20;
+const MAX_WRITTEN_BYTES: usize = 8 << 20;
 /// The most that a file may hold that is written over.
-const MOST_REPLACED: u64 = 64 << 20;
+const MAX_REPLACED_BYTES: u64 = 64 << 20;
 
 /// The hash of a whole file, without holding it in memory. One that is larger than what may be replaced has none, or hashing
 /// a file that grows would go on for ever.
@@ -43,7 +43,7 @@ fn hash_of(file: &mut File) -> io::Result<Hash> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        if hasher.count() > MOST_REPLACED {
+        if hasher.count() > MAX_REPLACED_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
     }

@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::file_type;
-use super::line_range::{Excerpt, Taken, Wanted as Lines};
-use crate::blocking::{Wanted, while_wanted};
-use crate::scope::{OpenFile, Permission, Place};
+use super::line_range::{CollectedLines, LineCollector, LineRange};
+use crate::blocking::{CancelFlag, run_cancellable};
+use crate::scope::{OpenFile, Permission, ScopedPath};
 use crate::{About, Call, Cap, FileError, Finished, Picture, Prepared, Scope, Tool, arguments, schema_of};
 
-const MOST_READ: u64 = 64 << 20;
-const LARGEST_PICTURE: u64 = 5 << 20;
-const LONGEST_LINE: usize = 16 << 10;
-const DEFAULT_LIMIT: u64 = 2_000;
+const MAX_READ_BYTES: u64 = 64 << 20;
+const MAX_IMAGE_BYTES: u64 = 5 << 20;
+const MAX_LINE_BYTES: usize = 16 << 10;
+const DEFAULT_LINES: u64 = 2_000;
 /// Kept free for the notes at the end, so that the whole result stays under the cap.
-const ROOM_FOR_NOTES: Cap = Cap { lines: 3, bytes: 256 };
+const NOTES_RESERVE: Cap = Cap { lines: 3, bytes: 256 };
 
 /// What read_file takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -76,32 +76,32 @@ impl Tool for ReadFile {
         let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
         let (scope, cap) = (Arc::clone(&self.scope), call.cap);
         Ok(Prepared::new(move |stop| {
-            while_wanted(stop, move |wanted| {
-                read(&scope, &arguments, cap, wanted).unwrap_or_else(|problem| problem)
+            run_cancellable(stop, move |cancel| {
+                read(&scope, &arguments, cap, cancel).unwrap_or_else(|problem| problem)
             })
         }))
     }
 }
 
-fn read(scope: &Scope, arguments: &Arguments, cap: Cap, wanted: &Wanted) -> Result<Finished, Finished> {
+fn read(scope: &Scope, arguments: &Arguments, cap: Cap, cancel: &CancelFlag) -> Result<Finished, Finished> {
     let place = scope.resolve(&arguments.path, Permission::Read)?;
     let mut open = place.open()?;
     let shown = place.shown();
-    if open.bytes() > MOST_READ {
+    if open.bytes() > MAX_READ_BYTES {
         return Err(Finished::error(format!(
-            "{shown} has {} bytes; read_file reads files up to {MOST_READ}. Use search_text to find the place, or exec \
+            "{shown} has {} bytes; read_file reads files up to {MAX_READ_BYTES}. Use search_text to find the place, or exec \
              with `sed -n 1,100p` to read a part",
             open.bytes()
         )));
     }
     let failed = |error| FileError::system("read", shown, error);
-    let mut head = vec![0; file_type::HEAD];
+    let mut head = vec![0; file_type::SNIFFED_BYTES];
     let length = fill(&mut open, &mut head).map_err(failed)?;
     head.truncate(length);
-    if let Some(media) = file_type::picture(&head) {
+    if let Some(media) = file_type::image_media_type(&head) {
         return picture(&place, open, head, media);
     }
-    if let Some(kind) = file_type::binary(&head) {
+    if let Some(kind) = file_type::binary_kind(&head) {
         let bytes = open.bytes();
         return Err(Finished::error(format!(
             "{shown} is binary, {kind}, {bytes} bytes; it can't be shown as text"
@@ -109,22 +109,22 @@ fn read(scope: &Scope, arguments: &Arguments, cap: Cap, wanted: &Wanted) -> Resu
     }
 
     let lines = lines_within(arguments, cap);
-    let mut excerpt = Excerpt::new(lines);
+    let mut excerpt = LineCollector::new(lines);
     let mut hasher = blake3::Hasher::new();
     let mut part = head.as_slice();
     let mut buffer = vec![0; 64 << 10];
     let mut bytes = 0;
     while !part.is_empty() {
-        if wanted.is_over() {
+        if cancel.is_cancelled() {
             return Err(Finished::error("stopped before it was done"));
         }
         hasher.update(part);
         excerpt.feed(part);
         bytes += part.len() as u64;
         // It may grow while it is read, for ever.
-        if bytes > MOST_READ {
+        if bytes > MAX_READ_BYTES {
             return Err(Finished::error(format!(
-                "{shown} grows while it is read and has more than {MOST_READ} bytes"
+                "{shown} grows while it is read and has more than {MAX_READ_BYTES} bytes"
             )));
         }
         let length = fill(&mut open, &mut buffer).map_err(failed)?;
@@ -134,19 +134,19 @@ fn read(scope: &Scope, arguments: &Arguments, cap: Cap, wanted: &Wanted) -> Resu
     Ok(Finished { seen: seen(&place, Hash::from_bytes(hasher.finalize().into())), ..Finished::ok(content) })
 }
 
-fn lines_within(arguments: &Arguments, cap: Cap) -> Lines {
-    let most_lines = cap.lines.saturating_sub(ROOM_FOR_NOTES.lines).max(1) as u64;
-    let most_bytes = cap.bytes.saturating_sub(ROOM_FOR_NOTES.bytes).max(64);
-    Lines {
+fn lines_within(arguments: &Arguments, cap: Cap) -> LineRange {
+    let most_lines = cap.lines.saturating_sub(NOTES_RESERVE.lines).max(1) as u64;
+    let max_bytes = cap.bytes.saturating_sub(NOTES_RESERVE.bytes).max(64);
+    LineRange {
         first: arguments.offset.unwrap_or(1),
-        lines: arguments.limit.unwrap_or(DEFAULT_LIMIT).min(most_lines),
-        most_bytes,
-        longest_line: LONGEST_LINE.min(most_bytes / 2),
+        lines: arguments.limit.unwrap_or(DEFAULT_LINES).min(most_lines),
+        max_bytes,
+        max_line_bytes: MAX_LINE_BYTES.min(max_bytes / 2),
     }
 }
 
 /// The lines, with a note where they are not the whole or not as they are.
-fn content(shown: &str, lines: Lines, taken: Taken) -> Result<String, Finished> {
+fn content(shown: &str, lines: LineRange, taken: CollectedLines) -> Result<String, Finished> {
     let (first, total) = (lines.first, taken.total);
     let Some(last) = taken.last else {
         return match total {
@@ -173,17 +173,22 @@ fn content(shown: &str, lines: Lines, taken: Taken) -> Result<String, Finished> 
     Ok(text + &notes.join("\n"))
 }
 
-fn picture(place: &Place, mut open: OpenFile, mut bytes: Vec<u8>, media: &str) -> Result<Finished, Finished> {
+fn picture(
+    place: &ScopedPath,
+    mut open: OpenFile,
+    mut bytes: Vec<u8>,
+    media: &str,
+) -> Result<Finished, Finished> {
     let shown = place.shown();
-    let rest = LARGEST_PICTURE.saturating_sub(bytes.len() as u64) + 1;
+    let rest = MAX_IMAGE_BYTES.saturating_sub(bytes.len() as u64) + 1;
     (&mut open.file)
         .take(rest)
         .read_to_end(&mut bytes)
         .map_err(|error| FileError::system("read", shown, error))?;
-    if bytes.len() as u64 > LARGEST_PICTURE {
+    if bytes.len() as u64 > MAX_IMAGE_BYTES {
         let size = open.bytes();
         return Err(Finished::error(format!(
-            "{shown} is a picture ({media}) of {size} bytes; pictures up to {LARGEST_PICTURE} bytes can be looked at. \
+            "{shown} is a picture ({media}) of {size} bytes; pictures up to {MAX_IMAGE_BYTES} bytes can be looked at. \
              Make a smaller copy first"
         )));
     }
@@ -195,7 +200,7 @@ fn picture(place: &Place, mut open: OpenFile, mut bytes: Vec<u8>, media: &str) -
     })
 }
 
-fn seen(place: &Place, hash: Hash) -> Option<FileSeen> {
+fn seen(place: &ScopedPath, hash: Hash) -> Option<FileSeen> {
     place.key().map(|path| FileSeen { path: path.to_owned(), hash })
 }
 

@@ -14,17 +14,17 @@ use longhaul_protocol::CallId;
 use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use crate::display::shown_name;
-use crate::scope::{Folder, Identity, Place};
+use crate::display::display_name;
+use crate::scope::{FileIdentity, ScopedFolder, ScopedPath};
 
 const PREFIX: &str = ".longhaul-";
 
 /// So long after its last change a temporary file may be in use without being locked: just after an exchange the file
 /// that came out has this name, and it may be one that nobody has locked.
-const IN_USE: Duration = Duration::from_secs(60);
+const LEFTOVER_MIN_AGE: Duration = Duration::from_secs(60);
 
 /// A folder with more entries than this is not searched for leftovers.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_SCANNED_ENTRIES: usize = 10_000;
 
 /// The name of the temporary file of a call.
 pub(super) fn name(call: CallId) -> OsString {
@@ -32,17 +32,17 @@ pub(super) fn name(call: CallId) -> OsString {
 }
 
 /// A temporary file, removed when it is dropped, unless someone else's file has its name by then.
-pub(super) struct Temporary<'a> {
-    folder: &'a Folder,
+pub(super) struct TemporaryFile<'a> {
+    folder: &'a ScopedFolder,
     name: OsString,
     file: File,
     /// Whether what has its name now is only a file that was replaced.
     has_replaced: bool,
 }
 
-impl<'a> Temporary<'a> {
+impl<'a> TemporaryFile<'a> {
     /// Makes an empty one that only the owner can read. One that the same call left behind is replaced.
-    pub(super) fn create(folder: &'a Folder, call: CallId, mode: Mode) -> io::Result<Self> {
+    pub(super) fn create(folder: &'a ScopedFolder, call: CallId, mode: Mode) -> io::Result<Self> {
         let name = name(call);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..8 {
@@ -78,9 +78,9 @@ impl<'a> Temporary<'a> {
     }
 
     /// What its name stands for, whatever that is.
-    pub(super) fn now_under_its_name(&self) -> Option<Identity> {
+    pub(super) fn now_under_its_name(&self) -> Option<FileIdentity> {
         let named = rustix::fs::statat(self.folder.handle(), &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        named.ok().map(|status| Identity::from(&status))
+        named.ok().map(|status| FileIdentity::from(&status))
     }
 
     /// What has its name now is a file that is replaced for good.
@@ -90,7 +90,7 @@ impl<'a> Temporary<'a> {
 
     /// Takes on owner, mode and extended attributes of the file that it will replace. The bits that make a program run as
     /// its owner are dropped, as the system does when a program is written to.
-    pub(super) fn become_like(&self, file: &File, status: &Stat) -> io::Result<()> {
+    pub(super) fn copy_metadata_from(&self, file: &File, status: &Stat) -> io::Result<()> {
         let own = rustix::fs::fstat(&self.file)?;
         if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid) {
             let (owner, group) = (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid));
@@ -102,7 +102,7 @@ impl<'a> Temporary<'a> {
     }
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if self.has_replaced || self.is_there() {
             let _ = rustix::fs::unlinkat(self.folder.handle(), &self.name, AtFlags::empty());
@@ -117,15 +117,15 @@ fn is_ours(found: &OsStr) -> bool {
 }
 
 /// Removes what crashes have left in the folder of a file that is about to be written.
-pub(super) fn remove_leftovers(place: &Place, folder: &Folder) {
-    remove_leftovers_older_than(place, folder, IN_USE);
+pub(super) fn remove_leftovers(place: &ScopedPath, folder: &ScopedFolder) {
+    remove_leftovers_older_than(place, folder, LEFTOVER_MIN_AGE);
 }
 
-fn remove_leftovers_older_than(place: &Place, folder: &Folder, age: Duration) {
-    if !place.folder_is_open() {
+fn remove_leftovers_older_than(place: &ScopedPath, folder: &ScopedFolder, age: Duration) {
+    if !place.is_folder_writable() {
         return;
     }
-    let Ok(found) = folder.names(MOST_ENTRIES) else { return };
+    let Ok(found) = folder.names(MAX_SCANNED_ENTRIES) else { return };
     for name in found.names.iter().filter(|name| is_ours(name)) {
         let status = rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW);
         if status.is_ok_and(|status| unchanged_for(&status) >= age) {
@@ -141,20 +141,24 @@ fn unchanged_for(status: &Stat) -> Duration {
 }
 
 /// Removes what a call has left, once it is known that the process that made it is gone.
-pub(super) fn discard(folder: &Folder, call: CallId) {
+pub(super) fn discard(folder: &ScopedFolder, call: CallId) {
     remove_if_unlocked(folder, &name(call));
 }
 
 /// Keeps what has the name of a call's temporary file under a name that nobody removes, and says which.
-pub(super) fn keep(folder: &Folder, call: CallId, beside: &OsStr) -> io::Result<String> {
+pub(super) fn keep(folder: &ScopedFolder, call: CallId, beside: &OsStr) -> io::Result<String> {
     let mut kept = beside.to_owned();
     kept.push(format!(".kept-{}", call.to_string().to_lowercase()));
     rename_without_replacing(folder, &name(call), &kept)?;
-    Ok(shown_name(kept.as_bytes()))
+    Ok(display_name(kept.as_bytes()))
 }
 
 /// Renames, and fails if something has the new name.
-pub(super) fn rename_without_replacing(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+pub(super) fn rename_without_replacing(
+    folder: &ScopedFolder,
+    from: &OsStr,
+    to: &OsStr,
+) -> rustix::io::Result<()> {
     let handle = folder.handle();
     match rustix::fs::renameat_with(handle, from, handle, to, RenameFlags::NOREPLACE) {
         // Where the file system can't, a hard link does the same in two steps.
@@ -166,7 +170,7 @@ pub(super) fn rename_without_replacing(folder: &Folder, from: &OsStr, to: &OsStr
     }
 }
 
-fn remove_if_unlocked(folder: &Folder, name: &OsStr) {
+fn remove_if_unlocked(folder: &ScopedFolder, name: &OsStr) {
     if let Ok((file, _)) = folder.open(name)
         && lock(&file)
         && is_named(folder, name, &file)
@@ -181,10 +185,10 @@ fn lock(file: &File) -> bool {
 }
 
 /// Whether a name still stands for this file.
-fn is_named(folder: &Folder, name: &OsStr, file: &File) -> bool {
+fn is_named(folder: &ScopedFolder, name: &OsStr, file: &File) -> bool {
     let named = rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW);
     let own = rustix::fs::fstat(file);
-    matches!((named, own), (Ok(named), Ok(own)) if Identity::from(&named) == Identity::from(&own))
+    matches!((named, own), (Ok(named), Ok(own)) if FileIdentity::from(&named) == FileIdentity::from(&own))
 }
 
 /// Copies access lists and what else is attached to a file, as far as the system lets us. Capabilities are not copied: new

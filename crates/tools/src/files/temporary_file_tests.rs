@@ -5,14 +5,14 @@ use super::*;
 use crate::scope::{Allowed, Permission, Scope, ScopeConfig};
 
 /// A file in this folder that is about to be written, and its folder.
-fn about_to_write(path: &Path, config: &ScopeConfig) -> (Place, Folder) {
+fn about_to_write(path: &Path, config: &ScopeConfig) -> (ScopedPath, ScopedFolder) {
     let scope = Scope::new(path, config, &path.join("home"));
     let place = scope.resolve("mine", Permission::Write).unwrap();
     let (folder, _) = place.parent().unwrap();
     (place, folder)
 }
 
-fn opened(path: &Path) -> (Place, Folder) {
+fn opened(path: &Path) -> (ScopedPath, ScopedFolder) {
     about_to_write(path, &ScopeConfig::default())
 }
 
@@ -28,7 +28,7 @@ fn what_a_crash_left_is_removed_and_what_is_in_use_is_not() {
     let (place, folder) = opened(work.path());
     fs::write(work.path().join(name(CallId::generate())), "half").unwrap();
     fs::write(work.path().join("mine"), "whole").unwrap();
-    let in_use = Temporary::create(&folder, CallId::generate(), Mode::from_raw_mode(0o600)).unwrap();
+    let in_use = TemporaryFile::create(&folder, CallId::generate(), Mode::from_raw_mode(0o600)).unwrap();
 
     remove_leftovers_older_than(&place, &folder, Duration::ZERO);
 
@@ -99,7 +99,7 @@ fn what_was_touched_a_moment_ago_is_not_removed() {
 fn someone_elses_file_under_the_name_of_a_temporary_one_is_left() {
     let work = tempfile::tempdir().unwrap();
     let (_, folder) = opened(work.path());
-    let temporary = Temporary::create(&folder, CallId::generate(), Mode::from_raw_mode(0o600)).unwrap();
+    let temporary = TemporaryFile::create(&folder, CallId::generate(), Mode::from_raw_mode(0o600)).unwrap();
     let path = work.path().join(temporary.name());
 
     fs::write(work.path().join("theirs"), "theirs").unwrap();

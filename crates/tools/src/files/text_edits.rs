@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::MOST_WRITTEN;
+use super::MAX_WRITTEN_BYTES;
 
 /// Further occurrences are not counted.
-const MOST_COUNTED: usize = 100;
+const MAX_COUNTED_OCCURRENCES: usize = 100;
 
 /// One replacement.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -42,7 +42,11 @@ fn apply_one(text: &str, edit: &Edit) -> Result<String, String> {
         0 => Err(format!("`old` was not found{}", hint(text, old))),
         count if count == 1 || all => replaced(text, old, new),
         count => {
-            let (count, more) = if count > MOST_COUNTED { (MOST_COUNTED, "more than ") } else { (count, "") };
+            let (count, more) = if count > MAX_COUNTED_OCCURRENCES {
+                (MAX_COUNTED_OCCURRENCES, "more than ")
+            } else {
+                (count, "")
+            };
             Err(format!(
                 "`old` was found {more}{count} times, first in the lines {}; give more of the text around the one that is \
                  meant, or set `all`",
@@ -55,15 +59,15 @@ fn apply_one(text: &str, edit: &Edit) -> Result<String, String> {
 fn replaced(text: &str, old: &str, new: &str) -> Result<String, String> {
     let count = text.matches(old).count();
     match (text.len() - count * old.len()).checked_add(count.saturating_mul(new.len())) {
-        Some(length) if length <= MOST_WRITTEN => Ok(text.replace(old, new)),
-        _ => Err(format!("the file would have more than {MOST_WRITTEN} bytes")),
+        Some(length) if length <= MAX_WRITTEN_BYTES => Ok(text.replace(old, new)),
+        _ => Err(format!("the file would have more than {MAX_WRITTEN_BYTES} bytes")),
     }
 }
 
 /// How often it occurs, overlapping ones too: `aa` could be meant in two places of `aaa`. Nobody needs to know exactly how
 /// often it is too often, and each further one costs as much as the first.
 fn occurrences(text: &str, old: &str) -> usize {
-    places(text, old).take(MOST_COUNTED + 1).count()
+    places(text, old).take(MAX_COUNTED_OCCURRENCES + 1).count()
 }
 
 fn places<'a>(text: &'a str, old: &'a str) -> impl Iterator<Item = usize> + 'a {

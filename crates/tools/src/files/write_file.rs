@@ -7,12 +7,12 @@ use longhaul_protocol::{Effect, FileWrite, ToolStarted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::write_plan::{self, Found, Largest};
-use super::{MOST_REPLACED, MOST_WRITTEN};
-use crate::blocking::to_the_end;
+use super::write_plan::{self, FileBeforeWrite, SizeLimit};
+use super::{MAX_REPLACED_BYTES, MAX_WRITTEN_BYTES};
+use crate::blocking::run_to_completion;
 use crate::{About, Call, Finished, Prepared, Resumed, Scope, Tool, arguments, schema_of};
 
-const LARGEST: Largest = Largest { bytes: MOST_REPLACED, doing: "write_file replaces" };
+const SIZE_LIMIT: SizeLimit = SizeLimit { bytes: MAX_REPLACED_BYTES, doing: "write_file replaces" };
 
 /// What write_file takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,20 +64,21 @@ impl Tool for WriteFile {
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let Arguments { path, content } = arguments::parse(&self.about, &call.arguments)?;
         let bytes = content.len();
-        if bytes > MOST_WRITTEN {
+        if bytes > MAX_WRITTEN_BYTES {
             return Err(Finished::error(format!(
-                "`content` has {bytes} bytes; at most {MOST_WRITTEN} are written"
+                "`content` has {bytes} bytes; at most {MAX_WRITTEN_BYTES} are written"
             )));
         }
         let (scope, looking) = (Arc::clone(&self.scope), call.clone());
-        let plan = to_the_end(move || {
-            Ok(Found::look(&scope, &looking, &path, LARGEST)?.plan(looking.id, content.into_bytes()))
+        let plan = run_to_completion(move || {
+            Ok(FileBeforeWrite::load(&scope, &looking, &path, SIZE_LIMIT)?
+                .plan(looking.id, content.into_bytes()))
         })
         .await?;
         let (scope, write, caution) = (Arc::clone(&self.scope), plan.write.clone(), plan.caution.clone());
         let run = move |_| async move {
-            let carry_out = move || Ok(plan.carry_out(&scope, |shown, write| words(shown, write, bytes)));
-            to_the_end(carry_out).await.unwrap_or_else(|problem| problem)
+            let perform = move || Ok(plan.perform(&scope, |shown, write| success_text(shown, write, bytes)));
+            run_to_completion(perform).await.unwrap_or_else(|problem| problem)
         };
         Ok(Prepared::new(run).writing(write).with_caution(caution))
     }
@@ -88,14 +89,15 @@ impl Tool for WriteFile {
             Err(problem) => return Resumed::Unknown(problem.content),
         };
         let (scope, started) = (Arc::clone(&self.scope), started.clone());
-        let look =
-            move || Ok(write_plan::resume(&scope, &started, |shown, write| words(shown, write, bytes)));
-        to_the_end(look).await.unwrap_or_else(|problem| Resumed::Unknown(problem.content))
+        let look = move || {
+            Ok(write_plan::resume(&scope, &started, |shown, write| success_text(shown, write, bytes)))
+        };
+        run_to_completion(look).await.unwrap_or_else(|problem| Resumed::Unknown(problem.content))
     }
 }
 
 /// Made of what is on record alone, so that it is the same after a crash.
-fn words(shown: &str, write: &FileWrite, bytes: usize) -> String {
+fn success_text(shown: &str, write: &FileWrite, bytes: usize) -> String {
     let new = if write.before.is_none() { " (new)" } else { "" };
     format!("wrote {bytes} bytes to {shown}{new}")
 }

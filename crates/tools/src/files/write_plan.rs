@@ -10,30 +10,35 @@ use std::path::{Path, PathBuf};
 
 use longhaul_protocol::{CallId, FileSeen, FileWrite, Hash, ToolStarted};
 
-use super::{MOST_REPLACED, atomic_replace, hash_of, temporary_file};
-use crate::scope::{Folder, Permission, Place};
+use super::{MAX_REPLACED_BYTES, atomic_replace, hash_of, temporary_file};
+use crate::scope::{Permission, ScopedFolder, ScopedPath};
 use crate::{Call, FileError, Finished, Resumed, Scope};
 
 /// How large a file may be that a tool changes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Largest {
+pub(super) struct SizeLimit {
     pub(super) bytes: u64,
     /// The tool and what it does, for the message.
     pub(super) doing: &'static str,
 }
 
 /// A file as it is now, of which a write may start.
-pub(super) struct Found {
-    pub(super) place: Place,
+pub(super) struct FileBeforeWrite {
+    pub(super) place: ScopedPath,
     key: String,
     pub(super) before: Option<Hash>,
     caution: Option<String>,
 }
 
-impl Found {
+impl FileBeforeWrite {
     /// Looks at the file that a call wants to write, and refuses if it is not as the model saw it. A file that the model
     /// has seen and that is gone may be written: nothing is lost by it.
-    pub(super) fn look(scope: &Scope, call: &Call, path: &str, largest: Largest) -> Result<Self, FileError> {
+    pub(super) fn load(
+        scope: &Scope,
+        call: &Call,
+        path: &str,
+        largest: SizeLimit,
+    ) -> Result<Self, FileError> {
         let place = scope.resolve(path, Permission::Write)?;
         let shown = place.shown().to_owned();
         let Some(key) = place.key().map(str::to_owned) else {
@@ -56,14 +61,14 @@ impl Found {
     }
 
     /// Decides what it should hold.
-    pub(super) fn plan(self, call: CallId, content: Vec<u8>) -> Plan {
+    pub(super) fn plan(self, call: CallId, content: Vec<u8>) -> WritePlan {
         let write = FileWrite { path: self.key, before: self.before, after: Hash::of(&content) };
-        Plan { path: self.place.path().to_owned(), call, content, write, caution: self.caution }
+        WritePlan { path: self.place.path().to_owned(), call, content, write, caution: self.caution }
     }
 }
 
 /// What a file will hold.
-pub(super) struct Plan {
+pub(super) struct WritePlan {
     path: PathBuf,
     call: CallId,
     content: Vec<u8>,
@@ -72,36 +77,44 @@ pub(super) struct Plan {
     pub(super) caution: Option<String>,
 }
 
-impl Plan {
-    /// Makes the write. `words` is what to say when it worked.
-    pub(super) fn carry_out(self, scope: &Scope, words: impl FnOnce(&str, &FileWrite) -> String) -> Finished {
+impl WritePlan {
+    /// Makes the write. `success_text` is what to say when it worked.
+    pub(super) fn perform(
+        self,
+        scope: &Scope,
+        success_text: impl FnOnce(&str, &FileWrite) -> String,
+    ) -> Finished {
         let written = scope.at(&self.path, Permission::Write).and_then(|place| {
             atomic_replace::replace(&place, self.write.before, &self.content, self.call)?;
             Ok(place)
         });
         match written {
-            Ok(place) => success(place.shown(), &self.write, words),
+            Ok(place) => success(place.shown(), &self.write, success_text),
             Err(error) => error.into(),
         }
     }
 }
 
-fn success(shown: &str, write: &FileWrite, words: impl FnOnce(&str, &FileWrite) -> String) -> Finished {
+fn success(
+    shown: &str,
+    write: &FileWrite,
+    success_text: impl FnOnce(&str, &FileWrite) -> String,
+) -> Finished {
     let seen = FileSeen { path: write.path.clone(), hash: write.after };
-    Finished { seen: Some(seen), ..Finished::ok(words(shown, write)) }
+    Finished { seen: Some(seen), ..Finished::ok(success_text(shown, write)) }
 }
 
 /// Finds out what became of a write that a crash left open.
 pub(super) fn resume(
     scope: &Scope,
     started: &ToolStarted,
-    words: impl FnOnce(&str, &FileWrite) -> String,
+    success_text: impl FnOnce(&str, &FileWrite) -> String,
 ) -> Resumed {
     let Some(write) = &started.write else {
         return Resumed::Unknown("nothing was recorded of the file that it should write".to_owned());
     };
     let looked = scope.at(Path::new(&write.path), Permission::Write).and_then(|place| {
-        let now = hash_at(&place, Largest { bytes: MOST_REPLACED, doing: "a write replaces" })?;
+        let now = hash_at(&place, SizeLimit { bytes: MAX_REPLACED_BYTES, doing: "a write replaces" })?;
         Ok((place, now))
     });
     let (place, now) = match looked {
@@ -113,8 +126,8 @@ pub(super) fn resume(
         }
     };
     if now == Some(write.after) {
-        match settle(&place, write, started.call) {
-            Ok(None) => Resumed::Finished(success(place.shown(), write, words)),
+        match finish_interrupted_write(&place, write, started.call) {
+            Ok(None) => Resumed::Finished(success(place.shown(), write, success_text)),
             Ok(Some(kept)) => Resumed::Unknown(format!(
                 "{} is as it should be after, but someone else changed it at the same time; what they wrote is in {kept}",
                 place.shown()
@@ -135,16 +148,20 @@ pub(super) fn resume(
 
 /// Finishes what the crash may have cut off: the file that came out is removed if it is the one from before, and kept
 /// under a name of its own otherwise; then all of it is made durable.
-fn settle(place: &Place, write: &FileWrite, call: CallId) -> Result<Option<String>, FileError> {
+fn finish_interrupted_write(
+    place: &ScopedPath,
+    write: &FileWrite,
+    call: CallId,
+) -> Result<Option<String>, FileError> {
     let (folder, name) = place.parent()?;
     let failed = |error| FileError::system("make durable", place.shown(), error);
     let kept = match left_by(&folder, call) {
-        Left::Nothing => None,
-        Left::File(Some(hash)) if Some(hash) == write.before || hash == write.after => {
+        Leftover::Nothing => None,
+        Leftover::File(Some(hash)) if Some(hash) == write.before || hash == write.after => {
             temporary_file::discard(&folder, call);
             None
         }
-        Left::File(_) => Some(temporary_file::keep(&folder, call, &name).map_err(failed)?),
+        Leftover::File(_) => Some(temporary_file::keep(&folder, call, &name).map_err(failed)?),
     };
     place.open_in(&folder, &name)?.file.sync_all().map_err(failed)?;
     folder.sync().map_err(|error| failed(error.into()))?;
@@ -152,23 +169,23 @@ fn settle(place: &Place, write: &FileWrite, call: CallId) -> Result<Option<Strin
 }
 
 /// What has the name of a call's temporary file.
-enum Left {
+enum Leftover {
     Nothing,
     /// A file, with its hash if that can be told.
     File(Option<Hash>),
 }
 
-fn left_by(folder: &Folder, call: CallId) -> Left {
+fn left_by(folder: &ScopedFolder, call: CallId) -> Leftover {
     let name = temporary_file::name(call);
     match (folder.open(&name), folder.status(&name)) {
-        (Ok((mut file, _)), _) => Left::File(hash_of(&mut file).ok()),
-        (Err(_), Ok(_)) => Left::File(None),
-        (Err(_), Err(_)) => Left::Nothing,
+        (Ok((mut file, _)), _) => Leftover::File(hash_of(&mut file).ok()),
+        (Err(_), Ok(_)) => Leftover::File(None),
+        (Err(_), Err(_)) => Leftover::Nothing,
     }
 }
 
 /// The hash of the file here; none if there is no file. One that is too large is not even read.
-fn hash_at(place: &Place, largest: Largest) -> Result<Option<Hash>, FileError> {
+fn hash_at(place: &ScopedPath, largest: SizeLimit) -> Result<Option<Hash>, FileError> {
     match place.open() {
         Ok(open) if open.bytes() > largest.bytes => Err(FileError::TooLarge {
             path: place.shown().to_owned(),

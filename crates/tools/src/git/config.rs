@@ -63,7 +63,7 @@ impl GitConfig {
 
 /// Whether git runs the value of this variable, or reads from where it leads what it runs.
 fn runs_program(name: &str, value: &str) -> bool {
-    const WHOLE: &[&str] = &[
+    const MAX_KEPT_OUTPUT_BYTES: &[&str] = &[
         "core.alternaterefscommand",
         "core.askpass",
         "core.editor",
@@ -102,7 +102,8 @@ fn runs_program(name: &str, value: &str) -> bool {
         "submodule" => last == "update" && value.starts_with('!'),
         "pager" | "hook" => true,
         _ => {
-            WHOLE.contains(&name) || name.matches('.').count() >= 1 && first != "core" && LAST.contains(&last)
+            MAX_KEPT_OUTPUT_BYTES.contains(&name)
+                || name.matches('.').count() >= 1 && first != "core" && LAST.contains(&last)
         }
     }
 }

@@ -24,7 +24,7 @@ fn a_configuration_is_read_as_git_reads_it() {
 /// P3
 #[test]
 fn variables_that_run_something_are_told_from_others() {
-    let runs = [
+    let programs_run_by_git = [
         "[core]\nfsmonitor = ./x",
         "[core]\nsshCommand = x",
         "[core]\nhooksPath = x",
@@ -46,7 +46,7 @@ fn variables_that_run_something_are_told_from_others() {
         "[user]\nname = x",
     ];
 
-    for text in runs {
+    for text in programs_run_by_git {
         assert_eq!(GitConfig::parse(text).programs().len(), 1, "{text}");
     }
     for text in does_not {

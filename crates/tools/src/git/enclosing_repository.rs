@@ -14,7 +14,7 @@ const MAX_LINK_BYTES: u64 = 8 << 10;
 
 /// A repository outside of the work folder that git needs there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Holding {
+pub(crate) struct EnclosingRepository {
     /// The repository, with everything that its work trees share.
     pub(crate) common_dir: PathBuf,
     /// The top of the work tree.
@@ -27,7 +27,7 @@ pub(crate) struct Holding {
 ///
 /// It is used only if it is the user's own and isn't that of their whole home folder. A `.git` that is a file could have been written by a
 /// command, so the repository that it names must name it in turn.
-pub(crate) fn holding(folder: &Path, home: Option<&Path>) -> Option<Holding> {
+pub(crate) fn enclosing_repository(folder: &Path, home: Option<&Path>) -> Option<EnclosingRepository> {
     let has_dot_git = |above: &&Path| above.join(DOT_GIT).symlink_metadata().is_ok();
     let work_tree = folder.ancestors().find(has_dot_git)?;
     if work_tree.parent().is_none() || home.is_some_and(|home| home.starts_with(work_tree)) {
@@ -53,7 +53,7 @@ pub(crate) fn holding(folder: &Path, home: Option<&Path>) -> Option<Holding> {
     let modules = modules.filter(|module| module.starts_with(work_tree)).map(|module| module.join(DOT_GIT));
     let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     let read = files.chain(modules).filter(is_file).collect();
-    Some(Holding { common_dir, work_tree: work_tree.to_owned(), read })
+    Some(EnclosingRepository { common_dir, work_tree: work_tree.to_owned(), read })
 }
 
 /// The repository that a file `.git` leads to, if that repository says so too.

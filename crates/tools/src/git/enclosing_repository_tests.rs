@@ -20,12 +20,12 @@ const MAIN: [(&str, &str); 4] =
 fn the_repository_above_a_folder_is_found_unless_it_is_that_of_the_whole_home() {
     let (_folder, root) = world(&[&MAIN[..], &[("main/a/b/file", ""), ("main/.gitignore", "")]].concat());
 
-    let found = holding(&root.join("main/a/b"), Some(&root)).unwrap();
+    let found = enclosing_repository(&root.join("main/a/b"), Some(&root)).unwrap();
 
     assert_eq!((found.common_dir, found.work_tree), (root.join("main/.git"), root.join("main")));
     assert_eq!(found.read, [root.join("main/.gitignore")]);
-    assert_eq!(holding(&root.join("main/a/b"), Some(&root.join("main"))), None);
-    assert_eq!(holding(&root.join("main/a/b"), Some(&root.join("main/a"))), None);
+    assert_eq!(enclosing_repository(&root.join("main/a/b"), Some(&root.join("main"))), None);
+    assert_eq!(enclosing_repository(&root.join("main/a/b"), Some(&root.join("main/a"))), None);
 }
 
 /// P3
@@ -42,7 +42,10 @@ fn a_file_leads_to_a_repository_only_if_that_leads_back() {
         ("through/.git", "gitdir: ROOT/own/worktrees/x\n"),
     ];
     let (_folder, root) = world(&[&MAIN[..], &linked[..]].concat());
-    let found = |folder: &str| holding(&root.join(folder), None).map(|holding| holding.common_dir);
+    let found = |folder: &str| {
+        enclosing_repository(&root.join(folder), None)
+            .map(|enclosing_repository| enclosing_repository.common_dir)
+    };
 
     assert_eq!(found("tree"), Some(root.join("main/.git")));
     assert_eq!([found("planted"), found("direct"), found("through")], [None, None, None]);

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::config::{GitConfig, expand};
 use super::enclosing_repository::{common_dir, named_git_dir};
 use super::{is_dot_git, is_git_dir, is_unreadable};
-use crate::scope::{Way, is_in};
+use crate::scope::{PathTrace, is_within_any};
 use crate::small_file::LastLink;
 
 /// What git takes for "here", and nothing else writes so: by its text a keeper knows that it made the file.
-const COMMON_DIR_HERE: &str = "././.\n";
+const COMMON_DIR_PLACEHOLDER: &str = "././.\n";
 /// How deep modules that have modules are followed.
 const MAX_DEPTH: usize = 6;
 /// Files that a repository's configuration includes, one through the other. One with more counts as one that can't be read.
@@ -25,18 +25,18 @@ const MAX_PARTS: usize = 64;
 /// Paths that are guarded one by one, those nearest to the top of the scope first. Each takes mounts at every command.
 const MAX_GUARDS: usize = 700;
 /// Paths beyond. If there are more, the folders that hold them are read-only as a whole.
-const MAX_CLOSED: usize = 50;
+const MAX_CLOSED_FOLDERS: usize = 50;
 /// The user's own configuration files, from their home folder on.
 pub(crate) const USER_CONFIG: [&str; 2] = [".gitconfig", ".config/git/config"];
 const SYSTEM_CONFIG: &str = "/etc/gitconfig";
 
 /// Paths that commands may not write although they lie in something that may be written.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Guards {
+pub(crate) struct RepositoryGuards {
     pub(crate) read_only: BTreeSet<PathBuf>,
     pub(crate) placeholders: Vec<Placeholder>,
     /// Links on the way to hooks or configuration that commands could replace: nothing can be mounted over a link.
-    pub(crate) links: BTreeMap<PathBuf, LinkTarget>,
+    pub(crate) links: BTreeMap<PathBuf, HookLink>,
     /// Folders that are read-only as a whole because there is too much to guard in them. They are in `read_only` too.
     pub(crate) crowded: BTreeSet<PathBuf>,
     parts: usize,
@@ -44,25 +44,29 @@ pub(crate) struct Guards {
 
 /// Where a link leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LinkTarget {
+pub(crate) struct HookLink {
     #[serde(with = "json_path::path")]
     pub(super) place: PathBuf,
     /// Whether something is there, or something stands in for it.
     pub(super) exists: bool,
 }
 
-impl LinkTarget {
+impl HookLink {
     /// None if nobody can tell: it leads in a circle.
     pub(super) fn of(link: &Path) -> Option<Self> {
-        let Way { place, exists, .. } = Way::around(link, &[])?;
+        let PathTrace { target: place, exists, .. } = PathTrace::follow(link, &[])?;
         Some(Self { place, exists })
     }
 }
 
 /// The guards of these repositories: each a `.git`, or the folder of a bare one.
-pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Option<&Path>) -> Guards {
-    let mut guards = Guards::default();
-    let mut named = Named { writable, home, hooks: Some(Vec::new()) };
+pub(crate) fn guard_repositories(
+    repositories: &[PathBuf],
+    writable: &[PathBuf],
+    home: Option<&Path>,
+) -> RepositoryGuards {
+    let mut guards = RepositoryGuards::default();
+    let mut named = GuardContext { writable, home, hooks: Some(Vec::new()) };
     let of_user = home.into_iter().flat_map(|home| USER_CONFIG.map(|file| home.join(file)));
     named.hooks = guards.add_included(of_user.chain([PathBuf::from(SYSTEM_CONFIG)]), &named);
     // Those nearest to the top are guarded most closely.
@@ -82,7 +86,7 @@ pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Optio
     }
     guards.placeholders.sort_by(|a, b| a.at.cmp(&b.at));
     guards.placeholders.dedup_by(|a, b| a.at == b.at);
-    guards.close_crowded(writable);
+    guards.close_crowded_folders(writable);
     let read_only = &guards.read_only;
     for target in guards.links.values_mut() {
         target.exists |= target.place.ancestors().any(|above| read_only.contains(above));
@@ -93,7 +97,7 @@ pub(crate) fn guards(repositories: &[PathBuf], writable: &[PathBuf], home: Optio
 /// These paths, or if they are too many, a few folders that hold all of them, as far down as possible.
 fn closed_folders(paths: &BTreeSet<PathBuf>, writable: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut folders = paths.clone();
-    while folders.len() > MAX_CLOSED {
+    while folders.len() > MAX_CLOSED_FOLDERS {
         let is_below_top = |path: &PathBuf| !writable.contains(path);
         let Some(deepest) = folders.iter().filter(|path| is_below_top(path)).map(|path| depth(path)).max()
         else {
@@ -112,16 +116,22 @@ fn depth(path: &Path) -> usize {
 }
 
 /// What decides about paths that a configuration names.
-struct Named<'a> {
+struct GuardContext<'a> {
     writable: &'a [PathBuf],
     home: Option<&'a Path>,
     /// The folders for hooks that the user's own configuration names. None if it can't be read.
     hooks: Option<Vec<String>>,
 }
 
-impl Guards {
+impl RepositoryGuards {
     /// Adds what makes git run something in the folder of a repository. One that isn't as git makes it is read-only as a whole.
-    fn add_git_dir(&mut self, folder: &Path, work_tree: Option<&Path>, named: &Named<'_>, depth: usize) {
+    fn add_git_dir(
+        &mut self,
+        folder: &Path,
+        work_tree: Option<&Path>,
+        named: &GuardContext<'_>,
+        depth: usize,
+    ) {
         self.parts += 1;
         // A repository of its own has guards of its own.
         if let Some(common) = common_dir(folder).filter(|common| common != folder && !is_git_dir(common)) {
@@ -142,7 +152,7 @@ impl Guards {
         }
         self.read_only.insert(folder.join("config"));
         self.add(folder.join("hooks"), None);
-        self.add(folder.join("commondir"), Some(COMMON_DIR_HERE));
+        self.add(folder.join("commondir"), Some(COMMON_DIR_PLACEHOLDER));
         if has_worktree_config {
             self.add(folder.join("config.worktree"), Some(""));
         }
@@ -177,7 +187,7 @@ impl Guards {
     fn add_included(
         &mut self,
         files: impl IntoIterator<Item = PathBuf>,
-        named: &Named<'_>,
+        named: &GuardContext<'_>,
     ) -> Option<Vec<String>> {
         let mut queue: VecDeque<PathBuf> = files.into_iter().collect();
         let mut known: BTreeSet<PathBuf> = queue.iter().cloned().collect();
@@ -207,7 +217,7 @@ impl Guards {
         &mut self,
         hooks: impl IntoIterator<Item = &'a String>,
         folder: &Path,
-        named: &Named<'_>,
+        named: &GuardContext<'_>,
     ) {
         for hooks in hooks.into_iter().filter_map(|path| expand(path, folder, named.home)) {
             // The scripts that husky's own hooks run are beside them.
@@ -219,7 +229,7 @@ impl Guards {
     }
 
     /// Adds the folders for hooks of a submodule or a linked work tree. In each of them the same configuration may name another folder.
-    fn add_hooks_of_linked(&mut self, dot_git: &Path, work_tree: &Path, named: &Named<'_>) {
+    fn add_hooks_of_linked(&mut self, dot_git: &Path, work_tree: &Path, named: &GuardContext<'_>) {
         let git_dir = named_git_dir(dot_git, work_tree);
         let common = git_dir.as_deref().and_then(common_dir).or_else(|| git_dir.clone());
         let files = common.map(|common| common.join("config")).into_iter();
@@ -230,7 +240,7 @@ impl Guards {
     }
 
     /// Hooks that are links to files which commands could write.
-    fn add_links_in(&mut self, hooks: &Path, named: &Named<'_>) {
+    fn add_links_in(&mut self, hooks: &Path, named: &GuardContext<'_>) {
         let entries = fs::read_dir(hooks).into_iter().flatten().flatten();
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         for link in links.map(|link| link.path()) {
@@ -242,21 +252,21 @@ impl Guards {
         }
     }
 
-    fn add_link(&mut self, link: PathBuf, named: &Named<'_>) {
-        let is_in_reach = link.parent().is_some_and(|folder| is_in(folder, named.writable));
-        if let Some(target) = LinkTarget::of(&link).filter(|_| is_in_reach) {
+    fn add_link(&mut self, link: PathBuf, named: &GuardContext<'_>) {
+        let is_in_reach = link.parent().is_some_and(|folder| is_within_any(folder, named.writable));
+        if let Some(target) = HookLink::of(&link).filter(|_| is_in_reach) {
             self.links.insert(link, target);
         }
     }
 
     /// Adds something that a configuration names, and says where it is, if it is there and commands could write it.
-    fn add_named(&mut self, path: &Path, text: Option<&str>, named: &Named<'_>) -> Option<PathBuf> {
-        let way = Way::around(path, &[])?;
-        way.links.into_iter().for_each(|link| self.add_link(link, named));
+    fn add_named(&mut self, path: &Path, text: Option<&str>, named: &GuardContext<'_>) -> Option<PathBuf> {
+        let trace = PathTrace::follow(path, &[])?;
+        trace.links.into_iter().for_each(|link| self.add_link(link, named));
         // Of several names that are missing the first is enough, and that is a folder.
-        let found = way.place.ancestors().find_map(|above| Some((above, kind(above)?)));
+        let found = trace.target.ancestors().find_map(|above| Some((above, kind(above)?)));
         let (found, kind) = found?;
-        let place = match way.place.strip_prefix(found).ok()?.iter().next() {
+        let place = match trace.target.strip_prefix(found).ok()?.iter().next() {
             Some(missing) if kind.is_dir() => found.join(missing),
             // Nothing can be made in a file before it is replaced.
             _ => found.to_owned(),
@@ -264,14 +274,14 @@ impl Guards {
         if named.writable.iter().any(|writable| writable.starts_with(&place)) {
             return None;
         }
-        if is_in(&place, named.writable) {
-            self.add(place.clone(), text.filter(|_| place == way.place));
+        if is_within_any(&place, named.writable) {
+            self.add(place.clone(), text.filter(|_| place == trace.target));
         }
         Some(place)
     }
 
     /// Closes whole folders where there is more to guard than can be mounted at every command.
-    fn close_crowded(&mut self, writable: &[PathBuf]) {
+    fn close_crowded_folders(&mut self, writable: &[PathBuf]) {
         let mut near: Vec<PathBuf> = self.read_only.iter().cloned().collect();
         near.sort_by_key(|path| depth(path));
         let beyond: BTreeSet<PathBuf> = near.split_off(near.len().min(MAX_GUARDS)).into_iter().collect();

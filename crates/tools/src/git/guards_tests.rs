@@ -19,11 +19,12 @@ fn below(root: &Path, paths: &BTreeSet<PathBuf>) -> Vec<String> {
 fn the_parts_that_run_something_are_guarded_whether_they_are_there_or_not() {
     let (_folder, root) = world(&[(".git/config", "[extensions]\nworktreeConfig = true"), (".git/HEAD", "")]);
 
-    let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+    let guards = guard_repositories(&[root.join(".git")], std::slice::from_ref(&root), None);
 
     let parts = [".git/commondir", ".git/config", ".git/config.worktree", ".git/hooks"];
     assert_eq!(below(&root, &guards.read_only), parts);
-    let missing: BTreeSet<PathBuf> = guards.placeholders.iter().map(|made| made.at.clone()).collect();
+    let missing: BTreeSet<PathBuf> =
+        guards.placeholders.iter().map(|describe_new| describe_new.at.clone()).collect();
     assert_eq!(below(&root, &missing), [parts[0], parts[2], parts[3]]);
 }
 
@@ -41,7 +42,7 @@ fn a_repository_that_is_not_as_git_makes_it_is_read_only_as_a_whole() {
             _ => {}
         }
 
-        let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+        let guards = guard_repositories(&[root.join(".git")], std::slice::from_ref(&root), None);
 
         assert_eq!((below(&root, &guards.read_only), guards.placeholders), (vec![".git".to_owned()], vec![]));
     }
@@ -54,7 +55,8 @@ fn what_a_configuration_names_is_guarded_only_where_commands_could_write_it() {
     let (_folder, root) =
         world(&[(".git/config", config), ("more", "[core]\nhooksPath = ~/hooks\n"), ("home/hooks/x", "")]);
 
-    let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), Some(&root.join("home")));
+    let guards =
+        guard_repositories(&[root.join(".git")], std::slice::from_ref(&root), Some(&root.join("home")));
 
     let paths = below(&root, &guards.read_only);
     assert!(paths.contains(&"more".to_owned()) && paths.contains(&"home/hooks".to_owned()), "{paths:?}");
@@ -75,7 +77,7 @@ fn files_that_include_each_other_are_read_once() {
             files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let (_folder, root) = world(&files);
 
-        let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+        let guards = guard_repositories(&[root.join(".git")], std::slice::from_ref(&root), None);
 
         let paths = below(&root, &guards.read_only);
         assert!(files.iter().all(|(name, _)| paths.contains(&(*name).to_owned())), "{paths:?}");
@@ -89,7 +91,7 @@ fn a_repository_that_includes_too_many_files_is_read_only_as_a_whole() {
     let config: String = (0..=MAX_INCLUDES).map(|at| format!("[include]\npath = /missing/{at}\n")).collect();
     let (_folder, root) = world(&[(".git/config", config.as_str()), (".git/HEAD", "")]);
 
-    let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+    let guards = guard_repositories(&[root.join(".git")], std::slice::from_ref(&root), None);
 
     assert_eq!((below(&root, &guards.read_only), guards.placeholders), (vec![".git".to_owned()], vec![]));
 }
@@ -105,8 +107,8 @@ fn paths_beyond_the_limit_are_guarded_by_the_folders_that_hold_them() {
     let (_folder, root) = world(&files);
     let repositories: Vec<PathBuf> = names.iter().map(|name| root.join(name)).collect();
 
-    let some = guards(&repositories, std::slice::from_ref(&root), None);
-    let few = guards(&repositories[..MAX_GUARDS], std::slice::from_ref(&root), None);
+    let some = guard_repositories(&repositories, std::slice::from_ref(&root), None);
+    let few = guard_repositories(&repositories[..MAX_GUARDS], std::slice::from_ref(&root), None);
 
     assert_eq!(below(&root, &some.crowded), ["far/crowd", "far/one", "far/other"]);
     assert!(some.read_only.is_superset(&some.crowded) && some.read_only.len() == MAX_GUARDS + 3);
@@ -129,7 +131,7 @@ fn what_the_configuration_names_is_guarded_whatever_the_repository_is_like() {
         "[extensions]\nrefStorage = reftable\n[core]\nhooksPath = .githooks\n[include]\npath = ../more";
     let (_folder, root) = world(&[(".git/config", config), (".githooks/x", ""), ("more", "")]);
 
-    let guards = guards(&[root.join(".git")], std::slice::from_ref(&root), None);
+    let guards = guard_repositories(&[root.join(".git")], std::slice::from_ref(&root), None);
 
     assert_eq!(below(&root, &guards.read_only), [".git", ".githooks", "more"]);
 }

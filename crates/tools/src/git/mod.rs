@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `config` | git's configuration files |
 //! | `guards` | the parts of a repository that commands may not write |
-//! | `holding` | the repository whose work tree the work folder is a part of |
+//! | `enclosing_repository` | the repository whose work tree the work folder is a part of |
 //! | `survey` | finding the repositories below a folder |
 //! | `repositories` | which of them a session began with, and which are new |
 
@@ -22,8 +22,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-pub(crate) use enclosing_repository::{Holding, holding};
-pub(crate) use guards::{Guards, LinkTarget, USER_CONFIG, guards};
+pub(crate) use enclosing_repository::{EnclosingRepository, enclosing_repository};
+pub(crate) use guards::{HookLink, RepositoryGuards, USER_CONFIG, guard_repositories};
 pub use repositories::{Repositories, RepositoryNews};
 
 use crate::{Permission, Scope};
@@ -55,7 +55,7 @@ fn is_unreadable(folder: &Path) -> bool {
 }
 
 /// Whether somebody has allowed a repository to be written by naming it, or something in it.
-pub(crate) fn is_lifted(scope: &Scope, repository: &Path) -> bool {
+pub(crate) fn is_guard_lifted(scope: &Scope, repository: &Path) -> bool {
     let mut named = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
     named.any(|(path, _)| path.starts_with(repository))
 }
@@ -64,17 +64,18 @@ pub(crate) fn is_lifted(scope: &Scope, repository: &Path) -> bool {
 /// file with configuration that git takes from the work tree.
 ///
 /// A command may write most of a repository, through git. A tool that writes files has no reason to.
-pub(crate) fn is_run_by_git(scope: &Scope, path: &Path) -> bool {
+pub(crate) fn is_controlled_by_git(scope: &Scope, path: &Path) -> bool {
     if let Some(repository) = repository_around(path) {
-        return !is_lifted(scope, &repository);
+        return !is_guard_lifted(scope, &repository);
     }
     let dot_gits = path.ancestors().skip(1).map(|folder| folder.join(DOT_GIT));
     let Some(dot_git) = dot_gits.into_iter().find(|dot_git| dot_git.symlink_metadata().is_ok()) else {
         return false;
     };
     let writable: Vec<PathBuf> = scope.allowed().map(|(path, _)| path.to_owned()).collect();
-    let guards = guards(std::slice::from_ref(&dot_git), &writable, std::env::home_dir().as_deref());
-    guards.read_only.iter().any(|guarded| path.starts_with(guarded)) && !is_lifted(scope, &dot_git)
+    let guards =
+        guard_repositories(std::slice::from_ref(&dot_git), &writable, std::env::home_dir().as_deref());
+    guards.read_only.iter().any(|guarded| path.starts_with(guarded)) && !is_guard_lifted(scope, &dot_git)
 }
 
 /// The repository that a path is, or lies in: a `.git`, or a bare one.

@@ -17,39 +17,39 @@ use longhaul_protocol::{SessionId, TaskId, json_path};
 use serde::{Deserialize, Serialize};
 
 use super::config::GitConfig;
-use super::repository_scan::Survey;
-use super::{DOT_GIT, Guards, LinkTarget, holding, is_git_dir, is_unreadable};
-use crate::display::shown_path;
+use super::repository_scan::RepositoryScan;
+use super::{DOT_GIT, HookLink, RepositoryGuards, enclosing_repository, is_git_dir, is_unreadable};
+use crate::display::display_path;
 use crate::small_file::{LastLink, read_whole};
 use crate::{Permission, Scope};
 
-const FILE: &str = "repositories.json";
+const NOTES_FILE: &str = "repositories.json";
 /// Larger than the notes about as many repositories as are looked for.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 /// A longer list of the steps of a rebase is reported unread.
 const MAX_TODO_BYTES: u64 = 1 << 20;
 /// Findings that one warning names.
-const MAX_NAMED: usize = 10;
+const MAX_FINDINGS: usize = 10;
 /// A keeper whose command has ended goes within this, unless it stays for what the command left.
-const KEEPER_GONE_WITHIN: Duration = Duration::from_millis(100);
+const KEEPER_EXIT_GRACE: Duration = Duration::from_millis(100);
 /// What is said of a folder with too many repositories.
-const CROWDED: &str = "holds more repositories than are guarded one by one, so commands can't write it";
+const CROWDED_NOTE: &str = "holds more repositories than are guarded one by one, so commands can't write it";
 /// Programs and hooks that are named of one repository.
-const MAX_NAMES: usize = 8;
+const MAX_PROGRAMS: usize = 8;
 
 /// The repositories of a work folder, as its sessions know them.
 #[derive(Debug)]
 pub struct Repositories {
     /// Where the temporary folders of sessions are.
     temporary: PathBuf,
-    survey: Mutex<Look>,
-    sessions: Mutex<HashMap<SessionId, Known>>,
+    survey: Mutex<LastScan>,
+    sessions: Mutex<HashMap<SessionId, SessionRepositories>>,
 }
 
 /// The last look at all repositories.
 #[derive(Debug, Default)]
-struct Look {
-    survey: Survey,
+struct LastScan {
+    survey: RepositoryScan,
     found: BTreeSet<PathBuf>,
     /// No command has ended since.
     is_fresh: bool,
@@ -57,7 +57,7 @@ struct Look {
 
 /// What a session knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct SessionRepositories {
     #[serde(with = "json_path::list")]
     guarded: BTreeSet<PathBuf>,
     /// What the user has been told, or what was so at first.
@@ -65,7 +65,7 @@ struct Known {
     told: BTreeMap<PathBuf, String>,
     /// Links on the way to hooks and configuration, as they were at the first command.
     #[serde(default, with = "json_path::map")]
-    links: BTreeMap<PathBuf, LinkTarget>,
+    links: BTreeMap<PathBuf, HookLink>,
     /// Folders with too many repositories, at the first command.
     #[serde(default, with = "json_path::list")]
     crowded: BTreeSet<PathBuf>,
@@ -102,7 +102,7 @@ impl Repositories {
     /// The repositories that a command of a session may not make run anything. Looks for them if this is the session's first.
     pub(crate) fn guarded(&self, scope: &Scope, session: Option<SessionId>) -> Vec<PathBuf> {
         let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
-        let Some(session) = session else { return self.look_again(scope).into_iter().collect() };
+        let Some(session) = session else { return self.rescan(scope).into_iter().collect() };
         if let Some(known) = lock(&self.sessions).get_mut(&session) {
             known.is_due = true;
             return known.guarded.iter().filter(is_there).cloned().collect();
@@ -110,9 +110,10 @@ impl Repositories {
         let known = match self.read(session) {
             Some(known) => known,
             None => {
-                let guarded = self.look_again(scope);
-                let told = guarded.iter().flat_map(|path| changes(path)).collect();
-                let known = Known { guarded, told, is_due: true, ..Known::default() };
+                let guarded = self.rescan(scope);
+                let told = guarded.iter().flat_map(|path| suspicious_changes(path)).collect();
+                let known =
+                    SessionRepositories { guarded, told, is_due: true, ..SessionRepositories::default() };
                 // If it can't be noted, what is there after a restart counts as what was there at first.
                 let _ = self.write(session, &known);
                 known
@@ -124,7 +125,7 @@ impl Repositories {
     }
 
     /// Notes what the user has to be told of because it can't be guarded as the rest. What the session's first command finds counts.
-    pub(crate) fn note_guards(&self, session: SessionId, guards: &Guards) {
+    pub(crate) fn note_guards(&self, session: SessionId, guards: &RepositoryGuards) {
         let mut sessions = lock(&self.sessions);
         if let Some(known) = sessions.get_mut(&session).filter(|known| !known.has_noted_guards) {
             known.links.clone_from(&guards.links);
@@ -147,24 +148,24 @@ impl Repositories {
         lock(&self.survey).is_fresh = false;
         let (repositories, scope) = (Arc::clone(self), Arc::clone(scope));
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let looking = {
+        let scanning = {
             let (repositories, scope) = (Arc::clone(&repositories), Arc::clone(&scope));
-            move || repositories.look(&scope)
+            move || repositories.scan(&scope)
         };
-        runtime.spawn_blocking(looking);
+        runtime.spawn_blocking(scanning);
         runtime.spawn(async move {
-            tokio::time::sleep(KEEPER_GONE_WITHIN).await;
+            tokio::time::sleep(KEEPER_EXIT_GRACE).await;
             let noting = move || match goes_on() {
                 true => repositories.note_running(session, task),
-                false => repositories.look_after(&scope, session),
+                false => repositories.rescan_after_task(&scope, session),
             };
             let _ = tokio::task::spawn_blocking(noting).await;
         });
     }
 
     /// A task ended after its call had returned, and may have made something in between.
-    fn look_after(&self, scope: &Scope, session: SessionId) {
-        self.look_again(scope);
+    fn rescan_after_task(&self, scope: &Scope, session: SessionId) {
+        self.rescan(scope);
         if let Some(known) = lock(&self.sessions).get_mut(&session) {
             known.is_due = true;
         }
@@ -194,21 +195,21 @@ impl Repositories {
         }
         // Asked before the look: what ends in between is looked after once more.
         known.running.retain(|id| goes_on(*id));
-        let found = self.look(scope);
-        let guarded = known.guarded.iter().flat_map(|path| changes(path));
-        let new = found.difference(&known.guarded).filter_map(|path| made(path, &known.guarded));
-        let links = known.links.iter().filter_map(|(link, then)| changed_link(link, then));
-        let crowded = known.crowded.iter().map(|folder| (folder.clone(), CROWDED.to_owned()));
+        let found = self.scan(scope);
+        let guarded = known.guarded.iter().flat_map(|path| suspicious_changes(path));
+        let new = found.difference(&known.guarded).filter_map(|path| describe_new(path, &known.guarded));
+        let links = known.links.iter().filter_map(|(link, then)| describe_changed_link(link, then));
+        let crowded = known.crowded.iter().map(|folder| (folder.clone(), CROWDED_NOTE.to_owned()));
         let mut told: BTreeMap<PathBuf, String> = new.chain(guarded).chain(links).chain(crowded).collect();
         told.retain(|path, text| known.told.get(path) != Some(text));
         if told.is_empty() {
-            lock(&self.sessions).insert(session, Known { is_due: false, ..known });
+            lock(&self.sessions).insert(session, SessionRepositories { is_due: false, ..known });
             return None;
         }
         let line = |(path, what): (&PathBuf, &String)| format!("{} {what}", scope.show(path));
-        let mut lines: Vec<String> = told.iter().take(MAX_NAMED).map(line).collect();
-        if told.len() > MAX_NAMED {
-            lines.push(format!("and {} more", told.len() - MAX_NAMED));
+        let mut lines: Vec<String> = told.iter().take(MAX_FINDINGS).map(line).collect();
+        if told.len() > MAX_FINDINGS {
+            lines.push(format!("and {} more", told.len() - MAX_FINDINGS));
         }
         let text = format!("new in git since the last look: {}", lines.join("; "));
         Some(RepositoryNews { text, told, running: known.running })
@@ -227,68 +228,72 @@ impl Repositories {
     }
 
     /// The same, whatever was found before: the user may have made one since.
-    fn look_again(&self, scope: &Scope) -> BTreeSet<PathBuf> {
+    fn rescan(&self, scope: &Scope) -> BTreeSet<PathBuf> {
         lock(&self.survey).is_fresh = false;
-        self.look(scope)
+        self.scan(scope)
     }
 
     /// Everything that is there now, or was there after the last command's end.
-    fn look(&self, scope: &Scope) -> BTreeSet<PathBuf> {
-        let mut look = lock(&self.survey);
-        if look.is_fresh {
-            return look.found.clone();
+    fn scan(&self, scope: &Scope) -> BTreeSet<PathBuf> {
+        let mut scan = lock(&self.survey);
+        if scan.is_fresh {
+            return scan.found.clone();
         }
         let mut found = BTreeSet::new();
-        for top in tops(scope) {
-            found.extend(look.survey.find(&top));
+        for top in top_level_writable(scope) {
+            found.extend(scan.survey.find(&top));
         }
         let home = std::env::home_dir();
-        found.extend(holding(scope.work_dir(), home.as_deref()).map(|holding| holding.common_dir));
-        look.found.clone_from(&found);
-        look.is_fresh = true;
+        found.extend(
+            enclosing_repository(scope.work_dir(), home.as_deref())
+                .map(|enclosing_repository| enclosing_repository.common_dir),
+        );
+        scan.found.clone_from(&found);
+        scan.is_fresh = true;
         found
     }
 
-    fn read(&self, session: SessionId) -> Option<Known> {
-        let file = self.temporary.join(session.to_string()).join(FILE);
+    fn read(&self, session: SessionId) -> Option<SessionRepositories> {
+        let file = self.temporary.join(session.to_string()).join(NOTES_FILE);
         serde_json::from_str(&read_whole(&file, LastLink::Refuse, MAX_FILE_BYTES).ok()??).ok()
     }
 
-    fn write(&self, session: SessionId, known: &Known) -> io::Result<()> {
+    fn write(&self, session: SessionId, known: &SessionRepositories) -> io::Result<()> {
         let folder = self.temporary.join(session.to_string());
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        let partial = folder.join(format!("{FILE}.{}", std::process::id()));
+        let partial = folder.join(format!("{NOTES_FILE}.{}", std::process::id()));
         fs::write(&partial, serde_json::to_vec(known).map_err(io::Error::other)?)?;
-        fs::rename(&partial, folder.join(FILE))
+        fs::rename(&partial, folder.join(NOTES_FILE))
     }
 }
 
 /// The folders that commands may write, without those that lie in another.
-fn tops(scope: &Scope) -> Vec<PathBuf> {
+fn top_level_writable(scope: &Scope) -> Vec<PathBuf> {
     let writable = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
-    let mut tops: Vec<PathBuf> = Vec::new();
+    let mut top_level_writable: Vec<PathBuf> = Vec::new();
     let mut sorted: Vec<&Path> =
         writable.map(|(path, _)| path).filter(|path| path.parent().is_some()).collect();
     sorted.sort();
     for path in sorted {
-        if !tops.iter().any(|top| path.starts_with(top)) {
-            tops.push(path.to_owned());
+        if !top_level_writable.iter().any(|top| path.starts_with(top)) {
+            top_level_writable.push(path.to_owned());
         }
     }
-    tops
+    top_level_writable
 }
 
 /// What is to be said of a repository that was not there at first. Nothing of a work tree that belongs to one that is guarded.
-fn made(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, String)> {
+fn describe_new(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, String)> {
     let metadata = path.symlink_metadata().ok()?;
     if metadata.is_symlink() {
         let leads_to = fs::read_link(path).unwrap_or_default();
-        return Some((path.to_owned(), format!("is a link to {}", shown_path(&leads_to))));
+        return Some((path.to_owned(), format!("is a link to {}", display_path(&leads_to))));
     }
     if metadata.is_file() {
         let work_tree = path.parent()?;
-        let own = holding(work_tree, None).filter(|holding| holding.work_tree == work_tree);
-        if own.is_some_and(|holding| guarded.contains(&holding.common_dir)) {
+        let own = enclosing_repository(work_tree, None)
+            .filter(|enclosing_repository| enclosing_repository.work_tree == work_tree);
+        if own.is_some_and(|enclosing_repository| guarded.contains(&enclosing_repository.common_dir)) {
             return None;
         }
         // Its text is not quoted: a command could have put a link to a key in its place since.
@@ -304,43 +309,46 @@ fn made(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, String)> {
         (true, false) => "is new and looks like a bare repository",
         (false, _) => "is new",
     };
-    let runs = runs(path);
-    let what = match runs.is_empty() {
+    let programs_run_by_git = programs_run_by_git(path);
+    let what = match programs_run_by_git.is_empty() {
         true => "nothing in it runs programs".to_owned(),
-        false => format!("git runs programs by its {}; look at it before you use git there", runs.join(", ")),
+        false => format!(
+            "git runs programs by its {}; look at it before you use git there",
+            programs_run_by_git.join(", ")
+        ),
     };
     Some((path.to_owned(), format!("{kind}: {what}")))
 }
 
 /// What in the folder of a repository makes git run programs.
-fn runs(folder: &Path) -> Vec<String> {
+fn programs_run_by_git(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut hooks: Vec<String> = names.filter(|name| !name.ends_with(".sample")).collect();
     hooks.sort();
-    let mut runs = match GitConfig::read(&folder.join("config"), LastLink::Refuse) {
+    let mut programs_run_by_git = match GitConfig::read(&folder.join("config"), LastLink::Refuse) {
         Some(config) => config.programs().into_iter().map(|name| format!("config {name}")).collect(),
         None => vec!["unreadable config".to_owned()],
     };
-    runs.sort();
-    runs.dedup();
-    runs.extend(hooks.into_iter().map(|name| format!("hook {name}")));
+    programs_run_by_git.sort();
+    programs_run_by_git.dedup();
+    programs_run_by_git.extend(hooks.into_iter().map(|name| format!("hook {name}")));
     if folder.join("commondir").symlink_metadata().is_ok() && !folder.join("gitdir").exists() {
-        runs.insert(0, "file commondir".to_owned());
+        programs_run_by_git.insert(0, "file commondir".to_owned());
     }
-    runs.truncate(MAX_NAMES);
-    runs.iter().map(|name| name.escape_debug().to_string()).collect()
+    programs_run_by_git.truncate(MAX_PROGRAMS);
+    programs_run_by_git.iter().map(|name| name.escape_debug().to_string()).collect()
 }
 
 /// What is to be said of a link by which git finds hooks or configuration, if it no longer leads where it did.
-fn changed_link(link: &Path, then: &LinkTarget) -> Option<(PathBuf, String)> {
-    let now = LinkTarget::of(link).filter(|now| link.symlink_metadata().is_ok() || now.place != *link);
+fn describe_changed_link(link: &Path, then: &HookLink) -> Option<(PathBuf, String)> {
+    let now = HookLink::of(link).filter(|now| link.symlink_metadata().is_ok() || now.place != *link);
     let what = match now {
         Some(now) if now.place == then.place && (then.exists || !now.exists) => return None,
-        Some(now) => format!("now leads to {}", shown_path(&now.place)),
+        Some(now) => format!("now leads to {}", display_path(&now.place)),
         None => "is gone".to_owned(),
     };
-    let led_to = shown_path(&then.place);
+    let led_to = display_path(&then.place);
     let text = format!(
         "led git to hooks or configuration in {led_to} and {what}; look at it before you use git there"
     );
@@ -349,24 +357,24 @@ fn changed_link(link: &Path, then: &LinkTarget) -> Option<(PathBuf, String)> {
 
 /// What a command can leave in a guarded repository that git would use against the user: links that git writes through, and a
 /// rebase that waits to run something.
-fn changes(git_dir: &Path) -> Vec<(PathBuf, String)> {
+fn suspicious_changes(git_dir: &Path) -> Vec<(PathBuf, String)> {
     let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
     let logs = fs::read_dir(git_dir.join("logs")).into_iter().flatten().flatten();
     let links = entries.chain(logs).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let mut changes: Vec<(PathBuf, String)> = links
+    let mut suspicious_changes: Vec<(PathBuf, String)> = links
         .filter(|entry| entry.file_name() != "HEAD" || entry.path().parent() != Some(git_dir))
         .map(|entry| {
-            let leads_to = shown_path(&fs::read_link(entry.path()).unwrap_or_default());
+            let leads_to = display_path(&fs::read_link(entry.path()).unwrap_or_default());
             (entry.path(), format!("is a link to {leads_to}, and git would write there"))
         })
         .collect();
     let todo = git_dir.join("rebase-merge/git-rebase-todo");
-    let runs = |step: &str| matches!(step.split_whitespace().next(), Some("exec" | "x"));
+    let programs_run_by_git = |step: &str| matches!(step.split_whitespace().next(), Some("exec" | "x"));
     let steps = read_whole(&todo, LastLink::Refuse, MAX_TODO_BYTES);
-    if steps.map_or(true, |steps| steps.is_some_and(|steps| steps.lines().any(runs))) {
-        changes.push((todo, "is a rebase that would run programs if you continue it".to_owned()));
+    if steps.map_or(true, |steps| steps.is_some_and(|steps| steps.lines().any(programs_run_by_git))) {
+        suspicious_changes.push((todo, "is a rebase that would run programs if you continue it".to_owned()));
     }
-    changes
+    suspicious_changes
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

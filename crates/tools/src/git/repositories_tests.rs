@@ -51,7 +51,7 @@ fn what_was_there_is_guarded_and_what_is_new_is_told_once() {
     world.make("old/.git", "");
     let repositories = world.repositories();
 
-    let at_first = world.guarded(&repositories);
+    let initial = world.guarded(&repositories);
     world.make("new/.git", "[core]\nfsmonitor = ./evil");
     world.make("looks-bare", "");
     let later = world.guarded(&repositories);
@@ -61,7 +61,7 @@ fn what_was_there_is_guarded_and_what_is_new_is_told_once() {
     let again = repositories.news(&world.scope, world.session, ended);
 
     assert_eq!(
-        (at_first, later),
+        (initial, later),
         (vec![world.root.join("work/old/.git")], vec![world.root.join("work/old/.git")])
     );
     let told = "new in git since the last look: looks-bare is new and looks like a bare repository: nothing in it runs \

@@ -16,12 +16,12 @@ const MAX_FOLDERS: usize = 30_000;
 
 /// What is known of the folders below some others.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
-    folders: HashMap<PathBuf, Listing>,
+pub(super) struct RepositoryScan {
+    folders: HashMap<PathBuf, ScannedFolder>,
 }
 
 #[derive(Debug, Clone)]
-struct Listing {
+struct ScannedFolder {
     stamp: FolderStamp,
     is_settled: bool,
     /// Whether its names can be read and looked at. If not, nobody knows what is below it.
@@ -33,7 +33,7 @@ struct Listing {
     has_bare_names: bool,
 }
 
-impl Survey {
+impl RepositoryScan {
     /// The repositories in a folder and below it: each a `.git`, whatever that is, or the folder of a bare repository; and folders
     /// that can't be looked into, which may hold some.
     pub(super) fn find(&mut self, top: &Path) -> BTreeSet<PathBuf> {
@@ -53,7 +53,7 @@ impl Survey {
         found
     }
 
-    fn listing(&mut self, folder: &Path) -> Option<Listing> {
+    fn listing(&mut self, folder: &Path) -> Option<ScannedFolder> {
         let stamp = FolderStamp::of(&folder.symlink_metadata().ok()?);
         match self.folders.remove(folder) {
             Some(known) if known.stamp == stamp && known.is_settled => Some(known),
@@ -80,7 +80,7 @@ struct BareNames {
 }
 
 /// Reads a folder. Names alone keep nothing in it or below it from being found: a command can make any of them. None if it is gone.
-fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
+fn read(folder: &Path, stamp: FolderStamp) -> Option<ScannedFolder> {
     let is_settled = stamp.is_settled();
     let (mut below, mut dot_gits, mut parts) = (Vec::new(), Vec::new(), BareNames::default());
     let entries = match can_be_searched(folder).and_then(|()| fs::read_dir(folder)) {
@@ -108,7 +108,7 @@ fn read(folder: &Path, stamp: FolderStamp) -> Option<Listing> {
     let has_bare_names = parts.head && (parts.commondir || parts.objects && parts.refs);
     // What can't be read now may be read the next time, though nothing has changed.
     let is_settled = is_settled && is_complete;
-    Some(Listing { stamp, is_settled, is_complete, below, dot_gits, has_bare_names })
+    Some(ScannedFolder { stamp, is_settled, is_complete, below, dot_gits, has_bare_names })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn repositories_are_found_at_any_depth_and_what_changed_is_seen() {
     fs::write(root.join("module/.git"), "gitdir: x").unwrap();
     fs::write(root.join("bare/HEAD"), "").unwrap();
     std::os::unix::fs::symlink("a", root.join("link")).unwrap();
-    let mut survey = Survey::default();
+    let mut survey = RepositoryScan::default();
     let mut found = || -> Vec<String> {
         let found = survey.find(&root);
         found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned()).collect()
@@ -37,9 +37,9 @@ fn every_spelling_of_a_repository_is_found_beside_the_others() {
         // On a file system that ignores case there is only the first.
         let _ = fs::create_dir(root.join(name));
     }
-    let made = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let describe_new = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
 
-    assert_eq!(Survey::default().find(&root), made);
+    assert_eq!(RepositoryScan::default().find(&root), describe_new);
 }
 
 /// P3: what a bare repository keeps for a linked work tree must stay writable for git.
@@ -58,7 +58,7 @@ fn a_repository_split_by_commondir_is_found_and_a_linked_work_tree_of_a_bare_one
         fs::write(root.join(name).join("commondir"), common).unwrap();
     }
 
-    let found = Survey::default().find(&root);
+    let found = RepositoryScan::default().find(&root);
 
     let expected = ["bare", "bare/worktrees/elsewhere", "split"].map(|name| root.join(name));
     assert_eq!(found, BTreeSet::from(expected));

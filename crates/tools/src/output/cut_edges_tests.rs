@@ -11,7 +11,7 @@ fn redact() -> Redact {
 }
 
 fn between(before: &str, shown: &str, after: &str) -> String {
-    text_between(before.as_bytes(), shown.as_bytes(), after.as_bytes(), &redact()).text
+    text_between_cuts(before.as_bytes(), shown.as_bytes(), after.as_bytes(), &redact()).text
 }
 
 /// C8
@@ -32,7 +32,7 @@ fn a_character_that_goes_through_a_cut_does_not_show() {
     let bytes = "aé日🦀b".as_bytes();
     for start in 0..bytes.len() {
         for end in start..bytes.len() {
-            let text = text_between(&bytes[..start], &bytes[start..end], &bytes[end..], &redact()).text;
+            let text = text_between_cuts(&bytes[..start], &bytes[start..end], &bytes[end..], &redact()).text;
             assert!("aé日🦀b".contains(&text), "{start}..{end}: {text:?}");
         }
     }
@@ -56,9 +56,9 @@ proptest! {
         let redact = redact();
         let whole = redact(&plain(&bytes));
 
-        let shown = text_between(&bytes[..start], &bytes[start..end], &bytes[end..], &redact);
-        let first = text_between(&[], &bytes[..end], &bytes[end..], &redact);
-        let rest = text_between(&bytes[..end], &bytes[end..], &[], &redact);
+        let shown = text_between_cuts(&bytes[..start], &bytes[start..end], &bytes[end..], &redact);
+        let first = text_between_cuts(&[], &bytes[..end], &bytes[end..], &redact);
+        let rest = text_between_cuts(&bytes[..end], &bytes[end..], &[], &redact);
 
         prop_assert!(whole.contains(&shown.text), "{:?} of {whole:?}", shown.text);
         if first.ends_well {

@@ -15,7 +15,7 @@ mod truncate;
 
 pub use plain_text::plain;
 pub use reader::last_line;
-pub(crate) use reader::{Printed, SETTLING, Text, WHOLE, now};
-pub(crate) use report::{Report, Rest, escaped};
+pub(crate) use reader::{LINE_SETTLE_TIME, MAX_KEPT_OUTPUT_BYTES, OutputReader, OutputText, unix_millis_now};
+pub(crate) use report::{CommandReport, FullOutput, json_string_len};
 pub use truncate::cap;
-pub(crate) use truncate::{Missing, shorten};
+pub(crate) use truncate::{TruncatedPart, truncate_middle};

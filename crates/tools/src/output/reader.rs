@@ -10,52 +10,52 @@ use std::time::Duration;
 use longhaul_keeper::{Output, Result};
 use longhaul_protocol::TaskStatus;
 
-use super::cut_edges::text_between;
-use crate::output::Missing;
+use super::cut_edges::text_between_cuts;
+use crate::output::TruncatedPart;
 use crate::{Redact, plain};
 
 /// How much of an output is kept for reading on, in bytes.
-pub(crate) const WHOLE: usize = 1 << 20;
+pub(crate) const MAX_KEPT_OUTPUT_BYTES: usize = 1 << 20;
 /// The line that says what is missing in the middle needs some room, too.
-const LONGEST_MARKER: usize = 128;
+const MARKER_BYTES: usize = 128;
 /// An output that is cut is cut at the end of a line, if there is one within this.
-const LONGEST_LINE: usize = 4096;
+const MAX_LINE_BYTES: usize = 4096;
 /// How much is read beyond a cut. A secret that is longer can't be told there.
-const MARGIN: usize = 16 << 10;
+const CUT_MARGIN_BYTES: usize = 16 << 10;
 /// What is left out beside a range that was dropped, where no line ends near.
-const TORN: usize = 512;
+const TORN_BYTES: usize = 512;
 /// How much of an end is told, and how much is read for that: colours take room, too.
 const TAIL_LINES: usize = 20;
 const TAIL_BYTES: usize = 2 << 10;
-const TAIL_READ: u64 = 16 << 10;
+const TAIL_READ_BYTES: u64 = 16 << 10;
 /// The last line is shown before it is whole if nothing came for so long.
-pub(crate) const SETTLING: Duration = Duration::from_secs(1);
+pub(crate) const LINE_SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// A text, and where it stands for something that is not in it.
 #[derive(Debug, Default)]
-pub(crate) struct Text {
+pub(crate) struct OutputText {
     pub(crate) text: String,
-    pub(crate) gaps: Vec<Gap>,
+    pub(crate) gaps: Vec<OutputGap>,
 }
 
 /// A line of the text that stands for bytes that were not kept.
 #[derive(Debug)]
-pub(crate) struct Gap {
+pub(crate) struct OutputGap {
     pub(crate) line: Range<usize>,
     pub(crate) bytes: u64,
 }
 
-impl Text {
+impl OutputText {
     /// The same with what the keeper had dropped in that place before. Of that nobody has counted the lines.
-    pub(crate) fn with_dropped(&self, missing: &Missing) -> Missing {
+    pub(crate) fn with_dropped_bytes(&self, missing: &TruncatedPart) -> TruncatedPart {
         let is_within =
-            |gap: &&Gap| missing.place.start <= gap.line.start && gap.line.end <= missing.place.end;
+            |gap: &&OutputGap| missing.range.start <= gap.line.start && gap.line.end <= missing.range.end;
         let bytes = self.gaps.iter().filter(is_within).fold(missing.bytes, |bytes, gap| {
             // The line itself was not printed.
             bytes.saturating_sub(gap.line.len() as u64) + gap.bytes
         });
         let lines = missing.lines.filter(|_| self.gaps.is_empty());
-        Missing { lines, bytes, ..missing.clone() }
+        TruncatedPart { lines, bytes, ..missing.clone() }
     }
 
     fn add(&mut self, text: &str) {
@@ -68,30 +68,30 @@ impl Text {
         }
         let begins = self.text.len();
         self.text.push_str(&format!("[… {bytes} bytes were not kept …]\n"));
-        self.gaps.push(Gap { line: begins..self.text.len(), bytes });
+        self.gaps.push(OutputGap { line: begins..self.text.len(), bytes });
     }
 }
 
 /// Reads what a command printed.
-pub(crate) struct Printed<'a> {
+pub(crate) struct OutputReader<'a> {
     output: &'a Output,
     redact: &'a Redact,
 }
 
 /// Bytes that were printed one after another.
-struct Piece {
+struct OutputChunk {
     at: u64,
     bytes: Vec<u8>,
 }
 
-impl Piece {
+impl OutputChunk {
     fn end(&self) -> u64 {
         self.at + self.bytes.len() as u64
     }
 }
 
 /// Bytes to be shown, with those around them. Without those on one side something may be torn there.
-struct Excerpt {
+struct OutputExcerpt {
     at: u64,
     before: Vec<u8>,
     shown: Vec<u8>,
@@ -100,7 +100,7 @@ struct Excerpt {
     ends_torn: bool,
 }
 
-impl Excerpt {
+impl OutputExcerpt {
     fn end(&self) -> u64 {
         self.at + self.shown.len() as u64
     }
@@ -108,61 +108,61 @@ impl Excerpt {
     /// Leaves out what is torn, and what of a line is in front of the cut: that is still looked at.
     fn text(mut self, redact: &Redact) -> String {
         let at_start = if self.begins_torn {
-            torn_at_start(&self.shown)
+            torn_prefix_len(&self.shown)
         } else if !self.before.is_empty() && !self.before.ends_with(b"\n") {
-            line_at_start(&self.shown).unwrap_or(0)
+            first_line_end(&self.shown).unwrap_or(0)
         } else {
             0
         };
         self.before.extend(self.shown.drain(..at_start));
         let end = if self.ends_torn {
-            whole_before_tear(&self.shown)
+            len_before_tear(&self.shown)
         } else if !self.after.is_empty() {
-            lines_at_end(&self.shown).unwrap_or(self.shown.len())
+            last_line_end(&self.shown).unwrap_or(self.shown.len())
         } else {
             self.shown.len()
         };
         self.after.splice(..0, self.shown.drain(end..));
-        text_between(&self.before, &self.shown, &self.after, redact).text
+        text_between_cuts(&self.before, &self.shown, &self.after, redact).text
     }
 }
 
-impl<'a> Printed<'a> {
+impl<'a> OutputReader<'a> {
     pub(crate) fn new(output: &'a Output, redact: &'a Redact) -> Self {
         Self { output, redact }
     }
 
     /// How far there is something to be read. As long as a command prints, its last line is not there until it is whole or
     /// nothing comes for a moment: half of a secret can't be told from any other word.
-    pub(crate) fn settled(&self, status: TaskStatus) -> Result<u64> {
+    pub(crate) fn readable_end(&self, status: TaskStatus) -> Result<u64> {
         let printed = self.output.printed()?;
         if status != TaskStatus::Running {
             return Ok(printed);
         }
-        let settling = i64::try_from(SETTLING.as_millis()).unwrap_or(i64::MAX);
-        let is_quiet = self.output.printed_at()?.is_none_or(|at| now() - at.0 >= settling);
-        let from = printed.saturating_sub(LONGEST_LINE as u64);
-        let Some(last) = self.pieces(from, printed, LONGEST_LINE)?.pop() else { return Ok(printed) };
+        let settling = i64::try_from(LINE_SETTLE_TIME.as_millis()).unwrap_or(i64::MAX);
+        let is_quiet = self.output.printed_at()?.is_none_or(|at| unix_millis_now() - at.0 >= settling);
+        let from = printed.saturating_sub(MAX_LINE_BYTES as u64);
+        let Some(last) = self.chunks(from, printed, MAX_LINE_BYTES)?.pop() else { return Ok(printed) };
         let lines = last.bytes.iter().rposition(|byte| *byte == b'\n').map(|end| end + 1);
         let end = match lines {
             Some(lines) if !is_quiet => lines,
-            _ => whole_characters(&last.bytes),
+            _ => len_of_whole_characters(&last.bytes),
         };
         Ok(last.at + end as u64)
     }
 
     /// Head and tail of everything up to an offset. Never more in memory than what may be kept of it.
-    pub(crate) fn whole(&self, end: u64) -> Result<Text> {
-        self.head_and_tail(0..end, WHOLE)
+    pub(crate) fn read_all(&self, end: u64) -> Result<OutputText> {
+        self.read_head_and_tail(0..end, MAX_KEPT_OUTPUT_BYTES)
     }
 
     /// Head and tail of a part that have together at most so many bytes.
-    pub(crate) fn head_and_tail(&self, part: Range<u64>, most: usize) -> Result<Text> {
-        let half = most.saturating_sub(LONGEST_MARKER) as u64 / 2;
+    pub(crate) fn read_head_and_tail(&self, part: Range<u64>, most: usize) -> Result<OutputText> {
+        let half = most.saturating_sub(MARKER_BYTES) as u64 / 2;
         let Range { start, end } = part;
         let (head_end, tail_start) =
             if end.saturating_sub(start) <= 2 * half { (end, end) } else { (start + half, end - half) };
-        let mut text = Text::default();
+        let mut text = OutputText::default();
         let mut shown_to = start;
         for span in [start..head_end, tail_start..end] {
             for excerpt in self.excerpts(&span, end)? {
@@ -177,21 +177,22 @@ impl<'a> Printed<'a> {
     }
 
     /// Up to so many bytes that were kept, from an offset on, and where to read on: at the end of a line, if one is near.
-    pub(crate) fn from(&self, offset: u64, most: usize, end: u64) -> Result<(Text, u64)> {
-        let mut text = Text::default();
-        let mut pieces = self.pieces(offset, end, most.max(1))?;
-        let Some(last) = pieces.pop() else { return Ok((text, offset.max(end))) };
+    pub(crate) fn read_from(&self, offset: u64, most: usize, end: u64) -> Result<(OutputText, u64)> {
+        let mut text = OutputText::default();
+        let mut chunks = self.chunks(offset, end, most.max(1))?;
+        let Some(last) = chunks.pop() else { return Ok((text, offset.max(end))) };
         let mut shown_to = offset;
-        let before = self.just_before(offset)?;
-        for piece in pieces {
-            if piece.at > shown_to {
-                text.add_gap(piece.at - shown_to);
+        let before = self.bytes_before(offset)?;
+        for chunk in chunks {
+            if chunk.at > shown_to {
+                text.add_gap(chunk.at - shown_to);
             }
-            shown_to = piece.end();
-            let begins_torn = piece.at > offset;
+            shown_to = chunk.end();
+            let begins_torn = chunk.at > offset;
             let before = if begins_torn { Vec::new() } else { before.clone() };
-            let (at, shown) = (piece.at, piece.bytes);
-            let excerpt = Excerpt { at, before, shown, after: Vec::new(), begins_torn, ends_torn: true };
+            let (at, shown) = (chunk.at, chunk.bytes);
+            let excerpt =
+                OutputExcerpt { at, before, shown, after: Vec::new(), begins_torn, ends_torn: true };
             text.add(&excerpt.text(self.redact));
         }
         if last.at > shown_to {
@@ -200,75 +201,79 @@ impl<'a> Printed<'a> {
         let (next, begins_torn) = (last.end(), last.at > offset);
         let (mut before, mut shown) = (before, last.bytes);
         if begins_torn {
-            before = shown.drain(..torn_at_start(&shown)).collect();
+            before = shown.drain(..torn_prefix_len(&shown)).collect();
         }
-        self.up_to_a_good_end(text, &before, shown, next, end)
+        self.end_at_boundary(text, &before, shown, next, end)
     }
 
     /// Ends a read where a line ends, or else where no character, colour or secret goes on.
-    fn up_to_a_good_end(
+    fn end_at_boundary(
         &self,
-        mut text: Text,
+        mut text: OutputText,
         before: &[u8],
         mut shown: Vec<u8>,
         next: u64,
         end: u64,
-    ) -> Result<(Text, u64)> {
-        let mut after = self.just_after(next, end)?;
+    ) -> Result<(OutputText, u64)> {
+        let mut after = self.bytes_after(next, end)?;
         if after.is_empty() {
             if next < end {
-                after = shown.split_off(whole_before_tear(&shown));
+                after = shown.split_off(len_before_tear(&shown));
             }
-            text.add(&text_between(before, &shown, &after, self.redact).text);
+            text.add(&text_between_cuts(before, &shown, &after, self.redact).text);
             return Ok((text, next));
         }
-        if let Some(lines) = lines_at_end(&shown) {
+        if let Some(lines) = last_line_end(&shown) {
             let left = (shown.len() - lines) as u64;
             after.splice(..0, shown.drain(lines..));
-            text.add(&text_between(before, &shown, &after, self.redact).text);
+            text.add(&text_between_cuts(before, &shown, &after, self.redact).text);
             return Ok((text, next - left));
         }
-        let line = after.iter().take(LONGEST_LINE).position(|byte| *byte == b'\n').map(|end| end + 1);
-        let steps = [0, 1, 2, 3].into_iter().chain([64, 256, 1024, LONGEST_LINE]).chain(line);
+        let line = after.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n').map(|end| end + 1);
+        let steps = [0, 1, 2, 3].into_iter().chain([64, 256, 1024, MAX_LINE_BYTES]).chain(line);
         for step in steps.filter(|step| *step <= after.len()) {
             let longer = [&shown, &after[..step]].concat();
-            let between = text_between(before, &longer, &after[step..], self.redact);
+            let between = text_between_cuts(before, &longer, &after[step..], self.redact);
             if between.ends_well {
                 text.add(&between.text);
                 return Ok((text, next + step as u64));
             }
         }
-        text.add(&text_between(before, &shown, &after, self.redact).text);
+        text.add(&text_between_cuts(before, &shown, &after, self.redact).text);
         Ok((text, next))
     }
 
     /// The last lines before an offset.
-    pub(crate) fn tail(&self, end: u64) -> Result<String> {
-        let text = self.head_and_tail(end.saturating_sub(TAIL_READ)..end, WHOLE)?.text;
+    pub(crate) fn read_tail(&self, end: u64) -> Result<String> {
+        let text =
+            self.read_head_and_tail(end.saturating_sub(TAIL_READ_BYTES)..end, MAX_KEPT_OUTPUT_BYTES)?.text;
         let lines: usize = text.split_inclusive('\n').rev().take(TAIL_LINES).map(str::len).sum();
         let from = text.len() - lines.min(TAIL_BYTES);
         Ok(text[text.ceil_char_boundary(from)..].to_owned())
     }
 
     /// The last bytes before an offset, if they were kept.
-    fn just_before(&self, offset: u64) -> Result<Vec<u8>> {
-        let from = offset.saturating_sub(MARGIN as u64);
-        let last = self.pieces(from, offset, MARGIN)?.pop();
-        Ok(last.filter(|piece| piece.end() == offset).map_or_else(Vec::new, |piece| piece.bytes))
+    fn bytes_before(&self, offset: u64) -> Result<Vec<u8>> {
+        let from = offset.saturating_sub(CUT_MARGIN_BYTES as u64);
+        let last = self.chunks(from, offset, CUT_MARGIN_BYTES)?.pop();
+        Ok(last.filter(|chunk| chunk.end() == offset).map_or_else(Vec::new, |chunk| chunk.bytes))
     }
 
     /// The next bytes from an offset on, if they were kept.
-    fn just_after(&self, offset: u64, end: u64) -> Result<Vec<u8>> {
-        let first = self.pieces(offset, end.min(offset + MARGIN as u64), MARGIN)?.into_iter().next();
-        Ok(first.filter(|piece| piece.at == offset).map_or_else(Vec::new, |piece| piece.bytes))
+    fn bytes_after(&self, offset: u64, end: u64) -> Result<Vec<u8>> {
+        let first = self
+            .chunks(offset, end.min(offset + CUT_MARGIN_BYTES as u64), CUT_MARGIN_BYTES)?
+            .into_iter()
+            .next();
+        Ok(first.filter(|chunk| chunk.at == offset).map_or_else(Vec::new, |chunk| chunk.bytes))
     }
 
     /// What was kept of a span, with what lies around it.
-    fn excerpts(&self, span: &Range<u64>, end: u64) -> Result<Vec<Excerpt>> {
-        let from = span.start.saturating_sub(MARGIN as u64);
-        let to = end.min(span.end + MARGIN as u64);
+    fn excerpts(&self, span: &Range<u64>, end: u64) -> Result<Vec<OutputExcerpt>> {
+        let from = span.start.saturating_sub(CUT_MARGIN_BYTES as u64);
+        let to = end.min(span.end + CUT_MARGIN_BYTES as u64);
         let mut excerpts = Vec::new();
-        for Piece { at, mut bytes } in self.pieces(from, to, usize::MAX)? {
+        for OutputChunk { at, mut bytes } in self.chunks(from, to, usize::MAX)? {
             let piece_end = at + bytes.len() as u64;
             let place =
                 |offset: u64| usize::try_from(offset.clamp(at, piece_end) - at).unwrap_or(bytes.len());
@@ -276,7 +281,7 @@ impl<'a> Printed<'a> {
             let after = bytes.split_off(stop);
             let shown = bytes.split_off(start);
             if !shown.is_empty() {
-                excerpts.push(Excerpt {
+                excerpts.push(OutputExcerpt {
                     at: at + start as u64,
                     begins_torn: bytes.is_empty() && at > 0,
                     ends_torn: after.is_empty() && piece_end < end,
@@ -290,8 +295,8 @@ impl<'a> Printed<'a> {
     }
 
     /// Up to so many bytes from one offset to another, in as few pieces as were kept.
-    fn pieces(&self, from: u64, to: u64, most: usize) -> Result<Vec<Piece>> {
-        let mut pieces: Vec<Piece> = Vec::new();
+    fn chunks(&self, from: u64, to: u64, most: usize) -> Result<Vec<OutputChunk>> {
+        let mut chunks: Vec<OutputChunk> = Vec::new();
         let (mut next, mut left) = (from, most);
         while next < to && left > 0 {
             let limit = usize::try_from(to - next).unwrap_or(usize::MAX).min(left);
@@ -303,67 +308,68 @@ impl<'a> Printed<'a> {
             next = chunk.next;
             chunk.bytes.truncate(usize::try_from(to - at).unwrap_or(usize::MAX));
             left -= chunk.bytes.len();
-            match pieces.last_mut() {
+            match chunks.last_mut() {
                 Some(last) if last.end() == at => last.bytes.append(&mut chunk.bytes),
                 _ if chunk.bytes.is_empty() => {}
-                _ => pieces.push(Piece { at, bytes: chunk.bytes }),
+                _ => chunks.push(OutputChunk { at, bytes: chunk.bytes }),
             }
         }
-        Ok(pieces)
+        Ok(chunks)
     }
 }
 
 /// The last line of an output, with its end if it is whole, as plain text. Lines with nothing in them don't count.
 pub fn last_line(output: &Output) -> Result<String> {
     let printed = output.printed()?;
-    let chunk = output.read(printed.saturating_sub(LONGEST_LINE as u64), LONGEST_LINE)?;
+    let chunk = output.read(printed.saturating_sub(MAX_LINE_BYTES as u64), MAX_LINE_BYTES)?;
     let text = plain(&chunk.bytes);
     let line = text.split_inclusive('\n').rfind(|line| !line.trim().is_empty());
     Ok(line.unwrap_or_default().to_owned())
 }
 
 /// The time now, in milliseconds since 1970.
-pub(crate) fn now() -> i64 {
+pub(crate) fn unix_millis_now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The end of the last whole line, if it is near the end.
-fn lines_at_end(bytes: &[u8]) -> Option<usize> {
-    let near_end = bytes.len().saturating_sub(LONGEST_LINE);
+fn last_line_end(bytes: &[u8]) -> Option<usize> {
+    let near_end = bytes.len().saturating_sub(MAX_LINE_BYTES);
     bytes[near_end..].iter().rposition(|byte| *byte == b'\n').map(|end| near_end + end + 1)
 }
 
 /// The end of the first line, if it is near the start and something follows.
-fn line_at_start(bytes: &[u8]) -> Option<usize> {
-    let near_start = &bytes[..bytes.len().min(LONGEST_LINE)];
+fn first_line_end(bytes: &[u8]) -> Option<usize> {
+    let near_start = &bytes[..bytes.len().min(MAX_LINE_BYTES)];
     let end = near_start.iter().position(|byte| *byte == b'\n')?;
     (end + 1 < bytes.len()).then_some(end + 1)
 }
 
 /// How much is left in front of a range that was dropped.
-fn whole_before_tear(bytes: &[u8]) -> usize {
-    lines_at_end(bytes).unwrap_or_else(|| whole_characters(&bytes[..bytes.len().saturating_sub(TORN)]))
+fn len_before_tear(bytes: &[u8]) -> usize {
+    last_line_end(bytes)
+        .unwrap_or_else(|| len_of_whole_characters(&bytes[..bytes.len().saturating_sub(TORN_BYTES)]))
 }
 
 /// How much is left out behind a range that was dropped.
-fn torn_at_start(bytes: &[u8]) -> usize {
-    line_at_start(bytes).unwrap_or_else(|| {
-        let from = bytes.len().min(TORN);
-        let rest = bytes[from..].iter().take_while(|byte| is_within_character(**byte)).take(3);
+fn torn_prefix_len(bytes: &[u8]) -> usize {
+    first_line_end(bytes).unwrap_or_else(|| {
+        let from = bytes.len().min(TORN_BYTES);
+        let rest = bytes[from..].iter().take_while(|byte| is_continuation_byte(**byte)).take(3);
         from + rest.count()
     })
 }
 
 /// How many bytes there are without a last character of which the rest is missing.
-fn whole_characters(bytes: &[u8]) -> usize {
-    let last = bytes.iter().rposition(|byte| !is_within_character(*byte)).unwrap_or(0);
+fn len_of_whole_characters(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rposition(|byte| !is_continuation_byte(*byte)).unwrap_or(0);
     match str::from_utf8(&bytes[last..]) {
         Err(error) if error.error_len().is_none() => last,
         _ => bytes.len(),
     }
 }
 
-fn is_within_character(byte: u8) -> bool {
+fn is_continuation_byte(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }

@@ -3,13 +3,13 @@
 use longhaul_protocol::{CallId, TaskId, TaskStatus};
 use serde::Serialize;
 
-use crate::output::{Missing, shorten};
-use crate::output::{Text, WHOLE};
+use crate::output::{MAX_KEPT_OUTPUT_BYTES, OutputText};
+use crate::output::{TruncatedPart, truncate_middle};
 use crate::{Cap, Finished, display};
 
 /// The fields of a result, in this order.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct CommandReport {
     pub(crate) status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<String>,
@@ -31,46 +31,46 @@ pub(crate) struct Report {
 
 /// How what is not shown can be read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Rest {
+pub(crate) enum FullOutput {
     /// It is kept as the output of this call.
-    Kept(CallId),
+    OfCall(CallId),
     /// It is in the task's own output.
-    InTask,
+    OfTask,
 }
 
-impl Report {
+impl CommandReport {
     pub(crate) fn new(status: TaskStatus) -> Self {
         Self { status: status.word(), ..Self::default() }
     }
 
-    pub(crate) fn say(&mut self, said: impl IntoIterator<Item = String>) {
+    pub(crate) fn set_message(&mut self, said: impl IntoIterator<Item = String>) {
         let said: Vec<String> = said.into_iter().collect();
         self.message = (!said.is_empty()).then(|| said.join("; "));
     }
 
-    pub(crate) fn encode(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("it has string keys and no fallible parts")
     }
 
     /// The whole as one JSON object that stays within the cap, escapes and all. Where there is no room for everything, the
     /// output is shortened first, then what else there is to say, and last of all fields are left out.
-    pub(crate) fn within(mut self, cap: Cap, text: &Text, rest: Rest) -> Finished {
+    pub(crate) fn fit_within(mut self, cap: Cap, text: &OutputText, rest: FullOutput) -> Finished {
         self.output = Some(text.text.clone());
-        let content = self.encode();
+        let content = self.to_json();
         if content.len() <= cap.bytes && text.text.lines().count() <= cap.lines {
             return Finished::ok(content);
         }
         let whole = match rest {
-            Rest::Kept(_) => Some(text.kept().into_bytes()),
-            Rest::InTask => None,
+            FullOutput::OfCall(_) => Some(text.kept().into_bytes()),
+            FullOutput::OfTask => None,
         };
         let finished = |content| Finished { content, whole, ..Finished::default() };
 
         self.shorten_message(cap);
         self.output = Some(String::new());
-        if let Some(room) = cap.bytes.checked_sub(self.encode().len()) {
-            self.output = Some(text.shown_within(Cap { bytes: room, ..cap }, rest));
-            return finished(self.encode());
+        if let Some(room) = cap.bytes.checked_sub(self.to_json().len()) {
+            self.output = Some(text.truncated_to(Cap { bytes: room, ..cap }, rest));
+            return finished(self.to_json());
         }
         for leave_out in [
             (|report| report.message = None) as fn(&mut Self),
@@ -81,46 +81,47 @@ impl Report {
             |report| report.exit_code = None,
         ] {
             leave_out(&mut self);
-            if self.encode().len() <= cap.bytes {
+            if self.to_json().len() <= cap.bytes {
                 break;
             }
         }
-        finished(self.encode())
+        finished(self.to_json())
     }
 
     fn shorten_message(&mut self, cap: Cap) {
         if let Some(message) = &mut self.message {
-            let fits = |bytes| escaped(display::cut(message, bytes)) <= cap.bytes / 2;
+            let fits = |bytes| json_string_len(display::truncate_str(message, bytes)) <= cap.bytes / 2;
             let bytes = largest_that_fits(message.len(), fits);
             message.truncate(message.floor_char_boundary(bytes));
         }
     }
 }
 
-impl Text {
+impl OutputText {
     /// As much of it as is kept for reading on.
     pub(crate) fn kept(&self) -> String {
-        let kept = shorten(&self.text, Cap { lines: usize::MAX, bytes: WHOLE }, |missing| {
-            format!("[… {} were not kept …]", self.with_dropped(missing))
-        });
+        let kept =
+            truncate_middle(&self.text, Cap { lines: usize::MAX, bytes: MAX_KEPT_OUTPUT_BYTES }, |missing| {
+                format!("[… {} were not kept …]", self.with_dropped_bytes(missing))
+            });
         kept.unwrap_or_else(|| self.text.clone())
     }
 
     /// Head and tail, which have room as they are escaped.
-    fn shown_within(&self, cap: Cap, rest: Rest) -> String {
+    fn truncated_to(&self, cap: Cap, rest: FullOutput) -> String {
         let shown = |bytes| {
-            let marker = |missing: &Missing| rest.marker(&self.with_dropped(missing));
-            shorten(&self.text, Cap { bytes, ..cap }, marker).unwrap_or_else(|| self.text.clone())
+            let marker = |missing: &TruncatedPart| rest.marker(&self.with_dropped_bytes(missing));
+            truncate_middle(&self.text, Cap { bytes, ..cap }, marker).unwrap_or_else(|| self.text.clone())
         };
-        shown(largest_that_fits(cap.bytes, |bytes| escaped(&shown(bytes)) <= cap.bytes))
+        shown(largest_that_fits(cap.bytes, |bytes| json_string_len(&shown(bytes)) <= cap.bytes))
     }
 }
 
-impl Rest {
-    fn marker(self, missing: &Missing) -> String {
+impl FullOutput {
+    fn marker(self, missing: &TruncatedPart) -> String {
         match self {
-            Self::Kept(call) => missing.marker(call),
-            Self::InTask => {
+            Self::OfCall(call) => missing.marker(call),
+            Self::OfTask => {
                 format!("[… {missing} are missing here; task_output with `offset` or `grep` reads them …]")
             }
         }
@@ -128,7 +129,7 @@ impl Rest {
 }
 
 /// How many bytes a text has as a JSON string, without the quotes around it.
-pub(crate) fn escaped(text: &str) -> usize {
+pub(crate) fn json_string_len(text: &str) -> usize {
     serde_json::to_string(text).map_or(usize::MAX, |text| text.len() - 2)
 }
 

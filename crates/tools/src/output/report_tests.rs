@@ -2,27 +2,27 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::output::reader::Gap;
+use crate::output::reader::OutputGap;
 
 fn call() -> CallId {
     CallId::from_bits(7)
 }
 
-fn completed() -> Report {
-    Report {
+fn completed() -> CommandReport {
+    CommandReport {
         exit_code: Some(0),
         duration_ms: Some(1234),
         message: Some("`timeout` was taken as 600, not \"7000\"".to_owned()),
-        ..Report::new(TaskStatus::Completed)
+        ..CommandReport::new(TaskStatus::Completed)
     }
 }
 
-fn printed(text: &str) -> Text {
-    Text { text: text.to_owned(), gaps: Vec::new() }
+fn printed(text: &str) -> OutputText {
+    OutputText { text: text.to_owned(), gaps: Vec::new() }
 }
 
 fn shown(cap: Cap, text: &str) -> Finished {
-    completed().within(cap, &printed(text), Rest::Kept(call()))
+    completed().fit_within(cap, &printed(text), FullOutput::OfCall(call()))
 }
 
 /// K1, C8: an escaped character takes up to six bytes, and what is cut afterwards is no JSON any more.
@@ -60,10 +60,13 @@ fn what_fits_only_as_it_was_printed_is_cut() {
 fn where_the_keeper_dropped_something_only_bytes_are_counted() {
     let gap = "[… 5000 bytes were not kept …]\n";
     let text = format!("{}{gap}{}", "head\n".repeat(100), "tail\n".repeat(100));
-    let gaps = vec![Gap { line: 500..500 + gap.len(), bytes: 5000 }];
+    let gaps = vec![OutputGap { line: 500..500 + gap.len(), bytes: 5000 }];
 
-    let finished =
-        completed().within(Cap { lines: 21, bytes: 10_000 }, &Text { text, gaps }, Rest::Kept(call()));
+    let finished = completed().fit_within(
+        Cap { lines: 21, bytes: 10_000 },
+        &OutputText { text, gaps },
+        FullOutput::OfCall(call()),
+    );
 
     let fields: Value = serde_json::from_str(&finished.content).unwrap();
     let output = fields["output"].as_str().unwrap();
@@ -76,10 +79,13 @@ fn where_the_keeper_dropped_something_only_bytes_are_counted() {
 fn what_was_dropped_elsewhere_is_not_counted_twice() {
     let gap = "[… 5000 bytes were not kept …]\n";
     let text = format!("{gap}{}", "tail\n".repeat(100));
-    let gaps = vec![Gap { line: 0..gap.len(), bytes: 5000 }];
+    let gaps = vec![OutputGap { line: 0..gap.len(), bytes: 5000 }];
 
-    let finished =
-        completed().within(Cap { lines: 21, bytes: 10_000 }, &Text { text, gaps }, Rest::Kept(call()));
+    let finished = completed().fit_within(
+        Cap { lines: 21, bytes: 10_000 },
+        &OutputText { text, gaps },
+        FullOutput::OfCall(call()),
+    );
 
     let fields: Value = serde_json::from_str(&finished.content).unwrap();
     let output = fields["output"].as_str().unwrap();

@@ -10,23 +10,23 @@ use crate::{Cap, display};
 /// Head and tail of an output that is too long, which together with the line between them stay within the cap. `None`: it
 /// fits as it is.
 pub fn cap(text: &str, cap: Cap, call: CallId) -> Option<String> {
-    shorten(text, cap, |missing| missing.marker(call))
+    truncate_middle(text, cap, |missing| missing.marker(call))
 }
 
 /// What a marker stands for.
 #[derive(Debug, Clone)]
-pub(crate) struct Missing {
+pub(crate) struct TruncatedPart {
     /// Where it was in the text.
-    pub(crate) place: Range<usize>,
+    pub(crate) range: Range<usize>,
     /// Absent if nobody has counted them.
     pub(crate) lines: Option<usize>,
     pub(crate) bytes: u64,
 }
 
-impl Missing {
-    fn of(text: &str, place: Range<usize>) -> Self {
-        let missing = &text[place.clone()];
-        Self { place, lines: Some(missing.lines().count()), bytes: missing.len() as u64 }
+impl TruncatedPart {
+    fn of(text: &str, range: Range<usize>) -> Self {
+        let missing = &text[range.clone()];
+        Self { range, lines: Some(missing.lines().count()), bytes: missing.len() as u64 }
     }
 
     /// The line that stands in its place, for the output of this call.
@@ -35,7 +35,7 @@ impl Missing {
     }
 }
 
-impl std::fmt::Display for Missing {
+impl std::fmt::Display for TruncatedPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.lines {
             Some(lines) => write!(f, "{lines} lines ({} bytes)", self.bytes),
@@ -45,19 +45,23 @@ impl std::fmt::Display for Missing {
 }
 
 /// The same, with any marker. It must be one line, and not grow when less is missing.
-pub(crate) fn shorten(text: &str, cap: Cap, marker: impl Fn(&Missing) -> String) -> Option<String> {
+pub(crate) fn truncate_middle(
+    text: &str,
+    cap: Cap,
+    marker: impl Fn(&TruncatedPart) -> String,
+) -> Option<String> {
     if text.len() <= cap.bytes && text.lines().count() <= cap.lines {
         return None;
     }
-    let longest = marker(&Missing::of(text, 0..text.len()));
+    let longest = marker(&TruncatedPart::of(text, 0..text.len()));
     // The marker's own line, and the end of the line before it.
     let Some(room) = cap.bytes.checked_sub(longest.len() + 2) else {
-        return Some(display::cut(&longest, cap.bytes).to_owned());
+        return Some(display::truncate_str(&longest, cap.bytes).to_owned());
     };
     let lines = cap.lines.saturating_sub(1);
     let head = head(text, lines.div_ceil(2), room.div_ceil(2));
     let tail = tail(text, lines / 2, room / 2);
-    let missing = Missing::of(text, head.len()..text.len() - tail.len());
+    let missing = TruncatedPart::of(text, head.len()..text.len() - tail.len());
     let end_of_head = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
     Some(format!("{head}{end_of_head}{}\n{tail}", marker(&missing)))
 }
@@ -68,7 +72,7 @@ fn head(text: &str, lines: usize, bytes: usize) -> &str {
     if by_lines <= bytes {
         return &text[..by_lines];
     }
-    let by_bytes = display::cut(text, bytes);
+    let by_bytes = display::truncate_str(text, bytes);
     match by_bytes.rfind('\n') {
         Some(end) if end >= bytes / 2 => &by_bytes[..=end],
         _ => by_bytes,

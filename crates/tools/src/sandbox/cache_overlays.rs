@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use longhaul_keeper::{Overlay, Private};
 
 /// In a session's temporary folder: where its layers are kept.
-const FOLDER: &str = "caches";
-const OF_HOME: &str = "home";
+const OVERLAYS_FOLDER: &str = "caches";
+const HOME_OVERLAY: &str = "home";
 
 /// The layers over these caches, kept in a session's own folder. Caches elsewhere share one if they lie in the same folder.
-pub(super) fn layers(caches: &[PathBuf], home: Option<&Path>, session_folder: &Path) -> Vec<Overlay> {
+pub(super) fn overlays(caches: &[PathBuf], home: Option<&Path>, session_folder: &Path) -> Vec<Overlay> {
     let home = home.map(|home| (home, device(home)));
     let mut parts: BTreeMap<&Path, Vec<PathBuf>> = BTreeMap::new();
     for cache in caches {
@@ -36,10 +36,10 @@ pub(super) fn layers(caches: &[PathBuf], home: Option<&Path>, session_folder: &P
     }
     let layer = |(over, at): (&Path, Vec<PathBuf>)| {
         let name = match home {
-            Some((home, _)) if home == over => OF_HOME.to_owned(),
+            Some((home, _)) if home == over => HOME_OVERLAY.to_owned(),
             _ => blake3::hash(over.as_os_str().as_encoded_bytes()).to_hex()[..16].to_owned(),
         };
-        Overlay { over: over.to_owned(), at, kept_in: session_folder.join(FOLDER).join(name) }
+        Overlay { over: over.to_owned(), at, kept_in: session_folder.join(OVERLAYS_FOLDER).join(name) }
     };
     parts.into_iter().map(layer).collect()
 }

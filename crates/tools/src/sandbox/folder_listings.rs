@@ -12,48 +12,48 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::folder_stamp::FolderStamp;
-use crate::scope::Way;
+use crate::scope::PathTrace;
 
 /// A folder with more entries is not listed.
 const MAX_ENTRIES: usize = 4_000;
 
 /// What is in a folder. None if there is too much, or nobody can tell.
-type Entries = Option<Arc<Listing>>;
+type CachedListing = Option<Arc<Listing>>;
 
 #[derive(Debug, Default)]
 struct Listing {
     /// Those that are no links.
     plain: HashSet<OsString>,
     /// All names without case: on some file systems another case is the same name.
-    folded: HashSet<Vec<u8>>,
+    fold_case: HashSet<Vec<u8>>,
 }
 
 /// Listings that were read for earlier commands.
 #[derive(Debug, Default)]
-pub(super) struct Listings(Mutex<HashMap<PathBuf, (FolderStamp, Entries)>>);
+pub(super) struct FolderListings(Mutex<HashMap<PathBuf, (FolderStamp, CachedListing)>>);
 
 /// What one command sees of them: each folder is asked once for its change time.
 #[derive(Debug)]
-pub(super) struct CurrentListings<'a> {
-    remembered: &'a Listings,
-    current: RefCell<HashMap<PathBuf, Entries>>,
+pub(super) struct ListingView<'a> {
+    remembered: &'a FolderListings,
+    current: RefCell<HashMap<PathBuf, CachedListing>>,
 }
 
 /// What listings tell of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Missing,
+enum ListedState {
+    TruncatedPart,
     /// It is there, and no link is on the way or at its end.
-    Straight,
-    Nothing,
+    WithoutLinks,
+    Unknown,
 }
 
-impl Listings {
-    pub(super) fn now(&self) -> CurrentListings<'_> {
-        CurrentListings { remembered: self, current: RefCell::default() }
+impl FolderListings {
+    pub(super) fn now(&self) -> ListingView<'_> {
+        ListingView { remembered: self, current: RefCell::default() }
     }
 
-    fn entries(&self, folder: &Path) -> Entries {
+    fn entries(&self, folder: &Path) -> CachedListing {
         let metadata = match fs::metadata(folder) {
             Ok(metadata) if metadata.is_dir() => metadata,
             // Nothing lies in what is missing.
@@ -75,13 +75,13 @@ impl Listings {
     }
 }
 
-impl CurrentListings<'_> {
+impl ListingView<'_> {
     /// The way to what is at an absolute path, following no link that lies in one of these places.
-    pub(super) fn way(&self, path: &Path, writable: &[PathBuf]) -> Option<Way> {
-        match self.look(path) {
-            Told::Missing => None,
-            Told::Straight => Some(Way::straight(path)),
-            Told::Nothing => Way::to_existing(path, writable),
+    pub(super) fn trace(&self, path: &Path, writable: &[PathBuf]) -> Option<PathTrace> {
+        match self.lookup(path) {
+            ListedState::TruncatedPart => None,
+            ListedState::WithoutLinks => Some(PathTrace::without_links(path)),
+            ListedState::Unknown => PathTrace::follow_existing(path, writable),
         }
     }
 
@@ -91,18 +91,20 @@ impl CurrentListings<'_> {
         entries.map(|listing| listing.plain.iter().cloned().collect()).unwrap_or_default()
     }
 
-    fn look(&self, path: &Path) -> Told {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Told::Nothing };
-        let Some(listing) = self.entries(folder) else { return Told::Nothing };
-        match listing.folded.contains(&name.as_encoded_bytes().to_ascii_lowercase()) {
-            false => Told::Missing,
-            true if !listing.plain.contains(name) => Told::Nothing,
-            true if folder.parent().is_none() => Told::Straight,
-            true => self.look(folder),
+    fn lookup(&self, path: &Path) -> ListedState {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return ListedState::Unknown;
+        };
+        let Some(listing) = self.entries(folder) else { return ListedState::Unknown };
+        match listing.fold_case.contains(&name.as_encoded_bytes().to_ascii_lowercase()) {
+            false => ListedState::TruncatedPart,
+            true if !listing.plain.contains(name) => ListedState::Unknown,
+            true if folder.parent().is_none() => ListedState::WithoutLinks,
+            true => self.lookup(folder),
         }
     }
 
-    fn entries(&self, folder: &Path) -> Entries {
+    fn entries(&self, folder: &Path) -> CachedListing {
         if let Some(entries) = self.current.borrow().get(folder) {
             return entries.clone();
         }
@@ -116,11 +118,11 @@ fn read(folder: &Path) -> Option<Listing> {
     let mut listing = Listing::default();
     for entry in fs::read_dir(folder).ok()? {
         let entry = entry.ok()?;
-        if listing.folded.len() == MAX_ENTRIES {
+        if listing.fold_case.len() == MAX_ENTRIES {
             return None;
         }
         let name = entry.file_name();
-        listing.folded.insert(name.as_encoded_bytes().to_ascii_lowercase());
+        listing.fold_case.insert(name.as_encoded_bytes().to_ascii_lowercase());
         if !entry.file_type().ok()?.is_symlink() {
             listing.plain.insert(name);
         }

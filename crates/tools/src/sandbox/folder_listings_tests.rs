@@ -18,21 +18,39 @@ fn settled(names: &[&str]) -> (TempDir, PathBuf) {
 #[test]
 fn what_appears_or_goes_or_becomes_a_link_is_noticed() {
     let (_folder, path) = settled(&["There/below", "other"]);
-    let listings = Listings::default();
-    let look = || {
+    let listings = FolderListings::default();
+    let lookup = || {
         let now = listings.now();
-        ["There/below", "there", "other", "later", "later/below"].map(|name| now.look(&path.join(name)))
+        ["There/below", "there", "other", "later", "later/below"].map(|name| now.lookup(&path.join(name)))
     };
-    let before = look();
+    let before = lookup();
 
     fs::create_dir_all(path.join("later/below")).unwrap();
     fs::rename(path.join("There"), path.join("moved")).unwrap();
     fs::remove_dir(path.join("other")).unwrap();
     symlink("moved", path.join("There")).unwrap();
-    let after = look();
+    let after = lookup();
 
-    assert_eq!(before, [Told::Straight, Told::Nothing, Told::Straight, Told::Missing, Told::Missing]);
-    assert_eq!(after, [Told::Nothing, Told::Nothing, Told::Missing, Told::Straight, Told::Straight]);
+    assert_eq!(
+        before,
+        [
+            ListedState::WithoutLinks,
+            ListedState::Unknown,
+            ListedState::WithoutLinks,
+            ListedState::TruncatedPart,
+            ListedState::TruncatedPart
+        ]
+    );
+    assert_eq!(
+        after,
+        [
+            ListedState::Unknown,
+            ListedState::Unknown,
+            ListedState::TruncatedPart,
+            ListedState::WithoutLinks,
+            ListedState::WithoutLinks
+        ]
+    );
 }
 
 #[test]
@@ -41,11 +59,11 @@ fn listings_and_lookups_agree_about_the_way() {
     symlink("real", path.join("link")).unwrap();
     symlink("nowhere", path.join("dangling")).unwrap();
     fs::write(path.join("file"), "").unwrap();
-    let listings = Listings::default();
+    let listings = FolderListings::default();
 
     for name in ["folder/below", "link", "dangling", "file", "file/below", "missing", "folder/../real", "."] {
         let wanted = path.join(name);
-        assert_eq!(listings.now().way(&wanted, &[]), Way::to_existing(&wanted, &[]), "{name}");
+        assert_eq!(listings.now().trace(&wanted, &[]), PathTrace::follow_existing(&wanted, &[]), "{name}");
     }
 }
 
@@ -54,5 +72,5 @@ fn of_a_folder_with_too_many_names_nothing_is_known() {
     let folder = tempfile::tempdir().unwrap();
     (0..=MAX_ENTRIES).for_each(|number| fs::write(folder.path().join(number.to_string()), "").unwrap());
 
-    assert_eq!(Listings::default().now().look(&folder.path().join("missing")), Told::Nothing);
+    assert_eq!(FolderListings::default().now().lookup(&folder.path().join("missing")), ListedState::Unknown);
 }

@@ -87,18 +87,17 @@ pub(super) const SETTINGS: &[&str] = &[
 ];
 
 /// The same for settings with a version in their name, such as `java-21-openjdk`: how their names begin.
-pub(super) const SETTINGS_OF_VERSIONS: &[&str] = &["java", "python", "ruby"];
+pub(super) const VERSIONED_SETTINGS: &[&str] = &["java", "python", "ruby"];
 
 /// Links among the sockets on which some systems have all their programs.
-pub(super) const LINKS_AMONG_SOCKETS: &[&str] =
-    &["/run/current-system", "/run/booted-system", "/run/opengl-driver"];
+pub(super) const SYSTEM_LINKS: &[&str] = &["/run/current-system", "/run/booted-system", "/run/opengl-driver"];
 
 /// Folders for temporary files, and the name under which a session's own are kept. Without one they are kept in memory.
-pub(super) const TEMPORARY: &[(&str, Option<&str>)] =
+pub(super) const TEMPORARY_FOLDERS: &[(&str, Option<&str>)] =
     &[("/tmp", Some("tmp")), ("/var/tmp", Some("var-tmp")), ("/dev/shm", None)];
 
 /// Variables that name a folder for temporary files.
-pub(super) const NAMES_OF_TEMPORARY: &[&str] = &["TMPDIR", "TMP", "TEMP", "TEMPDIR"];
+pub(super) const TEMPORARY_VARIABLES: &[&str] = &["TMPDIR", "TMP", "TEMP", "TEMPDIR"];
 
 /// Devices without which few programs run.
 pub(super) const DEVICES: &[&str] = &[
@@ -171,7 +170,7 @@ pub(super) const TOOLCHAINS: &[&str] = &[
 ];
 
 /// Variables that name a toolchain, a part of one, or certificates.
-pub(super) const NAMES_OF_TOOLCHAINS: &[&str] = &[
+pub(super) const TOOLCHAIN_VARIABLES: &[&str] = &[
     "CARGO_HOME",
     "CONDA_PREFIX",
     "CURL_CA_BUNDLE",
@@ -221,11 +220,11 @@ pub(super) const CACHES: &[&str] = &[
 ];
 
 /// The same in cargo's folder, wherever that is.
-pub(super) const CACHES_OF_CARGO: &[&str] =
+pub(super) const CARGO_CACHES: &[&str] =
     &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"];
 
 /// Variables that name a cache.
-pub(super) const NAMES_OF_CACHES: &[&str] = &[
+pub(super) const CACHE_VARIABLES: &[&str] = &[
     "BUN_INSTALL_CACHE_DIR",
     "CARGO_BUILD_TARGET_DIR",
     "CARGO_TARGET_DIR",
@@ -243,7 +242,7 @@ pub(super) const NAMES_OF_CACHES: &[&str] = &[
 ];
 
 /// Caches that are made before any command runs.
-pub(super) struct MadeAtFirst {
+pub(super) struct PrecreatedCache {
     /// The folder that must be there, from the user's own folder on.
     pub(super) within: &'static str,
     pub(super) name: &'static str,
@@ -251,16 +250,16 @@ pub(super) struct MadeAtFirst {
     pub(super) of: Option<&'static str>,
 }
 
-pub(super) const MADE_AT_FIRST: &[MadeAtFirst] = &[
-    MadeAtFirst { within: "", name: ".cache", of: None },
-    MadeAtFirst { within: "", name: ".npm", of: Some("npm") },
-    MadeAtFirst { within: ".cargo", name: "registry", of: None },
-    MadeAtFirst { within: ".cargo", name: "git", of: None },
+pub(super) const PRECREATED_CACHES: &[PrecreatedCache] = &[
+    PrecreatedCache { within: "", name: ".cache", of: None },
+    PrecreatedCache { within: "", name: ".npm", of: Some("npm") },
+    PrecreatedCache { within: ".cargo", name: "registry", of: None },
+    PrecreatedCache { within: ".cargo", name: "git", of: None },
 ];
 
 /// Beside a folder `bin` on `PATH`: where the programs in it have what they need.
 pub(super) const BESIDE_PROGRAMS: &[&str] = &["lib", "lib64", "libexec", "share"];
 
 /// What is in the name of a variable that holds a secret, and how such a name ends.
-pub(super) const IN_NAMES_OF_KEYS: &[&str] = &["SECRET", "PASSWORD", "_PASS", "_ACCESS_KEY", "_CREDENTIALS"];
-pub(super) const ENDS_OF_NAMES_OF_KEYS: &[&str] = &["_TOKEN", "_KEY"];
+pub(super) const SECRET_NAME_PARTS: &[&str] = &["SECRET", "PASSWORD", "_PASS", "_ACCESS_KEY", "_CREDENTIALS"];
+pub(super) const SECRET_NAME_ENDINGS: &[&str] = &["_TOKEN", "_KEY"];

@@ -21,12 +21,12 @@ use std::sync::Arc;
 use longhaul_keeper::{Bounds, Enforcement, Network, Private, ProcessNamespace, UnixSockets, shell_for};
 use longhaul_protocol::SessionId;
 
-use crate::display::shown_path;
+use crate::display::display_path;
 use crate::git::Repositories;
 use crate::{Permission, Scope};
-use folder_listings::Listings;
-use reachable_paths::{Places, resolved};
-pub(crate) use user_folders::{caches_of_this_user, environment_of_this_process};
+use folder_listings::FolderListings;
+use reachable_paths::{ReachablePaths, canonical};
+pub(crate) use user_folders::{process_environment, user_cache_paths};
 
 /// How closely commands are held to the scope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Sandbox {
     /// Where the temporary folders of sessions are kept.
     temporary: PathBuf,
     repositories: Arc<Repositories>,
-    listings: Arc<Listings>,
+    listings: Arc<FolderListings>,
 }
 
 /// What becomes of commands where the system can't hold them.
@@ -65,7 +65,7 @@ pub enum Unavailable {
 
 /// What a command gets because of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct SandboxedCommand {
     pub(crate) bounds: Option<Bounds>,
     pub(crate) environment: BTreeMap<String, String>,
 }
@@ -78,7 +78,7 @@ impl Sandbox {
         if let (SandboxMode::On, Some(own)) = (mode, own) {
             let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
             let has = |program: &str| path.split(':').any(|folder| Path::new(folder).join(program).is_file());
-            for known_paths::MadeAtFirst { within, name, of } in known_paths::MADE_AT_FIRST {
+            for known_paths::PrecreatedCache { within, name, of } in known_paths::PRECREATED_CACHES {
                 if own.join(within).is_dir() && of.is_none_or(has) {
                     // Where it can't be made, the program that needs it says so.
                     let _ = fs::create_dir(own.join(within).join(name));
@@ -105,7 +105,7 @@ impl Sandbox {
     }
 
     /// Whether a command is held, given what can be enforced; or why it must not run.
-    pub(crate) fn holds(&self, enforcement: &Enforcement) -> Result<bool, String> {
+    pub(crate) fn should_confine(&self, enforcement: &Enforcement) -> Result<bool, String> {
         match (self.unenforceable(enforcement), self.unavailable) {
             (None, _) => Ok(self.mode != SandboxMode::Off),
             (Some(_), Unavailable::Run) => Ok(false),
@@ -142,22 +142,22 @@ impl Sandbox {
     /// notes of repositories.
     ///
     /// Without a session its temporary files are in memory, and go with it.
-    pub(crate) fn around(
+    pub(crate) fn confine(
         &self,
         scope: &Scope,
         environment: &BTreeMap<String, String>,
         work_dir: &Path,
         session: Option<SessionId>,
-    ) -> Result<Held, String> {
+    ) -> Result<SandboxedCommand, String> {
         if self.mode == SandboxMode::Off {
-            return Ok(Held { bounds: None, environment: environment.clone() });
+            return Ok(SandboxedCommand { bounds: None, environment: environment.clone() });
         }
         let shell = shell_for(environment.get("PATH").map(String::as_str));
-        if resolved(&shell).is_some_and(|shell| scope.denies(&shell)) {
-            return Err(format!("the scope denies {}, which runs commands", shown_path(&shell)));
+        if canonical(&shell).is_some_and(|shell| scope.denies(&shell)) {
+            return Err(format!("the scope denies {}, which runs commands", display_path(&shell)));
         }
         let home = self.temporary.parent().unwrap_or(&self.temporary);
-        let mut places = Places::new(scope, environment, home, self.listings.now());
+        let mut places = ReachablePaths::new(scope, environment, home, self.listings.now());
         let own_folders = session.map(|session| self.temporary_of(session));
         let private = private_folders(scope, own_folders.as_deref());
         // Whatever can be written comes first, so that nothing else is looked for through it.
@@ -167,16 +167,20 @@ impl Sandbox {
         }
         places.add_system();
         places.add_path(self.mode);
-        let holding = repository_access::opened(scope, &places, places.user_home());
-        let work_tree = holding.as_ref().map(|holding| holding.work_tree.clone());
-        places.add_repository(holding);
+        let enclosing_repository =
+            repository_access::enclosing_repository_outside(scope, &places, places.user_home());
+        let work_tree =
+            enclosing_repository.as_ref().map(|enclosing_repository| enclosing_repository.work_tree.clone());
+        places.add_repository(enclosing_repository);
         let repositories = self.repositories.guarded(scope, session);
-        let guards = repository_access::guarded(scope, &places.write, &repositories, places.user_home());
+        let guards = repository_access::guards_of(scope, &places.write, &repositories, places.user_home());
         if let Some(session) = session {
             self.repositories.note_guards(session, &guards);
         }
         let (overlays, in_memory) = match &own_folders {
-            Some(folder) => (cache_overlays::layers(&places.caches, places.user_home(), folder), Vec::new()),
+            Some(folder) => {
+                (cache_overlays::overlays(&places.caches, places.user_home(), folder), Vec::new())
+            }
             None => (Vec::new(), cache_overlays::in_memory(&places.caches)),
         };
         let emptied = match self.mode {
@@ -194,7 +198,7 @@ impl Sandbox {
             read_only: read_only.chain(missing.iter().map(|missing| missing.at.clone())).collect(),
             placeholders: guards.placeholders.into_iter().chain(missing).collect(),
             overlays,
-            devices: known_paths::DEVICES.iter().filter_map(|path| resolved(Path::new(path))).collect(),
+            devices: known_paths::DEVICES.iter().filter_map(|path| canonical(Path::new(path))).collect(),
             private: private.into_iter().chain(in_memory).collect(),
             network: self.network,
             unix_sockets: self.mode.unix_sockets(),
@@ -205,15 +209,15 @@ impl Sandbox {
         };
         let mut environment = with_temporary_folder(environment, &bounds);
         if self.mode == SandboxMode::Strict {
-            environment.retain(|name, _| !names_a_key(name));
+            environment.retain(|name, _| !is_secret_variable(name));
         }
-        environment.entry(ACROSS_MOUNTS.to_owned()).or_insert_with(|| "1".to_owned());
-        Ok(Held { environment, bounds: Some(bounds) })
+        environment.entry(GIT_DISCOVERY_VARIABLE.to_owned()).or_insert_with(|| "1".to_owned());
+        Ok(SandboxedCommand { environment, bounds: Some(bounds) })
     }
 }
 
 /// git looks for its folder above the work folder only as long as it stays on one file system; what is above it here may be a cover.
-const ACROSS_MOUNTS: &str = "GIT_DISCOVERY_ACROSS_FILESYSTEM";
+const GIT_DISCOVERY_VARIABLE: &str = "GIT_DISCOVERY_ACROSS_FILESYSTEM";
 
 impl SandboxMode {
     /// The network of commands where the configuration does not say.
@@ -236,8 +240,8 @@ impl SandboxMode {
 /// The folders for temporary files, unless the scope has them.
 fn private_folders(scope: &Scope, own: Option<&Path>) -> Vec<Private> {
     let mut private: Vec<Private> = Vec::new();
-    for (folder, name) in known_paths::TEMPORARY {
-        let Some(at) = resolved(Path::new(folder)) else { continue };
+    for (folder, name) in known_paths::TEMPORARY_FOLDERS {
+        let Some(at) = canonical(Path::new(folder)) else { continue };
         let is_allowed = scope.allowed().any(|(allowed, _)| at.starts_with(allowed));
         if !is_allowed && !private.iter().any(|known| known.at == at) {
             private.push(Private { at, kept_in: name.and_then(|name| Some(own?.join(name))) });
@@ -253,10 +257,10 @@ fn denied(scope: &Scope, permission: Permission) -> Vec<PathBuf> {
 }
 
 /// Whether a variable is called as those are that hold secrets.
-fn names_a_key(variable: &str) -> bool {
+fn is_secret_variable(variable: &str) -> bool {
     let name = variable.to_uppercase();
-    known_paths::IN_NAMES_OF_KEYS.iter().any(|part| name.contains(part))
-        || known_paths::ENDS_OF_NAMES_OF_KEYS.iter().any(|end| name.ends_with(end))
+    known_paths::SECRET_NAME_PARTS.iter().any(|part| name.contains(part))
+        || known_paths::SECRET_NAME_ENDINGS.iter().any(|end| name.ends_with(end))
 }
 
 /// A variable that names a folder for temporary files which the command can't write is left out: `/tmp` is its own.
@@ -265,13 +269,13 @@ fn with_temporary_folder(
     bounds: &Bounds,
 ) -> BTreeMap<String, String> {
     let is_writable = |folder: &str| {
-        let path = resolved(Path::new(folder));
+        let path = canonical(Path::new(folder));
         let layered = bounds.overlays.iter().flat_map(|overlay| &overlay.at);
         let mut places = bounds.write.iter().chain(layered);
         path.is_some_and(|path| places.any(|place| path.starts_with(place)))
     };
     let is_of_use =
-        |name: &str, value: &str| !known_paths::NAMES_OF_TEMPORARY.contains(&name) || is_writable(value);
+        |name: &str, value: &str| !known_paths::TEMPORARY_VARIABLES.contains(&name) || is_writable(value);
     let kept = environment.iter().filter(|(name, value)| is_of_use(name, value));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

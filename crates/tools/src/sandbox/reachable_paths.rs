@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use longhaul_keeper::{Placeholder, Private};
 
-use super::folder_listings::CurrentListings;
+use super::folder_listings::ListingView;
 use super::sockets::bound_sockets;
-use super::user_folders::{User, home_of_this_user};
+use super::user_folders::{UserFolders, home_of_this_user};
 use super::{SandboxMode, denied, known_paths};
-use crate::git::Holding;
+use crate::git::EnclosingRepository;
 use crate::sandbox::protected::{ProtectedPlaces, missing_startup_files};
-use crate::scope::{is_in, unbent};
+use crate::scope::{is_within_any, untampered};
 use crate::{Permission, Scope};
 
 /// The places that a command may reach, and what is known of the rest.
 #[derive(Debug)]
-pub(super) struct Places<'a> {
+pub(super) struct ReachablePaths<'a> {
     scope: &'a Scope,
     /// Whose programs these are, for what is opened: their own folder is found through no link that a command may have put there.
-    user: User<'a>,
+    user: UserFolders<'a>,
     /// The user's home folder, wherever links lead.
     user_home: Option<PathBuf>,
     /// What stays closed. It is looked for through every link: one that is not followed would leave all keys in sight.
@@ -29,7 +29,7 @@ pub(super) struct Places<'a> {
     path: Vec<(&'a Path, PathBuf)>,
     /// Longhaul's own folder.
     home: PathBuf,
-    listings: CurrentListings<'a>,
+    listings: ListingView<'a>,
     pub(super) read: Vec<PathBuf>,
     /// What a command may write, the caches among it.
     pub(super) write: Vec<PathBuf>,
@@ -39,13 +39,13 @@ pub(super) struct Places<'a> {
     pub(super) caches: Vec<PathBuf>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> ReachablePaths<'a> {
     /// What the scope allows. Caches are next: what a command can write, nothing else is found through.
     pub(super) fn new(
         scope: &'a Scope,
         environment: &'a BTreeMap<String, String>,
         home: &Path,
-        listings: CurrentListings<'a>,
+        listings: ListingView<'a>,
     ) -> Self {
         let (mut read, mut write) = (Vec::new(), Vec::new());
         for (path, permission) in scope.allowed() {
@@ -55,17 +55,17 @@ impl<'a> Places<'a> {
             }
         }
         let own = environment.get("HOME").map(Path::new);
-        let own_way = own.and_then(|own| listings.way(own, &write));
+        let own_way = own.and_then(|own| listings.trace(own, &write));
         let mut links: Vec<PathBuf> = scope.allowed_links().collect();
-        links.extend(own_way.iter().flat_map(|way| way.links.clone()));
-        let user = User { own: own_way.map(|way| way.place), environment };
-        let user_home = own.and_then(resolved);
+        links.extend(own_way.iter().flat_map(|trace| trace.links.clone()));
+        let user = UserFolders { home: own_way.map(|trace| trace.target), environment };
+        let user_home = own.and_then(canonical);
         let allowed = scope.allowed().map(|(path, _)| path);
         let protected = ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
         let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
         let leads_to = |folder: &Path| match folder.is_absolute() {
-            true => listings.way(folder, &[]).map(|way| way.place),
-            false => resolved(folder),
+            true => listings.trace(folder, &[]).map(|trace| trace.target),
+            false => canonical(folder),
         };
         let path = path.split(':').map(Path::new).filter_map(|folder| Some((folder, leads_to(folder)?)));
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
@@ -79,7 +79,7 @@ impl<'a> Places<'a> {
         let folders = known_paths::SYSTEM.iter().map(PathBuf::from);
         let has_version = |name: &OsString| {
             let name = name.as_encoded_bytes();
-            known_paths::SETTINGS_OF_VERSIONS.iter().any(|begin| name.starts_with(begin.as_bytes()))
+            known_paths::VERSIONED_SETTINGS.iter().any(|begin| name.starts_with(begin.as_bytes()))
         };
         let names = self.listings.plain_names(Path::new("/etc")).into_iter().filter(has_version);
         let of_versions = names.map(|name| Path::new("/etc").join(name));
@@ -87,9 +87,9 @@ impl<'a> Places<'a> {
     }
 
     pub(super) fn add_toolchains(&mut self) {
-        let named = self.user.named(known_paths::NAMES_OF_TOOLCHAINS);
+        let named = self.user.named(known_paths::TOOLCHAIN_VARIABLES);
         self.user
-            .in_own(known_paths::TOOLCHAINS)
+            .in_home(known_paths::TOOLCHAINS)
             .into_iter()
             .chain(named)
             .for_each(|path| self.add_of_user(&path, Permission::Read));
@@ -97,11 +97,11 @@ impl<'a> Places<'a> {
 
     /// Caches are found out all together: one of them may lie in another, in which a command could have put a link in its place.
     pub(super) fn add_caches(&mut self) {
-        let ways = self.user.caches().into_iter().filter_map(|path| self.listings.way(&path, &[]));
-        let ways = ways.filter(|way| self.is_meant_by_user(&way.place)).collect();
-        let ways = unbent(ways, &self.write);
-        self.links.extend(ways.iter().flat_map(|way| way.links.clone()));
-        let mut places: Vec<PathBuf> = ways.into_iter().map(|way| way.place).collect();
+        let traces = self.user.caches().into_iter().filter_map(|path| self.listings.trace(&path, &[]));
+        let traces = traces.filter(|trace| self.is_specific_enough(&trace.target)).collect();
+        let traces = untampered(traces, &self.write);
+        self.links.extend(traces.iter().flat_map(|trace| trace.links.clone()));
+        let mut places: Vec<PathBuf> = traces.into_iter().map(|trace| trace.target).collect();
         // In the order of paths each comes after those that it lies in, and needs nothing then.
         places.sort();
         for place in places {
@@ -118,8 +118,8 @@ impl<'a> Places<'a> {
     }
 
     /// The repository that holds the work folder. It is for reading if the work folder is.
-    pub(super) fn add_repository(&mut self, holding: Option<Holding>) {
-        let Some(Holding { common_dir, read, .. }) = holding else { return };
+    pub(super) fn add_repository(&mut self, enclosing_repository: Option<EnclosingRepository>) {
+        let Some(EnclosingRepository { common_dir, read, .. }) = enclosing_repository else { return };
         let permission = match self.is_writable(self.scope.work_dir()) {
             true => Permission::Write,
             false => Permission::Read,
@@ -147,11 +147,14 @@ impl<'a> Places<'a> {
 
     /// What programs have beside a folder `bin`, unless that is the folder of a person.
     fn add_beside(&mut self, folder: &Path) {
-        let Some(way) = self.listings.way(folder, &self.write).filter(|way| way.place.ends_with("bin"))
+        let Some(trace) =
+            self.listings.trace(folder, &self.write).filter(|trace| trace.target.ends_with("bin"))
         else {
             return;
         };
-        let Some(above) = way.place.parent().filter(|above| self.is_meant_by_user(above)) else { return };
+        let Some(above) = trace.target.parent().filter(|above| self.is_specific_enough(above)) else {
+            return;
+        };
         if above.parent() != Some(Path::new("/home")) && above != Path::new("/root") {
             let beside = known_paths::BESIDE_PROGRAMS.iter().map(|name| above.join(name));
             beside.for_each(|path| self.add_of_user(&path, Permission::Read));
@@ -169,16 +172,17 @@ impl<'a> Places<'a> {
             writable.any(|(allowed, _)| folder.starts_with(allowed))
         };
         read_only.extend(folders.filter(|folder| self.is_writable(folder) && !in_scope(folder)));
-        let startup = self.protected.startup.iter().filter_map(|path| self.concealed(path));
-        read_only.extend(startup.filter(|path| self.is_writable(path) && !self.is_meant(path)));
+        let startup = self.protected.startup.iter().filter_map(|path| self.path_to_cover(path));
+        read_only.extend(startup.filter(|path| self.is_writable(path) && !self.is_named_by_scope(path)));
         read_only
     }
 
     /// What stands in for missing startup files that a command could make.
     pub(super) fn placeholders(&self) -> Vec<Placeholder> {
         let is_denied = |path: &Path| self.scope.denied().any(|(denied, _)| path.starts_with(denied));
-        let is_open = |path: &Path| self.is_writable(path) && !is_denied(path) && !self.is_meant(path);
-        let folder = |path: &Path| self.listings.way(path, &[]).map(|way| way.place);
+        let is_open =
+            |path: &Path| self.is_writable(path) && !is_denied(path) && !self.is_named_by_scope(path);
+        let folder = |path: &Path| self.listings.trace(path, &[]).map(|trace| trace.target);
         self.user_home
             .iter()
             .flat_map(|home| missing_startup_files(home, &self.protected.programs, folder, is_open))
@@ -191,10 +195,10 @@ impl<'a> Places<'a> {
         hidden.push(self.home.clone());
         hidden.extend(self.home_folders(private));
         let keys_and_sockets = self.protected.keys.iter().chain(&self.protected.sockets);
-        let concealed = keys_and_sockets.filter_map(|path| self.concealed(path));
+        let path_to_cover = keys_and_sockets.filter_map(|path| self.path_to_cover(path));
         // A file that is out of reach needs nothing that covers it; in a folder there may be sockets.
-        let is_in_reach = |path: &Path| is_in(path, &self.read) || self.is_writable(path);
-        let unless_allowed = concealed.filter(|path| !self.is_meant(path));
+        let is_in_reach = |path: &Path| is_within_any(path, &self.read) || self.is_writable(path);
+        let unless_allowed = path_to_cover.filter(|path| !self.is_named_by_scope(path));
         hidden.extend(unless_allowed.filter(|path| is_in_reach(path) || !path.is_file()));
         hidden.sort();
         hidden.dedup();
@@ -209,19 +213,20 @@ impl<'a> Places<'a> {
             home.parent().is_none() || is_private || self.read.iter().any(|place| place == home)
         };
         let is_in_scope = |home: &Path| self.scope.allowed().any(|(allowed, _)| home.starts_with(allowed));
-        let others = known_paths::HOME_FOLDERS.iter().filter_map(|path| resolved(Path::new(path)));
+        let others = known_paths::HOME_FOLDERS.iter().filter_map(|path| canonical(Path::new(path)));
         let homes = self.user_home.clone().into_iter().chain(home_of_this_user()).chain(others);
         let (open, covered): (Vec<PathBuf>, Vec<PathBuf>) =
             homes.filter(|home| !is_needed(home)).partition(|home| is_in_scope(home));
         let own = self.user_home.iter().filter(|home| open.contains(home));
-        let sockets = own.flat_map(|home| bound_sockets(home)).filter(|socket| !self.is_meant(socket));
+        let sockets =
+            own.flat_map(|home| bound_sockets(home)).filter(|socket| !self.is_named_by_scope(socket));
         sockets.chain(covered).collect()
     }
 
     /// Files that are read as empty.
     pub(super) fn emptied(&self) -> Vec<PathBuf> {
-        let all = self.protected.emptied.iter().filter_map(|path| self.concealed(path));
-        all.filter(|path| path.is_file() && !self.is_meant(path)).collect()
+        let all = self.protected.emptied.iter().filter_map(|path| self.path_to_cover(path));
+        all.filter(|path| path.is_file() && !self.is_named_by_scope(path)).collect()
     }
 
     /// What is allowed, or is the folder that the command runs in, and would be out of sight otherwise. Whoever names a part of what
@@ -237,8 +242,7 @@ impl<'a> Places<'a> {
             is_concealed(path) && !is_denied
         };
         let places = self.read.iter().chain(&self.write).chain(in_sight).map(PathBuf::as_path);
-        let known_links =
-            known_paths::LINKS_AMONG_SOCKETS.iter().map(Path::new).filter(|link| link.is_symlink());
+        let known_links = known_paths::SYSTEM_LINKS.iter().map(Path::new).filter(|link| link.is_symlink());
         let links = self.links.iter().map(PathBuf::as_path).chain(known_links);
         let mut kept: Vec<PathBuf> = places.chain(links).filter(is_kept).map(Path::to_owned).collect();
         kept.sort();
@@ -248,15 +252,16 @@ impl<'a> Places<'a> {
 
     /// Adds something that the user has set up.
     fn add_of_user(&mut self, path: &Path, permission: Permission) {
-        let way = self.listings.way(path, &self.write).filter(|way| self.is_meant_by_user(&way.place));
-        if let Some(way) = way {
-            self.links.extend(way.links);
-            self.add_place(way.place, permission);
+        let trace =
+            self.listings.trace(path, &self.write).filter(|trace| self.is_specific_enough(&trace.target));
+        if let Some(trace) = trace {
+            self.links.extend(trace.links);
+            self.add_place(trace.target, permission);
         }
     }
 
     /// Whether a place is not more than anybody can have meant: all that they have, or our own.
-    fn is_meant_by_user(&self, place: &Path) -> bool {
+    fn is_specific_enough(&self, place: &Path) -> bool {
         let is_all =
             place.parent().is_none() || self.user_home.as_ref().is_some_and(|own| own.starts_with(place));
         !is_all && !place.starts_with(&self.home)
@@ -264,15 +269,15 @@ impl<'a> Places<'a> {
 
     /// Adds a place, unless a command could have put a link on the way there.
     fn add(&mut self, path: &Path, permission: Permission) {
-        if let Some(way) = self.listings.way(path, &self.write) {
-            self.add_place(way.place, permission);
+        if let Some(trace) = self.listings.trace(path, &self.write) {
+            self.add_place(trace.target, permission);
         }
     }
 
     /// Adds a place that is without links, unless it is allowed already.
     fn add_place(&mut self, place: PathBuf, permission: Permission) {
         let is_known =
-            self.is_writable(&place) || permission == Permission::Read && is_in(&place, &self.read);
+            self.is_writable(&place) || permission == Permission::Read && is_within_any(&place, &self.read);
         match permission {
             _ if is_known => {}
             Permission::Read => self.read.push(place),
@@ -281,24 +286,24 @@ impl<'a> Places<'a> {
     }
 
     fn is_writable(&self, path: &Path) -> bool {
-        is_in(path, &self.write)
+        is_within_any(path, &self.write)
     }
 
     /// What is covered so that it can't be read. A link that a command may have put there is followed to keys only, and not to what
     /// later commands need.
-    fn concealed(&self, path: &Path) -> Option<PathBuf> {
-        let way = self.listings.way(path, &[])?;
-        let is_needed = || self.read.iter().chain(&self.write).any(|place| place.starts_with(&way.place));
-        (!way.goes_through(&self.write) || !is_needed()).then_some(way.place)
+    fn path_to_cover(&self, path: &Path) -> Option<PathBuf> {
+        let trace = self.listings.trace(path, &[])?;
+        let is_needed = || self.read.iter().chain(&self.write).any(|place| place.starts_with(&trace.target));
+        (!trace.has_link_in(&self.write) || !is_needed()).then_some(trace.target)
     }
 
     /// Whether the scope names this very thing, and not only something that it lies in, or a part of it.
-    fn is_meant(&self, path: &Path) -> bool {
+    fn is_named_by_scope(&self, path: &Path) -> bool {
         self.scope.allowed().any(|(allowed, _)| allowed == path)
     }
 }
 
 /// Where a path leads, if it leads anywhere.
-pub(super) fn resolved(path: &Path) -> Option<PathBuf> {
+pub(super) fn canonical(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok()
 }

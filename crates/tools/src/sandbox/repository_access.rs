@@ -2,33 +2,41 @@
 
 use std::path::{Path, PathBuf};
 
-use super::reachable_paths::Places;
+use super::reachable_paths::ReachablePaths;
 use crate::Scope;
-use crate::git::{Guards, Holding, USER_CONFIG, guards, holding, is_lifted};
-use crate::scope::is_in;
+use crate::git::{
+    EnclosingRepository, RepositoryGuards, USER_CONFIG, enclosing_repository, guard_repositories,
+    is_guard_lifted,
+};
+use crate::scope::is_within_any;
 
 /// The repository around the work folder, where the scope doesn't have it already. Nothing that the scope denies is opened, nor a
 /// repository of Longhaul's own folder.
-pub(super) fn opened(scope: &Scope, places: &Places<'_>, user_home: Option<&Path>) -> Option<Holding> {
-    let holding = holding(scope.work_dir(), user_home)?;
+pub(super) fn enclosing_repository_outside(
+    scope: &Scope,
+    places: &ReachablePaths<'_>,
+    user_home: Option<&Path>,
+) -> Option<EnclosingRepository> {
+    let enclosing_repository = enclosing_repository(scope.work_dir(), user_home)?;
     let denied: Vec<PathBuf> = scope.denied().map(|(path, _)| path).collect();
-    let is_needed = !is_in(&holding.common_dir, &places.write) && !is_in(&holding.common_dir, &denied);
-    is_needed.then_some(holding)
+    let is_needed = !is_within_any(&enclosing_repository.common_dir, &places.write)
+        && !is_within_any(&enclosing_repository.common_dir, &denied);
+    is_needed.then_some(enclosing_repository)
 }
 
 /// The guards of those repositories that commands could change. The scope lifts them by naming the repository, or something in it.
-pub(super) fn guarded(
+pub(super) fn guards_of(
     scope: &Scope,
     writable: &[PathBuf],
     repositories: &[PathBuf],
     user_home: Option<&Path>,
-) -> Guards {
+) -> RepositoryGuards {
     let is_fixed = |path: &Path| scope.denied().any(|(denied, _)| path.starts_with(denied));
     let wanted = repositories.iter().filter(|repository| {
-        is_in(repository, writable) && !is_lifted(scope, repository) && !is_fixed(repository)
+        is_within_any(repository, writable) && !is_guard_lifted(scope, repository) && !is_fixed(repository)
     });
     let wanted: Vec<PathBuf> = wanted.cloned().collect();
-    let mut guards = guards(&wanted, writable, user_home);
+    let mut guards = guard_repositories(&wanted, writable, user_home);
     guards.placeholders.retain(|placeholder| !is_fixed(&placeholder.at));
     guards
 }

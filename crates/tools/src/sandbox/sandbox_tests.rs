@@ -29,14 +29,14 @@ impl World {
         self
     }
 
-    fn held(&self, mode: SandboxMode, config: &ScopeConfig) -> Held {
+    fn confined(&self, mode: SandboxMode, config: &ScopeConfig) -> SandboxedCommand {
         let scope = Scope::new(&self.root.join("work"), config, &self.root.join("home"));
         let sandbox = Sandbox::new(mode, &self.root.join("home"), &self.environment);
-        sandbox.around(&scope, &self.environment, &self.root.join("work"), None).unwrap()
+        sandbox.confine(&scope, &self.environment, &self.root.join("work"), None).unwrap()
     }
 
     fn bounds(&self, config: &ScopeConfig) -> Bounds {
-        self.held(SandboxMode::On, config).bounds.unwrap()
+        self.confined(SandboxMode::On, config).bounds.unwrap()
     }
 
     /// What is kept in a folder of this world. All of it may lie in a home folder, and so its own folders be kept as well.
@@ -236,8 +236,8 @@ fn a_folder_for_temporary_files_that_can_not_be_written_is_not_named() {
     let inside = World::new(&["work/tmp"]).with("TMPDIR", "work/tmp");
 
     let names = [outside, inside].map(|world| {
-        let held = world.held(SandboxMode::On, &ScopeConfig::default());
-        held.environment.contains_key("TMPDIR")
+        let confined = world.confined(SandboxMode::On, &ScopeConfig::default());
+        confined.environment.contains_key("TMPDIR")
     });
 
     assert_eq!(names, [false, true]);
@@ -251,20 +251,21 @@ fn a_session_has_temporary_folders_of_its_own_on_disk() {
     let sandbox = Sandbox::new(SandboxMode::Strict, &world.root.join("home"), &world.environment);
     let session = SessionId::generate();
 
-    let held = sandbox.around(&scope, &world.environment, &world.root.join("work"), Some(session)).unwrap();
+    let confined =
+        sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session)).unwrap();
 
     let kept_in = world.root.join("home/tmp").join(session.to_string()).join("tmp");
     let expected = Private { at: "/tmp".into(), kept_in: Some(kept_in) };
-    assert!(held.bounds.unwrap().private.contains(&expected));
+    assert!(confined.bounds.unwrap().private.contains(&expected));
 }
 
 #[test]
 fn off_is_nothing_at_all() {
     let world = World::new(&["outside"]).with("TMPDIR", "outside");
 
-    let held = world.held(SandboxMode::Off, &ScopeConfig::default());
+    let confined = world.confined(SandboxMode::Off, &ScopeConfig::default());
 
-    assert_eq!(held, Held { bounds: None, environment: world.environment.clone() });
+    assert_eq!(confined, SandboxedCommand { bounds: None, environment: world.environment.clone() });
 }
 
 /// P3: each of these links could have been put there by an earlier command, which may write the cache that it lies in.
@@ -376,12 +377,12 @@ fn strict_takes_out_variables_that_are_called_like_keys() {
     world.environment.extend(keys.map(|name| (name.to_owned(), "key".to_owned())));
 
     let names = [SandboxMode::On, SandboxMode::Strict].map(|mode| {
-        let held = world.held(mode, &ScopeConfig::default());
-        held.environment.into_keys().collect::<Vec<_>>()
+        let confined = world.confined(mode, &ScopeConfig::default());
+        confined.environment.into_keys().collect::<Vec<_>>()
     });
 
     assert!(keys.iter().all(|key| names[0].contains(&(*key).to_owned())));
-    assert_eq!(names[1], [ACROSS_MOUNTS, "HOME", "KEYBOARD", "TOKENIZERS_PARALLELISM"]);
+    assert_eq!(names[1], [GIT_DISCOVERY_VARIABLE, "HOME", "KEYBOARD", "TOKENIZERS_PARALLELISM"]);
 }
 
 /// P3: a socket in it can't be connected then, nor can anything in it be asked for by name.
@@ -449,9 +450,9 @@ fn the_caches_of_a_session_are_layers_one_for_each_place_that_has_some() {
     let sandbox = Sandbox::new(SandboxMode::On, &world.root.join("home"), &world.environment);
     let session = SessionId::generate();
 
-    let held = sandbox.around(&scope, &world.environment, &world.root.join("work"), Some(session));
+    let confined = sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session));
 
-    let overlays = held.unwrap().bounds.unwrap().overlays;
+    let overlays = confined.unwrap().bounds.unwrap().overlays;
     let over = |overlay: &longhaul_keeper::Overlay| {
         (world.within(std::slice::from_ref(&overlay.over)), world.within(&overlay.at))
     };

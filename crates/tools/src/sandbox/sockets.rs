@@ -10,15 +10,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Every Unix socket of this network namespace. Its path, if it has one, is the last of eight fields.
-const BOUND: &str = "/proc/net/unix";
+const SOCKET_TABLE: &str = "/proc/net/unix";
 const PATH_FIELD: usize = 7;
 
 /// The sockets in a folder that a program has bound. One that was bound by a relative path, or in another network namespace, is not found.
 pub(super) fn bound_sockets(folder: &Path) -> BTreeSet<PathBuf> {
-    let list = fs::read(BOUND).unwrap_or_default();
+    let list = fs::read(SOCKET_TABLE).unwrap_or_default();
     let paths = list.split(|byte| *byte == b'\n').filter_map(path_of).collect::<BTreeSet<_>>();
-    let resolved = paths.into_iter().filter_map(|path| path.canonicalize().ok());
-    resolved.filter(|path| path.starts_with(folder)).collect()
+    let canonical = paths.into_iter().filter_map(|path| path.canonicalize().ok());
+    canonical.filter(|path| path.starts_with(folder)).collect()
 }
 
 /// The absolute path in a line of the list. Fields are separated by spaces, and the path may have some.

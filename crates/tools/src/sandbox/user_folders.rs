@@ -7,27 +7,27 @@ use super::known_paths;
 
 /// Somebody who runs programs.
 #[derive(Debug)]
-pub(super) struct User<'a> {
+pub(super) struct UserFolders<'a> {
     /// Their own folder.
-    pub(super) own: Option<PathBuf>,
+    pub(super) home: Option<PathBuf>,
     pub(super) environment: &'a BTreeMap<String, String>,
 }
 
-impl User<'_> {
+impl UserFolders<'_> {
     /// Every path at which there may be a cache.
     pub(super) fn caches(&self) -> Vec<PathBuf> {
-        let of_cargo = self.of_cargo(known_paths::CACHES_OF_CARGO);
+        let of_cargo = self.of_cargo(known_paths::CARGO_CACHES);
         let of_go = self.named(&["GOPATH"]).into_iter().map(|folder| folder.join("pkg"));
-        let named = self.named(known_paths::NAMES_OF_CACHES);
-        self.in_own(known_paths::CACHES).into_iter().chain(of_cargo).chain(of_go).chain(named).collect()
+        let named = self.named(known_paths::CACHE_VARIABLES);
+        self.in_home(known_paths::CACHES).into_iter().chain(of_cargo).chain(of_go).chain(named).collect()
     }
 
-    pub(super) fn in_own(&self, names: &[&str]) -> Vec<PathBuf> {
-        self.own.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect()
+    pub(super) fn in_home(&self, names: &[&str]) -> Vec<PathBuf> {
+        self.home.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect()
     }
 
     pub(super) fn of_cargo(&self, names: &[&str]) -> Vec<PathBuf> {
-        let folders = self.in_own(&[".cargo"]).into_iter().chain(self.named(&["CARGO_HOME"]));
+        let folders = self.in_home(&[".cargo"]).into_iter().chain(self.named(&["CARGO_HOME"]));
         folders
             .flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>())
             .collect()
@@ -52,12 +52,12 @@ pub(super) fn home_of_this_user() -> Option<PathBuf> {
 }
 
 /// Every path at which whoever runs this process may have a cache, and so every place in which a command may have put links.
-pub(crate) fn caches_of_this_user() -> Vec<PathBuf> {
-    User { own: std::env::home_dir(), environment: &environment_of_this_process() }.caches()
+pub(crate) fn user_cache_paths() -> Vec<PathBuf> {
+    UserFolders { home: std::env::home_dir(), environment: &process_environment() }.caches()
 }
 
 /// The variables of this process that are text.
-pub(crate) fn environment_of_this_process() -> BTreeMap<String, String> {
+pub(crate) fn process_environment() -> BTreeMap<String, String> {
     let texts = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     texts.collect()

@@ -3,10 +3,10 @@
 use std::path::{Component, Path, PathBuf};
 
 /// Longer paths are refused by the system, and looking for their existing part would take long.
-pub(super) const LONGEST_PATH: usize = 4_096;
+pub(super) const MAX_PATH_BYTES: usize = 4_096;
 
 /// What a text means from a folder on: absolute as it is, `~/` from the person's own folder on.
-pub(super) fn from(folder: &Path, text: &str) -> PathBuf {
+pub(super) fn expand(folder: &Path, text: &str) -> PathBuf {
     let in_own_folder = match text {
         "~" => Some(""),
         _ => text.strip_prefix("~/"),
@@ -18,7 +18,7 @@ pub(super) fn from(folder: &Path, text: &str) -> PathBuf {
 }
 
 /// Whether a path is written as only that of a folder is.
-pub(super) fn is_only_folder(text: &str) -> bool {
+pub(super) fn names_only_folder(text: &str) -> bool {
     let last = text.rsplit('/').next().unwrap_or_default();
     matches!(last, "" | "." | "..")
 }
@@ -32,7 +32,7 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 /// `missing/../x` leads nowhere.
 ///
 /// The answer is only text, and may be wrong a moment later. It is for checking; opening goes through no link at all.
-pub(super) fn canonical(path: &Path) -> Option<PathBuf> {
+pub(super) fn canonicalize_existing(path: &Path) -> Option<PathBuf> {
     let parts: Vec<Component<'_>> = path.components().collect();
     (1..=parts.len())
         .rev()

@@ -11,106 +11,106 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::boundaries::{Barred, Borders, LOOK};
+use super::boundaries::{Boundaries, DenialReason, PATH_ONLY};
 
 /// An open folder. Everything in it is opened through its handle and never through a link.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct ScopedFolder {
     handle: OwnedFd,
     path: PathBuf,
-    borders: Arc<Borders>,
+    boundaries: Arc<Boundaries>,
 }
 
 /// What is known of an entry without opening it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Status {
-    pub(crate) kind: Kind,
+pub(crate) struct EntryStatus {
+    pub(crate) kind: EntryKind,
     pub(crate) bytes: u64,
 }
 
 /// What an entry of a folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     File,
     Folder,
     Link,
     Special(&'static str),
 }
 
-impl From<&Stat> for Status {
+impl From<&Stat> for EntryStatus {
     fn from(status: &Stat) -> Self {
         let kind = match FileType::from_raw_mode(status.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Folder,
-            FileType::Symlink => Kind::Link,
-            FileType::Fifo => Kind::Special("a pipe"),
-            FileType::Socket => Kind::Special("a socket"),
-            FileType::CharacterDevice | FileType::BlockDevice => Kind::Special("a device"),
-            FileType::Unknown => Kind::Special("of an unknown kind"),
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Folder,
+            FileType::Symlink => EntryKind::Link,
+            FileType::Fifo => EntryKind::Special("a pipe"),
+            FileType::Socket => EntryKind::Special("a socket"),
+            FileType::CharacterDevice | FileType::BlockDevice => EntryKind::Special("a device"),
+            FileType::Unknown => EntryKind::Special("of an unknown kind"),
         };
         Self { kind, bytes: u64::try_from(status.st_size).unwrap_or(0) }
     }
 }
 
 /// The names in a folder, sorted.
-pub(crate) struct Names {
+pub(crate) struct FolderNames {
     pub(crate) names: Vec<OsString>,
     /// Whether there were more than could be held.
-    pub(crate) more: bool,
+    pub(crate) is_truncated: bool,
 }
 
 /// Why something in a folder can't be used.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum AccessError {
     /// It is denied or protected.
-    Barred(Barred),
+    Denied(DenialReason),
     /// It is something else than what was wanted.
-    Is(Kind),
+    WrongKind(EntryKind),
     /// The system says no.
     System(Errno),
 }
 
-impl From<Errno> for Refused {
+impl From<Errno> for AccessError {
     fn from(error: Errno) -> Self {
         Self::System(error)
     }
 }
 
-impl AsFd for Folder {
+impl AsFd for ScopedFolder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 }
 
-impl Folder {
+impl ScopedFolder {
     /// The folder that everything is under.
-    pub(super) fn root(borders: Arc<Borders>) -> Result<Self, Refused> {
-        let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    pub(super) fn root(boundaries: Arc<Boundaries>) -> Result<Self, AccessError> {
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(CWD, "/", flags, Mode::empty())?;
-        Self { handle, path: PathBuf::from("/"), borders }.unless_barred()
+        Self { handle, path: PathBuf::from("/"), boundaries }.unless_denied()
     }
 
     /// The folder of this name, which is no link.
-    pub(crate) fn enter(&self, name: &OsStr) -> Result<Self, Refused> {
-        let flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    pub(crate) fn enter(&self, name: &OsStr) -> Result<Self, AccessError> {
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = self.path.join(name);
         // A protected folder is passed on the way to what the scope names in it; what else is in it stays closed.
-        match self.borders.bar_path(&path) {
-            Some(Barred::Protected) if self.borders.leads_to_exception(&path) => {}
-            Some(barred) => return Err(Refused::Barred(barred)),
+        match self.boundaries.denial_of_path(&path) {
+            Some(DenialReason::Protected) if self.boundaries.leads_to_exception(&path) => {}
+            Some(barred) => return Err(AccessError::Denied(barred)),
             None => {}
         }
         let handle = match rustix::fs::openat(&self.handle, name, flags, Mode::empty()) {
-            Err(Errno::NOTDIR | Errno::LOOP) => return Err(Refused::Is(self.status(name)?.kind)),
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(AccessError::WrongKind(self.status(name)?.kind)),
             other => other?,
         };
-        Self { handle, path, borders: Arc::clone(&self.borders) }.unless_barred()
+        Self { handle, path, boundaries: Arc::clone(&self.boundaries) }.unless_denied()
     }
 
     /// Makes a folder of this name, and says whether it did: someone else may have made it at the same time.
-    pub(super) fn make(&self, name: &OsStr) -> Result<bool, Refused> {
-        if let Some(barred) = self.borders.bar_path(&self.path.join(name)) {
-            return Err(Refused::Barred(barred));
+    pub(super) fn make(&self, name: &OsStr) -> Result<bool, AccessError> {
+        if let Some(barred) = self.boundaries.denial_of_path(&self.path.join(name)) {
+            return Err(AccessError::Denied(barred));
         }
         match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => {
@@ -127,10 +127,10 @@ impl Folder {
         let _ = rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR);
     }
 
-    fn unless_barred(self) -> Result<Self, Refused> {
-        match self.borders.bar_identity(&rustix::fs::fstat(&self.handle)?) {
-            Some(Barred::Protected) if self.borders.leads_to_exception(&self.path) => Ok(self),
-            Some(barred) => Err(Refused::Barred(barred)),
+    fn unless_denied(self) -> Result<Self, AccessError> {
+        match self.boundaries.denial_of_identity(&rustix::fs::fstat(&self.handle)?) {
+            Some(DenialReason::Protected) if self.boundaries.leads_to_exception(&self.path) => Ok(self),
+            Some(barred) => Err(AccessError::Denied(barred)),
             None => Ok(self),
         }
     }
@@ -146,37 +146,39 @@ impl Folder {
     }
 
     /// What an entry is, without following it.
-    pub(crate) fn status(&self, name: &OsStr) -> Result<Status, Refused> {
+    pub(crate) fn status(&self, name: &OsStr) -> Result<EntryStatus, AccessError> {
         let status = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let barred =
-            self.borders.bar_identity(&status).or_else(|| self.borders.bar_path(&self.path.join(name)));
+        let barred = self
+            .boundaries
+            .denial_of_identity(&status)
+            .or_else(|| self.boundaries.denial_of_path(&self.path.join(name)));
         match barred {
-            Some(barred) => Err(Refused::Barred(barred)),
-            None => Ok(Status::from(&status)),
+            Some(barred) => Err(AccessError::Denied(barred)),
+            None => Ok(EntryStatus::from(&status)),
         }
     }
 
     /// Opens a file for reading. Only what is a regular file is opened at all, since opening a pipe can wait for ever
     /// and opening a device can do something; and it is looked at again once it is open.
-    pub(crate) fn open(&self, name: &OsStr) -> Result<(File, Stat), Refused> {
+    pub(crate) fn open(&self, name: &OsStr) -> Result<(File, Stat), AccessError> {
         let before = self.status(name)?;
-        if before.kind != Kind::File {
-            return Err(Refused::Is(before.kind));
+        if before.kind != EntryKind::File {
+            return Err(AccessError::WrongKind(before.kind));
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&handle)?;
-        if let Some(barred) = self.borders.bar_identity(&status) {
-            return Err(Refused::Barred(barred));
+        if let Some(barred) = self.boundaries.denial_of_identity(&status) {
+            return Err(AccessError::Denied(barred));
         }
-        match Status::from(&status).kind {
-            Kind::File => Ok((File::from(handle), status)),
-            other => Err(Refused::Is(other)),
+        match EntryStatus::from(&status).kind {
+            EntryKind::File => Ok((File::from(handle), status)),
+            other => Err(AccessError::WrongKind(other)),
         }
     }
 
     /// What is in it, sorted, at most so many.
-    pub(crate) fn names(&self, most: usize) -> rustix::io::Result<Names> {
+    pub(crate) fn names(&self, most: usize) -> rustix::io::Result<FolderNames> {
         let mut names = Vec::new();
         for entry in Dir::new(self.readable()?)? {
             let entry = entry?;
@@ -186,12 +188,12 @@ impl Folder {
             }
             if names.len() == most {
                 names.sort();
-                return Ok(Names { names, more: true });
+                return Ok(FolderNames { names, is_truncated: true });
             }
             names.push(name.to_owned());
         }
         names.sort();
-        Ok(Names { names, more: false })
+        Ok(FolderNames { names, is_truncated: false })
     }
 
     /// Makes what was created, renamed and removed in it durable.

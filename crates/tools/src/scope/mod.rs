@@ -36,27 +36,27 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use boundaries::{Barred, Borders, Denial, folded, located};
-pub(crate) use boundaries::{Identity, LOOK};
+use boundaries::{Boundaries, DenialReason, DeniedPath, fold_case, locate};
+pub(crate) use boundaries::{FileIdentity, PATH_ONLY};
 pub use config::{Allowed, Denied, Permission, ScopeConfig};
 pub use error::FileError;
-pub(crate) use folder::{Folder, Kind, Status};
-pub(crate) use path_trace::{Way, is_in, unbent};
-pub(crate) use scoped_path::{OpenFile, Place};
+pub(crate) use folder::{EntryKind, EntryStatus, ScopedFolder};
+pub(crate) use path_trace::{PathTrace, is_within_any, untampered};
+pub(crate) use scoped_path::{OpenFile, ScopedPath};
 
-use crate::display::{shown_name, shown_path};
+use crate::display::{display_name, display_path};
 use crate::git;
 use crate::sandbox::protected::ProtectedPlaces;
-use crate::sandbox::{caches_of_this_user, environment_of_this_process};
+use crate::sandbox::{process_environment, user_cache_paths};
 
 /// What the tools of a session may read and write.
 #[derive(Debug)]
 pub struct Scope {
     work_dir: PathBuf,
-    allow: Vec<Ground>,
-    deny: Vec<Denial>,
+    allow: Vec<AllowedRoot>,
+    deny: Vec<DeniedPath>,
     /// Keys, credentials and sockets: denied unless an allowed target names them.
-    protected: Arc<[Denial]>,
+    protected: Arc<[DeniedPath]>,
     /// What the user's shell or login runs later: not written without asking.
     startup: Vec<PathBuf>,
     user_home: Option<PathBuf>,
@@ -64,19 +64,19 @@ pub struct Scope {
 
 /// An allowed target, resolved once. A link that is put in its place later does not move it.
 #[derive(Debug)]
-struct Ground {
+struct AllowedRoot {
     target: String,
     path: PathBuf,
     permission: Permission,
     /// It is, or goes through, a link that a command could have put there, and that was not followed.
-    is_barred: bool,
+    is_link_refused: bool,
 }
 
 impl Scope {
     /// A scope around a work folder. Without any `allow`, the work folder may be written. `home` is Longhaul's own folder,
     /// which is denied whatever the config says.
     pub fn new(work_dir: &Path, config: &ScopeConfig, home: &Path) -> Self {
-        Self::for_user(work_dir, config, home, &environment_of_this_process())
+        Self::for_user(work_dir, config, home, &process_environment())
     }
 
     /// The same for a user with these variables: `HOME` and a few others say where keys are.
@@ -87,23 +87,24 @@ impl Scope {
         environment: &BTreeMap<String, String>,
     ) -> Self {
         let user_home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let user_home = user_home.or_else(std::env::home_dir).map(|home| located(&home).0);
-        let work_dir = canonical_path::canonical(&canonical_path::absolute(work_dir))
+        let user_home = user_home.or_else(std::env::home_dir).map(|home| locate(&home).0);
+        let work_dir = canonical_path::canonicalize_existing(&canonical_path::absolute(work_dir))
             .unwrap_or_else(|| work_dir.to_owned());
         let whole_work_dir = [Allowed { target: "./".to_owned(), permission: Permission::Write }];
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
-        let allow = grounds(&work_dir, allow);
+        let allow = resolve_allowed_roots(&work_dir, allow);
         let allowed = allow.iter().map(|ground| ground.path.as_path());
         let ProtectedPlaces { keys, sockets, emptied, startup, .. } =
             ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
         let unreadable = keys.into_iter().chain(sockets).chain(emptied);
-        let denial =
-            |denied: &Denied| Denial::new(canonical_path::from(&work_dir, &denied.target), denied.permission);
-        let home = Denial::new(canonical_path::absolute(home), Permission::Read);
+        let denial = |denied: &Denied| {
+            DeniedPath::new(canonical_path::expand(&work_dir, &denied.target), denied.permission)
+        };
+        let home = DeniedPath::new(canonical_path::absolute(home), Permission::Read);
         Self {
             allow,
             deny: config.deny.iter().map(denial).chain([home]).collect(),
-            protected: boundaries::shared(unreadable.collect()),
+            protected: boundaries::shared_denied_paths(unreadable.collect()),
             startup,
             user_home,
             work_dir,
@@ -113,14 +114,14 @@ impl Scope {
     /// The same, in which one more file may not be written, whatever the config says.
     #[must_use]
     pub fn without_writing(mut self, file: &Path) -> Self {
-        self.deny.push(Denial::new(canonical_path::absolute(file), Permission::Write));
+        self.deny.push(DeniedPath::new(canonical_path::absolute(file), Permission::Write));
         self
     }
 
     /// The user's home folder, if the work folder is it or contains it and no allowed target names either of them. `./` names nothing.
     pub fn exposed_home(&self) -> Option<&Path> {
         let home = self.user_home.as_deref().filter(|home| home.starts_with(&self.work_dir))?;
-        let names = |ground: &Ground| {
+        let names = |ground: &AllowedRoot| {
             let is_named = ground.target.starts_with(['/', '~']);
             is_named && (ground.path == home || ground.path == self.work_dir)
         };
@@ -139,10 +140,10 @@ impl Scope {
 
     /// The links that lead to allowed targets, each where it lies. A target that is reached through none has none.
     pub(crate) fn allowed_links(&self) -> impl Iterator<Item = PathBuf> {
-        let links = |ground: &Ground| {
-            let path = canonical_path::absolute(&canonical_path::from(&self.work_dir, &ground.target));
-            let way = Way::to_existing(&path, &[]).filter(|way| way.place == ground.path);
-            way.map(|way| way.links).unwrap_or_default()
+        let links = |ground: &AllowedRoot| {
+            let path = canonical_path::absolute(&canonical_path::expand(&self.work_dir, &ground.target));
+            let trace = PathTrace::follow_existing(&path, &[]).filter(|trace| trace.target == ground.path);
+            trace.map(|trace| trace.links).unwrap_or_default()
         };
         self.allow.iter().flat_map(links)
     }
@@ -150,13 +151,13 @@ impl Scope {
     /// Whether a canonical path is denied, for reading too.
     pub(crate) fn denies(&self, canonical: &Path) -> bool {
         // What is protected is left out: to look at all of it would cost each command some hundred system calls.
-        let borders = Borders::now(&self.deny, &[], std::iter::empty(), Permission::Read);
-        borders.bar_path(canonical) == Some(Barred::Denied)
+        let boundaries = Boundaries::current(&self.deny, &[], std::iter::empty(), Permission::Read);
+        boundaries.denial_of_path(canonical) == Some(DenialReason::Denied)
     }
 
     /// The denied targets, resolved as far as they exist now, Longhaul's own folder included; each under every path that it has.
     pub fn denied(&self) -> impl Iterator<Item = (PathBuf, Permission)> {
-        let paths = |denial: &Denial| {
+        let paths = |denial: &DeniedPath| {
             let permission = denial.permission;
             denial.paths().into_iter().map(move |path| (path, permission))
         };
@@ -171,30 +172,35 @@ impl Scope {
     }
 
     /// Where a path that the model gave leads, if it may be used so.
-    pub(crate) fn resolve(&self, path: &str, permission: Permission) -> Result<Place, FileError> {
-        if path.is_empty() || path.len() > canonical_path::LONGEST_PATH || path.contains('\0') {
-            return Err(FileError::Malformed { path: shown_name(path.as_bytes()) });
+    pub(crate) fn resolve(&self, path: &str, permission: Permission) -> Result<ScopedPath, FileError> {
+        if path.is_empty() || path.len() > canonical_path::MAX_PATH_BYTES || path.contains('\0') {
+            return Err(FileError::Malformed { path: display_name(path.as_bytes()) });
         }
-        self.work_dir_is_there()?;
-        let given = canonical_path::from(&self.work_dir, path);
-        let written = shown_name(path.as_bytes());
-        let canonical =
-            canonical_path::canonical(&given).ok_or_else(|| FileError::NotFound { path: written.clone() })?;
-        let only_folder = canonical_path::is_only_folder(path);
-        Ok(Place { only_folder, ..self.place(&canonical, written, permission)? })
+        self.check_work_dir()?;
+        let given = canonical_path::expand(&self.work_dir, path);
+        let written = display_name(path.as_bytes());
+        let canonical = canonical_path::canonicalize_existing(&given)
+            .ok_or_else(|| FileError::NotFound { path: written.clone() })?;
+        let only_folder = canonical_path::names_only_folder(path);
+        Ok(ScopedPath { only_folder, ..self.place(&canonical, written, permission)? })
     }
 
     /// The same for a path that is canonical already, or is taken to be: if it goes through a link by now, opening fails.
-    pub(crate) fn at(&self, canonical: &Path, permission: Permission) -> Result<Place, FileError> {
-        self.work_dir_is_there()?;
+    pub(crate) fn at(&self, canonical: &Path, permission: Permission) -> Result<ScopedPath, FileError> {
+        self.check_work_dir()?;
         self.place(canonical, self.show(canonical), permission)
     }
 
-    fn place(&self, canonical: &Path, written: String, permission: Permission) -> Result<Place, FileError> {
-        let borders = self.borders(permission);
-        let allowed = self.allowed_in_words();
-        let barred = borders.bar_path(canonical);
-        if barred == Some(Barred::Denied) {
+    fn place(
+        &self,
+        canonical: &Path,
+        written: String,
+        permission: Permission,
+    ) -> Result<ScopedPath, FileError> {
+        let boundaries = self.boundaries(permission);
+        let allowed = self.describe_allowed();
+        let barred = boundaries.denial_of_path(canonical);
+        if barred == Some(DenialReason::Denied) {
             return Err(FileError::Denied { path: written, allowed });
         }
         if !self.covers(canonical, permission) {
@@ -203,30 +209,30 @@ impl Scope {
                 false => FileError::Outside { path: written, allowed },
             });
         }
-        if permission == Permission::Write && git::is_run_by_git(self, canonical) {
+        if permission == Permission::Write && git::is_controlled_by_git(self, canonical) {
             return Err(FileError::RunByGit { path: self.show(canonical) });
         }
-        if barred == Some(Barred::Protected) {
+        if barred == Some(DenialReason::Protected) {
             return Err(FileError::Protected { path: written });
         }
-        let folder_is_open = permission == Permission::Write
+        let is_folder_writable = permission == Permission::Write
             && canonical.parent().is_some_and(|folder| {
-                self.covers(folder, Permission::Write) && borders.bar_path(folder).is_none()
+                self.covers(folder, Permission::Write) && boundaries.denial_of_path(folder).is_none()
             });
-        Ok(Place {
+        Ok(ScopedPath {
             path: canonical.to_owned(),
             shown: self.show(canonical),
             written,
             only_folder: false,
-            folder_is_open,
-            borders: Arc::new(borders),
+            is_folder_writable,
+            boundaries: Arc::new(boundaries),
             allowed,
         })
     }
 
-    fn borders(&self, permission: Permission) -> Borders {
+    fn boundaries(&self, permission: Permission) -> Boundaries {
         let allowed = self.allow.iter().map(|ground| ground.path.as_path());
-        Borders::now(&self.deny, &self.protected, allowed, permission)
+        Boundaries::current(&self.deny, &self.protected, allowed, permission)
     }
 
     /// Whether a canonical path is a startup file or lies in a folder of them, and no allowed target names it.
@@ -235,13 +241,14 @@ impl Scope {
             let mut named = self.allow.iter().filter(|ground| ground.path.starts_with(startup));
             named.any(|ground| canonical.starts_with(&ground.path))
         };
-        let path = folded(canonical);
-        let mut places = self.startup.iter().map(|startup| located(startup).0);
-        places.any(|startup| path.starts_with(folded(&startup)) && !is_named(&startup))
+        let path = fold_case(canonical);
+        let mut places = self.startup.iter().map(|startup| locate(startup).0);
+        places.any(|startup| path.starts_with(fold_case(&startup)) && !is_named(&startup))
     }
 
     fn covers(&self, path: &Path, permission: Permission) -> bool {
-        let covers = |ground: &Ground| path.starts_with(&ground.path) && ground.permission.covers(permission);
+        let covers =
+            |ground: &AllowedRoot| path.starts_with(&ground.path) && ground.permission.covers(permission);
         self.allow.iter().any(covers)
     }
 
@@ -249,21 +256,21 @@ impl Scope {
     pub(crate) fn show(&self, path: &Path) -> String {
         match path.strip_prefix(&self.work_dir) {
             Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
-            Ok(inside) => shown_path(inside),
-            Err(_) => shown_path(path),
+            Ok(inside) => display_path(inside),
+            Err(_) => display_path(path),
         }
     }
 
-    fn work_dir_is_there(&self) -> Result<(), FileError> {
+    fn check_work_dir(&self) -> Result<(), FileError> {
         match self.work_dir.metadata() {
             Ok(status) if status.is_dir() => Ok(()),
-            _ => Err(FileError::WorkFolderGone { path: shown_path(&self.work_dir) }),
+            _ => Err(FileError::WorkFolderGone { path: display_path(&self.work_dir) }),
         }
     }
 
-    fn allowed_in_words(&self) -> String {
-        let words = |ground: &Ground| {
-            let barred = if ground.is_barred { BARRED } else { "" };
+    fn describe_allowed(&self) -> String {
+        let words = |ground: &AllowedRoot| {
+            let barred = if ground.is_link_refused { BARRED } else { "" };
             format!("{} ({}{barred})", ground.target, ground.permission.in_words())
         };
         self.allow.iter().map(words).collect::<Vec<_>>().join(", ")
@@ -276,15 +283,18 @@ const BARRED: &str =
 
 /// Resolves what is allowed. Commands of an earlier session could write what this one may: the caches of the user, and every target
 /// for writing. A link that lies in there is not followed.
-fn grounds(work_dir: &Path, allow: &[Allowed]) -> Vec<Ground> {
-    let path = |allowed: &Allowed| canonical_path::absolute(&canonical_path::from(work_dir, &allowed.target));
+fn resolve_allowed_roots(work_dir: &Path, allow: &[Allowed]) -> Vec<AllowedRoot> {
+    let path =
+        |allowed: &Allowed| canonical_path::absolute(&canonical_path::expand(work_dir, &allowed.target));
     let targets = allow.iter().filter(|allowed| allowed.permission == Permission::Write).map(path);
-    let ways = targets.chain(caches_of_this_user()).filter_map(|path| Way::to_existing(&path, &[])).collect();
-    let writable: Vec<PathBuf> = unbent(ways, &[]).into_iter().map(|way| way.place).collect();
+    let traces =
+        targets.chain(user_cache_paths()).filter_map(|path| PathTrace::follow_existing(&path, &[])).collect();
+    let writable: Vec<PathBuf> = untampered(traces, &[]).into_iter().map(|trace| trace.target).collect();
     let ground = |allowed: &Allowed| {
-        let way = Way::around(&path(allowed), &writable);
-        let (path, is_barred) = way.map_or_else(|| (path(allowed), false), |way| (way.place, way.is_barred));
-        Ground { target: allowed.target.clone(), path, permission: allowed.permission, is_barred }
+        let trace = PathTrace::follow(&path(allowed), &writable);
+        let (path, is_link_refused) =
+            trace.map_or_else(|| (path(allowed), false), |trace| (trace.target, trace.is_link_refused));
+        AllowedRoot { target: allowed.target.clone(), path, permission: allowed.permission, is_link_refused }
     };
     allow.iter().map(ground).collect()
 }

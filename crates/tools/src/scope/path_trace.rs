@@ -9,82 +9,83 @@ use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 /// As many as the system follows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Where a path leads, and by which links.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct PathTrace {
     /// Without links, as far as it exists. A link that was not to be followed is as good as missing: the rest is as it was written.
-    pub(crate) place: PathBuf,
+    pub(crate) target: PathBuf,
     /// Whether all of it is there.
     pub(crate) exists: bool,
     /// The links that were followed, each where it lies.
     pub(crate) links: Vec<PathBuf>,
     /// Whether a link was not followed.
-    pub(crate) is_barred: bool,
+    pub(crate) is_link_refused: bool,
 }
 
-impl Way {
+impl PathTrace {
     /// The way to something that is there, without links on it.
-    pub(crate) fn straight(path: &Path) -> Self {
-        let place = path.components().collect();
-        Self { place, exists: true, links: Vec::new(), is_barred: false }
+    pub(crate) fn without_links(path: &Path) -> Self {
+        let target = path.components().collect();
+        Self { target, exists: true, links: Vec::new(), is_link_refused: false }
     }
 
     /// Where an absolute path leads, following no link that lies in one of these places. None if it leads nowhere: in a circle, or
     /// up from something that is missing.
-    pub(crate) fn around(path: &Path, writable: &[PathBuf]) -> Option<Self> {
-        let mut way = Self { place: PathBuf::from("/"), exists: true, links: Vec::new(), is_barred: false };
+    pub(crate) fn follow(path: &Path, writable: &[PathBuf]) -> Option<Self> {
+        let mut trace =
+            Self { target: PathBuf::from("/"), exists: true, links: Vec::new(), is_link_refused: false };
         let mut names = names(path);
         while let Some(name) = names.pop_front() {
             if name == ".." {
-                if !way.exists {
+                if !trace.exists {
                     return None;
                 }
-                way.place.pop();
+                trace.target.pop();
                 continue;
             }
-            let next = way.place.join(&name);
-            let link = if way.exists { std::fs::read_link(&next) } else { Err(ErrorKind::NotFound.into()) };
+            let next = trace.target.join(&name);
+            let link = if trace.exists { std::fs::read_link(&next) } else { Err(ErrorKind::NotFound.into()) };
             match link {
-                Ok(_) if is_in(&way.place, writable) => {
-                    way.is_barred = true;
-                    way.exists = false;
-                    way.place = next;
+                Ok(_) if is_within_any(&trace.target, writable) => {
+                    trace.is_link_refused = true;
+                    trace.exists = false;
+                    trace.target = next;
                 }
-                Ok(_) if way.links.len() == MOST_LINKS => return None,
+                Ok(_) if trace.links.len() == MAX_LINKS => return None,
                 Ok(leads_to) => {
-                    way.links.push(next);
+                    trace.links.push(next);
                     if leads_to.is_absolute() {
-                        way.place = PathBuf::from("/");
+                        trace.target = PathBuf::from("/");
                     }
                     let mut rest = self::names(&leads_to);
                     rest.append(&mut names);
                     names = rest;
                 }
                 // It is something else than a link.
-                Err(error) if error.kind() == ErrorKind::InvalidInput => way.place = next,
+                Err(error) if error.kind() == ErrorKind::InvalidInput => trace.target = next,
                 Err(_) => {
-                    way.exists = false;
-                    way.place = next;
+                    trace.exists = false;
+                    trace.target = next;
                 }
             }
         }
-        Some(way)
+        Some(trace)
     }
 
     /// The same, if something is there. Most of what is looked for is missing or has no link above it, which is found out at once.
-    pub(crate) fn to_existing(path: &Path, writable: &[PathBuf]) -> Option<Self> {
+    pub(crate) fn follow_existing(path: &Path, writable: &[PathBuf]) -> Option<Self> {
         match is_straight(path) {
-            Ok(true) => Some(Self::straight(path)),
-            Ok(false) => Self::around(path, writable).filter(|way| way.exists),
+            Ok(true) => Some(Self::without_links(path)),
+            Ok(false) => Self::follow(path, writable).filter(|trace| trace.exists),
             Err(_) => None,
         }
     }
 
     /// Whether a link on the way lies in one of these places.
-    pub(crate) fn goes_through(&self, places: &[PathBuf]) -> bool {
-        self.links.iter().filter_map(|link| link.parent()).any(|folder| is_in(folder, places))
+    pub(crate) fn has_link_in(&self, places: &[PathBuf]) -> bool {
+        self.links.iter().filter_map(|link| link.parent()).any(|folder| is_within_any(folder, places))
     }
 }
 
@@ -93,20 +94,20 @@ impl Way {
 ///
 /// A way without links can't be bent, so it is always among them. What a command could write before, it can write now, because that
 /// way was one of these then.
-pub(crate) fn unbent(ways: Vec<Way>, writable: &[PathBuf]) -> Vec<Way> {
-    let straight = ways.iter().filter(|way| way.links.is_empty()).map(|way| way.place.clone());
+pub(crate) fn untampered(traces: Vec<PathTrace>, writable: &[PathBuf]) -> Vec<PathTrace> {
+    let straight = traces.iter().filter(|trace| trace.links.is_empty()).map(|trace| trace.target.clone());
     let sure: Vec<PathBuf> = writable.iter().cloned().chain(straight).collect();
-    let ways: Vec<Way> = ways.into_iter().filter(|way| !way.goes_through(&sure)).collect();
+    let traces: Vec<PathTrace> = traces.into_iter().filter(|trace| !trace.has_link_in(&sure)).collect();
     // Of those that lead through each other nobody can tell which was first.
-    let all: Vec<PathBuf> = ways.iter().map(|way| way.place.clone()).collect();
-    ways.into_iter().filter(|way| !way.goes_through(&all)).collect()
+    let all: Vec<PathBuf> = traces.iter().map(|trace| trace.target.clone()).collect();
+    traces.into_iter().filter(|trace| !trace.has_link_in(&all)).collect()
 }
 
 /// Whether a path without links lies in one of these places, or is one.
 ///
 /// It compares bytes, because each command asks this some thousand times, and `Path::starts_with` takes both paths apart. For paths without
 /// links that is the same: they have no `.`, no `..` and no `//`.
-pub(crate) fn is_in(path: &Path, places: &[PathBuf]) -> bool {
+pub(crate) fn is_within_any(path: &Path, places: &[PathBuf]) -> bool {
     let path = path.as_os_str().as_encoded_bytes();
     places.iter().any(|place| {
         let place = place.as_os_str().as_encoded_bytes();

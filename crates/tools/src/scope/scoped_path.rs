@@ -8,13 +8,13 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
-use super::boundaries::{Barred, Borders, Identity};
-use super::folder::Refused;
-use super::{FileError, Folder, Kind};
+use super::boundaries::{Boundaries, DenialReason, FileIdentity};
+use super::folder::AccessError;
+use super::{EntryKind, FileError, ScopedFolder};
 
 /// A canonical path that may be used, together with what was denied when that was found out.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ScopedPath {
     pub(super) path: PathBuf,
     pub(super) shown: String,
     /// The path as the model wrote it. What is denied is named so: where its links lead is none of the model's business.
@@ -22,24 +22,24 @@ pub(crate) struct Place {
     /// How it was written, only a folder can be meant.
     pub(super) only_folder: bool,
     /// The folder that holds it may be written too, not only this very file.
-    pub(super) folder_is_open: bool,
-    pub(super) borders: Arc<Borders>,
+    pub(super) is_folder_writable: bool,
+    pub(super) boundaries: Arc<Boundaries>,
     pub(super) allowed: String,
 }
 
 /// Folders that were made on the way to a file. They are removed again, unless the file was written.
 #[derive(Debug, Default)]
-pub(crate) struct NewFolders {
-    made: Vec<(Folder, OsString)>,
+pub(crate) struct CreatedFolders {
+    made: Vec<(ScopedFolder, OsString)>,
 }
 
-impl NewFolders {
+impl CreatedFolders {
     pub(crate) fn keep(mut self) {
         self.made.clear();
     }
 }
 
-impl Drop for NewFolders {
+impl Drop for CreatedFolders {
     fn drop(&mut self) {
         for (folder, name) in self.made.drain(..).rev() {
             folder.remove_empty(&name);
@@ -60,17 +60,17 @@ impl OpenFile {
     }
 
     /// Whether this file still has that name, and looks as it did when it was opened.
-    pub(crate) fn is_unchanged_at(&self, folder: &Folder, name: &OsStr) -> bool {
+    pub(crate) fn is_unchanged_at(&self, folder: &ScopedFolder, name: &OsStr) -> bool {
         let look = |status: &Stat| {
             let times = (status.st_mtime, status.st_mtime_nsec, status.st_ctime, status.st_ctime_nsec);
-            (Identity::from(status), status.st_size, times)
+            (FileIdentity::from(status), status.st_size, times)
         };
         let now = rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW);
         now.is_ok_and(|now| look(&now) == look(&self.status))
     }
 }
 
-impl Place {
+impl ScopedPath {
     /// The canonical path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -87,25 +87,25 @@ impl Place {
     }
 
     /// Whether other files beside this one may be written too.
-    pub(crate) fn folder_is_open(&self) -> bool {
-        self.folder_is_open
+    pub(crate) fn is_folder_writable(&self) -> bool {
+        self.is_folder_writable
     }
 
     /// Goes to the folder here.
-    pub(crate) fn folder(&self) -> Result<Folder, FileError> {
+    pub(crate) fn folder(&self) -> Result<ScopedFolder, FileError> {
         self.descend(&self.path, None)
     }
 
     /// Goes to the folder that holds this, and says under which name.
-    pub(crate) fn parent(&self) -> Result<(Folder, OsString), FileError> {
+    pub(crate) fn parent(&self) -> Result<(ScopedFolder, OsString), FileError> {
         let (parent, name) = self.split()?;
         Ok((self.descend(parent, None)?, name))
     }
 
     /// The same, and makes the folders that are missing on the way.
-    pub(crate) fn parent_made(&self) -> Result<(Folder, OsString, NewFolders), FileError> {
+    pub(crate) fn create_parent(&self) -> Result<(ScopedFolder, OsString, CreatedFolders), FileError> {
         let (parent, name) = self.split()?;
-        let mut new = NewFolders::default();
+        let mut new = CreatedFolders::default();
         let folder = self.descend(parent, Some(&mut new))?;
         Ok((folder, name, new))
     }
@@ -130,36 +130,38 @@ impl Place {
         self.open_in(&folder, &name)
     }
 
-    /// The same, from the folder that [`Place::parent`] went to.
-    pub(crate) fn open_in(&self, folder: &Folder, name: &OsStr) -> Result<OpenFile, FileError> {
+    /// The same, from the folder that [`ScopedPath::parent`] went to.
+    pub(crate) fn open_in(&self, folder: &ScopedFolder, name: &OsStr) -> Result<OpenFile, FileError> {
         let (file, status) = folder.open(name).map_err(|refused| self.refused("open", refused))?;
         Ok(OpenFile { file, status })
     }
 
     /// Says why something here was refused.
-    pub(crate) fn refused(&self, doing: &'static str, why: impl Into<Refused>) -> FileError {
+    pub(crate) fn refused(&self, doing: &'static str, why: impl Into<AccessError>) -> FileError {
         let path = self.shown.clone();
         match why.into() {
-            Refused::Barred(Barred::Denied) => {
+            AccessError::Denied(DenialReason::Denied) => {
                 FileError::Denied { path: self.written.clone(), allowed: self.allowed.clone() }
             }
-            Refused::Barred(Barred::Protected) => FileError::Protected { path: self.written.clone() },
-            Refused::Is(Kind::Folder) => FileError::IsFolder { path },
-            Refused::Is(Kind::File) => FileError::NotFolder { path },
-            Refused::Is(Kind::Special(kind)) => FileError::Special { path, kind },
-            Refused::Is(Kind::Link) => FileError::Link { path },
-            Refused::System(error) => FileError::system(doing, &path, error),
+            AccessError::Denied(DenialReason::Protected) => {
+                FileError::Protected { path: self.written.clone() }
+            }
+            AccessError::WrongKind(EntryKind::Folder) => FileError::IsFolder { path },
+            AccessError::WrongKind(EntryKind::File) => FileError::NotFolder { path },
+            AccessError::WrongKind(EntryKind::Special(kind)) => FileError::Special { path, kind },
+            AccessError::WrongKind(EntryKind::Link) => FileError::Link { path },
+            AccessError::System(error) => FileError::system(doing, &path, error),
         }
     }
 
     /// Goes down to a folder above this, or here. What is missing is made if there is a list to note it in.
-    fn descend(&self, to: &Path, mut new: Option<&mut NewFolders>) -> Result<Folder, FileError> {
+    fn descend(&self, to: &Path, mut new: Option<&mut CreatedFolders>) -> Result<ScopedFolder, FileError> {
         let refused = |why| self.refused("open", why);
-        let mut folder = Folder::root(Arc::clone(&self.borders)).map_err(refused)?;
+        let mut folder = ScopedFolder::root(Arc::clone(&self.boundaries)).map_err(refused)?;
         for part in to.components() {
             let Component::Normal(name) = part else { continue };
             let entered = match (folder.enter(name), &mut new) {
-                (Err(Refused::System(Errno::NOENT)), Some(new)) => {
+                (Err(AccessError::System(Errno::NOENT)), Some(new)) => {
                     let is_ours = folder.make(name).map_err(refused)?;
                     let entered = folder.enter(name);
                     if is_ours {
@@ -168,7 +170,7 @@ impl Place {
                     entered.map_err(refused)?
                 }
                 (Ok(entered), _) => entered,
-                (Err(Refused::Is(Kind::File | Kind::Special(_))), _) => {
+                (Err(AccessError::WrongKind(EntryKind::File | EntryKind::Special(_))), _) => {
                     return Err(FileError::NotFolder { path: self.shown_above(&folder.path().join(name)) });
                 }
                 (Err(why), _) => return Err(refused(why)),

@@ -9,12 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::path_pattern::PathPattern;
-use super::walk::{ALL_THE_WAY, Entry, Walk};
-use crate::blocking::{Wanted, while_wanted};
-use crate::scope::{Kind, Permission};
+use super::walk::{FolderWalk, UNLIMITED_DEPTH, WalkEntry};
+use crate::blocking::{CancelFlag, run_cancellable};
+use crate::scope::{EntryKind, Permission};
 use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
 
-const MOST_FOUND: usize = 500;
+const MAX_FOUND_FILES: usize = 500;
 
 /// What find_files takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,8 +65,8 @@ impl Tool for FindFiles {
         let pattern = PathPattern::new(&arguments.pattern).map_err(Finished::error)?;
         let scope = Arc::clone(&self.scope);
         Ok(Prepared::new(move |stop| {
-            while_wanted(stop, move |wanted| {
-                find(&scope, &arguments, &pattern, wanted).unwrap_or_else(Finished::from)
+            run_cancellable(stop, move |cancel| {
+                find(&scope, &arguments, &pattern, cancel).unwrap_or_else(Finished::from)
             })
         }))
     }
@@ -76,30 +76,30 @@ fn find(
     scope: &Scope,
     arguments: &Arguments,
     pattern: &PathPattern,
-    wanted: &Wanted,
+    cancel: &CancelFlag,
 ) -> Result<Finished, FileError> {
     let place = scope.resolve(arguments.path.as_deref().unwrap_or("."), Permission::Read)?;
     let folder = place.folder()?;
     let mut lines = Vec::new();
     let mut more = false;
-    let visit = |entry: &Entry<'_>| {
+    let visit = |entry: &WalkEntry<'_>| {
         let inside = entry.path.strip_prefix(place.path()).unwrap_or(&entry.path);
-        if entry.status.kind == Kind::Folder || !pattern.fits(inside) {
+        if entry.status.kind == EntryKind::Folder || !pattern.matches(inside) {
             return ControlFlow::Continue(());
         }
-        if lines.len() == MOST_FOUND {
+        if lines.len() == MAX_FOUND_FILES {
             more = true;
             return ControlFlow::Break(());
         }
         lines.push(scope.show(&entry.path));
         ControlFlow::Continue(())
     };
-    let walked = Walk { depth: ALL_THE_WAY, wanted, visit }.through(scope, &folder);
+    let walked = FolderWalk { depth: UNLIMITED_DEPTH, cancel, visit }.walk(scope, &folder);
     if lines.is_empty() {
         lines.push(format!("[no file in {} fits {}]", place.shown(), arguments.pattern));
     }
     if more {
-        lines.push(format!("[the first {MOST_FOUND}; there are more: use a narrower pattern or path]"));
+        lines.push(format!("[the first {MAX_FOUND_FILES}; there are more: use a narrower pattern or path]"));
     }
     lines.extend(walked.note(scope));
     Ok(Finished::ok(lines.join("\n")))

@@ -8,24 +8,24 @@ use std::sync::Arc;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::scope::{Folder, Permission, Scope};
+use crate::scope::{Permission, Scope, ScopedFolder};
 
 /// More of a `.gitignore` than this is not read.
-const MOST_READ: u64 = 1 << 20;
+const MAX_GITIGNORE_BYTES: u64 = 1 << 20;
 
 /// The rules that hold in a folder, innermost first. They are read through the folder's handle, like anything else.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ignored(Option<Arc<Level>>);
+pub(super) struct GitignoreRules(Option<Arc<GitignoreLevel>>);
 
 #[derive(Debug)]
-struct Level {
+struct GitignoreLevel {
     rules: Gitignore,
-    outer: Ignored,
+    outer: GitignoreRules,
 }
 
-impl Ignored {
+impl GitignoreRules {
     /// The rules of the folders around one, up to the top of its repository or to the end of what may be read.
-    pub(super) fn around(scope: &Scope, folder: &Folder) -> Self {
+    pub(super) fn around(scope: &Scope, folder: &ScopedFolder) -> Self {
         let mut around = Vec::new();
         let mut inner_is_top = is_top_of_repository(folder);
         for path in folder.path().ancestors().skip(1) {
@@ -43,33 +43,33 @@ impl Ignored {
     }
 
     /// The rules inside a folder: its own come before those of the folders around it.
-    pub(super) fn inside(&self, folder: &Folder) -> Self {
+    pub(super) fn inside(&self, folder: &ScopedFolder) -> Self {
         match rules_of(folder) {
-            Some(rules) => Self(Some(Arc::new(Level { rules, outer: self.clone() }))),
+            Some(rules) => Self(Some(Arc::new(GitignoreLevel { rules, outer: self.clone() }))),
             None => self.clone(),
         }
     }
 
     /// Whether an entry is left out.
-    pub(super) fn leaves_out(&self, path: &Path, is_folder: bool) -> bool {
+    pub(super) fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
         let Some(level) = &self.0 else { return false };
         match level.rules.matched(path, is_folder) {
             Match::Ignore(_) => true,
             Match::Whitelist(_) => false,
-            Match::None => level.outer.leaves_out(path, is_folder),
+            Match::None => level.outer.is_ignored(path, is_folder),
         }
     }
 }
 
-fn is_top_of_repository(folder: &Folder) -> bool {
+fn is_top_of_repository(folder: &ScopedFolder) -> bool {
     folder.status(OsStr::new(".git")).is_ok()
 }
 
 /// A rule that can't be understood is passed over, as git does.
-fn rules_of(folder: &Folder) -> Option<Gitignore> {
+fn rules_of(folder: &ScopedFolder) -> Option<Gitignore> {
     let (file, _) = folder.open(OsStr::new(".gitignore")).ok()?;
     let mut bytes = Vec::new();
-    file.take(MOST_READ).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_GITIGNORE_BYTES).read_to_end(&mut bytes).ok()?;
     let mut rules = GitignoreBuilder::new(folder.path());
     for line in String::from_utf8_lossy(&bytes).lines() {
         let _ = rules.add_line(None, line);

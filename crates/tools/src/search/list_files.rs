@@ -8,13 +8,13 @@ use longhaul_protocol::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::walk::{Entry, Walk};
-use crate::blocking::{Wanted, while_wanted};
-use crate::display::shown_path;
-use crate::scope::{Kind, Permission};
+use super::walk::{FolderWalk, WalkEntry};
+use crate::blocking::{CancelFlag, run_cancellable};
+use crate::display::display_path;
+use crate::scope::{EntryKind, Permission};
 use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
 
-const MOST_ENTRIES: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 
 /// What list_files takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,18 +64,20 @@ impl Tool for ListFiles {
         let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
         let scope = Arc::clone(&self.scope);
         Ok(Prepared::new(move |stop| {
-            while_wanted(stop, move |wanted| list(&scope, &arguments, wanted).unwrap_or_else(Finished::from))
+            run_cancellable(stop, move |cancel| {
+                list(&scope, &arguments, cancel).unwrap_or_else(Finished::from)
+            })
         }))
     }
 }
 
-fn list(scope: &Scope, arguments: &Arguments, wanted: &Wanted) -> Result<Finished, FileError> {
+fn list(scope: &Scope, arguments: &Arguments, cancel: &CancelFlag) -> Result<Finished, FileError> {
     let place = scope.resolve(arguments.path.as_deref().unwrap_or("."), Permission::Read)?;
     let folder = place.folder()?;
     let mut lines = Vec::new();
     let mut more = false;
-    let visit = |entry: &Entry<'_>| {
-        if lines.len() == MOST_ENTRIES {
+    let visit = |entry: &WalkEntry<'_>| {
+        if lines.len() == MAX_ENTRIES {
             more = true;
             return ControlFlow::Break(());
         }
@@ -83,27 +85,27 @@ fn list(scope: &Scope, arguments: &Arguments, wanted: &Wanted) -> Result<Finishe
         ControlFlow::Continue(())
     };
     let depth = arguments.depth.map_or(1, usize::from);
-    let walked = Walk { depth, wanted, visit }.through(scope, &folder);
+    let walked = FolderWalk { depth, cancel, visit }.walk(scope, &folder);
     if lines.is_empty() {
         lines.push(format!("[{} is empty, or all in it is ignored]", place.shown()));
     }
     if more {
         lines.push(format!(
-            "[the first {MOST_ENTRIES} entries; list a folder further down, or use find_files]"
+            "[the first {MAX_ENTRIES} entries; list a folder further down, or use find_files]"
         ));
     }
     lines.extend(walked.note(scope));
     Ok(Finished::ok(lines.join("\n")))
 }
 
-fn line(scope: &Scope, entry: &Entry<'_>) -> String {
+fn line(scope: &Scope, entry: &WalkEntry<'_>) -> String {
     let path = scope.show(&entry.path);
     match entry.status.kind {
-        Kind::Folder => format!("{path}/"),
-        Kind::File => format!("{path} ({} bytes)", entry.status.bytes),
-        Kind::Special(kind) => format!("{path} ({kind})"),
-        Kind::Link => match entry.folder.link(entry.name) {
-            Ok(target) => format!("{path} -> {}", shown_path(&target)),
+        EntryKind::Folder => format!("{path}/"),
+        EntryKind::File => format!("{path} ({} bytes)", entry.status.bytes),
+        EntryKind::Special(kind) => format!("{path} ({kind})"),
+        EntryKind::Link => match entry.folder.link(entry.name) {
+            Ok(target) => format!("{path} -> {}", display_path(&target)),
             Err(_) => format!("{path} (a link)"),
         },
     }

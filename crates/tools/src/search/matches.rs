@@ -4,24 +4,24 @@ use std::io::{self, Read};
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use crate::blocking::Wanted;
-use crate::display::cut;
+use crate::blocking::CancelFlag;
+use crate::display::truncate_str;
 
-const MOST_MATCHES: usize = 500;
-const LONGEST_LINE: usize = 500;
+const MAX_MATCHES: usize = 500;
+const MAX_LINE_BYTES: usize = 500;
 /// With context there is more to show than matches.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_TOTAL_BYTES: usize = 1 << 20;
 
 /// What was found so far.
 #[derive(Debug, Default)]
-pub(super) struct Matches {
+pub(super) struct SearchMatches {
     pub(super) lines: Vec<String>,
     bytes: usize,
     count: usize,
     is_full: bool,
 }
 
-impl Matches {
+impl SearchMatches {
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -34,28 +34,35 @@ impl Matches {
     }
 
     /// Collects the matches of one file.
-    pub(super) fn of_file<'a>(&'a mut self, shown: &'a str, wanted: &'a Wanted) -> InFile<'a> {
+    pub(super) fn of_file<'a>(&'a mut self, shown: &'a str, cancel: &'a CancelFlag) -> FileMatches<'a> {
         let (lines, bytes, count) = (self.lines.len(), self.bytes, self.count);
-        InFile { matches: self, shown, wanted, lines_before: lines, bytes_before: bytes, count_before: count }
+        FileMatches {
+            matches: self,
+            shown,
+            cancel,
+            lines_before: lines,
+            bytes_before: bytes,
+            count_before: count,
+        }
     }
 }
 
 /// The matches of one file. If it turns out to be binary, none of them count.
-pub(super) struct InFile<'a> {
-    matches: &'a mut Matches,
+pub(super) struct FileMatches<'a> {
+    matches: &'a mut SearchMatches,
     shown: &'a str,
-    wanted: &'a Wanted,
+    cancel: &'a CancelFlag,
     lines_before: usize,
     bytes_before: usize,
     count_before: usize,
 }
 
-impl InFile<'_> {
+impl FileMatches<'_> {
     fn push(&mut self, line: Option<u64>, mark: char, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\n', '\r']);
         let (shown, line) = (self.shown, line.unwrap_or(0));
-        let line = match cut(text, LONGEST_LINE) {
+        let line = match truncate_str(text, MAX_LINE_BYTES) {
             short if short.len() < text.len() => {
                 format!("{shown}{mark}{line}{mark}{short} … [cut: a line of {} bytes]", text.len())
             }
@@ -66,17 +73,17 @@ impl InFile<'_> {
     }
 }
 
-impl Sink for InFile<'_> {
+impl Sink for FileMatches<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        if self.matches.count == MOST_MATCHES || self.matches.bytes >= MOST_BYTES {
+        if self.matches.count == MAX_MATCHES || self.matches.bytes >= MAX_TOTAL_BYTES {
             self.matches.is_full = true;
             return Ok(false);
         }
         self.matches.count += 1;
         self.push(found.line_number(), ':', found.bytes());
-        Ok(!self.wanted.is_over())
+        Ok(!self.cancel.is_cancelled())
     }
 
     fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, io::Error> {
@@ -101,11 +108,11 @@ impl Sink for InFile<'_> {
 }
 
 /// Reads as long as somebody wants it, so that even one huge file can be given up.
-pub(super) struct WhileWanted<'a, R>(pub(super) R, pub(super) &'a Wanted);
+pub(super) struct CancellableReader<'a, R>(pub(super) R, pub(super) &'a CancelFlag);
 
-impl<R: Read> Read for WhileWanted<'_, R> {
+impl<R: Read> Read for CancellableReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.1.is_over() {
+        match self.1.is_cancelled() {
             true => Err(io::Error::other("nobody wants it any more")),
             false => self.0.read(buffer),
         }

@@ -24,7 +24,7 @@ impl PathPattern {
     }
 
     /// Whether it fits a path, given from the folder on.
-    pub(super) fn fits(&self, path: &Path) -> bool {
+    pub(super) fn matches(&self, path: &Path) -> bool {
         self.0.is_match(path)
     }
 }
@@ -33,22 +33,22 @@ impl PathPattern {
 mod tests {
     use super::*;
 
-    fn fits(pattern: &str, path: &str) -> bool {
-        PathPattern::new(pattern).unwrap().fits(Path::new(path))
+    fn matches(pattern: &str, path: &str) -> bool {
+        PathPattern::new(pattern).unwrap().matches(Path::new(path))
     }
 
     #[test]
     fn a_pattern_without_a_slash_is_for_names_at_any_depth() {
-        assert!(fits("*.rs", "main.rs"));
-        assert!(fits("*.rs", "src/deep/main.rs"));
-        assert!(!fits("*.rs", "main.rs.txt"));
+        assert!(matches("*.rs", "main.rs"));
+        assert!(matches("*.rs", "src/deep/main.rs"));
+        assert!(!matches("*.rs", "main.rs.txt"));
     }
 
     #[test]
     fn a_star_stays_within_a_folder_and_two_go_through_all() {
-        assert!(fits("src/*.rs", "src/main.rs"));
-        assert!(!fits("src/*.rs", "src/deep/main.rs"));
-        assert!(fits("./src/**/*.{rs,toml}", "src/a/b/Cargo.toml"));
+        assert!(matches("src/*.rs", "src/main.rs"));
+        assert!(!matches("src/*.rs", "src/deep/main.rs"));
+        assert!(matches("./src/**/*.{rs,toml}", "src/a/b/Cargo.toml"));
     }
 
     #[test]

@@ -13,15 +13,15 @@ use longhaul_protocol::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matches::{Matches, WhileWanted};
+use super::matches::{CancellableReader, SearchMatches};
 use super::path_pattern::PathPattern;
-use super::walk::{ALL_THE_WAY, Entry, Walk};
-use crate::blocking::{Wanted, while_wanted};
-use crate::scope::{Kind, Permission};
+use super::walk::{FolderWalk, UNLIMITED_DEPTH, WalkEntry};
+use crate::blocking::{CancelFlag, run_cancellable};
+use crate::scope::{EntryKind, Permission};
 use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
 
 /// A line has to be in memory as a whole to be searched.
-const LONGEST_LINE: usize = 8 << 20;
+const MAX_LINE_BYTES: usize = 8 << 20;
 
 /// What search_text takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -83,8 +83,8 @@ impl Tool for SearchText {
         let glob = arguments.glob.as_deref().map(PathPattern::new).transpose().map_err(Finished::error)?;
         let scope = Arc::clone(&self.scope);
         Ok(Prepared::new(move |stop| {
-            while_wanted(stop, move |wanted| {
-                let search = Search::new(&scope, matcher, arguments.context, wanted);
+            run_cancellable(stop, move |cancel| {
+                let search = TextSearch::new(&scope, matcher, arguments.context, cancel);
                 search.run(&arguments, glob.as_ref()).unwrap_or_else(Finished::from)
             })
         }))
@@ -92,33 +92,33 @@ impl Tool for SearchText {
 }
 
 /// One search.
-struct Search<'a> {
+struct TextSearch<'a> {
     scope: &'a Scope,
     matcher: RegexMatcher,
     searcher: Searcher,
-    wanted: &'a Wanted,
-    found: Matches,
+    cancel: &'a CancelFlag,
+    found: SearchMatches,
     files: usize,
     passed_over: Vec<String>,
 }
 
-impl<'a> Search<'a> {
-    fn new(scope: &'a Scope, matcher: RegexMatcher, context: Option<u8>, wanted: &'a Wanted) -> Self {
+impl<'a> TextSearch<'a> {
+    fn new(scope: &'a Scope, matcher: RegexMatcher, context: Option<u8>, cancel: &'a CancelFlag) -> Self {
         let context = context.map_or(0, usize::from);
         let searcher = SearcherBuilder::new()
             .line_number(true)
             .line_terminator(LineTerminator::crlf())
             .before_context(context)
             .after_context(context)
-            .heap_limit(Some(LONGEST_LINE))
+            .heap_limit(Some(MAX_LINE_BYTES))
             .binary_detection(BinaryDetection::quit(0))
             .build();
         Self {
             scope,
             matcher,
             searcher,
-            wanted,
-            found: Matches::default(),
+            cancel,
+            found: SearchMatches::default(),
             files: 0,
             passed_over: Vec::new(),
         }
@@ -129,23 +129,23 @@ impl<'a> Search<'a> {
         let mut note = None;
         match place.folder() {
             Ok(folder) => {
-                let (scope, wanted) = (self.scope, self.wanted);
-                let visit = |entry: &Entry<'_>| {
+                let (scope, cancel) = (self.scope, self.cancel);
+                let visit = |entry: &WalkEntry<'_>| {
                     let inside = entry.path.strip_prefix(place.path()).unwrap_or(&entry.path);
-                    if entry.status.kind == Kind::File
-                        && glob.is_none_or(|glob| glob.fits(inside))
+                    if entry.status.kind == EntryKind::File
+                        && glob.is_none_or(|glob| glob.matches(inside))
                         && let Ok((file, _)) = entry.folder.open(entry.name)
                     {
                         self.search(&entry.path, file);
                     }
                     if self.found.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 };
-                note = Walk { depth: ALL_THE_WAY, wanted, visit }.through(scope, &folder).note(scope);
+                note = FolderWalk { depth: UNLIMITED_DEPTH, cancel, visit }.walk(scope, &folder).note(scope);
             }
             Err(FileError::NotFolder { .. }) => {
                 let file = place.open()?.file;
                 let name = place.path().file_name().map(Path::new).unwrap_or(place.path());
-                if glob.is_none_or(|glob| glob.fits(name)) {
+                if glob.is_none_or(|glob| glob.matches(name)) {
                     self.search(place.path(), file);
                 }
             }
@@ -165,8 +165,8 @@ impl<'a> Search<'a> {
     fn search(&mut self, path: &Path, file: File) {
         self.files += 1;
         let shown = self.scope.show(path);
-        let sink = self.found.of_file(&shown, self.wanted);
-        if self.searcher.search_reader(&self.matcher, WhileWanted(file, self.wanted), sink).is_err() {
+        let sink = self.found.of_file(&shown, self.cancel);
+        if self.searcher.search_reader(&self.matcher, CancellableReader(file, self.cancel), sink).is_err() {
             self.passed_over.push(shown);
         }
     }

@@ -4,36 +4,36 @@ use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use super::gitignore::Ignored;
-use crate::blocking::Wanted;
-use crate::scope::{Folder, Kind, Scope, Status};
+use super::gitignore::GitignoreRules;
+use crate::blocking::CancelFlag;
+use crate::scope::{EntryKind, EntryStatus, Scope, ScopedFolder};
 
 /// Names of one folder that are held in memory at once.
-const MOST_NAMES: usize = 100_000;
+const MAX_FOLDER_NAMES: usize = 100_000;
 /// Each level keeps a handle open.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Something that was come by.
-pub(super) struct Entry<'a> {
+pub(super) struct WalkEntry<'a> {
     /// The folder that it is in.
-    pub(super) folder: &'a Folder,
+    pub(super) folder: &'a ScopedFolder,
     pub(super) name: &'a OsStr,
     pub(super) path: PathBuf,
-    pub(super) status: Status,
+    pub(super) status: EntryStatus,
 }
 
 /// Whether all of it was seen.
 #[derive(Debug, Default)]
-pub(super) struct Walked {
+pub(super) struct WalkSummary {
     /// Folders of which only a part was seen, or nothing: too many entries, too deep, or not to be read.
-    partly: Vec<PathBuf>,
+    incomplete: Vec<PathBuf>,
 }
 
-impl Walked {
+impl WalkSummary {
     /// Says what was not seen.
     pub(super) fn note(&self, scope: &Scope) -> Option<String> {
-        let first = scope.show(self.partly.first()?);
-        let others = match self.partly.len() - 1 {
+        let first = scope.show(self.incomplete.first()?);
+        let others = match self.incomplete.len() - 1 {
             0 => String::new(),
             others => format!(" and {others} more"),
         };
@@ -44,67 +44,67 @@ impl Walked {
 }
 
 /// A walk through a folder.
-pub(super) struct Walk<'a, F> {
+pub(super) struct FolderWalk<'a, F> {
     /// How far down; 1 is the folder itself.
     pub(super) depth: usize,
-    pub(super) wanted: &'a Wanted,
+    pub(super) cancel: &'a CancelFlag,
     /// Called for all that is come by, in the order of the names, a folder before what is in it.
     pub(super) visit: F,
 }
 
-impl<F: FnMut(&Entry<'_>) -> ControlFlow<()>> Walk<'_, F> {
-    pub(super) fn through(mut self, scope: &Scope, folder: &Folder) -> Walked {
-        let mut walked = Walked::default();
-        let _ = self.go(folder, &Ignored::around(scope, folder), 1, &mut walked);
+impl<F: FnMut(&WalkEntry<'_>) -> ControlFlow<()>> FolderWalk<'_, F> {
+    pub(super) fn walk(mut self, scope: &Scope, folder: &ScopedFolder) -> WalkSummary {
+        let mut walked = WalkSummary::default();
+        let _ = self.walk_folder(folder, &GitignoreRules::around(scope, folder), 1, &mut walked);
         walked
     }
 
-    fn go(
+    fn walk_folder(
         &mut self,
-        folder: &Folder,
-        around: &Ignored,
+        folder: &ScopedFolder,
+        around: &GitignoreRules,
         level: usize,
-        walked: &mut Walked,
+        walked: &mut WalkSummary,
     ) -> ControlFlow<()> {
-        let Ok(found) = folder.names(MOST_NAMES) else {
-            walked.partly.push(folder.path().to_owned());
+        let Ok(found) = folder.names(MAX_FOLDER_NAMES) else {
+            walked.incomplete.push(folder.path().to_owned());
             return ControlFlow::Continue(());
         };
-        if found.more {
-            walked.partly.push(folder.path().to_owned());
+        if found.is_truncated {
+            walked.incomplete.push(folder.path().to_owned());
         }
         let ignored = around.inside(folder);
         for name in &found.names {
-            if self.wanted.is_over() {
+            if self.cancel.is_cancelled() {
                 return ControlFlow::Break(());
             }
             // What is denied, or gone by now, is not there.
             let Ok(status) = folder.status(name) else { continue };
             let path = folder.path().join(name);
-            let is_folder = status.kind == Kind::Folder;
-            if (is_folder && name == ".git") || ignored.leaves_out(&path, is_folder) {
+            let is_folder = status.kind == EntryKind::Folder;
+            if (is_folder && name == ".git") || ignored.is_ignored(&path, is_folder) {
                 continue;
             }
-            (self.visit)(&Entry { folder, name, path, status })?;
+            (self.visit)(&WalkEntry { folder, name, path, status })?;
             if is_folder && level < self.depth {
-                self.enter(folder, name, &ignored, level + 1, walked)?;
+                self.enter_folder(folder, name, &ignored, level + 1, walked)?;
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn enter(
+    fn enter_folder(
         &mut self,
-        folder: &Folder,
+        folder: &ScopedFolder,
         name: &OsStr,
-        ignored: &Ignored,
+        ignored: &GitignoreRules,
         level: usize,
-        walked: &mut Walked,
+        walked: &mut WalkSummary,
     ) -> ControlFlow<()> {
         match folder.enter(name) {
-            Ok(inner) if level <= DEEPEST => self.go(&inner, ignored, level, walked),
+            Ok(inner) if level <= MAX_DEPTH => self.walk_folder(&inner, ignored, level, walked),
             _ => {
-                walked.partly.push(folder.path().join(name));
+                walked.incomplete.push(folder.path().join(name));
                 ControlFlow::Continue(())
             }
         }
@@ -112,4 +112,4 @@ impl<F: FnMut(&Entry<'_>) -> ControlFlow<()>> Walk<'_, F> {
 }
 
 /// All the way down.
-pub(super) const ALL_THE_WAY: usize = usize::MAX;
+pub(super) const UNLIMITED_DEPTH: usize = usize::MAX;

@@ -3,12 +3,12 @@
 use super::analysis::VariableScope;
 use super::arithmetic::{arithmetic, parameter_evaluates, parameter_sets};
 use super::parser::{ListEnd, ShellParser};
-use super::word::{Quoted, WordDraft};
+use super::word::{Quoted, WordBuilder};
 use super::{UnseenReason, WordKind};
 
 impl ShellParser<'_, '_> {
     /// Anything that begins with `$`.
-    pub(super) fn dollar(&mut self, draft: &mut WordDraft, quoted: Quoted) -> Result<(), UnseenReason> {
+    pub(super) fn dollar(&mut self, builder: &mut WordBuilder, quoted: Quoted) -> Result<(), UnseenReason> {
         let after = &self.rest()[1..];
         let kind = if quoted == Quoted::Yes { WordKind::Unknown } else { WordKind::Words };
         if after.starts_with("\\\n") {
@@ -16,7 +16,7 @@ impl ShellParser<'_, '_> {
         }
         match (after.chars().next(), quoted) {
             (Some('('), _) => {
-                draft.becomes(kind);
+                builder.mark(kind);
                 if after.starts_with("((") && self.arithmetic("$((")? {
                     return Ok(());
                 }
@@ -28,42 +28,42 @@ impl ShellParser<'_, '_> {
                 self.nested(|parser| parser.parameter(quoted))?;
                 // `"${a[@]}"` becomes several words even in quotes.
                 let is_list = self.text[from..self.at].contains('@');
-                draft.becomes(if is_list { WordKind::Words } else { kind });
+                builder.mark(if is_list { WordKind::Words } else { kind });
                 Ok(())
             }
             (Some('['), _) => {
-                draft.becomes(kind);
+                builder.mark(kind);
                 let end = after.find(']').ok_or(UnseenReason::Syntax)?;
                 // A later bracket may close it, but what is expanded stays the same.
                 self.expansions_in(&after[1..end]);
-                self.evaluated(&after[1..end]);
+                self.record_evaluation(&after[1..end]);
                 self.at += 1 + end + 1;
                 Ok(())
             }
-            (Some('\''), Quoted::No) => self.escaped(draft),
+            (Some('\''), Quoted::No) => self.escaped(builder),
             (Some('"'), Quoted::No) => {
                 self.at += 1;
-                self.double_quoted(draft)
+                self.double_quoted(builder)
             }
             (Some(letter), _) if letter.is_ascii_alphabetic() || letter == '_' => {
-                draft.becomes(kind);
+                builder.mark(kind);
                 let name = after.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
                 self.at += 1 + name.unwrap_or(after.len());
                 Ok(())
             }
             // These are numbers, or empty.
             (Some('#' | '?' | '$' | '!'), _) => {
-                draft.becomes(WordKind::Unknown);
+                builder.mark(WordKind::Unknown);
                 self.at += 2;
                 Ok(())
             }
             (Some('0'..='9' | '*' | '@' | '-'), _) => {
-                draft.becomes(if after.starts_with('@') { WordKind::Words } else { kind });
+                builder.mark(if after.starts_with('@') { WordKind::Words } else { kind });
                 self.at += 2;
                 Ok(())
             }
             _ => {
-                draft.push('$');
+                builder.push('$');
                 self.at += 1;
                 Ok(())
             }
@@ -79,7 +79,7 @@ impl ShellParser<'_, '_> {
         }
         let from = self.at;
         let single_quotes_count = quoted == Quoted::No || !gives_a_value(self.rest());
-        let mut unused = WordDraft::new();
+        let mut unused = WordBuilder::new();
         loop {
             match self.peek().ok_or(UnseenReason::Syntax)? {
                 '}' => {
@@ -88,7 +88,7 @@ impl ShellParser<'_, '_> {
                         self.script.unseen.push(UnseenReason::Evaluated(format!("${{{inner}}}")));
                     }
                     if let Some(name) = parameter_sets(inner) {
-                        self.variable_set(name, None, VariableScope::Shell);
+                        self.record_variable(name, None, VariableScope::Shell);
                     }
                     self.at += 1;
                     return Ok(());
@@ -120,7 +120,7 @@ impl ShellParser<'_, '_> {
         let Some(end) = arithmetic_end(inner) else { return Ok(false) };
         self.nested(|parser| {
             parser.expansions_in(&inner[..end]);
-            parser.evaluated(&inner[..end]);
+            parser.record_evaluation(&inner[..end]);
             Ok(())
         })?;
         self.at += opening.len() + end + 2;
@@ -128,7 +128,7 @@ impl ShellParser<'_, '_> {
     }
 
     /// Adds a reason if an arithmetic expression evaluates a variable or the output of a command.
-    pub(super) fn evaluated(&mut self, expression: &str) {
+    pub(super) fn record_evaluation(&mut self, expression: &str) {
         let found = arithmetic(expression);
         if found.evaluates {
             self.script.unseen.push(UnseenReason::Evaluated(expression.trim().to_owned()));
@@ -137,8 +137,12 @@ impl ShellParser<'_, '_> {
     }
 
     /// Commands in backquotes.
-    pub(super) fn backquoted(&mut self, draft: &mut WordDraft, quoted: Quoted) -> Result<(), UnseenReason> {
-        draft.becomes(if quoted == Quoted::Yes { WordKind::Unknown } else { WordKind::Words });
+    pub(super) fn backquoted(
+        &mut self,
+        builder: &mut WordBuilder,
+        quoted: Quoted,
+    ) -> Result<(), UnseenReason> {
+        builder.mark(if quoted == Quoted::Yes { WordKind::Unknown } else { WordKind::Words });
         self.at += 1;
         let mut script = String::new();
         loop {
@@ -167,7 +171,7 @@ impl ShellParser<'_, '_> {
     }
 
     /// `$'…'`.
-    fn escaped(&mut self, draft: &mut WordDraft) -> Result<(), UnseenReason> {
+    fn escaped(&mut self, builder: &mut WordBuilder) -> Result<(), UnseenReason> {
         self.at += 2;
         loop {
             let letter = self.peek().ok_or(UnseenReason::Syntax)?;
@@ -176,10 +180,10 @@ impl ShellParser<'_, '_> {
                 '\'' => return Ok(()),
                 '\\' => match self.escape() {
                     // Bash ends the text there, or makes bytes that aren't UTF-8.
-                    None | Some('\0') => draft.becomes(WordKind::Unknown),
-                    Some(letter) => draft.push(letter),
+                    None | Some('\0') => builder.mark(WordKind::Unknown),
+                    Some(letter) => builder.push(letter),
                 },
-                letter => draft.push(letter),
+                letter => builder.push(letter),
             }
         }
     }
@@ -229,7 +233,7 @@ impl ShellParser<'_, '_> {
     }
 
     fn expansions(&mut self) -> Result<(), UnseenReason> {
-        let mut unused = WordDraft::new();
+        let mut unused = WordBuilder::new();
         while let Some(letter) = self.peek() {
             match letter {
                 '\\' => {

@@ -43,7 +43,7 @@ use std::fmt;
 pub(crate) use analysis::without_global_options;
 pub(crate) use sleep::long_sleep;
 
-use crate::display::{cut, shown_name};
+use crate::display::{display_name, truncate_str};
 
 /// Longer lines are not parsed. They hold data rather than commands.
 const MAX_LINE_BYTES: usize = 256 * 1024;
@@ -156,9 +156,9 @@ impl fmt::Display for SideEffect {
 
 /// A text of a command, cut and escaped for one line.
 pub(crate) fn shown(text: &str) -> String {
-    let short = cut(text, MAX_SHOWN_BYTES);
+    let short = truncate_str(text, MAX_SHOWN_BYTES);
     let dots = if short.len() < text.len() { "…" } else { "" };
-    format!("{}{dots}", shown_name(short.as_bytes()))
+    format!("{}{dots}", display_name(short.as_bytes()))
 }
 
 /// A word of a command.

@@ -242,7 +242,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
             }
         } else {
             let name = self.word()?.text;
-            self.variable_set(&name, None, VariableScope::Shell);
+            self.record_variable(&name, None, VariableScope::Shell);
             self.skip_lines();
             if self.head() == "in" {
                 self.at += "in".len();
@@ -318,7 +318,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
                     }
                     let compares = matches!(word, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
                     if compares {
-                        self.evaluated(before);
+                        self.record_evaluation(before);
                     }
                     if is_evaluated {
                         self.tested(before, word);
@@ -334,9 +334,9 @@ impl<'text, 'script> ShellParser<'text, 'script> {
     fn tested(&mut self, operator: &str, operand: &str) {
         let name = operand.split_once('[').filter(|_| operator == "-v");
         match name {
-            Some((_, subscript)) => self.evaluated(subscript.trim_end_matches(']')),
+            Some((_, subscript)) => self.record_evaluation(subscript.trim_end_matches(']')),
             None if operator == "-v" && is_name(operand) => {}
-            None => self.evaluated(operand),
+            None => self.record_evaluation(operand),
         }
     }
 
@@ -390,7 +390,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
                     let written = &self.text[from..self.at];
                     if matches!(self.peek(), Some('<' | '>')) && is_descriptor(written) {
                         if let Some((_, subscript)) = written.split_once('[') {
-                            self.evaluated(subscript.trim_end_matches(['}', ']']));
+                            self.record_evaluation(subscript.trim_end_matches(['}', ']']));
                         }
                         let mut source = Some(StdinSource::Other);
                         self.redirection(&mut source)?;
@@ -411,10 +411,10 @@ impl<'text, 'script> ShellParser<'text, 'script> {
             // Bash exports no arrays.
             let is_exported = !words.is_empty() && value.is_some();
             let scope = if is_exported { VariableScope::Environment } else { VariableScope::Shell };
-            self.variable_set(name, value.as_ref(), scope);
+            self.record_variable(name, value.as_ref(), scope);
         }
         if !words.is_empty() {
-            self.found(words, input.as_ref());
+            self.record_command(words, input.as_ref());
         }
         Ok(())
     }

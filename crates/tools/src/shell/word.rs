@@ -5,12 +5,12 @@ use super::{ShellWord, UnseenReason, WordKind};
 
 /// A word while it is read.
 #[derive(Debug)]
-pub(super) struct WordDraft {
+pub(super) struct WordBuilder {
     text: String,
     kind: WordKind,
 }
 
-impl WordDraft {
+impl WordBuilder {
     pub(super) fn new() -> Self {
         Self { text: String::new(), kind: WordKind::Literal }
     }
@@ -20,7 +20,7 @@ impl WordDraft {
     }
 
     /// Makes it at least as uncertain as this.
-    pub(super) fn becomes(&mut self, kind: WordKind) {
+    pub(super) fn mark(&mut self, kind: WordKind) {
         self.kind = self.kind.max(kind);
     }
 }
@@ -37,13 +37,13 @@ impl<'text> ShellParser<'text, '_> {
     /// The word that begins here. Empty if there is none.
     pub(super) fn word(&mut self) -> Result<ShellWord, UnseenReason> {
         let from = self.at;
-        let mut draft = WordDraft::new();
+        let mut builder = WordBuilder::new();
         let mut opened = OpenBrackets::default();
         while let Some(letter) = self.peek() {
             match letter {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' => break,
                 '<' | '>' if self.is_process_substitution() => {
-                    draft.becomes(WordKind::Unknown);
+                    builder.mark(WordKind::Unknown);
                     self.at += 2;
                     self.substitution(ListEnd::Parenthesis)?;
                 }
@@ -52,11 +52,11 @@ impl<'text> ShellParser<'text, '_> {
                     let before = &self.text[from..self.at];
                     let name = before.strip_suffix("+=").or(before.strip_suffix('=')).unwrap_or("");
                     if is_name(name) {
-                        draft.becomes(WordKind::Unknown);
+                        builder.mark(WordKind::Unknown);
                         self.script.names.arrays.insert(name.to_owned());
                         self.nested(Self::array)?;
                     } else if before.ends_with(['?', '*', '+', '@', '!']) {
-                        draft.becomes(WordKind::Unknown);
+                        builder.mark(WordKind::Unknown);
                         self.nested(Self::extended_pattern)?;
                     } else {
                         break;
@@ -74,49 +74,49 @@ impl<'text> ShellParser<'text, '_> {
                         // Bash keeps this backslash or drops it, depending on the lines before.
                         None => {
                             self.script.unseen.push(UnseenReason::JoinedLines);
-                            draft.push('\\');
+                            builder.push('\\');
                         }
-                        Some(letter) => self.take(letter, &mut draft),
+                        Some(letter) => self.take(letter, &mut builder),
                     }
                 }
                 '\'' => {
                     let inner = self.rest()[1..].find('\'').ok_or(UnseenReason::Syntax)?;
-                    draft.text.push_str(&self.rest()[1..=inner]);
+                    builder.text.push_str(&self.rest()[1..=inner]);
                     self.at += inner + 2;
                 }
-                '"' => self.double_quoted(&mut draft)?,
-                '$' => self.dollar(&mut draft, Quoted::No)?,
-                '`' => self.backquoted(&mut draft, Quoted::No)?,
+                '"' => self.double_quoted(&mut builder)?,
+                '$' => self.dollar(&mut builder, Quoted::No)?,
+                '`' => self.backquoted(&mut builder, Quoted::No)?,
                 _ => {
-                    self.watch(letter, from, &mut opened, &mut draft);
-                    self.take(letter, &mut draft);
+                    self.watch(letter, from, &mut opened, &mut builder);
+                    self.take(letter, &mut builder);
                 }
             }
         }
-        if draft.kind >= WordKind::Unknown {
-            return Ok(ShellWord { text: self.text[from..self.at].to_owned(), kind: draft.kind });
+        if builder.kind >= WordKind::Unknown {
+            return Ok(ShellWord { text: self.text[from..self.at].to_owned(), kind: builder.kind });
         }
-        Ok(ShellWord { text: draft.text, kind: draft.kind })
+        Ok(ShellWord { text: builder.text, kind: builder.kind })
     }
 
-    fn take(&mut self, letter: char, draft: &mut WordDraft) {
-        draft.push(letter);
+    fn take(&mut self, letter: char, builder: &mut WordBuilder) {
+        builder.push(letter);
         self.at += letter.len_utf8();
     }
 
     /// Makes the word a pattern or a list if this letter completes one.
-    fn watch(&self, letter: char, from: usize, opened: &mut OpenBrackets, draft: &mut WordDraft) {
+    fn watch(&self, letter: char, from: usize, opened: &mut OpenBrackets, builder: &mut WordBuilder) {
         match letter {
-            '*' | '?' => draft.becomes(WordKind::Pattern),
+            '*' | '?' => builder.mark(WordKind::Pattern),
             '[' => opened.bracket = true,
-            ']' if opened.bracket => draft.becomes(WordKind::Pattern),
+            ']' if opened.bracket => builder.mark(WordKind::Pattern),
             '{' if opened.brace.is_none() => opened.brace = Some((self.at, false)),
             ',' => opened.brace = opened.brace.map(|(at, _)| (at, true)),
             '}' => {
                 if let Some((at, has_comma)) = opened.brace
                     && (has_comma || self.text[at.max(from)..self.at].contains(".."))
                 {
-                    draft.becomes(WordKind::Words);
+                    builder.mark(WordKind::Words);
                 }
             }
             _ => {}
@@ -124,7 +124,7 @@ impl<'text> ShellParser<'text, '_> {
     }
 
     /// A text in double quotes.
-    pub(super) fn double_quoted(&mut self, draft: &mut WordDraft) -> Result<(), UnseenReason> {
+    pub(super) fn double_quoted(&mut self, builder: &mut WordBuilder) -> Result<(), UnseenReason> {
         self.at += 1;
         loop {
             match self.peek().ok_or(UnseenReason::Syntax)? {
@@ -136,13 +136,13 @@ impl<'text> ShellParser<'text, '_> {
                     self.at += 1;
                     match self.peek() {
                         Some('\n') => self.at += 1,
-                        Some(letter @ ('$' | '`' | '"' | '\\')) => self.take(letter, draft),
-                        _ => draft.push('\\'),
+                        Some(letter @ ('$' | '`' | '"' | '\\')) => self.take(letter, builder),
+                        _ => builder.push('\\'),
                     }
                 }
-                '$' => self.dollar(draft, Quoted::Yes)?,
-                '`' => self.backquoted(draft, Quoted::Yes)?,
-                letter => self.take(letter, draft),
+                '$' => self.dollar(builder, Quoted::Yes)?,
+                '`' => self.backquoted(builder, Quoted::Yes)?,
+                letter => self.take(letter, builder),
             }
         }
     }
@@ -158,7 +158,7 @@ impl<'text> ShellParser<'text, '_> {
             self.at += name;
             let from = self.at + 1;
             self.nested(Self::subscript)?;
-            self.evaluated(&self.text[from..self.at - 1]);
+            self.record_evaluation(&self.text[from..self.at - 1]);
             if !self.eat("+=") && !self.eat("=") {
                 // No program has such a name.
                 return Err(UnseenReason::Syntax);
@@ -183,7 +183,7 @@ impl<'text> ShellParser<'text, '_> {
     /// `[…]` behind the name of an array, in which blanks don't end the word.
     fn subscript(&mut self) -> Result<(), UnseenReason> {
         let mut depth = 0usize;
-        let mut unused = WordDraft::new();
+        let mut unused = WordBuilder::new();
         loop {
             let letter = self.peek().ok_or(UnseenReason::Syntax)?;
             match letter {
@@ -221,7 +221,7 @@ impl<'text> ShellParser<'text, '_> {
             if self.peek() == Some('[') {
                 self.nested(Self::subscript)?;
                 if self.rest().starts_with('=') || self.rest().starts_with("+=") {
-                    self.evaluated(&self.text[from + 1..self.at - 1]);
+                    self.record_evaluation(&self.text[from + 1..self.at - 1]);
                 }
             }
             self.word()?;

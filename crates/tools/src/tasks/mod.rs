@@ -29,7 +29,7 @@ pub(crate) use task_output::about as task_output_about;
 pub(crate) use task_wait::about as task_wait_about;
 
 /// A task is quiet when nothing came for so long.
-const QUIET: Duration = Duration::from_secs(2);
+const DEFAULT_QUIET_TIME: Duration = Duration::from_secs(2);
 
 /// What the tools for tasks need besides what the model writes.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub struct TaskSettings {
 impl TaskSettings {
     /// The usual ones.
     pub fn new(tasks: Arc<Tasks>, redact: Redact) -> Self {
-        Self { tasks, redact, quiet: QUIET }
+        Self { tasks, redact, quiet: DEFAULT_QUIET_TIME }
     }
 }
 
@@ -66,7 +66,7 @@ pub fn task_tools(settings: &TaskSettings) -> Vec<Arc<dyn Tool>> {
 }
 
 /// The task of this session that is meant. Another session's is none.
-fn known(call: &Call, task_id: &str) -> Result<KnownTask, Finished> {
+fn find_task(call: &Call, task_id: &str) -> Result<KnownTask, Finished> {
     let there = || {
         let ids: Vec<String> = call.tasks.iter().map(|task| task.started.task_id.to_string()).collect();
         if ids.is_empty() {

@@ -7,33 +7,33 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use longhaul_keeper::{Output, Result};
 
-use crate::blocking::Wanted;
-use crate::output::escaped;
-use crate::output::{Printed, Text};
+use crate::blocking::CancelFlag;
+use crate::output::json_string_len;
+use crate::output::{OutputReader, OutputText};
 use crate::{Cap, display};
 
 /// How much is looked at in one go.
-const BLOCK: usize = 256 << 10;
+const BLOCK_BYTES: usize = 256 << 10;
 /// A match that lies across two pieces of a very long line may be so long.
-const OVERLAP: usize = 4096;
+const LINE_OVERLAP_BYTES: usize = 4096;
 /// So much of a line is shown, and so much of that in front of the match.
-const LONGEST_LINE: usize = 500;
-const IN_FRONT: usize = 100;
+const MAX_LINE_BYTES: usize = 500;
+const CONTEXT_BEFORE_MATCH: usize = 100;
 /// The other fields of the result need some room, too.
-const OTHER_FIELDS: usize = 1024;
+const OTHER_FIELDS_BYTES: usize = 1024;
 
 /// One search.
-pub(super) struct Search<'a> {
-    pub(super) printed: &'a Printed<'a>,
+pub(super) struct OutputSearch<'a> {
+    pub(super) printed: &'a OutputReader<'a>,
     pub(super) output: &'a Output,
     pub(super) matcher: &'a RegexMatcher,
     pub(super) cap: Cap,
-    pub(super) wanted: &'a Wanted,
+    pub(super) cancel: &'a CancelFlag,
 }
 
 /// What was found.
-pub(super) struct Found {
-    pub(super) text: Text,
+pub(super) struct OutputMatches {
+    pub(super) text: OutputText,
     pub(super) lines: u64,
     pub(super) next: u64,
     pub(super) said: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Found {
 
 /// What is collected, and the line that is being read.
 #[derive(Default)]
-struct Collected {
+struct CollectedLines {
     text: String,
     lines: u64,
     /// As JSON.
@@ -52,42 +52,44 @@ struct Collected {
 }
 
 /// How a search went.
-enum Attempt {
-    Found(Found),
+enum SearchAttempt {
+    Complete(OutputMatches),
     /// More matches than fits, and nobody can tell how far that is: some of it may never be shown.
-    Uncounted(Found),
+    Uncounted(OutputMatches),
 }
 
-impl Search<'_> {
+impl OutputSearch<'_> {
     /// Searches from an offset on. Where more matches than fits and it can't be counted how far that is, less is looked at in one
     /// go: what is shown twice is better than what is never shown.
-    pub(super) fn run(&self, offset: u64, end: u64) -> Result<Found> {
-        let mut block = BLOCK;
+    pub(super) fn run(&self, offset: u64, end: u64) -> Result<OutputMatches> {
+        let mut block = BLOCK_BYTES;
         loop {
             match self.attempt(offset, end, block)? {
-                Attempt::Found(found) => return Ok(found),
-                Attempt::Uncounted(_) if block > 1 => block = (block / 4).max(1),
-                Attempt::Uncounted(found) => return Ok(found),
+                SearchAttempt::Complete(found) => return Ok(found),
+                SearchAttempt::Uncounted(_) if block > 1 => block = (block / 4).max(1),
+                SearchAttempt::Uncounted(found) => return Ok(found),
             }
         }
     }
 
-    fn attempt(&self, offset: u64, end: u64, block: usize) -> Result<Attempt> {
-        let mut collected = Collected::default();
+    fn attempt(&self, offset: u64, end: u64, block: usize) -> Result<SearchAttempt> {
+        let mut collected = CollectedLines::default();
         let mut at = offset;
         // From here on no line has been begun.
         let mut lines_begin = offset;
-        while at < end && !self.wanted.is_over() {
-            let (text, next) = self.printed.from(at, block, end)?;
+        while at < end && !self.cancel.is_cancelled() {
+            let (text, next) = self.printed.read_from(at, block, end)?;
             if next <= at {
                 break;
             }
             if let Some(lines) = self.search(&text, &mut collected) {
                 let said = "more lines match than fit; go on with this `grep` from `next_offset`".to_owned();
                 return Ok(match self.after_lines(at..next, &text, lines)? {
-                    Some(place) => Attempt::Found(collected.found(place, Some(said))),
-                    None if lines_begin > offset => Attempt::Found(collected.found(lines_begin, Some(said))),
-                    None => Attempt::Uncounted(collected.found(next, Some(said))),
+                    Some(place) => SearchAttempt::Complete(collected.found(place, Some(said))),
+                    None if lines_begin > offset => {
+                        SearchAttempt::Complete(collected.found(lines_begin, Some(said)))
+                    }
+                    None => SearchAttempt::Uncounted(collected.found(next, Some(said))),
                 });
             }
             at = next;
@@ -100,11 +102,11 @@ impl Search<'_> {
             self.take(&line, &mut collected);
         }
         let said = (collected.lines == 0).then(|| "no line matches".to_owned());
-        Ok(Attempt::Found(collected.found(at.max(offset.min(end)), said)))
+        Ok(SearchAttempt::Complete(collected.found(at.max(offset.min(end)), said)))
     }
 
     /// Goes through a block. If there is no more room: after how many of its lines.
-    fn search(&self, text: &Text, collected: &mut Collected) -> Option<usize> {
+    fn search(&self, text: &OutputText, collected: &mut CollectedLines) -> Option<usize> {
         let (mut place, mut ends) = (0, 0);
         for part in text.text.split_inclusive('\n') {
             let is_marker = text.gaps.iter().any(|gap| gap.line.start == place);
@@ -121,23 +123,23 @@ impl Search<'_> {
                 ends += 1;
             }
         }
-        if collected.line.len() > BLOCK {
+        if collected.line.len() > BLOCK_BYTES {
             let line = std::mem::take(&mut collected.line);
             if !collected.is_shown && self.matches(&line).is_some() {
                 // If there is no room for it, the next line will show that.
                 collected.is_shown = self.take(&line, collected);
             }
-            collected.line = line[line.ceil_char_boundary(line.len() - OVERLAP)..].to_owned();
+            collected.line = line[line.ceil_char_boundary(line.len() - LINE_OVERLAP_BYTES)..].to_owned();
         }
         None
     }
 
     /// Adds a line if it matches, and says whether there was room.
-    fn take(&self, line: &str, collected: &mut Collected) -> bool {
+    fn take(&self, line: &str, collected: &mut CollectedLines) -> bool {
         let Some(at) = self.matches(line) else { return true };
         let excerpt = excerpt(line, at);
-        let bytes = escaped(&excerpt) + 2;
-        let room = self.cap.bytes.saturating_sub(OTHER_FIELDS).max(self.cap.bytes / 4);
+        let bytes = json_string_len(&excerpt) + 2;
+        let room = self.cap.bytes.saturating_sub(OTHER_FIELDS_BYTES).max(self.cap.bytes / 4);
         let lines = usize::try_from(collected.lines).unwrap_or(usize::MAX);
         if collected.lines > 0 && (collected.bytes + bytes > room || lines >= self.cap.lines) {
             return false;
@@ -155,8 +157,13 @@ impl Search<'_> {
     }
 
     /// The offset after so many lines of a block, if they can be counted: a secret of many lines is one line afterwards.
-    fn after_lines(&self, block: std::ops::Range<u64>, text: &Text, lines: usize) -> Result<Option<u64>> {
-        let chunk = self.output.read(block.start, BLOCK.saturating_mul(2))?;
+    fn after_lines(
+        &self,
+        block: std::ops::Range<u64>,
+        text: &OutputText,
+        lines: usize,
+    ) -> Result<Option<u64>> {
+        let chunk = self.output.read(block.start, BLOCK_BYTES.saturating_mul(2))?;
         let bytes = usize::try_from(block.end - block.start).unwrap_or(usize::MAX);
         let (None, Some(bytes)) = (chunk.dropped, chunk.bytes.get(..bytes)) else { return Ok(None) };
         let ends =
@@ -168,20 +175,25 @@ impl Search<'_> {
     }
 }
 
-impl Collected {
-    fn found(self, next: u64, said: Option<String>) -> Found {
-        Found { text: Text { text: self.text, gaps: Vec::new() }, lines: self.lines, next, said }
+impl CollectedLines {
+    fn found(self, next: u64, said: Option<String>) -> OutputMatches {
+        OutputMatches {
+            text: OutputText { text: self.text, gaps: Vec::new() },
+            lines: self.lines,
+            next,
+            said,
+        }
     }
 }
 
 /// What of a line is shown: all of it, or what is around the match.
 fn excerpt(line: &str, at: usize) -> String {
-    if line.len() <= LONGEST_LINE {
+    if line.len() <= MAX_LINE_BYTES {
         return line.to_owned();
     }
-    let from = line.floor_char_boundary(at.saturating_sub(IN_FRONT));
+    let from = line.floor_char_boundary(at.saturating_sub(CONTEXT_BEFORE_MATCH));
     let rest = &line[from..];
-    let shown = display::cut(rest, LONGEST_LINE);
+    let shown = display::truncate_str(rest, MAX_LINE_BYTES);
     let (before, after) = (if from > 0 { "…" } else { "" }, if shown.len() < rest.len() { "…" } else { "" });
     format!("{before}{shown}{after}")
 }

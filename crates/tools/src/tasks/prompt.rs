@@ -1,7 +1,7 @@
 //! K12: whether a task that is silent seems to wait for somebody to type something.
 
 /// Words that ask for an answer, also in a line that is whole.
-const QUESTIONS: [&str; 10] = [
+const QUESTION_WORDS: [&str; 10] = [
     "[y/n]",
     "(y/n)",
     "[yes/no]",
@@ -14,11 +14,11 @@ const QUESTIONS: [&str; 10] = [
     "--more--",
 ];
 /// What a line asks for that ends with one of these.
-const SECRETS: [&str; 4] = ["password", "passphrase", "username", "verification code"];
+const ASKED_SECRETS: [&str; 4] = ["password", "passphrase", "username", "verification code"];
 /// What the last line of an open shell or interpreter ends with.
-const SHELLS: [&str; 6] = [">", "> ", "$ ", "# ", "% ", "❯ "];
+const SHELL_PROMPTS: [&str; 6] = [">", "> ", "$ ", "# ", "% ", "❯ "];
 /// A question fits on a screen.
-const LONGEST: usize = 400;
+const MAX_PROMPT_BYTES: usize = 400;
 
 /// Whether the last line of an output looks like a question to somebody at a keyboard. A line that was ended (it has its `\n`) is
 /// one only if it says so clearly: a program that asks mostly leaves its line open.
@@ -26,15 +26,15 @@ pub fn looks_like_a_prompt(last_line: &str) -> bool {
     let is_whole = last_line.ends_with('\n');
     let open = last_line.trim_end_matches(['\n', '\r']);
     let text = open.trim();
-    if text.is_empty() || text.len() > LONGEST {
+    if text.is_empty() || text.len() > MAX_PROMPT_BYTES {
         return false;
     }
     let small = text.to_lowercase();
-    if QUESTIONS.iter().any(|question| small.contains(question)) {
+    if QUESTION_WORDS.iter().any(|question| small.contains(question)) {
         return true;
     }
     let asked = small.trim_end_matches([':', ' ', '?']);
-    if SECRETS.iter().any(|secret| asked.ends_with(secret)) && asked.len() < small.len() {
+    if ASKED_SECRETS.iter().any(|secret| asked.ends_with(secret)) && asked.len() < small.len() {
         return true;
     }
     if text.ends_with('?') {
@@ -42,7 +42,8 @@ pub fn looks_like_a_prompt(last_line: &str) -> bool {
     }
     // Logs are full of lines that end with a colon; only an open one waits for what follows.
     !is_whole
-        && (text.ends_with(':') || SHELLS.iter().any(|shell| open.ends_with(shell)) && !is_progress(text))
+        && (text.ends_with(':')
+            || SHELL_PROMPTS.iter().any(|shell| open.ends_with(shell)) && !is_progress(text))
 }
 
 /// `[====>` is drawn with what a shell asks with.

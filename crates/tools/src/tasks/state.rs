@@ -4,15 +4,15 @@ use longhaul_keeper::{Error, Found, Result, Status, Task, Tasks};
 use longhaul_protocol::{TaskId, TaskStatus};
 
 use crate::exec::result::{EXPIRED, LOST, UNKNOWN, out_of_time};
-use crate::output::Report;
-use crate::output::now;
+use crate::output::CommandReport;
+use crate::output::unix_millis_now;
 use crate::{Finished, KnownTask};
 
-const GONE: &str = "the folder of this task is gone, so it is not known how it ended";
+const FOLDER_GONE: &str = "the folder of this task is gone, so it is not known how it ended";
 
 /// How a task is, as far as can be known.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct TaskState {
     pub(crate) status: TaskStatus,
     pub(crate) exit_code: Option<i32>,
     pub(crate) duration_ms: Option<u64>,
@@ -24,65 +24,67 @@ pub(crate) struct State {
     pub(crate) task: Option<Task>,
 }
 
-impl State {
+impl TaskState {
     fn new(status: TaskStatus, message: Option<&str>) -> Self {
         let message = message.map(str::to_owned);
         Self { status, exit_code: None, duration_ms: None, message, unasked: false, task: None }
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.status != TaskStatus::Running
     }
 
-    pub(crate) fn report(&self, id: TaskId) -> Report {
-        Report {
+    pub(crate) fn report(&self, id: TaskId) -> CommandReport {
+        CommandReport {
             exit_code: self.exit_code,
             duration_ms: self.duration_ms,
             task_id: Some(id),
-            ..Report::new(self.status)
+            ..CommandReport::new(self.status)
         }
     }
 }
 
 /// Finds out how a task of a session is. Blocks.
-pub(crate) fn state_of(tasks: &Tasks, known: &KnownTask) -> std::result::Result<State, Finished> {
+pub(crate) fn load_task_state(tasks: &Tasks, known: &KnownTask) -> std::result::Result<TaskState, Finished> {
     let id = known.started.task_id;
     if let Some(ended) = &known.ended {
         // Its files may be gone by now, and say nothing else where they are not.
-        return Ok(State {
+        return Ok(TaskState {
             exit_code: ended.exit_code,
             duration_ms: Some(ended.duration_ms),
             message: ended.message.clone(),
-            ..State::new(ended.status, None)
+            ..TaskState::new(ended.status, None)
         });
     }
-    let mut state = truth(tasks, id)
+    let mut state = keeper_state(tasks, id)
         .map_err(|error| Finished::error(format!("nobody can tell now how {id} is: {error}")))?;
     if let (TaskStatus::Running, Some(started_at)) = (state.status, known.started.started_at) {
-        state.duration_ms = u64::try_from(now() - started_at.0).ok();
+        state.duration_ms = u64::try_from(unix_millis_now() - started_at.0).ok();
     }
     Ok(state)
 }
 
 /// How a task is, by its keeper and what that left. Blocks.
-pub(crate) fn truth(tasks: &Tasks, id: TaskId) -> Result<State> {
+pub(crate) fn keeper_state(tasks: &Tasks, id: TaskId) -> Result<TaskState> {
     match tasks.find(id) {
-        Ok(Found::Running(task)) => Ok(State { task: Some(task), ..State::new(TaskStatus::Running, None) }),
+        Ok(Found::Running(task)) => {
+            Ok(TaskState { task: Some(task), ..TaskState::new(TaskStatus::Running, None) })
+        }
         Ok(Found::Ended(status)) => Ok(ended(tasks, id, &status)),
-        Ok(Found::Lost) => Ok(State::new(TaskStatus::Lost, Some(LOST))),
-        Ok(Found::Unknown) => Ok(State::new(TaskStatus::Lost, Some(UNKNOWN))),
-        Ok(Found::Expired) => Ok(State::new(TaskStatus::Lost, Some(EXPIRED))),
-        Ok(Found::NotStarted) => Ok(State::new(TaskStatus::Lost, Some(GONE))),
+        Ok(Found::Lost) => Ok(TaskState::new(TaskStatus::Lost, Some(LOST))),
+        Ok(Found::Unknown) => Ok(TaskState::new(TaskStatus::Lost, Some(UNKNOWN))),
+        Ok(Found::Expired) => Ok(TaskState::new(TaskStatus::Lost, Some(EXPIRED))),
+        Ok(Found::NotStarted) => Ok(TaskState::new(TaskStatus::Lost, Some(FOLDER_GONE))),
         Err(error @ Error::Newer { .. }) => Err(error),
         // Trouble is no end as long as a keeper has the task.
         Err(error) => match tasks.is_kept(id) {
-            Ok(true) => Ok(State::new(TaskStatus::Running, None)),
+            Ok(true) => Ok(TaskState::new(TaskStatus::Running, None)),
             _ => Err(error),
         },
     }
 }
 
-fn ended(tasks: &Tasks, id: TaskId, status: &Status) -> State {
+fn ended(tasks: &Tasks, id: TaskId, status: &Status) -> TaskState {
     let limit = || tasks.spec(id).ok().flatten().and_then(|spec| spec.max_runtime_s);
     let how = match (status.never_started(), status.status) {
         (Some(reason), _) => Some(format!("the command did not start: {reason}")),
@@ -93,11 +95,11 @@ fn ended(tasks: &Tasks, id: TaskId, status: &Status) -> State {
         Some(_) => how.into_iter().collect(),
         None => how.into_iter().chain(status.message.clone()).collect(),
     };
-    State {
+    TaskState {
         exit_code: status.exit_code,
         duration_ms: Some(status.duration_ms),
         message: (!said.is_empty()).then(|| said.join("; ")),
         unasked: status.unasked,
-        ..State::new(status.status, None)
+        ..TaskState::new(status.status, None)
     }
 }

@@ -3,9 +3,9 @@
 use longhaul_keeper::{Result, Tasks};
 use longhaul_protocol::{TaskId, TaskStatus};
 
-use super::state::truth;
+use super::state::keeper_state;
 use crate::Redact;
-use crate::output::Printed;
+use crate::output::OutputReader;
 
 /// The end of a task, as it is recorded and told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub struct Ended {
 /// How a task ended and what it printed; `None` while it runs. An error is trouble that may pass. Reads files and may end what a
 /// dead keeper left, so it blocks.
 pub fn task_end(tasks: &Tasks, id: TaskId, redact: &Redact) -> Result<Option<Ended>> {
-    let state = truth(tasks, id)?;
-    if !state.is_over() {
+    let state = keeper_state(tasks, id)?;
+    if !state.has_ended() {
         return Ok(None);
     }
     let mut ended = Ended {
@@ -46,9 +46,9 @@ pub fn task_end(tasks: &Tasks, id: TaskId, redact: &Redact) -> Result<Option<End
         tail: String::new(),
     };
     let read = tasks.output(id).and_then(|output| {
-        let printed = Printed::new(&output, redact);
+        let printed = OutputReader::new(&output, redact);
         let end = output.printed()?;
-        Ok((printed.whole(end)?.kept(), printed.tail(end)?, end, output.printed_at()?))
+        Ok((printed.read_all(end)?.kept(), printed.read_tail(end)?, end, output.printed_at()?))
     });
     match read {
         Ok((whole, tail, end, printed_at)) => {

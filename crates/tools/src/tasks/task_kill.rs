@@ -6,10 +6,10 @@ use longhaul_protocol::{Effect, SessionId, TaskId, TaskNews};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::state::{State, state_of};
-use super::{TaskSettings, known};
-use crate::blocking::to_the_end;
-use crate::output::Printed;
+use super::state::{TaskState, load_task_state};
+use super::{TaskSettings, find_task};
+use crate::blocking::run_to_completion;
+use crate::output::OutputReader;
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, schema_of};
 
 /// What task_kill takes.
@@ -51,10 +51,10 @@ impl Tool for TaskKill {
 
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let Arguments { task_id } = arguments::parse(&self.about, &call.arguments)?;
-        let (known, settings, cap) = (known(call, &task_id), self.settings.clone(), call.cap);
+        let (known, settings, cap) = (find_task(call, &task_id), self.settings.clone(), call.cap);
         let session = call.session;
         Ok(Prepared::new(move |_| async move {
-            to_the_end(move || kill_known_or_left(&settings, known, &task_id, session, cap))
+            run_to_completion(move || kill_task_or_leftover(&settings, known, &task_id, session, cap))
                 .await
                 .unwrap_or_else(|trouble| trouble)
         }))
@@ -62,7 +62,7 @@ impl Tool for TaskKill {
 }
 
 /// A command that ended in the foreground is no task, but what it left behind is ended like one.
-fn kill_known_or_left(
+fn kill_task_or_leftover(
     settings: &TaskSettings,
     known: Result<KnownTask, Finished>,
     task_id: &str,
@@ -86,43 +86,43 @@ fn left_behind(settings: &TaskSettings, id: TaskId) -> Option<LeftBehind> {
 
 fn kill(settings: &TaskSettings, task: &KnownTask, cap: Cap) -> Result<Finished, Finished> {
     let id = task.started.task_id;
-    let before = state_of(&settings.tasks, task)?;
+    let before = load_task_state(&settings.tasks, task)?;
     // Asked only now: a task that was not over when it was asked can't have left anything yet.
     let left = left_behind(settings, id);
-    if before.is_over() && left.is_none() {
+    if before.has_ended() && left.is_none() {
         let said = format!("it had ended before ({})", before.status.word());
         return Ok(over(settings, task, &before, cap, said));
     }
     let failed = |error| Finished::error(format!("{id} could not be ended: {error}"));
     settings.tasks.kill(id).map_err(failed)?;
-    if let Some(left) = left.filter(|_| before.is_over()) {
+    if let Some(left) = left.filter(|_| before.has_ended()) {
         let said = format!("it had ended before ({}) and {left}, which is over now", before.status.word());
         return Ok(over(settings, task, &before, cap, said));
     }
-    let state = state_of(&settings.tasks, task)?;
-    if !state.is_over() {
+    let state = load_task_state(&settings.tasks, task)?;
+    if !state.has_ended() {
         return Err(Finished::error(format!("{id} could not be ended: it still runs")));
     }
     Ok(over(settings, task, &state, cap, "it is over, with everything that it started".to_owned()))
 }
 
 /// How it ended, and the last of what it printed.
-fn over(settings: &TaskSettings, task: &KnownTask, state: &State, cap: Cap, said: String) -> Finished {
+fn over(settings: &TaskSettings, task: &KnownTask, state: &TaskState, cap: Cap, said: String) -> Finished {
     let id = task.started.task_id;
     let told = task.told.map_or(0, |told| told.printed);
     let mut report = state.report(id);
-    report.say([said].into_iter().chain(state.message.clone()));
+    report.set_message([said].into_iter().chain(state.message.clone()));
     let read = settings.tasks.output(id).and_then(|output| {
         let end = output.printed()?;
-        Ok((Printed::new(&output, &settings.redact).tail(end)?, end))
+        Ok((OutputReader::new(&output, &settings.redact).read_tail(end)?, end))
     });
     if let Ok((tail, end)) = &read {
         (report.output, report.printed) = (Some(tail.clone()), Some(*end));
     }
-    if report.encode().len() > cap.bytes {
+    if report.to_json().len() > cap.bytes {
         report.output = None;
     }
     let printed = read.map_or(told, |(_, end)| end);
     let news = TaskNews { task_id: id, printed, ended: true };
-    Finished { news: Some(news), ..Finished::ok(report.encode()) }
+    Finished { news: Some(news), ..Finished::ok(report.to_json()) }
 }

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::TaskSettings;
-use super::state::state_of;
-use crate::blocking::while_wanted;
+use super::state::load_task_state;
+use crate::blocking::run_cancellable;
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, display, schema_of};
 
 /// So much of a command or a description is shown.
-const LONGEST_TEXT: usize = 200;
+const MAX_TEXT_BYTES: usize = 200;
 
 /// What task_list takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ struct Arguments {}
 
 /// One line of it.
 #[derive(Serialize)]
-struct Row {
+struct TaskRow {
     task_id: TaskId,
     status: &'static str,
     description: String,
@@ -40,8 +40,8 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct List {
-    tasks: Vec<Row>,
+struct TaskTable {
+    tasks: Vec<TaskRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
@@ -83,30 +83,30 @@ impl Tool for TaskList {
         let (settings, known, cap) = (self.settings.clone(), call.tasks.clone(), call.cap);
         let session = call.session;
         Ok(Prepared::new(move |stop| {
-            while_wanted(stop, move |_| {
+            run_cancellable(stop, move |_| {
                 let mut left = settings.tasks.all_left_behind();
                 left.retain(|left| left.session == Some(session));
                 let is_known = |id| known.iter().any(|task| task.started.task_id == id);
                 let others = left.iter().filter(|left| !is_known(left.started.task_id));
                 let others: Vec<KnownTask> = others.map(|left| left.started.clone().into()).collect();
                 let rows = known.iter().chain(&others).map(|task| row(&settings, task, &left)).collect();
-                Finished::ok(within(cap, List { tasks: rows, message: None }))
+                Finished::ok(within(cap, TaskTable { tasks: rows, message: None }))
             })
         }))
     }
 }
 
-fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> Row {
+fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> TaskRow {
     let started = &known.started;
     let short = |text: &str| {
         let text = (settings.redact)(text);
-        match display::cut(&text, LONGEST_TEXT) {
+        match display::truncate_str(&text, MAX_TEXT_BYTES) {
             short if short.len() < text.len() => format!("{short}…"),
             whole => whole.to_owned(),
         }
     };
     let printed = settings.tasks.output(started.task_id).and_then(|output| output.printed()).ok();
-    let row = Row {
+    let row = TaskRow {
         task_id: started.task_id,
         status: "unknown",
         description: short(&started.description),
@@ -118,23 +118,24 @@ fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> Row {
         message: None,
     };
     let left = left.iter().find(|left| left.started.task_id == started.task_id).map(ToString::to_string);
-    match state_of(&settings.tasks, known) {
-        Ok(state) => Row {
+    match load_task_state(&settings.tasks, known) {
+        Ok(state) => TaskRow {
             status: state.status.word(),
             exit_code: state.exit_code,
-            duration_ms: state.duration_ms.filter(|_| state.is_over()),
+            duration_ms: state.duration_ms.filter(|_| state.has_ended()),
             message: left.or(state.message).or_else(|| {
                 known.is_waiting.then(|| "it seems to wait for input, which nobody can give it".to_owned())
             }),
             ..row
         },
-        Err(trouble) => Row { message: Some(trouble.content), ..row },
+        Err(trouble) => TaskRow { message: Some(trouble.content), ..row },
     }
 }
 
 /// As JSON that stays within the cap; of too many the oldest are left out.
-fn within(cap: Cap, mut list: List) -> String {
-    let encode = |list: &List| serde_json::to_string(list).expect("it has string keys and no fallible parts");
+fn within(cap: Cap, mut list: TaskTable) -> String {
+    let encode =
+        |list: &TaskTable| serde_json::to_string(list).expect("it has string keys and no fallible parts");
     let (mut content, mut left_out) = (encode(&list), 0);
     while content.len() > cap.bytes && !list.tasks.is_empty() {
         list.tasks.remove(0);

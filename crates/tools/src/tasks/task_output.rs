@@ -7,19 +7,19 @@ use longhaul_protocol::{Effect, TaskNews};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::output_search::{Found, Search};
-use super::state::{State, state_of};
-use super::{TaskSettings, known};
-use crate::blocking::{Wanted, while_wanted};
-use crate::output::Printed;
-use crate::output::{Report, Rest};
+use super::output_search::{OutputMatches, OutputSearch};
+use super::state::{TaskState, load_task_state};
+use super::{TaskSettings, find_task};
+use crate::blocking::{CancelFlag, run_cancellable};
+use crate::output::OutputReader;
+use crate::output::{CommandReport, FullOutput};
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, schema_of};
 
 /// Less than this is not read because JSON makes it longer than it is.
-const SMALLEST_READ: usize = 64;
+const MIN_READ_BYTES: usize = 64;
 
 /// What the result of a limited read has besides the output.
-const OTHER_FIELDS: usize = 512;
+const OTHER_FIELDS_BYTES: usize = 512;
 
 /// What task_output takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -74,9 +74,9 @@ impl Tool for TaskOutput {
 
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let task = known(call, &arguments.task_id)?;
+        let task = find_task(call, &arguments.task_id)?;
         let matcher = arguments.grep.as_deref().map(matcher).transpose()?;
-        let reading = Reading {
+        let reading = OutputRead {
             settings: self.settings.clone(),
             task,
             cap: call.cap,
@@ -84,7 +84,7 @@ impl Tool for TaskOutput {
             limit: arguments.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX),
             matcher,
         };
-        Ok(Prepared::new(move |stop| while_wanted(stop, move |wanted| reading.run(wanted))))
+        Ok(Prepared::new(move |stop| run_cancellable(stop, move |cancel| reading.run(cancel))))
     }
 }
 
@@ -95,7 +95,7 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, Finished> {
 }
 
 /// One read.
-struct Reading {
+struct OutputRead {
     settings: TaskSettings,
     task: KnownTask,
     cap: Cap,
@@ -104,15 +104,15 @@ struct Reading {
     matcher: Option<RegexMatcher>,
 }
 
-impl Reading {
-    fn run(&self, wanted: &Wanted) -> Finished {
-        let state = match state_of(&self.settings.tasks, &self.task) {
+impl OutputRead {
+    fn run(&self, cancel: &CancelFlag) -> Finished {
+        let state = match load_task_state(&self.settings.tasks, &self.task) {
             Ok(state) => state,
             Err(trouble) => return trouble,
         };
         let id = self.task.started.task_id;
         let read = match self.settings.tasks.output(id) {
-            Ok(output) => self.read(&output, &state, wanted),
+            Ok(output) => self.read(&output, &state, cancel),
             Err(Error::NoSuchTask { .. }) => return self.gone(&state),
             Err(error) => Err(error),
         };
@@ -120,43 +120,49 @@ impl Reading {
     }
 
     /// Its folder is not there any more.
-    fn gone(&self, state: &State) -> Finished {
+    fn gone(&self, state: &TaskState) -> Finished {
         let id = self.task.started.task_id;
         let mut report = state.report(id);
-        report.say(state.message.clone().into_iter().chain([format!(
+        report.set_message(state.message.clone().into_iter().chain([format!(
             "raw output is kept for 24 hours after the end; read_file with the path \"output:{}\" has what was kept",
             id.call()
         )]));
-        Finished { news: Some(self.news(state, 0)), ..Finished::ok(report.encode()) }
+        Finished { news: Some(self.news(state, 0)), ..Finished::ok(report.to_json()) }
     }
 
-    fn read(&self, output: &Output, state: &State, wanted: &Wanted) -> longhaul_keeper::Result<Finished> {
-        let printed = Printed::new(output, &self.settings.redact);
-        let end = printed.settled(state.status)?;
-        let report = Report { printed: Some(output.printed()?), ..state.report(self.task.started.task_id) };
+    fn read(
+        &self,
+        output: &Output,
+        state: &TaskState,
+        cancel: &CancelFlag,
+    ) -> longhaul_keeper::Result<Finished> {
+        let printed = OutputReader::new(output, &self.settings.redact);
+        let end = printed.readable_end(state.status)?;
+        let report =
+            CommandReport { printed: Some(output.printed()?), ..state.report(self.task.started.task_id) };
         if let Some(matcher) = &self.matcher {
-            let search = Search { printed: &printed, output, matcher, cap: self.cap, wanted };
+            let search = OutputSearch { printed: &printed, output, matcher, cap: self.cap, cancel };
             let found = search.run(self.offset.unwrap_or(0), end)?;
             return Ok(Finished { news: Some(self.news(state, 0)), ..self.told(found, report, state) });
         }
         let Some(offset) = self.offset else {
-            let mut report = Report { next_offset: Some(end), ..report };
-            report.say(state.message.clone());
-            let text = printed.whole(end)?;
-            let bytes = self.limit.saturating_add(OTHER_FIELDS).min(self.cap.bytes);
-            let finished = report.within(Cap { bytes, ..self.cap }, &text, Rest::InTask);
+            let mut report = CommandReport { next_offset: Some(end), ..report };
+            report.set_message(state.message.clone());
+            let text = printed.read_all(end)?;
+            let bytes = self.limit.saturating_add(OTHER_FIELDS_BYTES).min(self.cap.bytes);
+            let finished = report.fit_within(Cap { bytes, ..self.cap }, &text, FullOutput::OfTask);
             return Ok(Finished { news: Some(self.news(state, end)), ..finished });
         };
         self.from(offset, end, &printed, report, state)
     }
 
     /// What was found, in words.
-    fn told(&self, found: Found, mut report: Report, state: &State) -> Finished {
+    fn told(&self, found: OutputMatches, mut report: CommandReport, state: &TaskState) -> Finished {
         report.matches = Some(found.lines);
         report.next_offset = Some(found.next);
         let said = found.said.into_iter().chain(state.message.clone());
-        report.say(said);
-        report.within(self.cap, &found.text, Rest::InTask)
+        report.set_message(said);
+        report.fit_within(self.cap, &found.text, FullOutput::OfTask)
     }
 
     /// From an offset on, as much as fits.
@@ -164,28 +170,31 @@ impl Reading {
         &self,
         offset: u64,
         end: u64,
-        printed: &Printed<'_>,
-        report: Report,
-        state: &State,
+        printed: &OutputReader<'_>,
+        report: CommandReport,
+        state: &TaskState,
     ) -> longhaul_keeper::Result<Finished> {
         let mut report = report;
         let total = report.printed.unwrap_or(end);
         if offset > total {
-            report.say([format!("only {total} bytes were printed so far")]);
+            report.set_message([format!("only {total} bytes were printed so far")]);
             (report.output, report.next_offset) = (Some(String::new()), Some(total));
-            return Ok(Finished { news: Some(self.news(state, 0)), ..Finished::ok(report.encode()) });
+            return Ok(Finished { news: Some(self.news(state, 0)), ..Finished::ok(report.to_json()) });
         }
         let mut most = self.limit.min(self.cap.bytes);
         loop {
-            let (text, next) = printed.from(offset, most, end)?;
+            let (text, next) = printed.read_from(offset, most, end)?;
             report.next_offset = Some(next);
-            report.say(state.message.clone().filter(|_| next >= end));
+            report.set_message(state.message.clone().filter(|_| next >= end));
             report.output = Some(text.text.clone());
-            let content = report.encode();
+            let content = report.to_json();
             let fits = content.len() <= self.cap.bytes && text.text.lines().count() <= self.cap.lines;
-            if fits || most <= SMALLEST_READ {
-                let finished =
-                    if fits { Finished::ok(content) } else { report.within(self.cap, &text, Rest::InTask) };
+            if fits || most <= MIN_READ_BYTES {
+                let finished = if fits {
+                    Finished::ok(content)
+                } else {
+                    report.fit_within(self.cap, &text, FullOutput::OfTask)
+                };
                 return Ok(Finished { news: Some(self.news(state, next)), ..finished });
             }
             most /= 2;
@@ -193,8 +202,8 @@ impl Reading {
     }
 
     /// The model knows as much as it knew, or more.
-    fn news(&self, state: &State, printed: u64) -> TaskNews {
+    fn news(&self, state: &TaskState, printed: u64) -> TaskNews {
         let told = self.task.told.map_or(0, |told| told.printed);
-        TaskNews { task_id: self.task.started.task_id, printed: told.max(printed), ended: state.is_over() }
+        TaskNews { task_id: self.task.started.task_id, printed: told.max(printed), ended: state.has_ended() }
     }
 }

@@ -14,20 +14,20 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::time::Instant;
 
-use super::state::{State, state_of};
-use super::{TaskSettings, known};
-use crate::blocking::{First, to_the_end, until};
-use crate::exec::PAUSE;
-use crate::output::Rest;
-use crate::output::{Printed, SETTLING, Text, WHOLE, now};
+use super::state::{TaskState, load_task_state};
+use super::{TaskSettings, find_task};
+use crate::blocking::{WaitOutcome, run_before, run_to_completion};
+use crate::exec::KEEPER_RETRY_DELAY;
+use crate::output::FullOutput;
+use crate::output::{LINE_SETTLE_TIME, MAX_KEPT_OUTPUT_BYTES, OutputReader, OutputText, unix_millis_now};
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Stop, Tool, arguments, schema_of};
 
-const USUAL: u64 = 60;
-const LONGEST: u64 = 600;
+const DEFAULT_WAIT_SECONDS: u64 = 60;
+const MAX_WAIT_SECONDS: u64 = 600;
 /// What a tool needs besides the waiting itself.
-const MARGIN: Duration = Duration::from_secs(30);
+const CALL_MARGIN: Duration = Duration::from_secs(30);
 /// After the first new output, some more is waited for: a tenth of what is quiet.
-const GATHERING: u32 = 10;
+const QUIET_FRACTION: u32 = 10;
 const STOPPED: &str = "stopped before there was news; the task goes on";
 
 /// What task_wait takes.
@@ -76,23 +76,24 @@ impl Tool for TaskWait {
 
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
         let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let task = known(call, &arguments.task_id)?;
-        let seconds = arguments.seconds.unwrap_or(USUAL);
-        let waiting = Waiting {
+        let task = find_task(call, &arguments.task_id)?;
+        let seconds = arguments.seconds.unwrap_or(DEFAULT_WAIT_SECONDS);
+        let waiting = TaskWaiter {
             settings: self.settings.clone(),
             task,
             cap: call.cap,
-            seconds: seconds.min(LONGEST),
-            note: (seconds > LONGEST).then(|| format!("`seconds` was taken as {LONGEST}, not {seconds}")),
+            seconds: seconds.min(MAX_WAIT_SECONDS),
+            note: (seconds > MAX_WAIT_SECONDS)
+                .then(|| format!("`seconds` was taken as {MAX_WAIT_SECONDS}, not {seconds}")),
         };
-        let most = Duration::from_secs(waiting.seconds) + MARGIN;
+        let most = Duration::from_secs(waiting.seconds) + CALL_MARGIN;
         Ok(Prepared::new(move |stop| waiting.run(stop)).taking_up_to(most))
     }
 }
 
 /// One wait.
 #[derive(Clone)]
-struct Waiting {
+struct TaskWaiter {
     settings: TaskSettings,
     task: KnownTask,
     cap: Cap,
@@ -101,14 +102,14 @@ struct Waiting {
 }
 
 /// Why it is not listened any more.
-enum Heard {
+enum WaitEvent {
     News,
-    TimeIsOver,
+    DeadlinePassed,
     Closed,
     Stopped,
 }
 
-impl Waiting {
+impl TaskWaiter {
     async fn run(self, mut stop: Stop) -> Finished {
         let due = Instant::now() + Duration::from_secs(self.seconds);
         loop {
@@ -116,38 +117,45 @@ impl Waiting {
                 Ok(state) => state,
                 Err(trouble) => return trouble,
             };
-            if state.is_over() {
-                return self.tell(state, None).await;
+            if state.has_ended() {
+                return self.report_news(state, None).await;
             }
-            let heard = match self.follow(state.task.take()).await {
-                Some((connection, following)) => self.listen(connection, following, due, &mut stop).await,
-                None => Heard::Closed,
+            let heard = match self.follow_output(state.task.take()).await {
+                Some((connection, following)) => {
+                    self.wait_for_news(connection, following, due, &mut stop).await
+                }
+                None => WaitEvent::Closed,
             };
             match heard {
-                Heard::News => return self.tell(state, Some("it goes on")).await,
-                Heard::TimeIsOver => return self.tell(state, Some("the time is over, and it goes on")).await,
-                Heard::Stopped => return Finished::error(STOPPED),
-                Heard::Closed => {}
+                WaitEvent::News => return self.report_news(state, Some("it goes on")).await,
+                WaitEvent::DeadlinePassed => {
+                    return self.report_news(state, Some("the time is over, and it goes on")).await;
+                }
+                WaitEvent::Stopped => return Finished::error(STOPPED),
+                WaitEvent::Closed => {}
             }
             // It has ended; or its keeper has too much to do or can't be talked to, and is asked again.
             match self.look().await {
-                Ok(state) if state.is_over() => return self.tell(state, None).await,
+                Ok(state) if state.has_ended() => return self.report_news(state, None).await,
                 Ok(_) => {}
                 Err(trouble) => return trouble,
             }
-            match until(due, &mut stop, tokio::time::sleep(PAUSE)).await {
-                First::Done(()) => {}
-                First::Due => return self.tell(state, Some("the time is over, and it goes on")).await,
-                First::Stopped => return Finished::error(STOPPED),
+            match run_before(due, &mut stop, tokio::time::sleep(KEEPER_RETRY_DELAY)).await {
+                WaitOutcome::Done(()) => {}
+                WaitOutcome::DeadlinePassed => {
+                    return self.report_news(state, Some("the time is over, and it goes on")).await;
+                }
+                WaitOutcome::Stopped => return Finished::error(STOPPED),
             }
         }
     }
 
     /// How the task is. One of which the end was told is no news.
-    async fn look(&self) -> Result<State, Finished> {
+    async fn look(&self) -> Result<TaskState, Finished> {
         let waiting = self.clone();
-        let state = to_the_end(move || state_of(&waiting.settings.tasks, &waiting.task)).await?;
-        if state.is_over() && self.task.told.is_some_and(|told| told.ended) {
+        let state =
+            run_to_completion(move || load_task_state(&waiting.settings.tasks, &waiting.task)).await?;
+        if state.has_ended() && self.task.told.is_some_and(|told| told.ended) {
             let (id, how) = (self.task.started.task_id, state.status.word());
             return Err(Finished::error(format!(
                 "there is nothing to wait for: {id} has ended ({how}), and you were told; task_output reads what it printed"
@@ -156,9 +164,9 @@ impl Waiting {
         Ok(state)
     }
 
-    async fn follow(&self, task: Option<Task>) -> Option<(UnixStream, Following)> {
+    async fn follow_output(&self, task: Option<Task>) -> Option<(UnixStream, Following)> {
         let task = task?;
-        let followed = to_the_end(move || {
+        let followed = run_to_completion(move || {
             let failed = |error: &dyn std::fmt::Display| Finished::error(error.to_string());
             let (stream, following) = task.follow().map_err(|error| failed(&error))?;
             stream.set_nonblocking(true).map_err(|error| failed(&error))?;
@@ -170,15 +178,15 @@ impl Waiting {
 
     /// Hears of output until there is news. What can't be told yet is none, such as the first half of a character: who is
     /// told of it gets nothing to read, and would be told of it again and again.
-    async fn listen(
+    async fn wait_for_news(
         &self,
         mut connection: UnixStream,
         mut following: Following,
         due: Instant,
         stop: &mut Stop,
-    ) -> Heard {
+    ) -> WaitEvent {
         let quiet = self.settings.quiet;
-        let settles_in = quiet.max(SETTLING);
+        let settles_in = quiet.max(LINE_SETTLE_TIME);
         // So much was told, or can't be told without what comes after it.
         let mut known = self.task.told.map_or(0, |told| told.printed);
         let mut printed = following.printed();
@@ -188,25 +196,25 @@ impl Waiting {
         loop {
             let untold = (printed > known).then_some(last + settles_in);
             let next = news_at.or(untold).map_or(due, |at: Instant| at.min(due));
-            match until(next, stop, connection.read(&mut bytes)).await {
-                First::Stopped => return Heard::Stopped,
-                First::Due if Instant::now() >= due => return Heard::TimeIsOver,
-                First::Due if self.can_tell().await => return Heard::News,
-                First::Due => {
+            match run_before(next, stop, connection.read(&mut bytes)).await {
+                WaitOutcome::Stopped => return WaitEvent::Stopped,
+                WaitOutcome::DeadlinePassed if Instant::now() >= due => return WaitEvent::DeadlinePassed,
+                WaitOutcome::DeadlinePassed if self.can_tell().await => return WaitEvent::News,
+                WaitOutcome::DeadlinePassed => {
                     if last.elapsed() >= settles_in {
                         known = printed;
                     }
                     news_at = None;
                     continue;
                 }
-                First::Done(Ok(0) | Err(_)) => return Heard::Closed,
-                First::Done(Ok(count)) => following.hear(&bytes[..count]),
+                WaitOutcome::Done(Ok(0) | Err(_)) => return WaitEvent::Closed,
+                WaitOutcome::Done(Ok(count)) => following.hear(&bytes[..count]),
             }
             if following.printed() > printed {
                 let is_after_silence = last.elapsed() >= quiet;
                 (printed, last) = (following.printed(), Instant::now());
                 if is_after_silence && news_at.is_none() {
-                    news_at = Some(last + quiet / GATHERING);
+                    news_at = Some(last + quiet / QUIET_FRACTION);
                 }
             }
         }
@@ -215,10 +223,11 @@ impl Waiting {
     /// Whether there is more to be read than was told.
     async fn can_tell(&self) -> bool {
         let (settings, id) = (self.settings.clone(), self.task.started.task_id);
-        let settled = to_the_end(move || {
+        let settled = run_to_completion(move || {
             let output = settings.tasks.output(id);
-            let settled = output
-                .and_then(|output| Printed::new(&output, &settings.redact).settled(TaskStatus::Running));
+            let settled = output.and_then(|output| {
+                OutputReader::new(&output, &settings.redact).readable_end(TaskStatus::Running)
+            });
             settled.map_err(|error| Finished::error(error.to_string()))
         });
         let told = self.task.told.map_or(0, |told| told.printed);
@@ -228,10 +237,11 @@ impl Waiting {
     /// When something was printed last; long ago, if nothing was.
     async fn last_printed(&self) -> Instant {
         let (tasks, id) = (self.settings.tasks.clone(), self.task.started.task_id);
-        let printed_at =
-            to_the_end(move || Ok(tasks.output(id).and_then(|output| output.printed_at()).ok().flatten()));
+        let printed_at = run_to_completion(move || {
+            Ok(tasks.output(id).and_then(|output| output.printed_at()).ok().flatten())
+        });
         let since = match printed_at.await {
-            Ok(Some(at)) => Duration::from_millis(u64::try_from(now() - at.0).unwrap_or(0)),
+            Ok(Some(at)) => Duration::from_millis(u64::try_from(unix_millis_now() - at.0).unwrap_or(0)),
             _ => self.settings.quiet,
         };
         let now = Instant::now();
@@ -239,18 +249,20 @@ impl Waiting {
     }
 
     /// What the model did not know yet.
-    async fn tell(&self, state: State, how: Option<&'static str>) -> Finished {
+    async fn report_news(&self, state: TaskState, how: Option<&'static str>) -> Finished {
         let waiting = self.clone();
-        to_the_end(move || Ok(waiting.told(&state, how))).await.unwrap_or_else(|trouble| trouble)
+        run_to_completion(move || Ok(waiting.build_report(&state, how)))
+            .await
+            .unwrap_or_else(|trouble| trouble)
     }
 
-    fn told(&self, state: &State, how: Option<&'static str>) -> Finished {
+    fn build_report(&self, state: &TaskState, how: Option<&'static str>) -> Finished {
         let id = self.task.started.task_id;
         let told = self.task.told.map_or(0, |told| told.printed);
         let read = self.settings.tasks.output(id).and_then(|output| {
-            let printed = Printed::new(&output, &self.settings.redact);
-            let end = printed.settled(state.status)?.max(told);
-            Ok((printed.head_and_tail(told..end, WHOLE)?, end, output.printed()?))
+            let printed = OutputReader::new(&output, &self.settings.redact);
+            let end = printed.readable_end(state.status)?.max(told);
+            Ok((printed.read_head_and_tail(told..end, MAX_KEPT_OUTPUT_BYTES)?, end, output.printed()?))
         });
         let mut report = state.report(id);
         let mut said: Vec<String> = how.map(str::to_owned).into_iter().chain(state.message.clone()).collect();
@@ -261,11 +273,11 @@ impl Waiting {
             }
             Err(error) => {
                 said.push(format!("its output can't be read: {error}"));
-                (Text::default(), told)
+                (OutputText::default(), told)
             }
         };
-        report.say(said.into_iter().chain(self.note.clone()));
-        let news = TaskNews { task_id: id, printed: end, ended: state.is_over() };
-        Finished { news: Some(news), ..report.within(self.cap, &text, Rest::InTask) }
+        report.set_message(said.into_iter().chain(self.note.clone()));
+        let news = TaskNews { task_id: id, printed: end, ended: state.has_ended() };
+        Finished { news: Some(news), ..report.fit_within(self.cap, &text, FullOutput::OfTask) }
     }
 }

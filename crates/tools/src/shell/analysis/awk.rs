@@ -2,7 +2,7 @@
 
 use super::getopt::{OptionSpec, parse_options};
 use super::interpreters::script_of;
-use super::wrappers::{InnerCommand, uncertain};
+use super::wrappers::{InnerCommand, unseen_code};
 use crate::shell::ShellWord;
 
 const AWK_OPTIONS: OptionSpec = OptionSpec::leading(
@@ -16,7 +16,7 @@ const OTHER_OPTIONS: [&str; 5] = ["d", "o", "p", "D", "W"];
 pub(super) fn awk(words: &[ShellWord]) -> InnerCommand {
     let parsed = parse_options(&words[1..], &AWK_OPTIONS);
     if parsed.has(&OTHER_OPTIONS) {
-        return uncertain(words);
+        return unseen_code(words);
     }
     script_of(words, &parsed, &["i", "include", "l", "load"], awk_is_harmless)
 }

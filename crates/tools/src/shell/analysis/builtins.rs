@@ -5,7 +5,7 @@
 
 use super::getopt::{OptionSpec, parse_options};
 use super::variables::VariableScope;
-use super::wrappers::joined;
+use super::wrappers::join_words;
 use crate::shell::arithmetic::evaluates;
 use crate::shell::parser::ShellParser;
 use crate::shell::word::is_name;
@@ -30,7 +30,7 @@ struct BuiltinNames {
 
 impl ShellParser<'_, '_> {
     /// Looks at the names that a builtin gets, if the command is one that takes some.
-    pub(super) fn builtin_names(&mut self, words: &[ShellWord]) {
+    pub(super) fn record_builtin_names(&mut self, words: &[ShellWord]) {
         let Some((name, arguments)) = words.split_first() else { return };
         let Some(found) = name.literal().and_then(|name| names_of(name, arguments)) else { return };
         let names = || found.names.iter().chain(&found.arrays);
@@ -38,7 +38,7 @@ impl ShellParser<'_, '_> {
         for name in
             names().map(|word| word.text.split('[').next().unwrap_or_default()).filter(|name| is_name(name))
         {
-            self.variable_set(name, None, VariableScope::Shell);
+            self.record_variable(name, None, VariableScope::Shell);
         }
         self.script.names.exports_all |= found.exports_all;
         self.script.names.arrays.extend(found.arrays.iter().map(|word| word.text.clone()));
@@ -46,7 +46,7 @@ impl ShellParser<'_, '_> {
             is_evaluated |= self.declaration(word, found.scope);
         }
         if is_evaluated {
-            self.script.unseen.push(UnseenReason::Evaluated(joined(words)));
+            self.script.unseen.push(UnseenReason::Evaluated(join_words(words)));
         }
     }
 
@@ -65,7 +65,7 @@ impl ShellParser<'_, '_> {
         let name = name.split('[').next().unwrap_or_default();
         let Some(value) = value else {
             if scope == VariableScope::Environment {
-                self.variable_set(name, None, scope);
+                self.record_variable(name, None, scope);
             }
             return false;
         };
@@ -78,7 +78,7 @@ impl ShellParser<'_, '_> {
         }
         let value = ShellWord { text: value.to_owned(), kind: word.kind };
         let value = if text.contains("+=") { value.appended() } else { value };
-        self.variable_set(name, Some(&value), scope);
+        self.record_variable(name, Some(&value), scope);
         false
     }
 }

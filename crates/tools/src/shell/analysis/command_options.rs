@@ -1,7 +1,7 @@
 //! Options whose value is a command, or a file that is written: `tar --to-command`, `rsync -e`, `sort -o`.
 
 use super::getopt::{OptionSpec, parse_options};
-use super::wrappers::{is_stdin_script, joined};
+use super::wrappers::{is_stdin_script, join_words};
 use crate::shell::ShellWord;
 
 type ProgramOptions = (&'static str, OptionSpec);
@@ -54,8 +54,8 @@ pub(super) fn commands_in_options(words: &[ShellWord]) -> Vec<ShellWord> {
     let found = parse_options(&words[1..], options).with_values();
     let commands = found.filter_map(|(option, value)| command_of(program, option, value));
     commands
-        .chain(words[1..].iter().filter_map(|word| made_by(program, word)))
-        .chain(old_style(program, words))
+        .chain(words[1..].iter().filter_map(|word| make_variable(program, word)))
+        .chain(old_style_option(program, words))
         .chain(options_by_xargs(words))
         .collect()
 }
@@ -75,7 +75,7 @@ pub(super) fn writes_file(words: &[ShellWord]) -> Option<String> {
 }
 
 /// `make CC=…`: recipes run the values of variables, and make expands `$(shell …)` in them.
-fn made_by(program: &str, word: &ShellWord) -> Option<ShellWord> {
+fn make_variable(program: &str, word: &ShellWord) -> Option<ShellWord> {
     let (name, value) = word.text.split_once('=').filter(|_| matches!(program, "make" | "gmake"))?;
     let is_shell = matches!(value.rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh"));
     let is_run = value.contains(' ') && !value.starts_with('-') || name == "SHELL" && !is_shell;
@@ -86,9 +86,9 @@ fn made_by(program: &str, word: &ShellWord) -> Option<ShellWord> {
 }
 
 /// `tar cIf program archive`: letters without a dash, whose values follow in the same order.
-fn old_style(program: &str, words: &[ShellWord]) -> Option<ShellWord> {
+fn old_style_option(program: &str, words: &[ShellWord]) -> Option<ShellWord> {
     let letters = words.get(1).filter(|word| program == "tar" && !word.text.starts_with('-'))?;
-    letters.text.contains(['I', 'F']).then(|| ShellWord::unknown(&joined(words)))
+    letters.text.contains(['I', 'F']).then(|| ShellWord::unknown(&join_words(words)))
 }
 
 /// The part of a value that is run.

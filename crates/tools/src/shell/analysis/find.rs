@@ -1,6 +1,6 @@
 //! What `find` runs.
 
-use super::wrappers::{InnerCommand, filled_in, uncertain};
+use super::wrappers::{InnerCommand, unseen_code, with_placeholder};
 use crate::shell::{ShellWord, WordKind};
 
 /// The actions that run a command.
@@ -10,7 +10,7 @@ const FILE_ACTIONS: [&str; 4] = ["-fprint", "-fprint0", "-fprintf", "-fls"];
 
 /// The commands of `-exec` and its like. Each ends at `;`, or at `+` behind `{}`. If there are more ends than commands, an unknown word
 /// may be another `-exec`.
-pub(super) fn executed_by_find(words: &[ShellWord]) -> InnerCommand {
+pub(super) fn commands_run_by_find(words: &[ShellWord]) -> InnerCommand {
     let arguments = &words[1..];
     let mut commands = Vec::new();
     let mut rest = arguments;
@@ -24,10 +24,10 @@ pub(super) fn executed_by_find(words: &[ShellWord]) -> InnerCommand {
         };
         let end = (0..rest.len()).find(|at| is_end(*at)).unwrap_or(rest.len());
         if may_end_early(&rest[..end]) {
-            return uncertain(words);
+            return unseen_code(words);
         }
         if end > 0 {
-            commands.push(rest[..end].iter().map(|word| filled_in(word, "{}")).collect());
+            commands.push(rest[..end].iter().map(|word| with_placeholder(word, "{}")).collect());
         }
         ends = ends.saturating_sub(1);
         rest = &rest[end..];
@@ -38,7 +38,7 @@ pub(super) fn executed_by_find(words: &[ShellWord]) -> InnerCommand {
         WordKind::Unknown => ends > 0 && word.may_be_option(),
         WordKind::Words => true,
     };
-    if arguments.iter().any(may_start) { uncertain(words) } else { InnerCommand::Own(commands) }
+    if arguments.iter().any(may_start) { unseen_code(words) } else { InnerCommand::Own(commands) }
 }
 
 fn starts_command(word: &ShellWord) -> bool {
@@ -48,11 +48,11 @@ fn starts_command(word: &ShellWord) -> bool {
 /// Whether a command may have another one in it, because an unknown word before that may be `;`.
 fn may_end_early(command: &[ShellWord]) -> bool {
     let may_be_end = |word: &ShellWord| word.kind != WordKind::Literal && word.certain_beginning().is_empty();
-    let behind = match command.iter().position(may_be_end) {
+    let command_behind_options = match command.iter().position(may_be_end) {
         Some(end) => &command[end + 1..],
         None => &[],
     };
-    let unknown = behind.split_last().map_or(&[][..], |(_, before)| before);
+    let unknown = command_behind_options.split_last().map_or(&[][..], |(_, before)| before);
     command.iter().any(starts_command) || unknown.iter().any(ShellWord::may_be_option)
 }
 

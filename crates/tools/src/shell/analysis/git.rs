@@ -1,7 +1,7 @@
 //! `git`, whose subcommand may stand behind options, and which runs commands from its config and for some subcommands.
 
 use super::getopt::{OptionSpec, parse_options};
-use super::wrappers::joined;
+use super::wrappers::join_words;
 use crate::shell::{ShellWord, UnseenReason};
 
 /// Options before the subcommand.
@@ -55,15 +55,15 @@ pub(super) struct GitRuns {
     pub(super) unseen: Option<UnseenReason>,
 }
 
-pub(super) fn git_runs(words: &[ShellWord]) -> GitRuns {
+pub(super) fn commands_run_by_git(words: &[ShellWord]) -> GitRuns {
     let Some(command) = without_global_options(words) else { return GitRuns::default() };
     let mut found = GitRuns::default();
     let mut code = (words[0].program() == Some("git")).then(|| configured(words)).flatten();
     if let Some((subcommand, arguments)) = command.get(1..).and_then(<[ShellWord]>::split_first) {
         let start = arguments.iter().position(|word| !word.text.starts_with('-')).unwrap_or(arguments.len());
         match (subcommand.text.as_str(), &arguments[start..]) {
-            ("config", _) if sets_config(arguments) => code = Some(joined(words)),
-            ("filter-branch" | "for-each-repo", _) => code = Some(joined(words)),
+            ("config", _) if sets_config(arguments) => code = Some(join_words(words)),
+            ("filter-branch" | "for-each-repo", _) => code = Some(join_words(words)),
             ("bisect", [run, command @ ..]) if run.text == "run" => found.texts.extend(one_text(command)),
             ("submodule", [foreach, command @ ..]) if foreach.text == "foreach" => {
                 let at = command.iter().position(|word| !word.text.starts_with('-')).unwrap_or(command.len());
@@ -74,7 +74,7 @@ pub(super) fn git_runs(words: &[ShellWord]) -> GitRuns {
                 for (option, value) in values {
                     match option {
                         "c" | "config" if is_harmless(&value) => {}
-                        "c" | "config" => code = Some(joined(words)),
+                        "c" | "config" => code = Some(join_words(words)),
                         _ => found.texts.push(value),
                     }
                 }
@@ -82,7 +82,7 @@ pub(super) fn git_runs(words: &[ShellWord]) -> GitRuns {
         }
         // A transport that runs the rest of the address.
         if subcommand.may_be_option() || arguments.iter().any(|word| word.text.starts_with("ext::")) {
-            code = Some(joined(words));
+            code = Some(join_words(words));
         }
     }
     found.unseen = code.map(UnseenReason::Code);
@@ -104,7 +104,7 @@ fn command_options(subcommand: &str) -> OptionSpec {
 fn configured(words: &[ShellWord]) -> Option<String> {
     let parsed = parse_options(&words[1..], &GLOBAL_OPTIONS);
     if !parsed.is_certain {
-        return Some(joined(words));
+        return Some(join_words(words));
     }
     parsed.with_values().find_map(|(option, value)| match option {
         "c" if !is_harmless(&value) => Some(format!("git -c {}", value.text)),
@@ -149,5 +149,5 @@ fn sets_config(arguments: &[ShellWord]) -> bool {
 /// Words that are joined and run.
 fn one_text(words: &[ShellWord]) -> Option<ShellWord> {
     let kind = words.iter().map(|word| word.kind).max()?;
-    Some(ShellWord { text: joined(words), kind })
+    Some(ShellWord { text: join_words(words), kind })
 }

@@ -5,7 +5,7 @@
 use super::awk::awk;
 use super::getopt::{OptionSpec, ParsedOptions, parse_options};
 use super::variables::is_plain_value;
-use super::wrappers::{InnerCommand, is_descriptor, is_stdin_script, uncertain};
+use super::wrappers::{InnerCommand, is_descriptor, is_stdin_script, unseen_code};
 use crate::shell::{ShellWord, UnseenReason};
 
 /// How an interpreter takes code in the line.
@@ -106,7 +106,7 @@ const SED_OPTIONS: OptionSpec = OptionSpec::permuted(
 );
 
 /// What a program of another language runs, if it is one.
-pub(super) fn code_of(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
+pub(super) fn interpreter_code(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
     match program {
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return Some(awk(words)),
         "sed" | "gsed" | "ssed" => {
@@ -172,7 +172,7 @@ pub(super) fn script_of(
     let scripts: Vec<&ShellWord> = parsed.values(&["f", "file", "E", "exec"]).collect();
     let files: Vec<&ShellWord> = scripts.iter().copied().chain(parsed.values(loads)).collect();
     if !parsed.is_certain || files.iter().any(|file| file.literal().is_none_or(is_stdin_script)) {
-        return uncertain(words);
+        return unseen_code(words);
     }
     let mut texts: Vec<&ShellWord> = parsed.values(&["e", "source", "expression"]).collect();
     if texts.is_empty() && scripts.is_empty() {
@@ -180,7 +180,7 @@ pub(super) fn script_of(
     }
     let text = texts.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join("\n");
     match texts.iter().all(|word| word.literal().is_some()) && is_harmless(&text) {
-        true if !files.is_empty() => InnerCommand::ScriptFile(super::wrappers::joined(words)),
+        true if !files.is_empty() => InnerCommand::ScriptFile(super::wrappers::join_words(words)),
         true => InnerCommand::Nothing,
         false => InnerCommand::Unseen(UnseenReason::Code(text)),
     }
@@ -193,9 +193,9 @@ fn sed_is_harmless(script: &str) -> bool {
     loop {
         rest = rest
             .trim_start_matches(|letter: char| letter.is_whitespace() || matches!(letter, ';' | '{' | '}'));
-        let Some(behind) = behind_addresses(rest) else { return rest.is_empty() };
-        let Some(command) = behind.chars().next() else { return false };
-        let after = &behind[command.len_utf8()..];
+        let Some(command_behind_options) = behind_addresses(rest) else { return rest.is_empty() };
+        let Some(command) = command_behind_options.chars().next() else { return false };
+        let after = &command_behind_options[command.len_utf8()..];
         rest = match command {
             ':' | 'b' | 't' | 'T' => {
                 has_label = true;
@@ -243,14 +243,17 @@ fn sed_is_harmless(script: &str) -> bool {
 /// What follows a label. A sed may end it at a blank, a semicolon, a brace or the line end, so the command has to end there for each of them.
 fn behind_label(text: &str) -> Option<&str> {
     let label = text.trim_start_matches([' ', '\t']);
-    let behind = label.trim_start_matches(|letter: char| letter.is_alphanumeric() || "_.-".contains(letter));
-    let behind = behind.trim_start_matches([' ', '\t', '}']);
-    (behind.is_empty() || behind.starts_with([';', '\n'])).then_some(behind)
+    let command_behind_options =
+        label.trim_start_matches(|letter: char| letter.is_alphanumeric() || "_.-".contains(letter));
+    let command_behind_options = command_behind_options.trim_start_matches([' ', '\t', '}']);
+    (command_behind_options.is_empty() || command_behind_options.starts_with([';', '\n']))
+        .then_some(command_behind_options)
 }
 
 /// Whether the two parts of an `s` or a `y` have a line end in them.
 fn spans_lines(text: &str) -> bool {
-    behind_delimited(text, 2).is_none_or(|behind| text[..text.len() - behind.len()].contains('\n'))
+    behind_delimited(text, 2)
+        .is_none_or(|command_behind_options| text[..text.len() - command_behind_options.len()].contains('\n'))
 }
 
 /// What follows `1,$!`, `/a/,/b/`, `2~3` and their like.

@@ -1,7 +1,9 @@
 //! Programs that run commands, with a syntax of their own: `ssh`, `flock`, `parallel`.
 
 use super::getopt::{OptionSpec, parse_options};
-use super::wrappers::{InnerCommand, behind, joined, own, text_of, uncertain};
+use super::wrappers::{
+    InnerCommand, command_behind_options, join_words, separate_command, text_of, unseen_code,
+};
 use crate::shell::{ShellWord, UnseenReason, WordKind};
 
 const WATCH_OPTIONS: OptionSpec = OptionSpec::leading(
@@ -61,17 +63,17 @@ const NPM_OPTIONS: OptionSpec = OptionSpec::partial("c:", "call:");
 const PARALLEL_PLACEHOLDERS: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}", "{1}", "{2}"];
 
 /// What one of these programs runs, if it is one.
-pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
+pub(super) fn launched_command(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
     let arguments = &words[1..];
     let has = |letters: &str| letters.chars().any(|letter| has_option(arguments, letter));
     let may_have = |letters: &str| has(letters) || arguments.iter().any(ShellWord::may_be_option);
     Some(match program {
         "strace" => strace(words),
-        "ltrace" => own(words, &LTRACE_OPTIONS, 0),
-        "setpriv" => own(words, &SETPRIV_OPTIONS, 0),
-        "unshare" => own(words, &UNSHARE_OPTIONS, 0),
-        "taskset" => own(words, &OptionSpec::leading("acp", "all-tasks cpu-list pid"), 1),
-        "chrt" => own(
+        "ltrace" => separate_command(words, &LTRACE_OPTIONS, 0),
+        "setpriv" => separate_command(words, &SETPRIV_OPTIONS, 0),
+        "unshare" => separate_command(words, &UNSHARE_OPTIONS, 0),
+        "taskset" => separate_command(words, &OptionSpec::leading("acp", "all-tasks cpu-list pid"), 1),
+        "chrt" => separate_command(
             words,
             &OptionSpec::leading(
                 "abdfimoprvRT:P:D:",
@@ -80,7 +82,7 @@ pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand
             ),
             1,
         ),
-        "prlimit" => own(
+        "prlimit" => separate_command(
             words,
             &OptionSpec::leading(
                 "p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::",
@@ -89,9 +91,11 @@ pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand
             ),
             0,
         ),
-        "chroot" => own(words, &OptionSpec::leading("", "groups: userspec: skip-chdir"), 1),
-        "pkexec" => own(words, &OptionSpec::leading("u:", "user: disable-internal-agent keep-cwd"), 0),
-        "systemd-run" => own(
+        "chroot" => separate_command(words, &OptionSpec::leading("", "groups: userspec: skip-chdir"), 1),
+        "pkexec" => {
+            separate_command(words, &OptionSpec::leading("u:", "user: disable-internal-agent keep-cwd"), 0)
+        }
+        "systemd-run" => separate_command(
             words,
             &OptionSpec::leading(
                 "p:M:u:E:H:dGPqrSt",
@@ -100,7 +104,7 @@ pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand
             ),
             0,
         ),
-        "nsenter" => own(
+        "nsenter" => separate_command(
             words,
             &OptionSpec::leading(
                 "aC::Fi::m::n::p::r::S:G:T::t:U::u::w::Z",
@@ -111,42 +115,46 @@ pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand
         ),
         "watch" => watch(words),
         "flock" => flock(words),
-        "script" => match text_after_c(arguments, &SCRIPT_OPTIONS) {
+        "script" => match text_of_c_option(arguments, &SCRIPT_OPTIONS) {
             Some(text) => text,
             None => behind_dashes(arguments).unwrap_or(InnerCommand::Input(program.to_owned())),
         },
-        "sg" => text_after_c(arguments, &SU_OPTIONS)
+        "sg" => text_of_c_option(arguments, &SU_OPTIONS)
             .or_else(|| arguments.get(1).map(one_text))
             .unwrap_or(InnerCommand::Nothing),
-        "runuser" => text_after_c(arguments, &SU_OPTIONS).unwrap_or_else(|| {
-            own(words, &OptionSpec::leading("-lmpfPg:G:s:w:u:T", "user: group: supp-group: login pty"), 0)
+        "runuser" => text_of_c_option(arguments, &SU_OPTIONS).unwrap_or_else(|| {
+            separate_command(
+                words,
+                &OptionSpec::leading("-lmpfPg:G:s:w:u:T", "user: group: supp-group: login pty"),
+                0,
+            )
         }),
         "npm" | "pnpm" | "yarn"
             if arguments.iter().any(|word| ["exec", "x", "dlx"].contains(&word.text.as_str())) =>
         {
-            text_after_c(arguments, &NPM_OPTIONS).unwrap_or(InnerCommand::Nothing)
+            text_of_c_option(arguments, &NPM_OPTIONS).unwrap_or(InnerCommand::Nothing)
         }
         "npx" => {
             // Options behind the name of a package are for the package.
             let options =
                 OptionSpec::leading("c:p:w:yq", "call: package: workspace: yes no quiet workspaces");
-            text_after_c(arguments, &options).unwrap_or(InnerCommand::Nothing)
+            text_of_c_option(arguments, &options).unwrap_or(InnerCommand::Nothing)
         }
         "parallel" => parallel(words),
         "ssh" => ssh(words),
-        "mapfile" | "readarray" if may_have("C") => uncertain(words),
-        "compgen" | "complete" if may_have("CFW") => uncertain(words),
-        "hash" if may_have("p") => uncertain(words),
-        "bind" if may_have("x") => uncertain(words),
-        "enable" if may_have("f") => uncertain(words),
-        "fc" if !has("l") => uncertain(words),
+        "mapfile" | "readarray" if may_have("C") => unseen_code(words),
+        "compgen" | "complete" if may_have("CFW") => unseen_code(words),
+        "hash" if may_have("p") => unseen_code(words),
+        "bind" if may_have("x") => unseen_code(words),
+        "enable" if may_have("f") => unseen_code(words),
+        "fc" if !has("l") => unseen_code(words),
         "newgrp" => InnerCommand::Input(program.to_owned()),
         program
             if program.starts_with("ld-linux")
                 || OTHER_STARTERS.split(' ').any(|name| name == program)
                     && arguments.iter().any(|word| !word.text.starts_with('-')) =>
         {
-            uncertain(words)
+            unseen_code(words)
         }
         // Its options have their values attached.
         "valgrind" => {
@@ -161,18 +169,18 @@ pub(super) fn started(program: &str, words: &[ShellWord]) -> Option<InnerCommand
                 .first()
                 .is_some_and(|word| matches!(word.text.as_str(), "stat" | "record" | "trace")) =>
         {
-            own(arguments, &PERF_OPTIONS, 0)
+            separate_command(arguments, &PERF_OPTIONS, 0)
         }
-        "jobs" if has("x") => own(words, &OptionSpec::leading("lnprsx", ""), 0),
-        "jobs" if may_have("x") => uncertain(words),
-        "set" | "shopt" if changes_reading(arguments) => uncertain(words),
+        "jobs" if has("x") => separate_command(words, &OptionSpec::leading("lnprsx", ""), 0),
+        "jobs" if may_have("x") => unseen_code(words),
+        "set" | "shopt" if changes_parsing(arguments) => unseen_code(words),
         _ => return None,
     })
 }
 
 /// Whether these options of `set`, `shopt` or a shell change how the commands behind them are read: by history expansion, with variables
 /// among the arguments, with every variable exported, or without comments. `set -a` is followed up by [`super::builtins`].
-pub(super) fn changes_reading(options: &[ShellWord]) -> bool {
+pub(super) fn changes_parsing(options: &[ShellWord]) -> bool {
     let is_end = |word: &&ShellWord| word.text == "--" || word.text == "-";
     let changes = |word: &ShellWord| match word.literal() {
         Some(text) if text.starts_with('-') => text.contains(['H', 'k']),
@@ -190,21 +198,21 @@ fn strace(words: &[ShellWord]) -> InnerCommand {
         None => !name.certain_beginning().is_empty(),
     };
     match parsed.values(&["o", "output"]).all(is_file) {
-        true => own(words, &STRACE_OPTIONS, 0),
-        false => uncertain(words),
+        true => separate_command(words, &STRACE_OPTIONS, 0),
+        false => unseen_code(words),
     }
 }
 
 /// The text behind `-c`, `--command` or `--call`.
-pub(super) fn text_after_c(arguments: &[ShellWord], options: &OptionSpec) -> Option<InnerCommand> {
+pub(super) fn text_of_c_option(arguments: &[ShellWord], options: &OptionSpec) -> Option<InnerCommand> {
     let parsed = parse_options(arguments, options);
     parsed.values(&["c", "command", "session-command", "call"]).next().map(one_text)
 }
 
 /// It runs its words as a text, or as words with `-x`.
 fn watch(words: &[ShellWord]) -> InnerCommand {
-    match behind(words, &WATCH_OPTIONS, 0) {
-        None => uncertain(words),
+    match command_behind_options(words, &WATCH_OPTIONS, 0) {
+        None => unseen_code(words),
         Some((_, [])) => InnerCommand::Nothing,
         Some((parsed, command)) if parsed.has(&["x", "exec"]) => InnerCommand::Own(vec![command.to_vec()]),
         Some((_, command)) => text_of(command),
@@ -213,8 +221,8 @@ fn watch(words: &[ShellWord]) -> InnerCommand {
 
 /// A file and a command, or a file, `-c` and a text. A number alone is a descriptor.
 fn flock(words: &[ShellWord]) -> InnerCommand {
-    match behind(words, &FLOCK_OPTIONS, 1) {
-        None => uncertain(words),
+    match command_behind_options(words, &FLOCK_OPTIONS, 1) {
+        None => unseen_code(words),
         Some((_, [])) => InnerCommand::Nothing,
         Some((_, [option, text, ..])) if matches!(option.text.as_str(), "-c" | "--command") => one_text(text),
         Some((_, command)) => InnerCommand::Own(vec![command.to_vec()]),
@@ -223,22 +231,24 @@ fn flock(words: &[ShellWord]) -> InnerCommand {
 
 /// Its words are a text to which it adds arguments that are known only at run time. Without words it runs the arguments.
 fn parallel(words: &[ShellWord]) -> InnerCommand {
-    let Some((_, rest)) = behind(words, &PARALLEL_OPTIONS, 0) else { return uncertain(words) };
+    let Some((_, rest)) = command_behind_options(words, &PARALLEL_OPTIONS, 0) else {
+        return unseen_code(words);
+    };
     let is_source = |word: &ShellWord| word.text.starts_with(":::");
     let end = rest.iter().position(is_source).unwrap_or(rest.len());
     let (command, sources) = rest.split_at(end);
     if command.is_empty() {
         return match sources {
             [] => InnerCommand::Input(words[0].text.clone()),
-            _ => InnerCommand::Unseen(UnseenReason::Text(joined(sources))),
+            _ => InnerCommand::Unseen(UnseenReason::Text(join_words(sources))),
         };
     }
     if command.iter().any(|word| word.kind >= WordKind::Unknown) {
-        return InnerCommand::Unseen(UnseenReason::Text(joined(command)));
+        return InnerCommand::Unseen(UnseenReason::Text(join_words(command)));
     }
     // An expansion stands for the unknown argument.
     let argument = "\"$argument\"";
-    let text = joined(command);
+    let text = join_words(command);
     let filled = PARALLEL_PLACEHOLDERS.iter().fold(text.clone(), |text, place| text.replace(place, argument));
     InnerCommand::Text(if filled == text { format!("{text} {argument}") } else { filled })
 }
@@ -247,13 +257,13 @@ fn parallel(words: &[ShellWord]) -> InnerCommand {
 /// option says that it only connects.
 fn ssh(words: &[ShellWord]) -> InnerCommand {
     let connects = ["N", "O", "Q", "V", "G", "W", "f"];
-    let (before, after) = match behind(words, &SSH_OPTIONS, 0) {
-        None => return uncertain(words),
+    let (before, after) = match command_behind_options(words, &SSH_OPTIONS, 0) {
+        None => return unseen_code(words),
         Some((_, [])) => return InnerCommand::Nothing,
-        Some((before, host)) => (before, behind(host, &SSH_OPTIONS, 0)),
+        Some((before, host)) => (before, command_behind_options(host, &SSH_OPTIONS, 0)),
     };
     match after {
-        None => uncertain(words),
+        None => unseen_code(words),
         Some((after, [])) if before.has(&connects) || after.has(&connects) => InnerCommand::Nothing,
         Some((_, [])) => InnerCommand::Input(words[0].text.clone()),
         Some((_, command)) => text_of(command),

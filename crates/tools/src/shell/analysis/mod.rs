@@ -25,23 +25,26 @@ mod wrappers;
 use crate::shell::parser::{ShellParser, StdinSource};
 use crate::shell::{ShellCommand, ShellWord, SideEffect, UnseenReason};
 use command_options::{commands_in_options, writes_file};
-use git::git_runs;
+use git::commands_run_by_git;
 pub(crate) use git::without_global_options;
 pub(super) use variables::{NameUses, VariableScope};
-use wrappers::{InnerCommand, doubtful_option, inside, joined, reads_another_syntax, renames, settings};
+use wrappers::{
+    InnerCommand, doubtful_option, inner_command_of, join_words, reads_another_syntax, renames,
+    variable_settings,
+};
 
 /// Wrappers in front of one command.
 const MAX_WRAPPERS: usize = 16;
 
 impl ShellParser<'_, '_> {
     /// Adds a command to the script, and the commands that it runs.
-    pub(in crate::shell) fn found(&mut self, words: Vec<ShellWord>, input: Option<&StdinSource>) {
+    pub(in crate::shell) fn record_command(&mut self, words: Vec<ShellWord>, input: Option<&StdinSource>) {
         let mut forms = vec![words];
         let mut further = Vec::new();
         let mut text = None;
         let mut has_code = false;
         while let Some(words) = forms.last() {
-            match inside(words) {
+            match inner_command_of(words) {
                 InnerCommand::Nothing => break,
                 InnerCommand::Same(_) if forms.len() == MAX_WRAPPERS => {
                     self.script.unseen.push(UnseenReason::TooDeep);
@@ -74,11 +77,11 @@ impl ShellParser<'_, '_> {
                 }
             }
         }
-        self.look_inside(&forms);
+        self.record_inner_commands(&forms);
         self.script.commands.push(ShellCommand { forms, background: false, has_code });
         for words in further {
             let nested = self.nested(|parser| {
-                parser.found(words, input);
+                parser.record_command(words, input);
                 Ok(())
             });
             if let Err(unseen) = nested {
@@ -91,19 +94,19 @@ impl ShellParser<'_, '_> {
     }
 
     /// Adds what a command runs and sets by its variables, its options and its config.
-    fn look_inside(&mut self, forms: &[Vec<ShellWord>]) {
-        for word in forms.iter().flat_map(|words| settings(words)) {
+    fn record_inner_commands(&mut self, forms: &[Vec<ShellWord>]) {
+        for word in forms.iter().flat_map(|words| variable_settings(words)) {
             let (name, value) = word.text.trim_start_matches('"').split_once('=').unwrap_or_default();
             let value = ShellWord { text: value.to_owned(), kind: word.kind };
-            self.variable_set(name, Some(&value), VariableScope::Environment);
+            self.record_variable(name, Some(&value), VariableScope::Environment);
         }
         let doubtful = forms.iter().filter_map(|words| doubtful_option(words));
         self.script.side_effects.extend(doubtful.map(SideEffect::Wrapper));
         let unread = forms.iter().filter(|words| renames(words) || reads_another_syntax(words));
-        self.script.unseen.extend(unread.map(|words| UnseenReason::Code(joined(words))));
+        self.script.unseen.extend(unread.map(|words| UnseenReason::Code(join_words(words))));
         let Some(words) = forms.last() else { return };
-        self.builtin_names(words);
-        let git = git_runs(words);
+        self.record_builtin_names(words);
+        let git = commands_run_by_git(words);
         self.script.unseen.extend(git.unseen);
         for command in commands_in_options(words).into_iter().chain(git.texts) {
             match command.literal() {

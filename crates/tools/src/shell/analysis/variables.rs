@@ -47,7 +47,7 @@ pub(super) fn is_plain_value(value: &ShellWord) -> bool {
 
 impl ShellParser<'_, '_> {
     /// Notes that a variable is set, with its value if that is one word.
-    pub(in crate::shell) fn variable_set(
+    pub(in crate::shell) fn record_variable(
         &mut self,
         name: &str,
         value: Option<&ShellWord>,
@@ -119,8 +119,8 @@ impl NameUses {
     /// A name that one part of the line relies on and another part breaks.
     pub(in crate::shell) fn conflict(&self) -> Option<&String> {
         let exported = self.unexported.iter().filter(|_| self.exports_all);
-        let evaluated =
+        let record_evaluation =
             self.numbers.intersection(&self.texts).chain(self.declared.intersection(&self.arrays));
-        evaluated.chain(exported).min()
+        record_evaluation.chain(exported).min()
     }
 }

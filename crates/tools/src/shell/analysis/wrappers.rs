@@ -1,10 +1,10 @@
 //! Commands that run other commands: `env`, `sudo`, `bash -c`, `xargs`.
 
 use super::builtins::exports_all;
-use super::find::executed_by_find;
+use super::find::commands_run_by_find;
 use super::getopt::{OptionSpec, ParsedOptions, parse_options};
-use super::interpreters::code_of;
-use super::launchers::{SU_OPTIONS, changes_reading, started, text_after_c};
+use super::interpreters::interpreter_code;
+use super::launchers::{SU_OPTIONS, changes_parsing, launched_command, text_of_c_option};
 use crate::shell::{ShellWord, UnseenReason, WordKind};
 
 /// What a command runs apart from itself.
@@ -105,7 +105,7 @@ const PLAIN_FISH_OPTIONS: &str =
     "-c -i -l -n -N -P -ic -lc --interactive --login --no-config --no-execute --private --help --version";
 
 /// What the command of these words runs.
-pub(super) fn inside(words: &[ShellWord]) -> InnerCommand {
+pub(super) fn inner_command_of(words: &[ShellWord]) -> InnerCommand {
     let Some((name, arguments)) = words.split_first() else { return InnerCommand::Nothing };
     let Some(program) = name.program() else {
         return InnerCommand::Unseen(UnseenReason::Name(name.text.clone()));
@@ -113,7 +113,7 @@ pub(super) fn inside(words: &[ShellWord]) -> InnerCommand {
     if let Some(wrapper) =
         PASSING_WRAPPERS.iter().find(|wrapper| wrapper.names.split(' ').any(|name| name == program))
     {
-        return passed_on(words, &wrapper.options, wrapper.operands);
+        return passed_command(words, &wrapper.options, wrapper.operands);
     }
     match program {
         "env" => env(words),
@@ -121,25 +121,29 @@ pub(super) fn inside(words: &[ShellWord]) -> InnerCommand {
         "busybox" | "toybox" if arguments.first().is_some_and(|word| !word.text.starts_with('-')) => {
             InnerCommand::Same(arguments.to_vec())
         }
-        "sudo" => own(words, &SUDO_OPTIONS, 0),
-        "doas" => own(words, &DOAS_OPTIONS, 0),
+        "sudo" => separate_command(words, &SUDO_OPTIONS, 0),
+        "doas" => separate_command(words, &DOAS_OPTIONS, 0),
         "xargs" => xargs(words),
-        "find" => executed_by_find(words),
+        "find" => commands_run_by_find(words),
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "mksh" | "yash" | "ash" | "rbash" | "fish" | "csh"
         | "tcsh" => shell(words),
-        "su" => text_after_c(arguments, &SU_OPTIONS).unwrap_or_else(|| InnerCommand::Input("su".to_owned())),
+        "su" => {
+            text_of_c_option(arguments, &SU_OPTIONS).unwrap_or_else(|| InnerCommand::Input("su".to_owned()))
+        }
         "eval" if arguments.is_empty() => InnerCommand::Nothing,
         "eval" => text_of(arguments.strip_prefix(&[ShellWord::of_literal("--")]).unwrap_or(arguments)),
         "trap" => trap(arguments),
-        "source" | "." => sourced(arguments),
+        "source" | "." => sourced_file(arguments),
         "alias" if arguments.iter().any(|word| word.text.contains('=') || word.kind >= WordKind::Unknown) => {
             InnerCommand::Unseen(UnseenReason::Alias)
         }
-        _ => started(program, words).or_else(|| code_of(program, words)).unwrap_or(InnerCommand::Nothing),
+        _ => launched_command(program, words)
+            .or_else(|| interpreter_code(program, words))
+            .unwrap_or(InnerCommand::Nothing),
     }
 }
 
-pub(super) fn joined(words: &[ShellWord]) -> String {
+pub(super) fn join_words(words: &[ShellWord]) -> String {
     words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
@@ -148,11 +152,11 @@ fn in_environment(words: &[ShellWord]) -> InnerCommand {
     let is_run = |word: &ShellWord| matches!(word.text.as_str(), "run" | "exec");
     let parsed = parse_options(&words[1..], &ENVIRONMENT_OPTIONS);
     if !parsed.is_certain && words.iter().any(is_run) {
-        return uncertain(words);
+        return unseen_code(words);
     }
     let at = words.len() - parsed.operands.len();
     if words.get(at).is_some_and(is_run) {
-        passed_on(&words[at..], &RUN_OPTIONS, 0)
+        passed_command(&words[at..], &RUN_OPTIONS, 0)
     } else {
         InnerCommand::Nothing
     }
@@ -189,62 +193,62 @@ fn is_environment(program: &str) -> bool {
     ENVIRONMENTS.split(' ').any(|name| name == program)
 }
 
-fn passed_on(words: &[ShellWord], options: &OptionSpec, operands: usize) -> InnerCommand {
-    match behind(words, options, operands) {
+fn passed_command(words: &[ShellWord], options: &OptionSpec, operands: usize) -> InnerCommand {
+    match command_behind_options(words, options, operands) {
         // `command -v` only looks a command up.
         Some((parsed, _)) if parsed.has(&["v", "V"]) && words[0].program() == Some("command") => {
             InnerCommand::Nothing
         }
         Some((_, [])) => InnerCommand::Nothing,
         Some((_, command)) => InnerCommand::Same(command.to_vec()),
-        None => uncertain(words),
+        None => unseen_code(words),
     }
 }
 
-pub(super) fn own(words: &[ShellWord], options: &OptionSpec, operands: usize) -> InnerCommand {
-    match behind(words, options, operands) {
+pub(super) fn separate_command(words: &[ShellWord], options: &OptionSpec, operands: usize) -> InnerCommand {
+    match command_behind_options(words, options, operands) {
         Some((_, [])) => InnerCommand::Nothing,
         Some((_, command)) => InnerCommand::Own(vec![command.to_vec()]),
-        None => uncertain(words),
+        None => unseen_code(words),
     }
 }
 
-pub(super) fn uncertain(words: &[ShellWord]) -> InnerCommand {
-    InnerCommand::Unseen(UnseenReason::Code(joined(words)))
+pub(super) fn unseen_code(words: &[ShellWord]) -> InnerCommand {
+    InnerCommand::Unseen(UnseenReason::Code(join_words(words)))
 }
 
 /// The options of a wrapper and the command behind them, or nothing if it isn't certain where that begins.
-pub(super) fn behind<'words>(
+pub(super) fn command_behind_options<'words>(
     words: &'words [ShellWord],
     options: &OptionSpec,
     operands: usize,
 ) -> Option<(ParsedOptions<'words>, &'words [ShellWord])> {
     let parsed = parse_options(words.get(1..)?, options);
     let options_end = words.len() - parsed.operands.len();
-    let at = words.len().min(options_end + settings(words).len() + operands);
+    let at = words.len().min(options_end + variable_settings(words).len() + operands);
     let may_shift = |word: &ShellWord| word.may_become_several() || word.may_be_option();
     let is_certain = parsed.is_certain && !words[options_end..at].iter().any(may_shift);
     is_certain.then(|| (parsed, &words[at..]))
 }
 
 /// The variables that a wrapper sets for its command: words with `=` behind the options, with any name.
-pub(super) fn settings(words: &[ShellWord]) -> &[ShellWord] {
+pub(super) fn variable_settings(words: &[ShellWord]) -> &[ShellWord] {
     let options = match words.first().and_then(ShellWord::program) {
         Some("env") => &ENV_OPTIONS,
         Some("sudo") => &SUDO_OPTIONS,
         Some("doas") => &DOAS_OPTIONS,
         _ => return &[],
     };
-    let behind = &words[words.len() - parse_options(&words[1..], options).operands.len()..];
+    let command_behind_options = &words[words.len() - parse_options(&words[1..], options).operands.len()..];
     let is_setting = |word: &&ShellWord| word.text.contains('=');
-    &behind[..behind.iter().take_while(is_setting).count()]
+    &command_behind_options[..command_behind_options.iter().take_while(is_setting).count()]
 }
 
 /// `env -S` splits a text into words. Blanks and quotes mean the same to it as to a shell, and little else does.
 fn env(words: &[ShellWord]) -> InnerCommand {
     let parsed = parse_options(&words[1..], &ENV_OPTIONS);
     let Some(split) = parsed.values(&["S", "split-string"]).next() else {
-        return passed_on(words, &ENV_OPTIONS, 0);
+        return passed_command(words, &ENV_OPTIONS, 0);
     };
     let is_plain = |letter: char| letter.is_alphanumeric() || " \t_./:,@%+=-'\"".contains(letter);
     let is_split_alike = split.text.chars().all(is_plain);
@@ -262,12 +266,15 @@ fn quoted(text: &str) -> String {
 
 /// `xargs` adds arguments that are known only at run time.
 fn xargs(words: &[ShellWord]) -> InnerCommand {
-    let Some((parsed, command)) = behind(words, &XARGS_OPTIONS, 0) else { return uncertain(words) };
+    let Some((parsed, command)) = command_behind_options(words, &XARGS_OPTIONS, 0) else {
+        return unseen_code(words);
+    };
     if command.is_empty() {
         return InnerCommand::Nothing;
     }
     let placeholder = parsed.values(&["I", "i", "replace"]).next().map_or("{}", |word| word.text.as_str());
-    let mut command: Vec<ShellWord> = command.iter().map(|word| filled_in(word, placeholder)).collect();
+    let mut command: Vec<ShellWord> =
+        command.iter().map(|word| with_placeholder(word, placeholder)).collect();
     let replaces =
         parsed.has(&["I", "i", "replace"]) && !parsed.has(&["n", "max-args", "L", "l", "max-lines"]);
     if !replaces {
@@ -277,7 +284,7 @@ fn xargs(words: &[ShellWord]) -> InnerCommand {
 }
 
 /// A word that is unknown if it has the placeholder in it.
-pub(super) fn filled_in(word: &ShellWord, placeholder: &str) -> ShellWord {
+pub(super) fn with_placeholder(word: &ShellWord, placeholder: &str) -> ShellWord {
     let is_replaced = !placeholder.is_empty() && word.text.contains(placeholder);
     if is_replaced { ShellWord::unknown(&word.text) } else { word.clone() }
 }
@@ -294,16 +301,16 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
         match text.strip_prefix(['-', '+']) {
             None => break,
             // `-` and `--` end the options, `+` doesn't.
-            Some("") if text == "+" => return uncertain(words),
+            Some("") if text == "+" => return unseen_code(words),
             Some("" | "-") => {
                 at += 1;
                 break;
             }
-            Some(_) if is_fish && !is_known(PLAIN_FISH_OPTIONS, text) => return uncertain(words),
+            Some(_) if is_fish && !is_known(PLAIN_FISH_OPTIONS, text) => return unseen_code(words),
             Some(long) if long.starts_with('-') || is_known(LONG_SHELL_OPTIONS, long) => {
                 let long = long.trim_start_matches('-');
                 if !is_fish && !is_known(LONG_SHELL_OPTIONS, long) {
-                    return uncertain(words);
+                    return unseen_code(words);
                 }
                 let names_file = matches!(long, "rcfile" | "init-file");
                 if let Some(file) = words.get(at + 1).filter(|file| names_file && file.literal().is_none()) {
@@ -316,7 +323,7 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
             }
             // Each of these letters takes a word, in bash the next one, in zsh the rest of this one.
             Some(short) if short.find(['o', 'O']).is_some_and(|at| at + 1 < short.len()) => {
-                return uncertain(words);
+                return unseen_code(words);
             }
             Some(short) => {
                 // Dash takes `+c` for `-c`.
@@ -325,8 +332,8 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
                 let next = at + if short.ends_with(['o', 'O']) { 2 } else { 1 };
                 let option = words.get(at..next).unwrap_or_default();
                 let is_literal = option.iter().all(|word| word.literal().is_some());
-                if !is_literal || changes_reading(option) || exports_all(option) {
-                    return uncertain(words);
+                if !is_literal || changes_parsing(option) || exports_all(option) {
+                    return unseen_code(words);
                 }
                 at = next;
             }
@@ -353,7 +360,7 @@ pub(super) fn reads_another_syntax(words: &[ShellWord]) -> bool {
 
 /// Words that are joined and run.
 pub(super) fn text_of(words: &[ShellWord]) -> InnerCommand {
-    let text = joined(words);
+    let text = join_words(words);
     match words.iter().all(|word| word.kind == WordKind::Literal) {
         true => InnerCommand::Text(text),
         false => InnerCommand::Unseen(UnseenReason::Text(text)),
@@ -394,7 +401,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// `source` of a file. Files are not read, but the name of the file has to be known.
-fn sourced(arguments: &[ShellWord]) -> InnerCommand {
+fn sourced_file(arguments: &[ShellWord]) -> InnerCommand {
     match parse_options(arguments, &NO_OPTIONS).operands.first() {
         None => InnerCommand::Nothing,
         Some(word) => match word.literal() {
