@@ -7,6 +7,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::display::{truncate_str, truncate_with_ellipsis};
 use crate::{About, Finished};
 
 /// The longest piece of a wrong value that is repeated in an error.
@@ -75,7 +76,7 @@ fn check_fields(at: &str, fields: &Map<String, Value>, schema: &Value) -> Result
             };
             return Err(format!(
                 "there is no field `{}`; {there}",
-                inner(crate::display::truncate_str(name, MAX_QUOTED_BYTES))
+                inner(truncate_str(name, MAX_QUOTED_BYTES))
             ));
         };
         if !value.is_null() || required.contains(&name.as_str()) {
@@ -111,9 +112,5 @@ fn describe_schema(schema: &Value) -> String {
 }
 
 fn quoted(value: &Value) -> String {
-    let text = value.to_string();
-    match crate::display::truncate_str(&text, MAX_QUOTED_BYTES) {
-        short if short.len() < text.len() => format!("{short}…"),
-        _ => text,
-    }
+    truncate_with_ellipsis(&value.to_string(), MAX_QUOTED_BYTES)
 }

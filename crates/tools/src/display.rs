@@ -1,32 +1,30 @@
-//! Names of files as the model is shown them: one line each, with nothing in them that could pass for something else.
+//! Names of files and texts as the model sees them: escaped to one line, and truncated.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use longhaul_protocol::printable;
 
-/// A path, escaped where it has to be.
+/// A path with control characters escaped, so that it stays on one line.
 pub(crate) fn display_path(path: &Path) -> String {
     display_name(path.as_os_str().as_bytes())
 }
 
-/// A name, escaped where it has to be.
 pub(crate) fn display_name(name: &[u8]) -> String {
     printable(name).to_string()
 }
 
-/// The longest beginning that has at most so many bytes and ends between two characters.
-pub(crate) fn truncate_str(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+/// The longest prefix of at most `max_bytes` that ends between two characters.
+pub(crate) fn truncate_str(text: &str, max_bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(max_bytes)]
+}
+
+/// The same with `…` at the end, if the text was longer.
+pub(crate) fn truncate_with_ellipsis(text: &str, max_bytes: usize) -> String {
+    let short = truncate_str(text, max_bytes);
+    format!("{short}{}", if short.len() < text.len() { "…" } else { "" })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_cut_between_characters() {
-        assert_eq!(truncate_str("aéb", 2), "a");
-        assert_eq!(truncate_str("aéb", 9), "aéb");
-    }
-}
+#[path = "display_tests.rs"]
+mod tests;

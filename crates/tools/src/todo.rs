@@ -1,11 +1,12 @@
 //! `todo`.
 
-use async_trait::async_trait;
+use std::sync::Arc;
+
 use longhaul_protocol::{Effect, Todo, TodoStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{About, Call, Finished, Prepared, Tool, arguments, schema_of};
+use crate::{About, Call, Finished, Prepared, Tool, function_tool, schema_of};
 
 const MAX_ITEMS: usize = 200;
 const MAX_ITEM_BYTES: usize = 2_000;
@@ -46,17 +47,6 @@ impl From<ItemStatus> for TodoStatus {
     }
 }
 
-/// The tool.
-pub(crate) struct TodoList {
-    about: About,
-}
-
-impl TodoList {
-    pub(crate) fn new() -> Self {
-        Self { about: about() }
-    }
-}
-
 pub(crate) fn about() -> About {
     About {
         name: "todo",
@@ -69,31 +59,27 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for TodoList {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(crate) fn tool() -> Arc<dyn Tool> {
+    function_tool(about(), (), prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let Arguments { items } = arguments::parse(&self.about, &call.arguments)?;
-        if items.len() > MAX_ITEMS {
-            return Err(Finished::error(format!(
-                "`items` has {} items; at most {MAX_ITEMS} are kept",
-                items.len()
-            )));
-        }
-        if let Some(index) = items.iter().position(|item| !(1..=MAX_ITEM_BYTES).contains(&item.text.len())) {
-            let bytes = items[index].text.len();
-            return Err(Finished::error(format!(
-                "`items[{index}].text` has {bytes} bytes; it must have 1 to {MAX_ITEM_BYTES}"
-            )));
-        }
-        let list: Vec<Todo> =
-            items.into_iter().map(|item| Todo { text: item.text, status: item.status.into() }).collect();
-        let finished = Finished { content: render_list(&list), todo: Some(list), ..Finished::default() };
-        Ok(Prepared::new(move |_| async move { finished }))
+fn prepare((): &(), Arguments { items }: Arguments, _: &Call) -> Result<Prepared, Finished> {
+    if items.len() > MAX_ITEMS {
+        return Err(Finished::error(format!(
+            "`items` has {} items; at most {MAX_ITEMS} are kept",
+            items.len()
+        )));
     }
+    if let Some(index) = items.iter().position(|item| !(1..=MAX_ITEM_BYTES).contains(&item.text.len())) {
+        let bytes = items[index].text.len();
+        return Err(Finished::error(format!(
+            "`items[{index}].text` has {bytes} bytes; it must have 1 to {MAX_ITEM_BYTES}"
+        )));
+    }
+    let list: Vec<Todo> =
+        items.into_iter().map(|item| Todo { text: item.text, status: item.status.into() }).collect();
+    let finished = Finished { content: render_list(&list), todo: Some(list), ..Finished::default() };
+    Ok(Prepared::new(move |_| async move { finished }))
 }
 
 fn render_list(list: &[Todo]) -> String {

@@ -20,6 +20,8 @@ use longhaul_protocol::{
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::blocking::{CancelFlag, run_cancellable};
+
 /// Something that the agent may do.
 #[async_trait]
 pub trait Tool: Send + Sync {
@@ -155,6 +157,11 @@ impl Prepared {
             caution: None,
             run: Box::new(|stop| Box::pin(run(stop))),
         }
+    }
+
+    /// A call that only reads, on a thread of its own, until it is cancelled.
+    pub(crate) fn cancellable(work: impl FnOnce(&CancelFlag) -> Finished + Send + 'static) -> Self {
+        Self::new(move |stop| run_cancellable(stop, work))
     }
 
     /// The same, with the file that it writes.

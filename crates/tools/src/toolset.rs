@@ -1,39 +1,39 @@
-//! All the tools together.
+//! All tools of this crate.
 
 use std::sync::Arc;
 
-use crate::files::{self, EditFile, ReadFile, WriteFile};
-use crate::search::{self, FindFiles, ListFiles, SearchText};
-use crate::todo::{self, TodoList};
-use crate::{About, Scope, Tool, exec, tasks};
+use crate::files::{edit_file, read_file, write_file};
+use crate::search::{find_files, list_files, search_text};
+use crate::tasks::{task_kill, task_list, task_output, task_wait};
+use crate::{About, Scope, Tool, exec, todo};
 
-/// The tools for files and the todo list, always in this order: what comes first in a request must not change.
+/// The tools for files and the todo list. The order is fixed: the beginning of a request must not change.
 pub fn file_tools(scope: Arc<Scope>) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(ReadFile::new(Arc::clone(&scope))),
-        Arc::new(WriteFile::new(Arc::clone(&scope))),
-        Arc::new(EditFile::new(Arc::clone(&scope))),
-        Arc::new(ListFiles::new(Arc::clone(&scope))),
-        Arc::new(FindFiles::new(Arc::clone(&scope))),
-        Arc::new(SearchText::new(scope)),
-        Arc::new(TodoList::new()),
+        read_file::tool(Arc::clone(&scope)),
+        write_file::tool(Arc::clone(&scope)),
+        edit_file::tool(Arc::clone(&scope)),
+        list_files::tool(Arc::clone(&scope)),
+        find_files::tool(Arc::clone(&scope)),
+        search_text::tool(scope),
+        todo::tool(),
     ]
 }
 
-/// What is known of every tool of this crate without having any, in the order of `docs/tools.md`.
+/// The descriptions of all tools of this crate, in the order of `docs/tools.md`.
 pub fn all_abouts() -> Vec<About> {
     vec![
-        files::read_file_about(),
-        files::write_file_about(),
-        files::edit_file_about(),
-        search::list_files_about(),
-        search::find_files_about(),
-        search::search_text_about(),
+        read_file::about(),
+        write_file::about(),
+        edit_file::about(),
+        list_files::about(),
+        find_files::about(),
+        search_text::about(),
         todo::about(),
         exec::about(),
-        tasks::task_list_about(),
-        tasks::task_output_about(),
-        tasks::task_wait_about(),
-        tasks::task_kill_about(),
+        task_list::about(),
+        task_output::about(),
+        task_wait::about(),
+        task_kill::about(),
     ]
 }

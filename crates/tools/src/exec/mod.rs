@@ -305,10 +305,7 @@ fn description_of(arguments: &Arguments) -> String {
         return given.to_owned();
     }
     let line = arguments.command.trim().lines().next().unwrap_or_default();
-    match display::truncate_str(line, MAX_DESCRIPTION_BYTES) {
-        short if short.len() < line.len() => format!("{short}…"),
-        whole => whole.to_owned(),
-    }
+    display::truncate_with_ellipsis(line, MAX_DESCRIPTION_BYTES)
 }
 
 #[cfg(test)]

@@ -2,36 +2,33 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `read`, `excerpt`, `magic` | read_file; the lines that were asked for out of a stream; what a file is by its first bytes |
-//! | `write`, `edit`, `edits` | write_file; edit_file; making edits in a text, as a pure function |
-//! | `plan` | what both writers share: a write that is decided, then recorded, then made, and found again after a crash |
-//! | `replace`, `temporary` | putting a new file in place of an old one at once, and never over someone else's change |
+//! | `read_file`, `line_range`, `file_type` | read_file; the requested lines out of a stream; what a file is by its first bytes |
+//! | `write_file`, `edit_file`, `text_edits` | write_file; edit_file; edits of a text, as a pure function |
+//! | `writing_tool`, `write_plan` | what both writers share: a write is planned, recorded, performed, and checked after a crash |
+//! | `atomic_replace`, `temporary_file` | replacing a file at once, and never over another program's change |
 
 mod atomic_replace;
-mod edit_file;
+pub(crate) mod edit_file;
 mod file_type;
 mod line_range;
-mod read_file;
+pub(crate) mod read_file;
 mod temporary_file;
 mod text_edits;
-mod write_file;
+pub(crate) mod write_file;
 mod write_plan;
+mod writing_tool;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 
-pub(crate) use edit_file::{EditFile, about as edit_file_about};
 use longhaul_protocol::Hash;
-pub(crate) use read_file::{ReadFile, about as read_file_about};
-pub(crate) use write_file::{WriteFile, about as write_file_about};
 
-/// The most that a written file may hold.
 const MAX_WRITTEN_BYTES: usize = 8 << 20;
-/// The most that a file may hold that is written over.
+/// The largest file that may be replaced.
 const MAX_REPLACED_BYTES: u64 = 64 << 20;
 
-/// The hash of a whole file, without holding it in memory. One that is larger than what may be replaced has none, or hashing
-/// a file that grows would go on for ever.
+/// The hash of a whole file, read in parts. A file larger than [`MAX_REPLACED_BYTES`] is an error: hashing one that grows
+/// would never end.
 fn hash_of(file: &mut File) -> io::Result<Hash> {
     file.rewind()?;
     let mut hasher = blake3::Hasher::new();

@@ -3,16 +3,17 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use longhaul_protocol::{Effect, FileSeen, Hash};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::file_type;
 use super::line_range::{CollectedLines, LineCollector, LineRange};
-use crate::blocking::{CancelFlag, run_cancellable};
+use crate::blocking::CancelFlag;
 use crate::scope::{OpenFile, Permission, ScopedPath};
-use crate::{About, Call, Cap, FileError, Finished, Picture, Prepared, Scope, Tool, arguments, schema_of};
+use crate::{
+    About, Call, Cap, FileError, Finished, Picture, Prepared, Scope, Tool, function_tool, schema_of,
+};
 
 const MAX_READ_BYTES: u64 = 64 << 20;
 const MAX_IMAGE_BYTES: u64 = 5 << 20;
@@ -35,18 +36,6 @@ struct Arguments {
     limit: Option<u64>,
 }
 
-/// The tool.
-pub(crate) struct ReadFile {
-    scope: Arc<Scope>,
-    about: About,
-}
-
-impl ReadFile {
-    pub(crate) fn new(scope: Arc<Scope>) -> Self {
-        Self { scope, about: about() }
-    }
-}
-
 pub(crate) fn about() -> About {
     About {
         name: "read_file",
@@ -66,21 +55,15 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for ReadFile {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
+    function_tool(about(), scope, prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let (scope, cap) = (Arc::clone(&self.scope), call.cap);
-        Ok(Prepared::new(move |stop| {
-            run_cancellable(stop, move |cancel| {
-                read(&scope, &arguments, cap, cancel).unwrap_or_else(|problem| problem)
-            })
-        }))
-    }
+fn prepare(scope: &Arc<Scope>, arguments: Arguments, call: &Call) -> Result<Prepared, Finished> {
+    let (scope, cap) = (Arc::clone(scope), call.cap);
+    Ok(Prepared::cancellable(move |cancel| {
+        read(&scope, &arguments, cap, cancel).unwrap_or_else(|problem| problem)
+    }))
 }
 
 fn read(scope: &Scope, arguments: &Arguments, cap: Cap, cancel: &CancelFlag) -> Result<Finished, Finished> {

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use longhaul_protocol::{Effect, FileWrite, ToolStarted};
+use longhaul_protocol::{Effect, FileWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::write_plan::{self, FileBeforeWrite, SizeLimit};
+use super::write_plan::{FileBeforeWrite, SizeLimit, WritePlan};
+use super::writing_tool::{WriteArguments, WritingTool};
 use super::{MAX_REPLACED_BYTES, MAX_WRITTEN_BYTES};
-use crate::blocking::run_to_completion;
-use crate::{About, Call, Finished, Prepared, Resumed, Scope, Tool, arguments, schema_of};
+use crate::{About, Call, Finished, Scope, Tool, schema_of};
 
 const SIZE_LIMIT: SizeLimit = SizeLimit { bytes: MAX_REPLACED_BYTES, doing: "write_file replaces" };
 
@@ -22,18 +21,6 @@ struct Arguments {
     path: String,
     /// All that the file will hold.
     content: String,
-}
-
-/// The tool.
-pub(crate) struct WriteFile {
-    scope: Arc<Scope>,
-    about: About,
-}
-
-impl WriteFile {
-    pub(crate) fn new(scope: Arc<Scope>) -> Self {
-        Self { scope, about: about() }
-    }
 }
 
 pub(crate) fn about() -> About {
@@ -55,49 +42,28 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for WriteFile {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let Arguments { path, content } = arguments::parse(&self.about, &call.arguments)?;
-        let bytes = content.len();
+impl WriteArguments for Arguments {
+    fn plan(self, scope: &Scope, call: &Call) -> Result<WritePlan, Finished> {
+        let bytes = self.content.len();
         if bytes > MAX_WRITTEN_BYTES {
             return Err(Finished::error(format!(
                 "`content` has {bytes} bytes; at most {MAX_WRITTEN_BYTES} are written"
             )));
         }
-        let (scope, looking) = (Arc::clone(&self.scope), call.clone());
-        let plan = run_to_completion(move || {
-            Ok(FileBeforeWrite::load(&scope, &looking, &path, SIZE_LIMIT)?
-                .plan(looking.id, content.into_bytes()))
-        })
-        .await?;
-        let (scope, write, caution) = (Arc::clone(&self.scope), plan.write.clone(), plan.caution.clone());
-        let run = move |_| async move {
-            let perform = move || Ok(plan.perform(&scope, |shown, write| success_text(shown, write, bytes)));
-            run_to_completion(perform).await.unwrap_or_else(|problem| problem)
-        };
-        Ok(Prepared::new(run).writing(write).with_caution(caution))
+        let file = FileBeforeWrite::load(scope, call, &self.path, SIZE_LIMIT)?;
+        Ok(file.plan(call.id, self.content.into_bytes()))
     }
 
-    async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {
-        let bytes = match arguments::parse::<Arguments>(&self.about, &call.arguments) {
-            Ok(arguments) => arguments.content.len(),
-            Err(problem) => return Resumed::Unknown(problem.content),
-        };
-        let (scope, started) = (Arc::clone(&self.scope), started.clone());
-        let look = move || {
-            Ok(write_plan::resume(&scope, &started, |shown, write| success_text(shown, write, bytes)))
-        };
-        run_to_completion(look).await.unwrap_or_else(|problem| Resumed::Unknown(problem.content))
+    fn amount(&self) -> usize {
+        self.content.len()
+    }
+
+    fn success_text(shown: &str, write: &FileWrite, bytes: usize) -> String {
+        let new = if write.before.is_none() { " (new)" } else { "" };
+        format!("wrote {bytes} bytes to {shown}{new}")
     }
 }
 
-/// Made of what is on record alone, so that it is the same after a crash.
-fn success_text(shown: &str, write: &FileWrite, bytes: usize) -> String {
-    let new = if write.before.is_none() { " (new)" } else { "" };
-    format!("wrote {bytes} bytes to {shown}{new}")
+pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
+    Arc::new(WritingTool::<Arguments>::new(about(), scope))
 }

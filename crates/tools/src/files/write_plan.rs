@@ -24,7 +24,7 @@ pub(super) struct SizeLimit {
 
 /// A file as it is now, of which a write may start.
 pub(super) struct FileBeforeWrite {
-    pub(super) place: ScopedPath,
+    pub(super) path: ScopedPath,
     key: String,
     pub(super) before: Option<Hash>,
     caution: Option<String>,
@@ -55,7 +55,7 @@ impl FileBeforeWrite {
                 let caution = scope.is_startup_file(place.path()).then(|| {
                     format!("{shown} is a startup file: the user's shell, login or tools run it later, outside of the sandbox")
                 });
-                Ok(Self { place, key, before, caution })
+                Ok(Self { path: place, key, before, caution })
             }
         }
     }
@@ -63,7 +63,7 @@ impl FileBeforeWrite {
     /// Decides what it should hold.
     pub(super) fn plan(self, call: CallId, content: Vec<u8>) -> WritePlan {
         let write = FileWrite { path: self.key, before: self.before, after: Hash::of(&content) };
-        WritePlan { path: self.place.path().to_owned(), call, content, write, caution: self.caution }
+        WritePlan { path: self.path.path().to_owned(), call, content, write, caution: self.caution }
     }
 }
 

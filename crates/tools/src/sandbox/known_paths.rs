@@ -1,252 +1,85 @@
-//! Where programs have what they need, and where people have what no command should read.
+//! Where programs have what they need to run: the system's folders, the user's toolchains and caches.
+//!
+//! Lists are separated by white space. A path that is missing on a machine is skipped.
 
-/// The system's own folders, for reading. What is not there is passed over, here and below.
-pub(super) const SYSTEM: &[&str] = &[
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/opt",
-    "/nix",
-    "/gnu",
-    "/snap",
-    "/home/linuxbrew/.linuxbrew",
-    "/proc",
-    "/sys",
-    "/var/cache/fontconfig",
-    "/var/lib/ca-certificates",
-    "/var/lib/dpkg",
-    "/var/lib/rpm",
-];
+/// Folders of the system that commands may read.
+pub(super) const SYSTEM: &str = "
+    /usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix /gnu /snap /home/linuxbrew/.linuxbrew /proc /sys
+    /var/cache/fontconfig /var/lib/ca-certificates /var/lib/dpkg /var/lib/rpm
+";
 
-/// Of the system's settings those that programs read to run at all. None of them holds a key.
-pub(super) const SETTINGS: &[&str] = &[
-    "alternatives",
-    "bash.bashrc",
-    "bash_completion.d",
-    "bashrc",
-    "bindresvport.blacklist",
-    "ca-certificates",
-    "ca-certificates.conf",
-    "crypto-policies",
-    "debian_version",
-    "default/locale",
-    "dpkg",
-    "ethertypes",
-    "fonts",
-    "gai.conf",
-    "gitattributes",
-    "gitconfig",
-    "group",
-    "host.conf",
-    "hostname",
-    "hosts",
-    "inputrc",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "locale.alias",
-    "locale.conf",
-    "localtime",
-    "login.defs",
-    "lsb-release",
-    "magic",
-    "magic.mime",
-    "manpath.config",
-    "maven",
-    "mime.types",
-    "mtab",
-    "networks",
-    "nsswitch.conf",
-    "openssl",
-    "os-release",
-    "passwd",
-    "paths.d",
-    "perl",
-    "pip.conf",
-    "pkcs11",
-    "pki",
-    "profile",
-    "profile.d",
-    "protocols",
-    "redhat-release",
-    "resolv.conf",
-    "rpc",
-    "services",
-    "shells",
-    "ssl",
-    "static",
-    "terminfo",
-    "timezone",
-    "vimrc",
-    "wgetrc",
-    "xdg",
-];
+/// In `/etc`: settings that programs read to run at all. None of them holds a key.
+pub(super) const SETTINGS: &str = "
+    alternatives bash.bashrc bash_completion.d bashrc bindresvport.blacklist ca-certificates
+    ca-certificates.conf crypto-policies debian_version default/locale dpkg ethertypes fonts gai.conf
+    gitattributes gitconfig group host.conf hostname hosts inputrc ld.so.cache ld.so.conf ld.so.conf.d
+    locale.alias locale.conf localtime login.defs lsb-release magic magic.mime manpath.config maven
+    mime.types mtab networks nsswitch.conf openssl os-release passwd paths.d perl pip.conf pkcs11 pki
+    profile profile.d protocols redhat-release resolv.conf rpc services shells ssl static terminfo timezone
+    vimrc wgetrc xdg
+";
 
-/// The same for settings with a version in their name, such as `java-21-openjdk`: how their names begin.
-pub(super) const VERSIONED_SETTINGS: &[&str] = &["java", "python", "ruby"];
+/// In `/etc`: prefixes of settings with a version in their name, such as `java-21-openjdk`.
+pub(super) const VERSIONED_SETTINGS: &str = "java python ruby";
 
-/// Links among the sockets on which some systems have all their programs.
-pub(super) const SYSTEM_LINKS: &[&str] = &["/run/current-system", "/run/booted-system", "/run/opengl-driver"];
+/// Links in `/run`, beside the sockets of services, through which some systems reach all their programs.
+pub(super) const SYSTEM_LINKS: &str = "/run/current-system /run/booted-system /run/opengl-driver";
 
-/// Folders for temporary files, and the name under which a session's own are kept. Without one they are kept in memory.
+/// Folders for temporary files, each with the name of the session's own folder that stands in for it; `None` is a folder in memory.
 pub(super) const TEMPORARY_FOLDERS: &[(&str, Option<&str>)] =
     &[("/tmp", Some("tmp")), ("/var/tmp", Some("var-tmp")), ("/dev/shm", None)];
 
 /// Variables that name a folder for temporary files.
-pub(super) const TEMPORARY_VARIABLES: &[&str] = &["TMPDIR", "TMP", "TEMP", "TEMPDIR"];
+pub(super) const TEMPORARY_VARIABLES: &str = "TMPDIR TMP TEMP TEMPDIR";
 
-/// Devices without which few programs run.
-pub(super) const DEVICES: &[&str] = &[
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
+/// Devices that most programs need.
+pub(super) const DEVICES: &str = "
+    /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/ptmx /dev/pts
+";
 
-/// Where people have their home folders. Commands see them as empty, but for what they may reach in them.
-pub(super) const HOME_FOLDERS: &[&str] = &["/home", "/root"];
+/// Folders that hold home folders. Commands see them as empty, except for the paths that they may reach.
+pub(super) const HOME_FOLDERS: &str = "/home /root";
 
-/// In the user's own folder: toolchains, and settings of tools, for reading.
-pub(super) const TOOLCHAINS: &[&str] = &[
-    ".asdf",
-    ".bun",
-    ".cabal",
-    ".cargo",
-    ".config/git",
-    ".config/go",
-    ".config/pip",
-    ".config/pnpm",
-    ".config/uv",
-    ".config/yarn",
-    ".conda",
-    ".deno",
-    ".dotnet",
-    ".fnm",
-    ".gem",
-    ".ghcup",
-    ".gitconfig",
-    ".gitignore",
-    ".gitignore_global",
-    ".goenv",
-    ".gradle",
-    ".jenv",
-    ".julia",
-    ".juliaup",
-    ".linuxbrew",
-    ".local/bin",
-    ".local/lib",
-    ".local/share/fnm",
-    ".local/share/mise",
-    ".local/share/pipx",
-    ".local/share/pnpm",
-    ".local/share/uv",
-    ".local/state/nix",
-    ".m2",
-    ".mix",
-    ".nix-profile",
-    ".nodenv",
-    ".nvm",
-    ".opam",
-    ".pip",
-    ".poetry",
-    ".pyenv",
-    ".rbenv",
-    ".rustup",
-    ".rvm",
-    ".sdkman",
-    ".stack",
-    ".volta",
-    "anaconda3",
-    "go",
-    "miniconda3",
-];
+/// In the user's home folder: toolchains and settings of tools that commands may read.
+pub(super) const TOOLCHAINS: &str = "
+    .asdf .bun .cabal .cargo .config/git .config/go .config/pip .config/pnpm .config/uv .config/yarn .conda
+    .deno .dotnet .fnm .gem .ghcup .gitconfig .gitignore .gitignore_global .goenv .gradle .jenv .julia
+    .juliaup .linuxbrew .local/bin .local/lib .local/share/fnm .local/share/mise .local/share/pipx
+    .local/share/pnpm .local/share/uv .local/state/nix .m2 .mix .nix-profile .nodenv .nvm .opam .pip .poetry
+    .pyenv .rbenv .rustup .rvm .sdkman .stack .volta anaconda3 go miniconda3
+";
 
 /// Variables that name a toolchain, a part of one, or certificates.
-pub(super) const TOOLCHAIN_VARIABLES: &[&str] = &[
-    "CARGO_HOME",
-    "CONDA_PREFIX",
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "GOPATH",
-    "GOROOT",
-    "GRADLE_USER_HOME",
-    "JAVA_HOME",
-    "NODE_EXTRA_CA_CERTS",
-    "NVM_DIR",
-    "PIP_CERT",
-    "PLAYWRIGHT_BROWSERS_PATH",
-    "PYENV_ROOT",
-    "REQUESTS_CA_BUNDLE",
-    "RUSTUP_HOME",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "VIRTUAL_ENV",
-    "VOLTA_HOME",
-];
+pub(super) const TOOLCHAIN_VARIABLES: &str = "
+    CARGO_HOME CONDA_PREFIX CURL_CA_BUNDLE GIT_SSL_CAINFO GOPATH GOROOT GRADLE_USER_HOME JAVA_HOME
+    NODE_EXTRA_CA_CERTS NVM_DIR PIP_CERT PLAYWRIGHT_BROWSERS_PATH PYENV_ROOT REQUESTS_CA_BUNDLE RUSTUP_HOME
+    SSL_CERT_DIR SSL_CERT_FILE VIRTUAL_ENV VOLTA_HOME
+";
 
-/// In the user's own folder: caches, for writing. Nothing that is on anybody's `PATH`, and no settings.
-pub(super) const CACHES: &[&str] = &[
-    ".bun/install/cache",
-    ".bundle/cache",
-    ".cabal/packages",
-    ".cache",
-    ".ccache",
-    ".composer/cache",
-    ".conan2/p",
-    ".gradle/caches",
-    ".gradle/daemon",
-    ".gradle/native",
-    ".gradle/notifications",
-    ".gradle/wrapper",
-    ".ivy2/cache",
-    ".local/share/pnpm/store",
-    ".m2/repository",
-    ".m2/wrapper",
-    ".npm",
-    ".nuget/packages",
-    ".pnpm-store",
-    ".pub-cache/hosted",
-    ".stack/pantry",
-    ".yarn/berry",
-    "go/pkg",
-];
+/// In the user's home folder: caches that commands may write. No folder of a `PATH`, and no settings.
+pub(super) const CACHES: &str = "
+    .bun/install/cache .bundle/cache .cabal/packages .cache .ccache .composer/cache .conan2/p .gradle/caches
+    .gradle/daemon .gradle/native .gradle/notifications .gradle/wrapper .ivy2/cache .local/share/pnpm/store
+    .m2/repository .m2/wrapper .npm .nuget/packages .pnpm-store .pub-cache/hosted .stack/pantry .yarn/berry
+    go/pkg
+";
 
-/// The same in cargo's folder, wherever that is.
-pub(super) const CARGO_CACHES: &[&str] =
-    &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"];
+/// Caches in cargo's home, which `CARGO_HOME` may move.
+pub(super) const CARGO_CACHES: &str = "registry git .package-cache .package-cache-mutate .global-cache";
 
 /// Variables that name a cache.
-pub(super) const CACHE_VARIABLES: &[&str] = &[
-    "BUN_INSTALL_CACHE_DIR",
-    "CARGO_BUILD_TARGET_DIR",
-    "CARGO_TARGET_DIR",
-    "CCACHE_DIR",
-    "DENO_DIR",
-    "GOCACHE",
-    "GOMODCACHE",
-    "NPM_CONFIG_CACHE",
-    "PIP_CACHE_DIR",
-    "SCCACHE_DIR",
-    "UV_CACHE_DIR",
-    "XDG_CACHE_HOME",
-    "YARN_CACHE_FOLDER",
-    "npm_config_cache",
-];
+pub(super) const CACHE_VARIABLES: &str = "
+    BUN_INSTALL_CACHE_DIR CARGO_BUILD_TARGET_DIR CARGO_TARGET_DIR CCACHE_DIR DENO_DIR GOCACHE GOMODCACHE
+    NPM_CONFIG_CACHE PIP_CACHE_DIR SCCACHE_DIR UV_CACHE_DIR XDG_CACHE_HOME YARN_CACHE_FOLDER
+    npm_config_cache
+";
 
-/// Caches that are made before any command runs.
+/// A cache folder that the sandbox creates before any command runs.
 pub(super) struct PrecreatedCache {
-    /// The folder that must be there, from the user's own folder on.
+    /// The folder to create it in, relative to the user's home folder. It must exist.
     pub(super) within: &'static str,
     pub(super) name: &'static str,
-    /// Whose it is, if it is made only where that program is.
+    /// If set, the folder is created only where this program is on `PATH`.
     pub(super) of: Option<&'static str>,
 }
 
@@ -257,9 +90,9 @@ pub(super) const PRECREATED_CACHES: &[PrecreatedCache] = &[
     PrecreatedCache { within: ".cargo", name: "git", of: None },
 ];
 
-/// Beside a folder `bin` on `PATH`: where the programs in it have what they need.
-pub(super) const BESIDE_PROGRAMS: &[&str] = &["lib", "lib64", "libexec", "share"];
+/// Folders beside a `bin` of `PATH` that its programs need.
+pub(super) const BESIDE_PROGRAMS: &str = "lib lib64 libexec share";
 
-/// What is in the name of a variable that holds a secret, and how such a name ends.
-pub(super) const SECRET_NAME_PARTS: &[&str] = &["SECRET", "PASSWORD", "_PASS", "_ACCESS_KEY", "_CREDENTIALS"];
-pub(super) const SECRET_NAME_ENDINGS: &[&str] = &["_TOKEN", "_KEY"];
+/// A variable whose name contains one of the parts, or has one of the endings, holds a secret.
+pub(super) const SECRET_NAME_PARTS: &str = "SECRET PASSWORD _PASS _ACCESS_KEY _CREDENTIALS";
+pub(super) const SECRET_NAME_ENDINGS: &str = "_TOKEN _KEY";

@@ -198,7 +198,10 @@ impl Sandbox {
             read_only: read_only.chain(missing.iter().map(|missing| missing.at.clone())).collect(),
             placeholders: guards.placeholders.into_iter().chain(missing).collect(),
             overlays,
-            devices: known_paths::DEVICES.iter().filter_map(|path| canonical(Path::new(path))).collect(),
+            devices: known_paths::DEVICES
+                .split_whitespace()
+                .filter_map(|path| canonical(Path::new(path)))
+                .collect(),
             private: private.into_iter().chain(in_memory).collect(),
             network: self.network,
             unix_sockets: self.mode.unix_sockets(),
@@ -259,8 +262,8 @@ fn denied(scope: &Scope, permission: Permission) -> Vec<PathBuf> {
 /// Whether a variable is called as those are that hold secrets.
 fn is_secret_variable(variable: &str) -> bool {
     let name = variable.to_uppercase();
-    known_paths::SECRET_NAME_PARTS.iter().any(|part| name.contains(part))
-        || known_paths::SECRET_NAME_ENDINGS.iter().any(|end| name.ends_with(end))
+    known_paths::SECRET_NAME_PARTS.split_whitespace().any(|part| name.contains(part))
+        || known_paths::SECRET_NAME_ENDINGS.split_whitespace().any(|end| name.ends_with(end))
 }
 
 /// A variable that names a folder for temporary files which the command can't write is left out: `/tmp` is its own.
@@ -274,8 +277,9 @@ fn with_temporary_folder(
         let mut places = bounds.write.iter().chain(layered);
         path.is_some_and(|path| places.any(|place| path.starts_with(place)))
     };
-    let is_of_use =
-        |name: &str, value: &str| !known_paths::TEMPORARY_VARIABLES.contains(&name) || is_writable(value);
+    let is_of_use = |name: &str, value: &str| {
+        !known_paths::TEMPORARY_VARIABLES.split_whitespace().any(|known| known == name) || is_writable(value)
+    };
     let kept = environment.iter().filter(|(name, value)| is_of_use(name, value));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -11,7 +11,7 @@ use super::sockets::bound_sockets;
 use super::user_folders::{UserFolders, home_of_this_user};
 use super::{SandboxMode, denied, known_paths};
 use crate::git::EnclosingRepository;
-use crate::sandbox::protected::{ProtectedPlaces, missing_startup_files};
+use crate::sandbox::protected::{ProtectedPaths, missing_startup_files};
 use crate::scope::{is_within_any, untampered};
 use crate::{Permission, Scope};
 
@@ -24,7 +24,7 @@ pub(super) struct ReachablePaths<'a> {
     /// The user's home folder, wherever links lead.
     user_home: Option<PathBuf>,
     /// What stays closed. It is looked for through every link: one that is not followed would leave all keys in sight.
-    protected: ProtectedPlaces,
+    protected: ProtectedPaths,
     /// The folders of `PATH` that exist, as they are written and where they lead.
     path: Vec<(&'a Path, PathBuf)>,
     /// Longhaul's own folder.
@@ -61,7 +61,7 @@ impl<'a> ReachablePaths<'a> {
         let user = UserFolders { home: own_way.map(|trace| trace.target), environment };
         let user_home = own.and_then(canonical);
         let allowed = scope.allowed().map(|(path, _)| path);
-        let protected = ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
+        let protected = ProtectedPaths::new(user_home.as_deref(), environment, allowed);
         let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
         let leads_to = |folder: &Path| match folder.is_absolute() {
             true => listings.trace(folder, &[]).map(|trace| trace.target),
@@ -75,11 +75,11 @@ impl<'a> ReachablePaths<'a> {
     }
 
     pub(super) fn add_system(&mut self) {
-        let settings = known_paths::SETTINGS.iter().map(|name| Path::new("/etc").join(name));
-        let folders = known_paths::SYSTEM.iter().map(PathBuf::from);
+        let settings = known_paths::SETTINGS.split_whitespace().map(|name| Path::new("/etc").join(name));
+        let folders = known_paths::SYSTEM.split_whitespace().map(PathBuf::from);
         let has_version = |name: &OsString| {
             let name = name.as_encoded_bytes();
-            known_paths::VERSIONED_SETTINGS.iter().any(|begin| name.starts_with(begin.as_bytes()))
+            known_paths::VERSIONED_SETTINGS.split_whitespace().any(|begin| name.starts_with(begin.as_bytes()))
         };
         let names = self.listings.plain_names(Path::new("/etc")).into_iter().filter(has_version);
         let of_versions = names.map(|name| Path::new("/etc").join(name));
@@ -156,7 +156,7 @@ impl<'a> ReachablePaths<'a> {
             return;
         };
         if above.parent() != Some(Path::new("/home")) && above != Path::new("/root") {
-            let beside = known_paths::BESIDE_PROGRAMS.iter().map(|name| above.join(name));
+            let beside = known_paths::BESIDE_PROGRAMS.split_whitespace().map(|name| above.join(name));
             beside.for_each(|path| self.add_of_user(&path, Permission::Read));
         }
     }
@@ -213,7 +213,8 @@ impl<'a> ReachablePaths<'a> {
             home.parent().is_none() || is_private || self.read.iter().any(|place| place == home)
         };
         let is_in_scope = |home: &Path| self.scope.allowed().any(|(allowed, _)| home.starts_with(allowed));
-        let others = known_paths::HOME_FOLDERS.iter().filter_map(|path| canonical(Path::new(path)));
+        let others =
+            known_paths::HOME_FOLDERS.split_whitespace().filter_map(|path| canonical(Path::new(path)));
         let homes = self.user_home.clone().into_iter().chain(home_of_this_user()).chain(others);
         let (open, covered): (Vec<PathBuf>, Vec<PathBuf>) =
             homes.filter(|home| !is_needed(home)).partition(|home| is_in_scope(home));
@@ -242,7 +243,8 @@ impl<'a> ReachablePaths<'a> {
             is_concealed(path) && !is_denied
         };
         let places = self.read.iter().chain(&self.write).chain(in_sight).map(PathBuf::as_path);
-        let known_links = known_paths::SYSTEM_LINKS.iter().map(Path::new).filter(|link| link.is_symlink());
+        let known_links =
+            known_paths::SYSTEM_LINKS.split_whitespace().map(Path::new).filter(|link| link.is_symlink());
         let links = self.links.iter().map(PathBuf::as_path).chain(known_links);
         let mut kept: Vec<PathBuf> = places.chain(links).filter(is_kept).map(Path::to_owned).collect();
         kept.sort();

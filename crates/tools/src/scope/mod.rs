@@ -46,7 +46,7 @@ pub(crate) use scoped_path::{OpenFile, ScopedPath};
 
 use crate::display::{display_name, display_path};
 use crate::git;
-use crate::sandbox::protected::ProtectedPlaces;
+use crate::sandbox::protected::ProtectedPaths;
 use crate::sandbox::{process_environment, user_cache_paths};
 
 /// What the tools of a session may read and write.
@@ -94,8 +94,8 @@ impl Scope {
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
         let allow = resolve_allowed_roots(&work_dir, allow);
         let allowed = allow.iter().map(|ground| ground.path.as_path());
-        let ProtectedPlaces { keys, sockets, emptied, startup, .. } =
-            ProtectedPlaces::new(user_home.as_deref(), environment, allowed);
+        let ProtectedPaths { keys, sockets, emptied, startup, .. } =
+            ProtectedPaths::new(user_home.as_deref(), environment, allowed);
         let unreadable = keys.into_iter().chain(sockets).chain(emptied);
         let denial = |denied: &Denied| {
             DeniedPath::new(canonical_path::expand(&work_dir, &denied.target), denied.permission)

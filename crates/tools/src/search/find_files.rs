@@ -3,16 +3,15 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use longhaul_protocol::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::path_pattern::PathPattern;
 use super::walk::{FolderWalk, UNLIMITED_DEPTH, WalkEntry};
-use crate::blocking::{CancelFlag, run_cancellable};
+use crate::blocking::CancelFlag;
 use crate::scope::{EntryKind, Permission};
-use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
+use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, function_tool, schema_of};
 
 const MAX_FOUND_FILES: usize = 500;
 
@@ -25,18 +24,6 @@ struct Arguments {
     pattern: String,
     /// Default: the work folder.
     path: Option<String>,
-}
-
-/// The tool.
-pub(crate) struct FindFiles {
-    scope: Arc<Scope>,
-    about: About,
-}
-
-impl FindFiles {
-    pub(crate) fn new(scope: Arc<Scope>) -> Self {
-        Self { scope, about: about() }
-    }
 }
 
 pub(crate) fn about() -> About {
@@ -54,22 +41,16 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for FindFiles {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
+    function_tool(about(), scope, prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let pattern = PathPattern::new(&arguments.pattern).map_err(Finished::error)?;
-        let scope = Arc::clone(&self.scope);
-        Ok(Prepared::new(move |stop| {
-            run_cancellable(stop, move |cancel| {
-                find(&scope, &arguments, &pattern, cancel).unwrap_or_else(Finished::from)
-            })
-        }))
-    }
+fn prepare(scope: &Arc<Scope>, arguments: Arguments, _: &Call) -> Result<Prepared, Finished> {
+    let pattern = PathPattern::new(&arguments.pattern).map_err(Finished::error)?;
+    let scope = Arc::clone(scope);
+    let work =
+        move |cancel: &CancelFlag| find(&scope, &arguments, &pattern, cancel).unwrap_or_else(Finished::from);
+    Ok(Prepared::cancellable(work))
 }
 
 fn find(

@@ -3,16 +3,15 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use longhaul_protocol::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::walk::{FolderWalk, WalkEntry};
-use crate::blocking::{CancelFlag, run_cancellable};
+use crate::blocking::CancelFlag;
 use crate::display::display_path;
 use crate::scope::{EntryKind, Permission};
-use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
+use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, function_tool, schema_of};
 
 const MAX_ENTRIES: usize = 1_000;
 
@@ -25,18 +24,6 @@ struct Arguments {
     /// How far down: 1 is what is in the folder itself, 2 what is in the folders in it too. Default: 1.
     #[schemars(range(min = 1, max = 10))]
     depth: Option<u8>,
-}
-
-/// The tool.
-pub(crate) struct ListFiles {
-    scope: Arc<Scope>,
-    about: About,
-}
-
-impl ListFiles {
-    pub(crate) fn new(scope: Arc<Scope>) -> Self {
-        Self { scope, about: about() }
-    }
 }
 
 pub(crate) fn about() -> About {
@@ -54,21 +41,13 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for ListFiles {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
+    function_tool(about(), scope, prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let scope = Arc::clone(&self.scope);
-        Ok(Prepared::new(move |stop| {
-            run_cancellable(stop, move |cancel| {
-                list(&scope, &arguments, cancel).unwrap_or_else(Finished::from)
-            })
-        }))
-    }
+fn prepare(scope: &Arc<Scope>, arguments: Arguments, _: &Call) -> Result<Prepared, Finished> {
+    let scope = Arc::clone(scope);
+    Ok(Prepared::cancellable(move |cancel| list(&scope, &arguments, cancel).unwrap_or_else(Finished::from)))
 }
 
 fn list(scope: &Scope, arguments: &Arguments, cancel: &CancelFlag) -> Result<Finished, FileError> {

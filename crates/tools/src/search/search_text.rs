@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
@@ -16,9 +15,9 @@ use serde::Deserialize;
 use super::matches::{CancellableReader, SearchMatches};
 use super::path_pattern::PathPattern;
 use super::walk::{FolderWalk, UNLIMITED_DEPTH, WalkEntry};
-use crate::blocking::{CancelFlag, run_cancellable};
+use crate::blocking::CancelFlag;
 use crate::scope::{EntryKind, Permission};
-use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, arguments, schema_of};
+use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, function_tool, schema_of};
 
 /// A line has to be in memory as a whole to be searched.
 const MAX_LINE_BYTES: usize = 8 << 20;
@@ -40,18 +39,6 @@ struct Arguments {
     context: Option<u8>,
 }
 
-/// The tool.
-pub(crate) struct SearchText {
-    scope: Arc<Scope>,
-    about: About,
-}
-
-impl SearchText {
-    pub(crate) fn new(scope: Arc<Scope>) -> Self {
-        Self { scope, about: about() }
-    }
-}
-
 pub(crate) fn about() -> About {
     About {
         name: "search_text",
@@ -68,27 +55,21 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for SearchText {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
+    function_tool(about(), scope, prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let matcher = RegexMatcherBuilder::new().multi_line(true).crlf(true).build(&arguments.pattern);
-        let matcher = matcher.map_err(|error| {
-            Finished::error(format!("the pattern `{}` can't be understood: {error}", arguments.pattern))
-        })?;
-        let glob = arguments.glob.as_deref().map(PathPattern::new).transpose().map_err(Finished::error)?;
-        let scope = Arc::clone(&self.scope);
-        Ok(Prepared::new(move |stop| {
-            run_cancellable(stop, move |cancel| {
-                let search = TextSearch::new(&scope, matcher, arguments.context, cancel);
-                search.run(&arguments, glob.as_ref()).unwrap_or_else(Finished::from)
-            })
-        }))
-    }
+fn prepare(scope: &Arc<Scope>, arguments: Arguments, _: &Call) -> Result<Prepared, Finished> {
+    let matcher = RegexMatcherBuilder::new().multi_line(true).crlf(true).build(&arguments.pattern);
+    let matcher = matcher.map_err(|error| {
+        Finished::error(format!("the pattern `{}` can't be understood: {error}", arguments.pattern))
+    })?;
+    let glob = arguments.glob.as_deref().map(PathPattern::new).transpose().map_err(Finished::error)?;
+    let scope = Arc::clone(scope);
+    Ok(Prepared::cancellable(move |cancel| {
+        let search = TextSearch::new(&scope, matcher, arguments.context, cancel);
+        search.run(&arguments, glob.as_ref()).unwrap_or_else(Finished::from)
+    }))
 }
 
 /// One search.

@@ -43,7 +43,7 @@ use std::fmt;
 pub(crate) use analysis::without_global_options;
 pub(crate) use sleep::long_sleep;
 
-use crate::display::{display_name, truncate_str};
+use crate::display::{display_name, truncate_with_ellipsis};
 
 /// Longer lines are not parsed. They hold data rather than commands.
 const MAX_LINE_BYTES: usize = 256 * 1024;
@@ -156,9 +156,8 @@ impl fmt::Display for SideEffect {
 
 /// A text of a command, cut and escaped for one line.
 pub(crate) fn shown(text: &str) -> String {
-    let short = truncate_str(text, MAX_SHOWN_BYTES);
-    let dots = if short.len() < text.len() { "…" } else { "" };
-    format!("{}{dots}", display_name(short.as_bytes()))
+    let short = truncate_with_ellipsis(text, MAX_SHOWN_BYTES);
+    display_name(short.as_bytes())
 }
 
 /// A word of a command.

@@ -7,10 +7,10 @@ mod output_search;
 mod prompt;
 mod state;
 mod task_end;
-mod task_kill;
-mod task_list;
-mod task_output;
-mod task_wait;
+pub(crate) mod task_kill;
+pub(crate) mod task_list;
+pub(crate) mod task_output;
+pub(crate) mod task_wait;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +23,6 @@ use crate::{Call, Finished, KnownTask, Redact, Tool};
 
 pub use prompt::looks_like_a_prompt;
 pub use task_end::{Ended, task_end};
-pub(crate) use task_kill::about as task_kill_about;
-pub(crate) use task_list::about as task_list_about;
-pub(crate) use task_output::about as task_output_about;
-pub(crate) use task_wait::about as task_wait_about;
 
 /// A task is quiet when nothing came for so long.
 const DEFAULT_QUIET_TIME: Duration = Duration::from_secs(2);
@@ -58,10 +54,10 @@ impl fmt::Debug for TaskSettings {
 /// The tools for tasks, always in this order: what comes first in a request must not change.
 pub fn task_tools(settings: &TaskSettings) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(task_list::TaskList::new(settings.clone())),
-        Arc::new(task_output::TaskOutput::new(settings.clone())),
-        Arc::new(task_wait::TaskWait::new(settings.clone())),
-        Arc::new(task_kill::TaskKill::new(settings.clone())),
+        task_list::tool(settings.clone()),
+        task_output::tool(settings.clone()),
+        task_wait::tool(settings.clone()),
+        task_kill::tool(settings.clone()),
     ]
 }
 

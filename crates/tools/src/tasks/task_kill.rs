@@ -1,6 +1,7 @@
 //! K8: `task_kill`.
 
-use async_trait::async_trait;
+use std::sync::Arc;
+
 use longhaul_keeper::LeftBehind;
 use longhaul_protocol::{Effect, SessionId, TaskId, TaskNews};
 use schemars::JsonSchema;
@@ -10,7 +11,7 @@ use super::state::{TaskState, load_task_state};
 use super::{TaskSettings, find_task};
 use crate::blocking::run_to_completion;
 use crate::output::OutputReader;
-use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, schema_of};
+use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, function_tool, schema_of};
 
 /// What task_kill takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -18,18 +19,6 @@ use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, sc
 struct Arguments {
     /// The task.
     task_id: String,
-}
-
-/// The tool.
-pub(super) struct TaskKill {
-    about: About,
-    settings: TaskSettings,
-}
-
-impl TaskKill {
-    pub(super) fn new(settings: TaskSettings) -> Self {
-        Self { about: about(), settings }
-    }
 }
 
 pub(crate) fn about() -> About {
@@ -43,22 +32,17 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for TaskKill {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
+    function_tool(about(), settings, prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let Arguments { task_id } = arguments::parse(&self.about, &call.arguments)?;
-        let (known, settings, cap) = (find_task(call, &task_id), self.settings.clone(), call.cap);
-        let session = call.session;
-        Ok(Prepared::new(move |_| async move {
-            run_to_completion(move || kill_task_or_leftover(&settings, known, &task_id, session, cap))
-                .await
-                .unwrap_or_else(|trouble| trouble)
-        }))
-    }
+fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result<Prepared, Finished> {
+    let (known, settings, cap) = (find_task(call, &arguments.task_id), settings.clone(), call.cap);
+    let session = call.session;
+    Ok(Prepared::new(move |_| async move {
+        let kill = move || kill_task_or_leftover(&settings, known, &arguments.task_id, session, cap);
+        run_to_completion(kill).await.unwrap_or_else(|trouble| trouble)
+    }))
 }
 
 /// A command that ended in the foreground is no task, but what it left behind is ended like one.

@@ -1,6 +1,7 @@
 //! `task_list`.
 
-use async_trait::async_trait;
+use std::sync::Arc;
+
 use longhaul_keeper::LeftBehind;
 use longhaul_protocol::{Effect, TaskId};
 use schemars::JsonSchema;
@@ -8,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskSettings;
 use super::state::load_task_state;
-use crate::blocking::run_cancellable;
-use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, display, schema_of};
+use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, display, function_tool, schema_of};
 
 /// So much of a command or a description is shown.
 const MAX_TEXT_BYTES: usize = 200;
@@ -46,18 +46,6 @@ struct TaskTable {
     message: Option<String>,
 }
 
-/// The tool.
-pub(super) struct TaskList {
-    about: About,
-    settings: TaskSettings,
-}
-
-impl TaskList {
-    pub(super) fn new(settings: TaskSettings) -> Self {
-        Self { about: about(), settings }
-    }
-}
-
 pub(crate) fn about() -> About {
     About {
         name: "task_list",
@@ -72,39 +60,27 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for TaskList {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
+    function_tool(about(), settings, prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let Arguments {} = arguments::parse(&self.about, &call.arguments)?;
-        let (settings, known, cap) = (self.settings.clone(), call.tasks.clone(), call.cap);
-        let session = call.session;
-        Ok(Prepared::new(move |stop| {
-            run_cancellable(stop, move |_| {
-                let mut left = settings.tasks.all_left_behind();
-                left.retain(|left| left.session == Some(session));
-                let is_known = |id| known.iter().any(|task| task.started.task_id == id);
-                let others = left.iter().filter(|left| !is_known(left.started.task_id));
-                let others: Vec<KnownTask> = others.map(|left| left.started.clone().into()).collect();
-                let rows = known.iter().chain(&others).map(|task| row(&settings, task, &left)).collect();
-                Finished::ok(within(cap, TaskTable { tasks: rows, message: None }))
-            })
-        }))
-    }
+fn prepare(settings: &TaskSettings, _: Arguments, call: &Call) -> Result<Prepared, Finished> {
+    let (settings, known, cap) = (settings.clone(), call.tasks.clone(), call.cap);
+    let session = call.session;
+    Ok(Prepared::cancellable(move |_| {
+        let mut left = settings.tasks.all_left_behind();
+        left.retain(|left| left.session == Some(session));
+        let is_known = |id| known.iter().any(|task| task.started.task_id == id);
+        let others = left.iter().filter(|left| !is_known(left.started.task_id));
+        let others: Vec<KnownTask> = others.map(|left| left.started.clone().into()).collect();
+        let rows = known.iter().chain(&others).map(|task| row(&settings, task, &left)).collect();
+        Finished::ok(within(cap, TaskTable { tasks: rows, message: None }))
+    }))
 }
 
 fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> TaskRow {
     let started = &known.started;
-    let short = |text: &str| {
-        let text = (settings.redact)(text);
-        match display::truncate_str(&text, MAX_TEXT_BYTES) {
-            short if short.len() < text.len() => format!("{short}…"),
-            whole => whole.to_owned(),
-        }
-    };
+    let short = |text: &str| display::truncate_with_ellipsis(&(settings.redact)(text), MAX_TEXT_BYTES);
     let printed = settings.tasks.output(started.task_id).and_then(|output| output.printed()).ok();
     let row = TaskRow {
         task_id: started.task_id,

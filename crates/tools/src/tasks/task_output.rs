@@ -1,6 +1,7 @@
 //! `task_output`.
 
-use async_trait::async_trait;
+use std::sync::Arc;
+
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use longhaul_keeper::{Error, Output};
 use longhaul_protocol::{Effect, TaskNews};
@@ -10,10 +11,10 @@ use serde::Deserialize;
 use super::output_search::{OutputMatches, OutputSearch};
 use super::state::{TaskState, load_task_state};
 use super::{TaskSettings, find_task};
-use crate::blocking::{CancelFlag, run_cancellable};
+use crate::blocking::CancelFlag;
 use crate::output::OutputReader;
 use crate::output::{CommandReport, FullOutput};
-use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, arguments, schema_of};
+use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, function_tool, schema_of};
 
 /// Less than this is not read because JSON makes it longer than it is.
 const MIN_READ_BYTES: usize = 64;
@@ -37,18 +38,6 @@ struct Arguments {
     grep: Option<String>,
 }
 
-/// The tool.
-pub(super) struct TaskOutput {
-    about: About,
-    settings: TaskSettings,
-}
-
-impl TaskOutput {
-    pub(super) fn new(settings: TaskSettings) -> Self {
-        Self { about: about(), settings }
-    }
-}
-
 pub(crate) fn about() -> About {
     About {
         name: "task_output",
@@ -66,26 +55,21 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for TaskOutput {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
+    function_tool(about(), settings, prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let task = find_task(call, &arguments.task_id)?;
-        let matcher = arguments.grep.as_deref().map(matcher).transpose()?;
-        let reading = OutputRead {
-            settings: self.settings.clone(),
-            task,
-            cap: call.cap,
-            offset: arguments.offset,
-            limit: arguments.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX),
-            matcher,
-        };
-        Ok(Prepared::new(move |stop| run_cancellable(stop, move |cancel| reading.run(cancel))))
-    }
+#[allow(clippy::needless_pass_by_value, reason = "a function tool hands its arguments over")]
+fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result<Prepared, Finished> {
+    let read = OutputRead {
+        settings: settings.clone(),
+        task: find_task(call, &arguments.task_id)?,
+        cap: call.cap,
+        offset: arguments.offset,
+        limit: arguments.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX),
+        matcher: arguments.grep.as_deref().map(matcher).transpose()?,
+    };
+    Ok(Prepared::cancellable(move |cancel| read.run(cancel)))
 }
 
 fn matcher(pattern: &str) -> Result<RegexMatcher, Finished> {

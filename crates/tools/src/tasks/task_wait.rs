@@ -3,9 +3,9 @@
 //! The keeper says when there is more output and closes its connection at the end, so nothing is asked again and again. What is
 //! news is counted from what the model was told last; each result says how far it knows now.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use longhaul_keeper::{Following, Task};
 use longhaul_protocol::{Effect, TaskNews, TaskStatus};
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ use crate::blocking::{WaitOutcome, run_before, run_to_completion};
 use crate::exec::KEEPER_RETRY_DELAY;
 use crate::output::FullOutput;
 use crate::output::{LINE_SETTLE_TIME, MAX_KEPT_OUTPUT_BYTES, OutputReader, OutputText, unix_millis_now};
-use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Stop, Tool, arguments, schema_of};
+use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Stop, Tool, function_tool, schema_of};
 
 const DEFAULT_WAIT_SECONDS: u64 = 60;
 const MAX_WAIT_SECONDS: u64 = 600;
@@ -41,18 +41,6 @@ struct Arguments {
     seconds: Option<u64>,
 }
 
-/// The tool.
-pub(super) struct TaskWait {
-    about: About,
-    settings: TaskSettings,
-}
-
-impl TaskWait {
-    pub(super) fn new(settings: TaskSettings) -> Self {
-        Self { about: about(), settings }
-    }
-}
-
 pub(crate) fn about() -> About {
     About {
         name: "task_wait",
@@ -68,27 +56,23 @@ pub(crate) fn about() -> About {
     }
 }
 
-#[async_trait]
-impl Tool for TaskWait {
-    fn about(&self) -> &About {
-        &self.about
-    }
+pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
+    function_tool(about(), settings, prepare)
+}
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let task = find_task(call, &arguments.task_id)?;
-        let seconds = arguments.seconds.unwrap_or(DEFAULT_WAIT_SECONDS);
-        let waiting = TaskWaiter {
-            settings: self.settings.clone(),
-            task,
-            cap: call.cap,
-            seconds: seconds.min(MAX_WAIT_SECONDS),
-            note: (seconds > MAX_WAIT_SECONDS)
-                .then(|| format!("`seconds` was taken as {MAX_WAIT_SECONDS}, not {seconds}")),
-        };
-        let most = Duration::from_secs(waiting.seconds) + CALL_MARGIN;
-        Ok(Prepared::new(move |stop| waiting.run(stop)).taking_up_to(most))
-    }
+#[allow(clippy::needless_pass_by_value, reason = "a function tool hands its arguments over")]
+fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result<Prepared, Finished> {
+    let seconds = arguments.seconds.unwrap_or(DEFAULT_WAIT_SECONDS);
+    let clamped = seconds > MAX_WAIT_SECONDS;
+    let waiter = TaskWaiter {
+        settings: settings.clone(),
+        task: find_task(call, &arguments.task_id)?,
+        cap: call.cap,
+        seconds: seconds.min(MAX_WAIT_SECONDS),
+        note: clamped.then(|| format!("`seconds` was taken as {MAX_WAIT_SECONDS}, not {seconds}")),
+    };
+    let most = Duration::from_secs(waiter.seconds) + CALL_MARGIN;
+    Ok(Prepared::new(move |stop| waiter.run(stop)).taking_up_to(most))
 }
 
 /// One wait.

@@ -67,7 +67,8 @@ impl Workplace {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         fs::write(root.join("home/run/token"), "open sesame").unwrap();
-        let keeper = ["place::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
+        let keeper =
+            ["workplace::plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
         let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
         let tasks = Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap());
         let environment = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);

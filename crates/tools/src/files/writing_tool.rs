@@ -1,0 +1,70 @@
+//! The part that `write_file` and `edit_file` share: a call is planned, recorded, performed, and checked after a crash.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_protocol::{FileWrite, ToolStarted};
+use serde::de::DeserializeOwned;
+
+use super::write_plan::{WritePlan, resume};
+use crate::blocking::run_to_completion;
+use crate::{About, Call, Finished, Prepared, Resumed, Scope, Tool, arguments};
+
+/// The arguments of a tool that writes one file.
+pub(super) trait WriteArguments: DeserializeOwned + Send + 'static {
+    /// Decides what the file will hold. Changes nothing.
+    fn plan(self, scope: &Scope, call: &Call) -> Result<WritePlan, Finished>;
+
+    /// How much the call writes, for the success text.
+    fn amount(&self) -> usize;
+
+    /// The result of a write that worked. It depends only on the record and the arguments, so that it is the same after a crash.
+    fn success_text(shown: &str, write: &FileWrite, amount: usize) -> String;
+}
+
+/// A tool that writes one file.
+pub(super) struct WritingTool<A> {
+    about: About,
+    scope: Arc<Scope>,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<A: WriteArguments> WritingTool<A> {
+    pub(super) fn new(about: About, scope: Arc<Scope>) -> Self {
+        Self { about, scope, arguments: PhantomData }
+    }
+}
+
+#[async_trait]
+impl<A: WriteArguments> Tool for WritingTool<A> {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+        let arguments: A = arguments::parse(&self.about, &call.arguments)?;
+        let amount = arguments.amount();
+        let (scope, call) = (Arc::clone(&self.scope), call.clone());
+        let plan = run_to_completion(move || arguments.plan(&scope, &call)).await?;
+        let (scope, write, caution) = (Arc::clone(&self.scope), plan.write.clone(), plan.caution.clone());
+        let run = move |_| async move {
+            let success = move |shown: &str, write: &FileWrite| A::success_text(shown, write, amount);
+            run_to_completion(move || Ok(plan.perform(&scope, success)))
+                .await
+                .unwrap_or_else(|problem| problem)
+        };
+        Ok(Prepared::new(run).writing(write).with_caution(caution))
+    }
+
+    async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {
+        let amount = match arguments::parse::<A>(&self.about, &call.arguments) {
+            Ok(arguments) => arguments.amount(),
+            Err(problem) => return Resumed::Unknown(problem.content),
+        };
+        let (scope, started) = (Arc::clone(&self.scope), started.clone());
+        let success = move |shown: &str, write: &FileWrite| A::success_text(shown, write, amount);
+        let resumed = run_to_completion(move || Ok(resume(&scope, &started, success)));
+        resumed.await.unwrap_or_else(|problem| Resumed::Unknown(problem.content))
+    }
+}
