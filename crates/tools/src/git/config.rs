@@ -77,22 +77,8 @@ fn runs_program(name: &str, value: &str) -> bool {
         "include.path",
         "sequence.editor",
     ];
-    const LAST: &[&str] = &[
-        "clean",
-        "cmd",
-        "command",
-        "driver",
-        "helper",
-        "path",
-        "process",
-        "program",
-        "proxy",
-        "receivepack",
-        "smudge",
-        "textconv",
-        "uploadpack",
-        "vcs",
-    ];
+    const PROGRAM_KEYS: &str = "clean cmd command driver helper path process program proxy receivepack smudge textconv uploadpack vcs";
+    let is_listed = |list: &str, name: &str| list.split(' ').any(|listed| listed == name);
     let last = name.rsplit('.').next().unwrap_or(name);
     let first = name.split('.').next().unwrap_or(name);
     match first {
@@ -103,7 +89,7 @@ fn runs_program(name: &str, value: &str) -> bool {
         "pager" | "hook" => true,
         _ => {
             MAX_KEPT_OUTPUT_BYTES.contains(&name)
-                || name.matches('.').count() >= 1 && first != "core" && LAST.contains(&last)
+                || name.matches('.').count() >= 1 && first != "core" && is_listed(PROGRAM_KEYS, last)
         }
     }
 }
@@ -159,8 +145,8 @@ fn parse_value(text: &str) -> (String, &str) {
     let mut chars = text.char_indices();
     while let Some((at, char)) = chars.next() {
         match char {
-            '\n' => return (cut(value, kept), &text[at + 1..]),
-            '#' | ';' if !in_quotes => return (cut(value, kept), after_line(&text[at..])),
+            '\n' => return (trimmed(value, kept), &text[at + 1..]),
+            '#' | ';' if !in_quotes => return (trimmed(value, kept), after_line(&text[at..])),
             '"' => {
                 in_quotes = !in_quotes;
                 kept = value.len();
@@ -187,11 +173,11 @@ fn parse_value(text: &str) -> (String, &str) {
             }
         }
     }
-    (cut(value, kept), "")
+    (trimmed(value, kept), "")
 }
 
 /// Without the blanks at the end that are in no quotes.
-fn cut(mut value: String, kept: usize) -> String {
+fn trimmed(mut value: String, kept: usize) -> String {
     value.truncate(kept);
     value
 }

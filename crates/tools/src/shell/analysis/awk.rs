@@ -11,14 +11,14 @@ const AWK_OPTIONS: OptionSpec = OptionSpec::leading(
      no-optimize non-decimal-data posix re-interval sandbox use-lc-numeric",
 );
 /// Options that write a file, take commands for the debugger, or stand for any of the others.
-const OTHER_OPTIONS: [&str; 5] = ["d", "o", "p", "D", "W"];
+const OTHER_OPTIONS: &str = "d o p D W";
 
 pub(super) fn awk(words: &[ShellWord]) -> InnerCommand {
     let parsed = parse_options(&words[1..], &AWK_OPTIONS);
-    if parsed.has(&OTHER_OPTIONS) {
+    if parsed.has(OTHER_OPTIONS) {
         return unseen_code(words);
     }
-    script_of(words, &parsed, &["i", "include", "l", "load"], awk_is_harmless)
+    script_of(words, &parsed, "i include l load", awk_is_harmless)
 }
 
 /// Whether a program of awk runs nothing and writes no file. It runs commands by `system` and by `|`, and calls functions by name with

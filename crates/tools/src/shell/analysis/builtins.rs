@@ -127,7 +127,7 @@ pub(super) fn exports_all(options: &[ShellWord]) -> bool {
 
 fn printf(arguments: &[ShellWord]) -> BuiltinNames {
     let parsed = parse_options(arguments, &OptionSpec::leading("v:", ""));
-    let names = parsed.values(&["v"]).cloned().collect();
+    let names = parsed.values("v").cloned().collect();
     let evaluates = arguments.first().is_some_and(ShellWord::may_be_option);
     BuiltinNames { names, evaluates, ..BuiltinNames::default() }
 }
@@ -149,7 +149,7 @@ fn test(arguments: &[ShellWord]) -> BuiltinNames {
 fn behind_options(arguments: &[ShellWord], short: &'static str) -> BuiltinNames {
     let parsed = parse_options(arguments, &OptionSpec::leading(short, ""));
     let array = if short.contains("a:") { "a" } else { "p" };
-    let arrays = parsed.values(&[array]).cloned().collect();
+    let arrays = parsed.values(array).cloned().collect();
     let names = parsed.operands.iter().copied().cloned().collect();
     BuiltinNames { names, arrays, evaluates: !parsed.is_certain, ..BuiltinNames::default() }
 }

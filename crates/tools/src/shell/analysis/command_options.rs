@@ -1,6 +1,6 @@
 //! Options whose value is a command, or a file that is written: `tar --to-command`, `rsync -e`, `sort -o`.
 
-use super::getopt::{OptionSpec, parse_options};
+use super::getopt::{OptionSpec, is_listed, parse_options};
 use super::wrappers::{is_stdin_script, join_words};
 use crate::shell::ShellWord;
 
@@ -38,7 +38,7 @@ const FILE_OPTIONS: [ProgramOptions; 4] = [
     ("sed", OptionSpec::partial("i::", "in-place::")),
 ];
 /// Options of ssh whose value is a command.
-const SSH_COMMANDS: [&str; 4] = ["proxycommand", "localcommand", "knownhostscommand", "remotecommand"];
+const SSH_COMMANDS: &str = "proxycommand localcommand knownhostscommand remotecommand";
 
 fn options_of<'table>(
     table: &'table [ProgramOptions],
@@ -102,9 +102,7 @@ fn command_of(program: &str, option: &str, value: ShellWord) -> Option<ShellWord
         ("ssh" | "scp" | "sftp", "o") => {
             let text = value.text.trim_start_matches(['"', ' ', '\t']);
             match text.split_once(['=', ' ', '\t', '"']) {
-                Some((key, command)) if SSH_COMMANDS.contains(&key.to_ascii_lowercase().as_str()) => {
-                    part(command)
-                }
+                Some((key, command)) if is_listed(SSH_COMMANDS, &key.to_ascii_lowercase()) => part(command),
                 Some((key, _)) if !key.contains(['$', '`']) => None,
                 _ => value.literal().is_none().then_some(value),
             }

@@ -68,6 +68,11 @@ impl OptionSpec {
     }
 }
 
+/// Whether a list, separated by blanks, has this word.
+pub(super) fn is_listed(list: &str, word: &str) -> bool {
+    list.split(' ').any(|listed| listed == word)
+}
+
 fn without_colons(option: &'static str) -> (&'static str, usize) {
     let name = option.trim_end_matches(':');
     (name, option.len() - name.len())
@@ -83,16 +88,17 @@ pub(super) struct ParsedOptions<'words> {
 }
 
 impl ParsedOptions<'_> {
-    pub(super) fn has(&self, names: &[&str]) -> bool {
-        self.options.iter().any(|(name, _)| names.contains(name))
+    /// Whether it has an option of these names, which are separated by blanks.
+    pub(super) fn has(&self, names: &str) -> bool {
+        self.names().any(|name| is_listed(names, name))
     }
 
-    /// The values of an option that has these names.
+    /// The values of an option that has these names, which are separated by blanks.
     pub(super) fn values<'parsed>(
         &'parsed self,
-        names: &'parsed [&str],
+        names: &'parsed str,
     ) -> impl Iterator<Item = &'parsed ShellWord> {
-        self.options.iter().filter(|(name, _)| names.contains(name)).filter_map(|(_, value)| value.as_ref())
+        self.options.iter().filter(|(name, _)| is_listed(names, name)).filter_map(|(_, value)| value.as_ref())
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {

@@ -19,19 +19,8 @@ const CONFIG_OPTIONS: OptionSpec = OptionSpec::leading(
      regexp",
 );
 /// Options of `git config` that read or remove.
-const READING_OPTIONS: [&str; 11] = [
-    "get",
-    "get-all",
-    "get-regexp",
-    "get-urlmatch",
-    "get-color",
-    "get-colorbool",
-    "list",
-    "l",
-    "unset",
-    "unset-all",
-    "remove-section",
-];
+const READING_OPTIONS: &str =
+    "get get-all get-regexp get-urlmatch get-color get-colorbool list l unset unset-all remove-section";
 /// Sections and keys of the config that run nothing, whatever their value is. All others may.
 const HARMLESS_KEYS: &str = "user.name user.email color. advice. column. log. status. fetch. push. pull. rerere. branch. \
     core.quotepath core.autocrlf core.eol core.filemode core.abbrev core.longpaths core.ignorecase \
@@ -131,11 +120,11 @@ fn sets_config(arguments: &[ShellWord]) -> bool {
     let is_set = operands.first().is_some_and(|word| word.text == "set");
     let set = is_set.then(|| parse_options(&arguments[set_at..], &CONFIG_OPTIONS));
     let is_certain = parsed.is_certain && set.as_ref().is_none_or(|set| set.is_certain);
-    if !is_certain || parsed.has(&["e", "edit", "rename-section"]) {
+    if !is_certain || parsed.has("e edit rename-section") {
         return true;
     }
     match set.as_ref().map_or(operands, |set| &set.operands) {
-        _ if parsed.has(&READING_OPTIONS) => false,
+        _ if parsed.has(READING_OPTIONS) => false,
         [first, ..] if matches!(first.text.as_str(), "edit" | "rename-section") => true,
         [first, ..] if matches!(first.text.as_str(), "get" | "list" | "unset" | "remove-section") => false,
         [key, value, ..] => !is_harmless(&ShellWord {

@@ -3,7 +3,7 @@
 //! Code of an interpreter is not read. Awk and sed mostly run nothing, so their harmless commands are recognised.
 
 use super::awk::awk;
-use super::getopt::{OptionSpec, ParsedOptions, parse_options};
+use super::getopt::{OptionSpec, ParsedOptions, is_listed, parse_options};
 use super::variables::is_plain_value;
 use super::wrappers::{InnerCommand, is_descriptor, is_stdin_script, unseen_code};
 use crate::shell::{ShellWord, UnseenReason};
@@ -14,7 +14,7 @@ struct Interpreter {
     names: &'static str,
     options: OptionSpec,
     /// The options whose value is code, or that make it read more from its standard input.
-    code: &'static [&'static str],
+    code: &'static str,
     stdin: StdinUse,
 }
 
@@ -27,16 +27,16 @@ enum StdinUse {
     Always,
 }
 
-const fn interpreter(names: &'static str, options: OptionSpec, code: &'static [&'static str]) -> Interpreter {
+const fn interpreter(names: &'static str, options: OptionSpec, code: &'static str) -> Interpreter {
     Interpreter { names, options, code, stdin: StdinUse::WithoutFile }
 }
 
 /// An interpreter that takes commands from its standard input while it works on a file.
-const fn interactive(names: &'static str, options: OptionSpec, code: &'static [&'static str]) -> Interpreter {
+const fn interactive(names: &'static str, options: OptionSpec, code: &'static str) -> Interpreter {
     Interpreter { names, options, code, stdin: StdinUse::Always }
 }
 
-const fn editor(names: &'static str, options: OptionSpec, code: &'static [&'static str]) -> Interpreter {
+const fn editor(names: &'static str, options: OptionSpec, code: &'static str) -> Interpreter {
     Interpreter { names, options, code, stdin: StdinUse::Never }
 }
 
@@ -45,18 +45,14 @@ const INTERPRETERS: [Interpreter; 14] = [
     interpreter(
         "python pypy",
         OptionSpec::leading("bBc:dEhiIm:OPqRsSuvVW:xX:?", "check-hash-based-pycs:"),
-        &["c", "i"],
+        "c i",
     ),
     interpreter(
         "perl",
         OptionSpec::leading("0123456789aC::cdD::E:e:fF::hi::I:lM:m:nopsStTuUvV::wWx::X", ""),
-        &["e", "E", "d"],
+        "e E d",
     ),
-    interpreter(
-        "ruby",
-        OptionSpec::leading("0123456789aC:cdE:e:F:hi::I:K::lnpr:sST::UvwW::x::y", ""),
-        &["e"],
-    ),
+    interpreter("ruby", OptionSpec::leading("0123456789aC:cdE:e:F:hi::I:K::lnpr:sST::UvwW::x::y", ""), "e"),
     interpreter(
         "node nodejs bun",
         OptionSpec::leading(
@@ -64,7 +60,7 @@ const INTERPRETERS: [Interpreter; 14] = [
             "eval: print:: import: loader: experimental-loader: require: conditions: env-file: check interactive test watch \
              inspect:: inspect-brk:: max-old-space-size:: enable-source-maps no-warnings",
         ),
-        &["e", "p", "i", "eval", "print", "interactive", "import", "loader", "experimental-loader"],
+        "e p i eval print interactive import loader experimental-loader",
     ),
     interpreter(
         "php",
@@ -72,33 +68,32 @@ const INTERPRETERS: [Interpreter; 14] = [
             "aB:c:Cd:eE:f:F:hHilmnqr:R:sS:t:vwz:",
             "run: process-begin: process-code: process-end: define: php-ini:",
         ),
-        &["a", "r", "B", "R", "E", "run", "process-begin", "process-code", "process-end"],
+        "a r B R E run process-begin process-code process-end",
     ),
-    interpreter("lua luajit", OptionSpec::leading("b:e:Eij:l:O::vW", ""), &["e", "i"]),
+    interpreter("lua luajit", OptionSpec::leading("b:e:Eij:l:O::vW", ""), "e i"),
     interpreter(
         "R Rscript guile elixir groovy scala julia tclsh wish osascript dc",
         OptionSpec::leading("e:E:i", "eval: print: expression: interactive"),
-        &["e", "E", "i", "interactive", "eval", "print", "expression"],
+        "e E i interactive eval print expression",
     ),
-    interpreter("expect nu xonsh", OptionSpec::leading("c:", "commands:"), &["c", "commands"]),
+    interpreter("expect nu xonsh", OptionSpec::leading("c:", "commands:"), "c commands"),
     interpreter(
         "pwsh powershell",
         OptionSpec::leading("c:C:", "-Command: -command: -EncodedCommand:"),
-        &["c", "C", "Command", "command", "EncodedCommand"],
+        "c C Command command EncodedCommand",
     ),
     interactive(
         "gdb lldb",
         OptionSpec::leading("o:O:", "-ex: -iex: -eval-command: -init-eval-command: one-line:"),
-        &["o", "O", "ex", "iex", "eval-command", "init-eval-command", "one-line"],
+        "o O ex iex eval-command init-eval-command one-line",
     ),
-    interpreter("m4", OptionSpec::leading("D:U:I:", ""), &[]),
-    interactive("ed irb pry ipython bpython ptpython ghci iex", OptionSpec::leading("", ""), &[]),
-    interactive("vim vi nvim ex view vimdiff", OptionSpec::leading("c:S:", "cmd:"), &["c", "S", "cmd"]),
-    editor("emacs emacsclient", OptionSpec::leading("e:", "-eval: -execute:"), &["e", "eval", "execute"]),
+    interpreter("m4", OptionSpec::leading("D:U:I:", ""), ""),
+    interactive("ed irb pry ipython bpython ptpython ghci iex", OptionSpec::leading("", ""), ""),
+    interactive("vim vi nvim ex view vimdiff", OptionSpec::leading("c:S:", "cmd:"), "c S cmd"),
+    editor("emacs emacsclient", OptionSpec::leading("e:", "-eval: -execute:"), "e eval execute"),
 ];
 /// Modules of python's own library that run code from their arguments or from standard input, or run another module.
-const CODE_MODULES: [&str; 9] =
-    ["timeit", "pdb", "code", "asyncio", "trace", "profile", "cProfile", "runpy", "idlelib"];
+const CODE_MODULES: &str = "timeit pdb code asyncio trace profile cProfile runpy idlelib";
 const SED_OPTIONS: OptionSpec = OptionSpec::permuted(
     "bnrsuEze:f:l:i::",
     "expression: file: line-length: in-place:: quiet silent regexp-extended null-data zero-terminated separate unbuffered posix debug \
@@ -110,7 +105,7 @@ pub(super) fn interpreter_code(program: &str, words: &[ShellWord]) -> Option<Inn
     match program {
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return Some(awk(words)),
         "sed" | "gsed" | "ssed" => {
-            return Some(script_of(words, &parse_options(&words[1..], &SED_OPTIONS), &[], sed_is_harmless));
+            return Some(script_of(words, &parse_options(&words[1..], &SED_OPTIONS), "", sed_is_harmless));
         }
         "deno" if words.iter().any(|word| word.text == "eval" || word.text.starts_with("data:")) => {
             return Some(InnerCommand::Code);
@@ -118,7 +113,7 @@ pub(super) fn interpreter_code(program: &str, words: &[ShellWord]) -> Option<Inn
         _ => {}
     }
     let name = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    let interpreter = INTERPRETERS.iter().find(|one| one.names.split(' ').any(|known| known == name))?;
+    let interpreter = INTERPRETERS.iter().find(|one| is_listed(one.names, name))?;
     Some(if takes_code(interpreter, &words[1..]) { InnerCommand::Code } else { InnerCommand::Nothing })
 }
 
@@ -126,13 +121,13 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
     let parsed = parse_options(arguments, &interpreter.options);
     // What stands behind `-m` is for the module.
     let ends = |name: &&str| {
-        interpreter.code.contains(name) || (*name == "m" && interpreter.names.starts_with("python"))
+        is_listed(interpreter.code, name) || (*name == "m" && interpreter.names.starts_with("python"))
     };
     match parsed.names().find(ends) {
         Some("m") => {
             let runs_code =
-                |module: &ShellWord| module.literal().is_none_or(|name| CODE_MODULES.contains(&name));
-            return parsed.values(&["m"]).any(runs_code)
+                |module: &ShellWord| module.literal().is_none_or(|name| is_listed(CODE_MODULES, name));
+            return parsed.values("m").any(runs_code)
                 || arguments.iter().any(|word| is_descriptor(&word.text));
         }
         Some(_) => return true,
@@ -144,7 +139,7 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
         return true;
     }
     // `perl '-Mbase;code'`
-    if parsed.values(&["M", "m"]).any(|module| !is_plain_value(module)) {
+    if parsed.values("M m").any(|module| !is_plain_value(module)) {
         return true;
     }
     if !parsed.is_certain && parse_options(arguments, &interpreter.options.anywhere()).has(interpreter.code) {
@@ -156,7 +151,7 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
         Some(word) => word.may_be_option() || word.text.starts_with('+') || is_stdin_script(&word.text),
         None => {
             let only_informs =
-                parsed.has(&["h", "V"]) || (parsed.has(&["v"]) && !interpreter.names.starts_with("python"));
+                parsed.has("h V") || (parsed.has("v") && !interpreter.names.starts_with("python"));
             interpreter.stdin == StdinUse::WithoutFile && !only_informs && !arguments.iter().any(is_informing)
         }
     }
@@ -166,15 +161,15 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
 pub(super) fn script_of(
     words: &[ShellWord],
     parsed: &ParsedOptions<'_>,
-    loads: &[&str],
+    loads: &str,
     is_harmless: fn(&str) -> bool,
 ) -> InnerCommand {
-    let scripts: Vec<&ShellWord> = parsed.values(&["f", "file", "E", "exec"]).collect();
+    let scripts: Vec<&ShellWord> = parsed.values("f file E exec").collect();
     let files: Vec<&ShellWord> = scripts.iter().copied().chain(parsed.values(loads)).collect();
     if !parsed.is_certain || files.iter().any(|file| file.literal().is_none_or(is_stdin_script)) {
         return unseen_code(words);
     }
-    let mut texts: Vec<&ShellWord> = parsed.values(&["e", "source", "expression"]).collect();
+    let mut texts: Vec<&ShellWord> = parsed.values("e source expression").collect();
     if texts.is_empty() && scripts.is_empty() {
         texts.extend(parsed.operands.first());
     }

@@ -1,11 +1,80 @@
 //! Programs that run commands, with a syntax of their own: `ssh`, `flock`, `parallel`.
 
-use super::getopt::{OptionSpec, parse_options};
+use super::getopt::{OptionSpec, is_listed, parse_options};
 use super::wrappers::{
-    InnerCommand, command_behind_options, join_words, separate_command, text_of, unseen_code,
+    InnerCommand, Wrapper, command_behind_options, find_wrapper, join_words, separate_command, text_of,
+    unseen_code, wrapper,
 };
 use crate::shell::{ShellWord, UnseenReason, WordKind};
 
+/// Programs that run the words behind their options and operands as a command of its own, and do nothing else with them.
+const LAUNCHERS: [Wrapper; 10] = [
+    wrapper("pkexec", OptionSpec::leading("u:", "user: disable-internal-agent keep-cwd"), 0),
+    wrapper(
+        "ltrace",
+        OptionSpec::leading(
+            "A:a:bCcD:e:F:fhiLl:n:o:p:rSs:Ttu:Vw:x:",
+            "align: config: debug: demangle indent: library: output: no-signals where:",
+        ),
+        0,
+    ),
+    wrapper(
+        "setpriv",
+        OptionSpec::leading(
+            "d",
+            "dump nnp no-new-privs list-caps keep-groups clear-groups init-groups reset-env ruid: euid: reuid: rgid: egid: regid: groups: \
+     inh-caps: ambient-caps: bounding-set: securebits: pdeathsig: selinux-label: apparmor-profile:",
+        ),
+        0,
+    ),
+    wrapper(
+        "unshare",
+        OptionSpec::leading(
+            "CcfG:iml:npR:rS:TUuw:",
+            "mount:: uts:: ipc:: net:: pid:: user:: cgroup:: time:: fork mount-proc:: map-root-user map-current-user map-auto keep-caps \
+     kill-child:: root: wd: setuid: setgid: propagation: setgroups: map-user: map-group: map-users: map-groups: monotonic: boottime:",
+        ),
+        0,
+    ),
+    wrapper("taskset", OptionSpec::leading("acp", "all-tasks cpu-list pid"), 1),
+    wrapper(
+        "chrt",
+        OptionSpec::leading(
+            "abdfimoprvRT:P:D:",
+            "all-tasks batch deadline fifo idle other rr max pid reset-on-fork verbose sched-runtime: sched-period: \
+                 sched-deadline:",
+        ),
+        1,
+    ),
+    wrapper(
+        "prlimit",
+        OptionSpec::leading(
+            "p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::",
+            "pid: output: noheadings raw verbose core:: data:: nice:: fsize:: sigpending:: memlock:: rss:: nofile:: msgqueue:: \
+                 rtprio:: stack:: cpu:: nproc:: as:: locks:: rttime::",
+        ),
+        0,
+    ),
+    wrapper("chroot", OptionSpec::leading("", "groups: userspec: skip-chdir"), 1),
+    wrapper(
+        "systemd-run",
+        OptionSpec::leading(
+            "p:M:u:E:H:dGPqrSt",
+            "property: unit: slice: machine: host: setenv: description: uid: gid: nice: service-type: working-directory: user \
+                 system scope pty pipe quiet collect wait shell no-block same-dir remain-after-exit on-active: on-calendar:",
+        ),
+        0,
+    ),
+    wrapper(
+        "nsenter",
+        OptionSpec::leading(
+            "aC::Fi::m::n::p::r::S:G:T::t:U::u::w::Z",
+            "all target: setuid: setgid: mount:: uts:: ipc:: net:: pid:: cgroup:: user:: time:: root:: wd:: no-fork \
+                 preserve-credentials follow-context env",
+        ),
+        0,
+    ),
+];
 const WATCH_OPTIONS: OptionSpec = OptionSpec::leading(
     "bCcd::eghn:pq:rtwx",
     "beep color no-color differences:: errexit chgexit interval: precise equexit: no-rerun no-title no-wrap exec",
@@ -19,20 +88,6 @@ const STRACE_OPTIONS: OptionSpec = OptionSpec::leading(
     "attach: env: output: trace: trace-path: user: string-limit: follow-forks output-separately summary summary-only seccomp-bpf \
      quiet:: timestamps:: syscall-times:: relative-timestamps:: decode-fds:: decode-pids:: columns: abbrev: verbose: raw: signal: \
      status: inject: fault: daemonize:: interruptible: no-abbrev stack-traces successful-only failed-only tips::",
-);
-const LTRACE_OPTIONS: OptionSpec = OptionSpec::leading(
-    "A:a:bCcD:e:F:fhiLl:n:o:p:rSs:Ttu:Vw:x:",
-    "align: config: debug: demangle indent: library: output: no-signals where:",
-);
-const SETPRIV_OPTIONS: OptionSpec = OptionSpec::leading(
-    "d",
-    "dump nnp no-new-privs list-caps keep-groups clear-groups init-groups reset-env ruid: euid: reuid: rgid: egid: regid: groups: \
-     inh-caps: ambient-caps: bounding-set: securebits: pdeathsig: selinux-label: apparmor-profile:",
-);
-const UNSHARE_OPTIONS: OptionSpec = OptionSpec::leading(
-    "CcfG:iml:npR:rS:TUuw:",
-    "mount:: uts:: ipc:: net:: pid:: user:: cgroup:: time:: fork mount-proc:: map-root-user map-current-user map-auto keep-caps \
-     kill-child:: root: wd: setuid: setgid: propagation: setgroups: map-user: map-group: map-users: map-groups: monotonic: boottime:",
 );
 const PARALLEL_OPTIONS: OptionSpec = OptionSpec::leading(
     "0a:C:D:d:E:I:i::J:j:kL:l::M:mN:n:P:pqrS:s:tuvX",
@@ -55,7 +110,7 @@ const PERF_OPTIONS: OptionSpec = OptionSpec::leading(
     "all-cpus call-graph: event: output: repeat: quiet verbose pid: cpu: freq: interval-print: detailed",
 );
 /// Programs that run their arguments and are too rare for a list of their options.
-const OTHER_STARTERS: &str = "setarch linux32 linux64 i386 x86_64 numactl choom firejail bwrap proot unbuffer rlwrap proxychains \
+const OTHER_LAUNCHERS: &str = "setarch linux32 linux64 i386 x86_64 numactl choom firejail bwrap proot unbuffer rlwrap proxychains \
     proxychains4 torsocks torify gosu su-exec tini dumb-init chpst setuidgid envuidgid softlimit envdir start-stop-daemon daemonize \
     hyperfine entr catchsegv capsh sem ssh-agent gpg-agent debconf ld.so";
 const NPM_OPTIONS: OptionSpec = OptionSpec::partial("c:", "call:");
@@ -64,55 +119,14 @@ const PARALLEL_PLACEHOLDERS: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{
 
 /// What one of these programs runs, if it is one.
 pub(super) fn launched_command(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
+    if let Some(launcher) = find_wrapper(&LAUNCHERS, program) {
+        return Some(separate_command(words, &launcher.options, launcher.operands));
+    }
     let arguments = &words[1..];
     let has = |letters: &str| letters.chars().any(|letter| has_option(arguments, letter));
     let may_have = |letters: &str| has(letters) || arguments.iter().any(ShellWord::may_be_option);
     Some(match program {
         "strace" => strace(words),
-        "ltrace" => separate_command(words, &LTRACE_OPTIONS, 0),
-        "setpriv" => separate_command(words, &SETPRIV_OPTIONS, 0),
-        "unshare" => separate_command(words, &UNSHARE_OPTIONS, 0),
-        "taskset" => separate_command(words, &OptionSpec::leading("acp", "all-tasks cpu-list pid"), 1),
-        "chrt" => separate_command(
-            words,
-            &OptionSpec::leading(
-                "abdfimoprvRT:P:D:",
-                "all-tasks batch deadline fifo idle other rr max pid reset-on-fork verbose sched-runtime: sched-period: \
-                 sched-deadline:",
-            ),
-            1,
-        ),
-        "prlimit" => separate_command(
-            words,
-            &OptionSpec::leading(
-                "p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::",
-                "pid: output: noheadings raw verbose core:: data:: nice:: fsize:: sigpending:: memlock:: rss:: nofile:: msgqueue:: \
-                 rtprio:: stack:: cpu:: nproc:: as:: locks:: rttime::",
-            ),
-            0,
-        ),
-        "chroot" => separate_command(words, &OptionSpec::leading("", "groups: userspec: skip-chdir"), 1),
-        "pkexec" => {
-            separate_command(words, &OptionSpec::leading("u:", "user: disable-internal-agent keep-cwd"), 0)
-        }
-        "systemd-run" => separate_command(
-            words,
-            &OptionSpec::leading(
-                "p:M:u:E:H:dGPqrSt",
-                "property: unit: slice: machine: host: setenv: description: uid: gid: nice: service-type: working-directory: user \
-                 system scope pty pipe quiet collect wait shell no-block same-dir remain-after-exit on-active: on-calendar:",
-            ),
-            0,
-        ),
-        "nsenter" => separate_command(
-            words,
-            &OptionSpec::leading(
-                "aC::Fi::m::n::p::r::S:G:T::t:U::u::w::Z",
-                "all target: setuid: setgid: mount:: uts:: ipc:: net:: pid:: cgroup:: user:: time:: root:: wd:: no-fork \
-                 preserve-credentials follow-context env",
-            ),
-            0,
-        ),
         "watch" => watch(words),
         "flock" => flock(words),
         "script" => match text_of_c_option(arguments, &SCRIPT_OPTIONS) {
@@ -151,7 +165,7 @@ pub(super) fn launched_command(program: &str, words: &[ShellWord]) -> Option<Inn
         "newgrp" => InnerCommand::Input(program.to_owned()),
         program
             if program.starts_with("ld-linux")
-                || OTHER_STARTERS.split(' ').any(|name| name == program)
+                || is_listed(OTHER_LAUNCHERS, program)
                     && arguments.iter().any(|word| !word.text.starts_with('-')) =>
         {
             unseen_code(words)
@@ -197,7 +211,7 @@ fn strace(words: &[ShellWord]) -> InnerCommand {
         Some(name) => !name.starts_with(['|', '!']),
         None => !name.certain_beginning().is_empty(),
     };
-    match parsed.values(&["o", "output"]).all(is_file) {
+    match parsed.values("o output").all(is_file) {
         true => separate_command(words, &STRACE_OPTIONS, 0),
         false => unseen_code(words),
     }
@@ -206,7 +220,7 @@ fn strace(words: &[ShellWord]) -> InnerCommand {
 /// The text behind `-c`, `--command` or `--call`.
 pub(super) fn text_of_c_option(arguments: &[ShellWord], options: &OptionSpec) -> Option<InnerCommand> {
     let parsed = parse_options(arguments, options);
-    parsed.values(&["c", "command", "session-command", "call"]).next().map(one_text)
+    parsed.values("c command session-command call").next().map(one_text)
 }
 
 /// It runs its words as a text, or as words with `-x`.
@@ -214,7 +228,7 @@ fn watch(words: &[ShellWord]) -> InnerCommand {
     match command_behind_options(words, &WATCH_OPTIONS, 0) {
         None => unseen_code(words),
         Some((_, [])) => InnerCommand::Nothing,
-        Some((parsed, command)) if parsed.has(&["x", "exec"]) => InnerCommand::Own(vec![command.to_vec()]),
+        Some((parsed, command)) if parsed.has("x exec") => InnerCommand::Own(vec![command.to_vec()]),
         Some((_, command)) => text_of(command),
     }
 }
@@ -256,7 +270,7 @@ fn parallel(words: &[ShellWord]) -> InnerCommand {
 /// It runs the words behind the host there, as a text. Options may stand behind the host, too. Without words it runs a shell, unless an
 /// option says that it only connects.
 fn ssh(words: &[ShellWord]) -> InnerCommand {
-    let connects = ["N", "O", "Q", "V", "G", "W", "f"];
+    let connects = "N O Q V G W f";
     let (before, after) = match command_behind_options(words, &SSH_OPTIONS, 0) {
         None => return unseen_code(words),
         Some((_, [])) => return InnerCommand::Nothing,
@@ -264,7 +278,7 @@ fn ssh(words: &[ShellWord]) -> InnerCommand {
     };
     match after {
         None => unseen_code(words),
-        Some((after, [])) if before.has(&connects) || after.has(&connects) => InnerCommand::Nothing,
+        Some((after, [])) if before.has(connects) || after.has(connects) => InnerCommand::Nothing,
         Some((_, [])) => InnerCommand::Input(words[0].text.clone()),
         Some((_, command)) => text_of(command),
     }

@@ -2,7 +2,7 @@
 
 use super::builtins::exports_all;
 use super::find::commands_run_by_find;
-use super::getopt::{OptionSpec, ParsedOptions, parse_options};
+use super::getopt::{OptionSpec, ParsedOptions, is_listed, parse_options};
 use super::interpreters::interpreter_code;
 use super::launchers::{SU_OPTIONS, changes_parsing, launched_command, text_of_c_option};
 use crate::shell::{ShellWord, UnseenReason, WordKind};
@@ -27,16 +27,20 @@ pub(super) enum InnerCommand {
 }
 
 /// A command that runs the words behind its options.
-struct Wrapper {
+pub(super) struct Wrapper {
     /// Its names, separated by blanks.
     names: &'static str,
-    options: OptionSpec,
+    pub(super) options: OptionSpec,
     /// Operands before the command.
-    operands: usize,
+    pub(super) operands: usize,
 }
 
-const fn wrapper(names: &'static str, options: OptionSpec, operands: usize) -> Wrapper {
+pub(super) const fn wrapper(names: &'static str, options: OptionSpec, operands: usize) -> Wrapper {
     Wrapper { names, options, operands }
+}
+
+pub(super) fn find_wrapper<'table>(table: &'table [Wrapper], program: &str) -> Option<&'table Wrapper> {
+    table.iter().find(|wrapper| is_listed(wrapper.names, program))
 }
 
 const NO_OPTIONS: OptionSpec = OptionSpec::leading("", "");
@@ -110,9 +114,7 @@ pub(super) fn inner_command_of(words: &[ShellWord]) -> InnerCommand {
     let Some(program) = name.program() else {
         return InnerCommand::Unseen(UnseenReason::Name(name.text.clone()));
     };
-    if let Some(wrapper) =
-        PASSING_WRAPPERS.iter().find(|wrapper| wrapper.names.split(' ').any(|name| name == program))
-    {
+    if let Some(wrapper) = find_wrapper(&PASSING_WRAPPERS, program) {
         return passed_command(words, &wrapper.options, wrapper.operands);
     }
     match program {
@@ -175,7 +177,7 @@ pub(super) fn doubtful_option(words: &[ShellWord]) -> Option<String> {
     let run = words.get(words.len() - parsed.operands.len() + 1..).filter(|_| is_environment(program));
     let of_run = run.map(|arguments| parse_options(arguments, &RUN_OPTIONS));
     let mut names = parsed.names().chain(of_run.iter().flat_map(ParsedOptions::names));
-    let option = names.find(|name| DOUBTFUL_OPTIONS.split(' ').any(|doubtful| doubtful == *name))?;
+    let option = names.find(|name| is_listed(DOUBTFUL_OPTIONS, name))?;
     Some(format!("{program} {}{option}", if option.len() == 1 { "-" } else { "--" }))
 }
 
@@ -186,17 +188,17 @@ pub(super) fn renames(words: &[ShellWord]) -> bool {
         Some("env") => &ENV_OPTIONS,
         _ => return false,
     };
-    parse_options(&words[1..], options).has(&["a", "argv0"])
+    parse_options(&words[1..], options).has("a argv0")
 }
 
 fn is_environment(program: &str) -> bool {
-    ENVIRONMENTS.split(' ').any(|name| name == program)
+    is_listed(ENVIRONMENTS, program)
 }
 
 fn passed_command(words: &[ShellWord], options: &OptionSpec, operands: usize) -> InnerCommand {
     match command_behind_options(words, options, operands) {
         // `command -v` only looks a command up.
-        Some((parsed, _)) if parsed.has(&["v", "V"]) && words[0].program() == Some("command") => {
+        Some((parsed, _)) if parsed.has("v V") && words[0].program() == Some("command") => {
             InnerCommand::Nothing
         }
         Some((_, [])) => InnerCommand::Nothing,
@@ -247,7 +249,7 @@ pub(super) fn variable_settings(words: &[ShellWord]) -> &[ShellWord] {
 /// `env -S` splits a text into words. Blanks and quotes mean the same to it as to a shell, and little else does.
 fn env(words: &[ShellWord]) -> InnerCommand {
     let parsed = parse_options(&words[1..], &ENV_OPTIONS);
-    let Some(split) = parsed.values(&["S", "split-string"]).next() else {
+    let Some(split) = parsed.values("S split-string").next() else {
         return passed_command(words, &ENV_OPTIONS, 0);
     };
     let is_plain = |letter: char| letter.is_alphanumeric() || " \t_./:,@%+=-'\"".contains(letter);
@@ -272,11 +274,10 @@ fn xargs(words: &[ShellWord]) -> InnerCommand {
     if command.is_empty() {
         return InnerCommand::Nothing;
     }
-    let placeholder = parsed.values(&["I", "i", "replace"]).next().map_or("{}", |word| word.text.as_str());
+    let placeholder = parsed.values("I i replace").next().map_or("{}", |word| word.text.as_str());
     let mut command: Vec<ShellWord> =
         command.iter().map(|word| with_placeholder(word, placeholder)).collect();
-    let replaces =
-        parsed.has(&["I", "i", "replace"]) && !parsed.has(&["n", "max-args", "L", "l", "max-lines"]);
+    let replaces = parsed.has("I i replace") && !parsed.has("n max-args L l max-lines");
     if !replaces {
         command.push(ShellWord::added_by_xargs());
     }
@@ -297,7 +298,6 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
     let is_fish = words[0].program() == Some("fish");
     while let Some(word) = words.get(at) {
         let text = word.text.as_str();
-        let is_known = |options: &str, option: &str| options.split(' ').any(|known| known == option);
         match text.strip_prefix(['-', '+']) {
             None => break,
             // `-` and `--` end the options, `+` doesn't.
@@ -306,10 +306,10 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
                 at += 1;
                 break;
             }
-            Some(_) if is_fish && !is_known(PLAIN_FISH_OPTIONS, text) => return unseen_code(words),
-            Some(long) if long.starts_with('-') || is_known(LONG_SHELL_OPTIONS, long) => {
+            Some(_) if is_fish && !is_listed(PLAIN_FISH_OPTIONS, text) => return unseen_code(words),
+            Some(long) if long.starts_with('-') || is_listed(LONG_SHELL_OPTIONS, long) => {
                 let long = long.trim_start_matches('-');
-                if !is_fish && !is_known(LONG_SHELL_OPTIONS, long) {
+                if !is_fish && !is_listed(LONG_SHELL_OPTIONS, long) {
                     return unseen_code(words);
                 }
                 let names_file = matches!(long, "rcfile" | "init-file");
