@@ -1,8 +1,8 @@
-//! Reading what the model wrote as arguments. Nothing is repaired by guessing: what does not fit is said back to the
-//! model, with the field, what it gave and what is expected.
+//! Parses the arguments that the model wrote. Nothing is repaired by guessing: the model is told the field, its value
+//! and what is expected.
 //!
-//! Two things are not repairs but meanings: no text at all is an object without fields, and `null` for an optional field
-//! is a field that is not there.
+//! Two cases are no repairs: an empty text is an object without fields, and `null` for an optional field is a missing
+//! field.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use crate::display::{truncate_str, truncate_with_ellipsis};
 use crate::{About, Finished};
 
-/// The longest piece of a wrong value that is repeated in an error.
+/// Bytes of a wrong value to quote in an error.
 const MAX_QUOTED_BYTES: usize = 80;
 
-/// The arguments of a call as the type that the tool's schema was made from.
+/// Parses the arguments of a call into the type that the tool's schema was made from.
 pub fn parse<T: DeserializeOwned>(about: &About, arguments: &str) -> Result<T, Finished> {
     let wrong = |what: String| {
         let name = about.name;
@@ -25,7 +25,7 @@ pub fn parse<T: DeserializeOwned>(about: &About, arguments: &str) -> Result<T, F
     serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Compares a value with the part of JSON Schema that our schemas use.
+/// Checks a value against the part of JSON Schema that our schemas use.
 fn check(at: &str, value: &Value, schema: &Value) -> Result<(), String> {
     let name = if at.is_empty() { "the arguments".to_owned() } else { format!("`{at}`") };
     let expected = || format!("{name} must be {}, not {}", describe_schema(schema), quoted(value));
@@ -92,7 +92,7 @@ fn check_fields(at: &str, fields: &Map<String, Value>, schema: &Value) -> Result
     }
 }
 
-/// What a schema expects.
+/// What a schema expects, in words.
 fn describe_schema(schema: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return words.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ");

@@ -1,15 +1,15 @@
-//! Whether what was read of a folder is still so.
+//! Detects whether a cached folder listing is still valid.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
-/// A folder that changed within this time before it was read may change again without another change time.
+/// A folder that changed within this time may change again with the same change time.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
-/// The same where the file system counts whole seconds.
+/// The same for file systems with times in whole seconds.
 const SETTLE_TIME_WHOLE_SECONDS: Duration = Duration::from_secs(2);
 
-/// Which folder it is, and when an entry of it last changed. No program can set that time.
+/// Identity and change time of a folder. No program can set the change time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FolderStamp {
     device: u64,
@@ -28,7 +28,8 @@ impl FolderStamp {
         }
     }
 
-    /// Whether a later change would show. Asked before the folder is read; what is read of one that is not settled must be read again.
+    /// Whether a later change would show. Ask before reading the folder; a listing of an unsettled folder must not be
+    /// cached.
     pub(crate) fn is_settled(self) -> bool {
         let since = |time: Duration| SystemTime::UNIX_EPOCH.checked_add(time);
         let changed = u64::try_from(self.seconds).ok().zip(u32::try_from(self.nanoseconds).ok());

@@ -1,38 +1,36 @@
-//! What the agent may do: read, write and search files, keep a todo list, and run commands, within a scope that bounds it.
+//! The tools of the agent: read, write and search files, keep a todo list, and run commands, within a scope.
 //!
 //! # What this crate promises
 //!
 //! - **Nothing outside the scope is read or written**, by any tool, through links, `..`, case or races.
-//! - **Commands are held to the same scope**, by the system, with what programs need besides, and never with anybody's keys.
+//! - **Commands are confined to the same scope** by the system (the sandbox), with what programs need besides, and never with keys.
 //! - **What will happen is known before it happens.** A call is prepared, recorded, and only then run ([`Tool`]).
-//! - **A write is whole or did not happen**, keeps mode and owner, and fails if the file changed since it was read. After a
-//!   crash the file itself shows which it was.
-//! - **Arguments are never guessed at.** A call that does not fit its schema is not run, and its result says what is wrong.
-//! - **Everything is bounded**: what is held in memory, what is answered, how long a search goes on when nobody wants it.
+//! - **A write is atomic**, keeps mode and owner, and fails if the file changed since the model read it. After a crash the file itself
+//!   shows whether the write happened.
+//! - **Arguments are never guessed.** A call that does not fit its schema is not run, and its result says what is wrong.
+//! - **Everything is bounded**: memory, the size of results, and how long a cancelled search goes on.
 //!
 //! # Where things are
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `tool` | what a tool is, for the runtime that calls it |
-//! | `scope` | the files that may be touched, and the only way to them |
-//! | `small_file` | configuration and rules that the runtime reads by itself, opened once and checked |
+//! | `tool`, `function_tool` | the trait [`Tool`] for the runtime that calls it; tools made of one function |
+//! | `toolset`, `reference` | all tools; the page `docs/tools.md`, made from them |
+//! | `arguments`, `schema` | parsing the arguments that the model wrote; their JSON Schema |
 //! | `files` | read_file, write_file, edit_file |
 //! | `search` | list_files, find_files, search_text |
 //! | `todo` | the todo list |
-//! | `exec` | commands, each under a keeper of its own |
+//! | `exec` | commands, each under a keeper of its own: timeout, background, task limit |
 //! | `tasks` | task_list, task_output, task_wait, task_kill; the end of a task, for its record |
-//! | `printed`, `report` | what a command printed, without secrets; the JSON object that tells of it |
-//! | `shell` | what a command line would run, as far as that can be told before it runs |
-//! | `approval` | what is done only after asking, by tool and command |
-//! | `git` | repositories in and around the work folder: what of them is guarded, and which are new |
-//! | `bounds` | what the system lets a command reach, because of the scope |
-//! | `protected` | keys, credentials, sockets and startup files: one list for the scope and the bounds |
-//! | `cap`, `plain` | what of a long output the model gets to read; text without colours and control codes |
-//! | `arguments`, `schema` | reading what the model wrote; the schema that it should fit |
-//! | `background` | work that blocks, on a thread of its own, as long as somebody wants it |
-//! | `shown` | names of files as the model is shown them |
-//! | `toolset`, `reference` | all the tools together; the page `docs/tools.md`, made from them |
+//! | `output` | what a command printed: plain text, truncation, redaction, the report for the model |
+//! | `approval` | approval rules: which calls run, which ask the user, which are denied |
+//! | `shell` | a parser of command lines, and the analysis of what they would run |
+//! | `scope` | the files that may be used, and the only way to open them |
+//! | `sandbox` | what the system lets a command reach; protected paths (keys, credentials, startup files) |
+//! | `git` | repositories in and around the work folder: guards against programs that git would run |
+//! | `small_file` | configuration and rules that the runtime reads by itself, opened once and checked |
+//! | `blocking` | blocking work on threads of its own: cancellation, deadlines |
+//! | `display`, `folder_stamp` | paths and texts for the model; validity of cached folder listings |
 //!
 //! # Example
 //!

@@ -1,4 +1,4 @@
-//! The page `docs/tools.md`, made from what the model is told, so that it can't say anything else.
+//! The page `docs/tools.md`, made from the descriptions that the model reads, so that both say the same.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::About;
 
-/// The reference of some tools, in Markdown.
+/// The reference of these tools, in Markdown.
 pub fn reference(tools: &[&About]) -> String {
     let mut page = String::from(
         "# Tools\n\n\
@@ -51,7 +51,7 @@ fn add(page: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = page.write_fmt(text);
 }
 
-/// One row for each field, those of objects in a list included; what is required comes first.
+/// One row for each field, including those of objects in a list; required ones first.
 fn rows_of(outer: &str, schema: &Value, rows: &mut Vec<String>) {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -1,10 +1,10 @@
-//! The schema of a tool's arguments, as every provider takes it: plain objects, nothing to look up elsewhere.
+//! The JSON Schema of a tool's arguments, as every provider takes it: plain objects without references.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// The JSON Schema of a type of arguments. The comments on its fields are the descriptions that the model reads.
+/// The JSON Schema of a type of arguments. The doc comments of its fields are the descriptions that the model reads.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -12,7 +12,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     simplify(&mut schema);
-    // What the whole is about is said in the tool's description.
+    // The tool's description says what the whole is about.
     if let Value::Object(schema) = &mut schema {
         schema.remove("description");
         schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
@@ -20,8 +20,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes out what says nothing to a model or is checked anyway, and what some provider refuses: titles, number formats, "or
-/// null", that nothing else may be there. It is sent with every request.
+/// Removes what is useless to a model or refused by some provider: titles, number formats, "or null",
+/// `additionalProperties`. The schema is sent with every request.
 fn simplify(schema: &mut Value) {
     let Value::Object(schema) = schema else { return };
     for noise in ["$schema", "title", "format", "default", "additionalProperties", "maxLength"] {

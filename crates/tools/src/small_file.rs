@@ -1,7 +1,7 @@
 //! Small files that the runtime reads by itself: configuration, rules and instructions.
 //!
-//! Such a file is opened once, never waited for, and everything that is checked is checked on the open descriptor that is then read.
-//! A file that somebody swaps after a check is never read in place of the one that was checked.
+//! Such a file is opened once, without blocking, and every check is made on the open descriptor that is then read. A
+//! file that is swapped after a check is never read in its place.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,27 +16,27 @@ use crate::FileError;
 use crate::display::display_path;
 use crate::scope::{EntryKind, EntryStatus, PATH_ONLY, Permission, Scope};
 
-/// What is done about a link in place of the file.
+/// What to do with a link in place of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastLink {
-    /// It is followed: the user named it.
+    /// Follow it: the user named it.
     Follow,
-    /// It is an error: it may have come with a project, or a command may have put it there.
+    /// Refuse it: it may be part of a project, or a command may have put it there.
     Refuse,
 }
 
-/// What a small file holds.
+/// The content of a small file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmallFile {
-    /// Its bytes, at most as many as were asked for.
+    /// At most as many bytes as the caller asked for.
     pub bytes: Vec<u8>,
-    /// Whether there is more of it.
+    /// Whether the file is longer.
     pub is_cut: bool,
-    /// Why another user could have written it, if one could: `it belongs to another user (1001)`.
+    /// Why another user could have written it: `it belongs to another user (1001)`. `None` if none could.
     pub foreign: Option<String>,
 }
 
-/// Reads a small file. None if there is nothing of that name.
+/// Reads a small file. `None` if it does not exist.
 pub fn read_small_file(path: &Path, link: LastLink, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
     let shown = display_path(path);
     let failed = |error: Errno| FileError::system("read", &shown, error);
@@ -59,7 +59,8 @@ pub fn read_small_file(path: &Path, link: LastLink, max_bytes: u64) -> Result<Op
     }
 }
 
-/// Reads a small file of which a part is of no use. None if there is nothing of that name; an error also if it is longer than `max_bytes`.
+/// Reads a small file that is useless in part: a file longer than `max_bytes` is an error. `None` if it does not
+/// exist.
 pub(crate) fn read_whole(path: &Path, link: LastLink, max_bytes: u64) -> Result<Option<String>, FileError> {
     match read_small_file(path, link, max_bytes)? {
         Some(SmallFile { is_cut: true, .. }) => {
@@ -70,9 +71,9 @@ pub(crate) fn read_whole(path: &Path, link: LastLink, max_bytes: u64) -> Result<
 }
 
 impl Scope {
-    /// Reads a small file of the work folder for the runtime itself, such as `AGENTS.md`. A link is followed to another file in the work
-    /// folder. None if there is nothing of that name; an error if it leads out of the work folder, or to what the scope does not let the
-    /// agent read.
+    /// Reads a small file of the work folder for the runtime, such as `AGENTS.md`. A link is followed to another file
+    /// in the work folder. `None` if it does not exist; an error if it leads out of the work folder, or if the scope
+    /// denies it.
     pub fn read_in_work_dir(&self, path: &str, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
         let place = self.resolve(path, Permission::Read)?;
         if !place.path().starts_with(self.work_dir()) {
@@ -88,7 +89,8 @@ impl Scope {
     }
 }
 
-/// Opens a regular file, or says what else is there. What is no regular file is not even opened: that can wait for ever, or do something.
+/// Opens a regular file, or returns the kind of what else is there. Nothing else is opened: that can block for ever,
+/// or have an effect.
 fn open_in(
     folder: &OwnedFd,
     name: &OsStr,
@@ -129,7 +131,7 @@ fn read(file: File, folder: &impl AsFd, max_bytes: u64) -> io::Result<SmallFile>
     Ok(SmallFile { bytes, is_cut, foreign })
 }
 
-/// Who may write something.
+/// Owner, group and mode.
 #[derive(Debug, Clone, Copy)]
 struct WriteAccess {
     user: u32,
@@ -144,7 +146,7 @@ impl From<&Stat> for WriteAccess {
     }
 }
 
-/// Why another user than this process's and root could have written a file, or put it into its folder.
+/// Why a user other than this one and root could have written a file, or replaced it in its folder.
 fn foreign_writer(file: WriteAccess, folder: WriteAccess) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     // In a sticky folder only the owner of a file can replace it.
@@ -164,13 +166,14 @@ fn other_writer(user: u32, of: WriteAccess, what: &str) -> Option<String> {
     }
 }
 
-/// Whether only this user is in a group. Many systems give each user such a group, and let it write what the user makes.
+/// Whether a group has no other member than this user. Many systems give each user such a group, and let it write the
+/// user's files.
 fn is_own_group(user: u32, group: u32) -> bool {
     let list = |path| fs::read_to_string(path).unwrap_or_default();
     group == 0 || has_no_other_member(user, group, &list("/etc/passwd"), &list("/etc/group"))
 }
 
-/// The same by the system's lists of users and groups. A group that they don't know counts if it has the user's number.
+/// Decides by the system's lists of users and groups. A group that they don't have counts if it has the user's number.
 fn has_no_other_member(user: u32, group: u32, users: &str, groups: &str) -> bool {
     let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
     let is = |field: Option<&String>, number: u32| field.is_some_and(|field| *field == number.to_string());

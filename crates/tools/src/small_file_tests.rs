@@ -137,7 +137,7 @@ fn only_the_user_and_root_and_the_users_own_group_may_have_written_a_file() {
     assert_eq!(said(1000, 4_294_900_000, 0o664).as_deref(), Some("the group 4294900000 can write it"));
 }
 
-/// P7: a group is the user's own if nobody else is in it, whatever its number is.
+/// P7: a group is the user's own if it has no other member, whatever its number is.
 #[test]
 fn a_group_is_the_users_own_if_nobody_else_is_in_it() {
     let users = "root:x:0:0::/root:/bin/sh\nann:x:1000:1005::/home/ann:/bin/sh\nbob:x:1001:100::/:/bin/sh\ncid:x:1002:100::/:/bin/sh\n";

@@ -1,10 +1,10 @@
-//! What a tool is, for the runtime that calls it.
+//! The trait [`Tool`], for the runtime that calls it.
 //!
-//! A call has two halves, because what will happen must be on record before it happens. [`Tool::prepare`] reads the
+//! A call has two halves, because what will happen must be on record before it happens. [`Tool::prepare`] parses the
 //! arguments, resolves paths and computes what would be written, and changes nothing. The runtime then records the
-//! call as started, with the hashes of a [`FileWrite`]. Only then does it run what was prepared.
+//! call as started, with the hashes of a [`FileWrite`]. Only then does it run the prepared call.
 //!
-//! After a crash the runtime finds calls that started and did not finish, and asks [`Tool::resume`] what became of them.
+//! After a crash the runtime finds calls that started and did not finish, and asks [`Tool::resume`] about each.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,16 +22,17 @@ use tokio::sync::watch;
 
 use crate::blocking::{CancelFlag, run_cancellable};
 
-/// Something that the agent may do.
+/// A tool that the model can call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What the model and `docs/tools.md` are told of it. It never changes while the program runs.
+    /// The description for the model and `docs/tools.md`. It never changes while the program runs.
     fn about(&self) -> &About;
 
-    /// Checks a call and works out what it would do. Nothing is changed yet. An error is the result that the model reads.
+    /// Checks a call and works out what it would do, without changing anything. An error is the result that the model
+    /// reads.
     async fn prepare(&self, call: &Call) -> Result<Prepared, Finished>;
 
-    /// Finds out what became of a call that was started before a crash.
+    /// Finds out what became of a call that started before a crash.
     async fn resume(&self, _call: &Call, started: &ToolStarted) -> Resumed {
         match started.effect {
             Effect::Read | Effect::Idempotent => Resumed::RunAgain,
@@ -42,47 +43,42 @@ pub trait Tool: Send + Sync {
     }
 }
 
-/// What is known of a tool without calling it.
+/// The description of a tool.
 #[derive(Debug, Clone)]
 pub struct About {
-    /// Its name.
     pub name: &'static str,
-    /// What it does, for the model.
+    /// For the model.
     pub description: &'static str,
-    /// What it may do to the world.
+    /// What it may change.
     pub effect: Effect,
-    /// The JSON Schema of its arguments.
     pub schema: Value,
-    /// Its limits, for people, one line each.
+    /// For users, one line each.
     pub limits: &'static [&'static str],
-    /// Arguments that show how it is used, as JSON.
+    /// Arguments that show how to call it, as JSON.
     pub example: &'static str,
 }
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Our id of it.
     pub id: CallId,
-    /// The session that it belongs to.
     pub session: SessionId,
-    /// The arguments, exactly as the model wrote them.
+    /// Exactly as the model wrote them.
     pub arguments: String,
-    /// What the model has seen of files, by canonical path: the hash of the whole file as it was then.
+    /// By canonical path, the hash of each whole file as the model last saw it.
     pub seen: Arc<HashMap<String, Hash>>,
-    /// How much of an output the model gets to read.
+    /// How much output the model may read at once. Longer output is truncated to its head and tail.
     pub cap: Cap,
     /// The session's tasks, the oldest first: all that run, and the newest of those that have ended.
     pub tasks: Arc<[KnownTask]>,
 }
 
 impl Call {
-    /// The task of this session with this id.
     pub fn task(&self, id: TaskId) -> Option<&KnownTask> {
         self.tasks.iter().find(|task| task.started.task_id == id)
     }
 
-    /// How many of the session's tasks run, as far as is known.
+    /// Running tasks of the session, as far as its records say.
     pub fn running(&self) -> usize {
         self.tasks.iter().filter(|task| task.ended.is_none()).count()
     }
@@ -91,32 +87,29 @@ impl Call {
 /// A task of the session, as its records have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownTask {
-    /// What it is.
     pub started: TaskStarted,
-    /// How it ended, once that is on record.
+    /// Once its end is on record.
     pub ended: Option<TaskEnded>,
-    /// How far the model has been told of it.
+    /// What the model has been told of it.
     pub told: Option<TaskNews>,
     /// Whether it seems to wait for input.
     pub is_waiting: bool,
 }
 
 impl From<TaskStarted> for KnownTask {
-    /// One of which nothing else is on record.
+    /// A task without any other record.
     fn from(started: TaskStarted) -> Self {
         Self { started, ended: None, told: None, is_waiting: false }
     }
 }
 
-/// Takes what nobody should see out of a text.
+/// Removes secrets from a text.
 pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
-/// How much of an output the model gets to read at once. Head and tail of more than that are kept.
+/// How much output the model may read at once. Longer output is truncated to its head and tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cap {
-    /// Lines.
     pub lines: usize,
-    /// Bytes.
     pub bytes: usize,
 }
 
@@ -128,20 +121,19 @@ impl Default for Cap {
 
 /// A call that was checked and can run.
 pub struct Prepared {
-    /// The file that will be written, if one will.
+    /// The file that it will write.
     pub write: Option<FileWrite>,
-    /// The folder of tasks that its command is kept in, if it is one.
+    /// The folder of tasks that keeps its command.
     pub kept_in: Option<String>,
-    /// How long it may take, where that is not as long as any other.
+    /// Its own time limit, in place of the general one.
     pub takes_up_to: Option<Duration>,
-    /// Why a person has to agree first, whatever the approval rules say.
+    /// Why the user has to agree first, whatever the approval rules say.
     pub caution: Option<String>,
-    /// Does it.
     pub run: Run,
 }
 
-/// The second half of a call. It may be dropped at any await point; a tool that must not be cut short moves its work to
-/// a thread of its own.
+/// The second half of a call. It may be dropped at any await point; a tool that must not be interrupted moves its work
+/// to a thread of its own.
 pub type Run = Box<dyn FnOnce(Stop) -> Pin<Box<dyn Future<Output = Finished> + Send>> + Send>;
 
 impl Prepared {
@@ -164,45 +156,44 @@ impl Prepared {
         Self::new(move |stop| run_cancellable(stop, work))
     }
 
-    /// The same, with the file that it writes.
+    /// Sets the file that the call writes.
     #[must_use]
     pub fn writing(self, write: FileWrite) -> Self {
         Self { write: Some(write), ..self }
     }
 
-    /// The same, with how long it may take.
+    /// Sets the time limit.
     #[must_use]
     pub fn taking_up_to(self, time: Duration) -> Self {
         Self { takes_up_to: Some(time), ..self }
     }
 
-    /// The same, with why a person has to agree first, if there is a reason.
+    /// Sets why the user has to agree first.
     #[must_use]
     pub fn with_caution(self, caution: Option<String>) -> Self {
         Self { caution, ..self }
     }
 
-    /// The same, with the folder of tasks that its command is kept in.
+    /// Sets the folder of tasks that keeps its command.
     #[must_use]
     pub fn kept_in(self, tasks: &str) -> Self {
         Self { kept_in: Some(tasks.to_owned()), ..self }
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// What the model reads.
+    /// For the model.
     pub content: String,
-    /// Whether it failed.
     pub is_error: bool,
-    /// Pictures for the model.
+    /// Images for the model.
     pub images: Vec<Picture>,
-    /// The whole output, where `content` holds only its head and tail.
+    /// The complete output, where `content` has only its head and tail.
     pub whole: Option<Vec<u8>>,
-    /// What the model has now seen of a file.
+    /// The file that the model has now seen.
     pub seen: Option<FileSeen>,
-    /// The todo list from here on.
+    /// The new todo list.
     pub todo: Option<Vec<Todo>>,
     /// The task as which its command goes on.
     pub task: Option<TaskStarted>,
@@ -211,55 +202,53 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// It worked.
+    /// A success.
     pub fn ok(content: impl Into<String>) -> Self {
         Self { content: content.into(), ..Self::default() }
     }
 
-    /// It failed, and the model should know why.
+    /// A failure, with the reason for the model.
     pub fn error(content: impl Into<String>) -> Self {
         Self { content: content.into(), is_error: true, ..Self::default() }
     }
 }
 
-/// The bytes of a picture.
+/// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// Its media type, such as `image/png`.
+    /// Such as `image/png`.
     pub media: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// What became of a call that a crash left open.
+/// What became of a call that a crash interrupted.
 #[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
 pub enum Resumed {
-    /// It is known how it ended.
+    /// It ended.
     Finished(Finished),
     /// It did not happen, or does no harm twice: prepare and run it again.
     RunAgain,
-    /// It is still running: wait for it as if nothing had happened.
+    /// It is still running: wait for it.
     Running(Run),
-    /// Nobody can tell whether it happened; this is what is known.
+    /// It may or may not have happened; this is what is known.
     Unknown(String),
 }
 
-/// Tells a running call that nobody wants it any more.
+/// Tells a running call to stop.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
-/// The other end of [`Stop`].
+/// Stops the call that has the [`Stop`].
 #[derive(Debug)]
 pub struct Stopper(watch::Sender<bool>);
 
 impl Stop {
-    /// A pair of them.
     pub fn pair() -> (Stopper, Self) {
         let (sender, receiver) = watch::channel(false);
         (Stopper(sender), Self(receiver))
     }
 
-    /// Waits until the call should stop; for ever, if nobody can say so any more.
+    /// Waits until the call should stop; for ever, if its [`Stopper`] was dropped.
     pub async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {
             std::future::pending::<()>().await;
@@ -268,7 +257,6 @@ impl Stop {
 }
 
 impl Stopper {
-    /// Asks the call to stop.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }

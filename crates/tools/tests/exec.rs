@@ -18,7 +18,7 @@ use longhaul_tools::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Less than what a keeper has for its start, so whoever is let go before that was not kept waiting for it.
+/// Less than what a keeper has for its start, so a call that returns before that did not wait for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -373,7 +373,7 @@ async fn a_command_that_is_stopped_is_killed_and_its_output_kept() {
     assert!(place.task_folder(&call).join("status.json").exists());
 }
 
-/// K9: whoever stops waiting leaves the command to its keeper.
+/// K9: a call that stops waiting leaves the command to its keeper.
 #[tokio::test]
 async fn a_command_goes_on_when_nobody_waits_and_is_found_running() {
     let place = Workplace::new();

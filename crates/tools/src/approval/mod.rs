@@ -1,8 +1,8 @@
 //! P4: approval rules, by tool and command.
 //!
-//! For `exec`, each command of the line is judged alone, and the strictest verdict holds for the line. A rule matches a command
-//! however it is written: behind `env` or `sudo`, in a loop, in quotes. Approval is a convenience, not a border: a script file
-//! runs what it wants.
+//! For `exec`, each command of the line is judged alone, and the strictest verdict applies to the line. A rule matches
+//! a command however it is written: behind `env` or `sudo`, in a loop, in quotes. Approval is a convenience, not a
+//! security boundary: a script file runs what it wants.
 
 mod command_forms;
 mod glob_pattern;

@@ -1,4 +1,4 @@
-//! One call of `exec`: starting its command, waiting for it, and letting it go on as a task.
+//! One call of `exec`: starts its command, waits for it, and lets it go on as a task.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::blocking::{WaitOutcome, run_before, run_to_completion, run_unless};
 use crate::output::unix_millis_now;
 use crate::{Cap, Finished, Resumed, Stop};
 
-/// A keeper that does not answer is asked again after this. Its command goes on meanwhile.
+/// Delay before the keeper is asked again if it does not answer. The command goes on meanwhile.
 pub(crate) const KEEPER_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How often in a row it may not even be possible to look.
+/// Failed lookups in a row before the call gives up.
 const MAX_FAILED_LOOKUPS: usize = 60;
-/// How often a start that was given up is looked at until it has come to its end.
+/// How often a cancelled start is checked until it has ended.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const TASK_FOLDER_ELSEWHERE: &str =
     "the command was kept in a folder of tasks that is not here, so it may or may not have run";
@@ -29,13 +29,13 @@ const TASK_LIMIT_NOTE: &str = "it was waited for beyond its `timeout`, because a
 /// How a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunMode {
-    /// It is waited for, up to its time.
+    /// The call waits for it, up to its timeout.
     Foreground,
-    /// Its call returns at once.
+    /// The call returns at once.
     Background,
 }
 
-/// One call, from its start or from wherever a crash has left it, to its result.
+/// One call, from its start or from where a crash left it, to its result.
 #[derive(Clone)]
 pub(super) struct CommandRun {
     pub(super) settings: Arc<ExecSettings>,
@@ -44,22 +44,22 @@ pub(super) struct CommandRun {
     pub(super) command: String,
     pub(super) description: String,
     pub(super) mode: RunMode,
-    /// After so long it goes on as a task.
+    /// After this time the command goes on as a task.
     pub(super) timeout: Duration,
     pub(super) max_runtime: Option<u64>,
-    /// What the model should know besides, however the command ends.
+    /// Notes for the model, however the command ends.
     pub(super) notes: Vec<String>,
     pub(super) slots: TaskSlots,
 }
 
-/// How a command is.
+/// The state of a command.
 #[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
 enum CommandState {
     NotStarted,
-    /// Its keeper lives. No task comes along where only that could be found out.
+    /// Its keeper lives. `None` if the task could not be opened.
     Running(Option<Task>),
     Ended(CommandEnd),
-    /// It could not be looked at now, which may pass.
+    /// Its state can't be read now, which may pass.
     Unclear(Finished),
 }
 
@@ -68,13 +68,14 @@ impl CommandRun {
         TaskId::from(self.call)
     }
 
-    /// Starts the command and waits for it. Who stops it before it has begun does not wait for a keeper that is slow.
+    /// Starts the command and waits for it. A call that is stopped before the command begins does not wait for a slow
+    /// keeper.
     pub(super) async fn start(self, spec: Spec, mut stop: Stop) -> Finished {
         let tasks = Arc::clone(&self.settings.tasks);
         let mut starting = pin!(run_to_completion(move || Ok(tasks.start(&spec))));
         let Some(started) = run_unless(stop.asked(), starting.as_mut()).await else {
             loop {
-                // As long as the start goes on, something could still begin.
+                // Until the start has ended, the command could still begin.
                 let ended = self.kill_command().await;
                 if run_unless(tokio::time::sleep(START_POLL_INTERVAL), starting.as_mut()).await.is_some() {
                     return self.kill().await;
@@ -87,7 +88,7 @@ impl CommandRun {
         match started {
             Ok(Ok(task)) => self.wait_for_end(Some(task), stop).await,
             Ok(Err(error @ Error::NotStarted { .. })) => Finished::error(error.to_string()),
-            // It may have started all the same.
+            // The command may have started all the same.
             Ok(Err(error)) => match self.find_state().await {
                 Ok(CommandState::NotStarted) => {
                     Finished::error(format!("the command did not start: {error}"))
@@ -101,12 +102,12 @@ impl CommandRun {
         }
     }
 
-    /// Finds out what became of a command that was started before a crash.
+    /// Finds a command that was started before a crash.
     pub(super) async fn resume(self, started: &ToolStarted) -> Resumed {
         let is_here = |tasks: &String| tasks == self.settings.tasks.identity();
         let was_kept_here = started.kept_in.as_ref().is_none_or(is_here);
         match self.find_state().await {
-            // Another home, or one whose folder of tasks was removed: the command may have run, and may be running.
+            // Another home, or the folder of tasks was removed: the command may have run, and may be running.
             Ok(CommandState::NotStarted) if !was_kept_here => {
                 Resumed::Unknown(TASK_FOLDER_ELSEWHERE.to_owned())
             }
@@ -124,7 +125,7 @@ impl CommandRun {
         }
     }
 
-    /// Waits for the command, or lets it go on as a task. To be dropped here changes nothing for it.
+    /// Waits for the command, or lets it go on as a task. Dropping this future changes nothing for the command.
     async fn wait_for_end(mut self, task: Option<Task>, mut stop: Stop) -> Finished {
         let mut deadline = self.background_deadline(task.as_ref());
         let (mut task, mut tries) = (task, 0);
@@ -144,25 +145,25 @@ impl CommandRun {
                     }
                     (task, tries, deadline) = (found, 0, Instant::now() + self.timeout);
                 }
-                // The keeper had too much to do, or was not to be talked to.
+                // The keeper was busy, or could not be reached.
                 Ok(CommandState::Running(found)) => (task, tries) = (found, 0),
                 Ok(CommandState::Unclear(_)) if tries < MAX_FAILED_LOOKUPS => tries += 1,
                 Ok(CommandState::Ended(over)) => return self.finished(over).await,
-                // It had started: somebody has removed its folder.
+                // The command had started, so its folder was removed.
                 Ok(CommandState::NotStarted) => return self.finished(CommandEnd::Lost).await,
                 Ok(CommandState::Unclear(trouble)) | Err(trouble) => return trouble,
             }
             if is_closed && run_unless(stop.asked(), tokio::time::sleep(KEEPER_RETRY_DELAY)).await.is_none() {
                 return match self.mode {
                     RunMode::Foreground => self.kill().await,
-                    // It is a task from its start on, also where it can't be looked at now.
+                    // It is a task from the start, even if its state can't be read now.
                     RunMode::Background => self.move_to_background(None).await,
                 };
             }
         }
     }
 
-    /// When it goes on as a task: its time counts from its start, also if that was before a restart.
+    /// When the command becomes a task. The timeout counts from the start of the command, even before a restart.
     fn background_deadline(&self, task: Option<&Task>) -> Instant {
         let started_at = task.and_then(|task| task.started_at().ok().flatten());
         let since = started_at.map_or(0, |at| u64::try_from(unix_millis_now() - at.0).unwrap_or(0));
@@ -170,7 +171,6 @@ impl CommandRun {
         Instant::now() + if self.mode == RunMode::Background { Duration::ZERO } else { left }
     }
 
-    /// Lets it go on as a task.
     async fn move_to_background(self, task: Option<Task>) -> Finished {
         let started_at = task.and_then(|task| task.started_at().ok().flatten());
         let run = self.clone();
@@ -183,7 +183,7 @@ impl CommandRun {
         self.with_task(started_at, told.await.unwrap_or_else(|trouble| trouble))
     }
 
-    /// A result that says that there is a task now.
+    /// Adds the task to a result.
     fn with_task(&self, started_at: Option<At>, finished: Finished) -> Finished {
         let task = TaskStarted {
             task_id: self.id(),
@@ -195,7 +195,7 @@ impl CommandRun {
         Finished { task: Some(task), ..finished }
     }
 
-    /// Ends the command, and says how that went.
+    /// Kills the command, and returns its result.
     async fn kill(self) -> Finished {
         if let Err(trouble) = self.kill_command().await {
             return trouble;
@@ -208,7 +208,7 @@ impl CommandRun {
         }
     }
 
-    /// Sees to it that nothing runs and nothing begins.
+    /// Makes sure that nothing runs and nothing begins.
     async fn kill_command(&self) -> Result<(), Finished> {
         let (tasks, id) = (Arc::clone(&self.settings.tasks), self.id());
         run_to_completion(move || {
@@ -218,7 +218,7 @@ impl CommandRun {
         .await
     }
 
-    /// Finds out how it is. Trouble that may pass is none as long as a keeper has the task.
+    /// Looks up the state of the command. While a keeper has the task, an error counts as running.
     async fn find_state(&self) -> Result<CommandState, Finished> {
         let (tasks, id) = (Arc::clone(&self.settings.tasks), self.id());
         run_to_completion(move || {
@@ -243,7 +243,7 @@ impl CommandRun {
     }
 
     async fn finished(&self, over: CommandEnd) -> Finished {
-        // One in the background is a task from its start on; how it ended is told as that of any other.
+        // A background command is a task from the start; its end is reported like that of any task.
         match (self.mode, &over) {
             (RunMode::Background, CommandEnd::Ended(status)) if status.never_started().is_none() => {
                 return self.with_task(Some(status.started_at), result::started(self));
@@ -256,7 +256,7 @@ impl CommandRun {
     }
 }
 
-/// Returns when the keeper has closed its connection, or at once if none can be made: then it is time to look again.
+/// Returns when the keeper closes its connection, or at once if there is none: then it is time to look again.
 async fn connection_closed(task: Option<Task>) {
     let Some(task) = task else { return };
     let connected = run_to_completion(move || {

@@ -1,7 +1,7 @@
-//! `exec`: commands, each under a keeper of its own.
+//! `exec`: runs commands, each under a keeper of its own.
 //!
-//! The tool only starts a command and watches. Whoever stops waiting, by being dropped or killed, leaves the command to its
-//! keeper; [`Tool::resume`] finds it again and goes on as if nothing had happened.
+//! The tool starts a command and waits. A call that is dropped or killed leaves the command to its keeper;
+//! [`Tool::resume`] finds the command and waits for it again.
 
 mod command_run;
 pub(crate) mod result;
@@ -33,10 +33,10 @@ use crate::{
 };
 
 const MAX_TIMEOUT_SECONDS: u64 = 600;
-/// What a command that was not described is called: its first line, and only so much of it.
+/// Bytes of a command's first line that stand in for a missing description.
 const MAX_DESCRIPTION_BYTES: usize = 80;
 const LOCAL_TARGET: &str = "local";
-/// A name with this ending holds a key, whatever it is called before that, in any case.
+/// A variable with this ending, in any case, holds a key.
 const KEY_ENDING: &str = "_API_KEY";
 const TOKEN_VARIABLE: &str = "LONGHAUL_TOKEN";
 
@@ -59,26 +59,26 @@ struct Arguments {
     work_dir: Option<String>,
 }
 
-/// What commands need besides what the model writes.
+/// The settings of `exec`.
 #[derive(Clone)]
 pub struct ExecSettings {
     /// Where tasks are kept.
     pub tasks: Arc<Tasks>,
-    /// Bounds the folders in which a command may be started, and has the one in which it is unless it says otherwise.
+    /// Limits the folders in which a command may start, and has the default one.
     pub scope: Arc<Scope>,
-    /// The whole environment of a command; [`command_environment`] makes one.
+    /// The complete environment of a command; [`command_environment`] makes one.
     pub environment: BTreeMap<String, String>,
-    /// How many bytes of a command's output are kept on disk.
+    /// Bytes of a command's output to keep on disk.
     pub output_cap: u64,
-    /// The file with the token of keepers' sockets, by a task's folder: `../../run/token`.
+    /// The file with the token of keepers' sockets, relative to a task's folder: `../../run/token`.
     pub token_file: String,
-    /// What holds commands to the scope.
+    /// Confines commands to the scope.
     pub sandbox: Sandbox,
-    /// After so long a command goes on in the background, unless its call says otherwise.
+    /// A command that takes longer goes on in the background, unless its call says otherwise.
     pub timeout: Duration,
-    /// How many tasks of a session may run at once.
+    /// Tasks of a session that may run at once.
     pub max_tasks: usize,
-    /// Takes secrets out of what was printed.
+    /// Removes secrets from the output.
     pub redact: Redact,
 }
 
@@ -95,16 +95,15 @@ pub struct ExecTool {
 }
 
 impl ExecTool {
-    /// The tool, for commands with these settings.
     pub fn new(settings: ExecSettings) -> Self {
         Self { about: about(), settings: Arc::new(settings) }
     }
 }
 
-/// K17: this process's environment without keys: neither the names in `hidden`, nor anything that looks like one.
+/// K17: the environment of this process without keys: neither the names in `hidden`, nor anything that looks like one.
 ///
-/// A variable whose name or value is not Unicode is left out, also if it is `PATH` or `HOME`: a task's spec is JSON, and a value
-/// that was changed to fit would lead elsewhere without anybody noticing.
+/// A variable whose name or value is not Unicode is left out, even `PATH` or `HOME`: a task's spec is JSON, and a
+/// changed value would silently point elsewhere.
 pub fn command_environment(hidden: &[String]) -> BTreeMap<String, String> {
     without_secrets(std::env::vars_os(), hidden)
 }
@@ -199,7 +198,7 @@ impl Tool for ExecTool {
 }
 
 impl ExecSettings {
-    /// The call has returned; the command, or what it left running, may go on.
+    /// The call has returned; the command, or processes that it left, may go on.
     fn command_returned(&self, session: SessionId, id: TaskId) {
         let tasks = Arc::clone(&self.tasks);
         let goes_on = move || tasks.is_kept(id).unwrap_or(true);
@@ -243,7 +242,7 @@ impl ExecTool {
         .await
     }
 
-    /// What the command gets because of the sandbox.
+    /// The bounds and environment of the command.
     async fn confine(&self, call: &Call, work_dir: &Path) -> Result<SandboxedCommand, Finished> {
         let (settings, work_dir, session) = (Arc::clone(&self.settings), work_dir.to_owned(), call.session);
         run_to_completion(move || {
@@ -288,7 +287,7 @@ impl ExecTool {
     }
 }
 
-/// K4. Only before a command begins: one that has begun is waited for, whatever it does.
+/// K4. Only before a command begins: `resume` waits for a running command, whatever it does.
 fn refuse_long_sleep(arguments: &Arguments) -> Result<(), Finished> {
     match long_sleep(&arguments.command) {
         Some(sleep) if arguments.run_in_background != Some(true) => {
@@ -298,7 +297,7 @@ fn refuse_long_sleep(arguments: &Arguments) -> Result<(), Finished> {
     }
 }
 
-/// What a command is for, in one line.
+/// A description of the command in one line.
 fn description_of(arguments: &Arguments) -> String {
     let given = arguments.description.as_deref().map(str::trim).filter(|given| !given.is_empty());
     if let Some(given) = given {

@@ -1,4 +1,4 @@
-//! What the model reads of its command.
+//! The result of a command for the model.
 
 use longhaul_keeper::Status;
 use longhaul_protocol::{TaskNews, TaskStatus};
@@ -17,19 +17,19 @@ pub(crate) const LOST: &str =
 const STARTED: &str = "it runs in the background, and you are told when it ends; task_output reads what it prints, task_wait \
                        waits for it, task_kill ends it";
 
-/// How a command is when it doesn't run any more.
+/// How a command ended.
 #[derive(Debug)]
 pub(super) enum CommandEnd {
     Ended(Status),
     /// Its keeper died while it ran.
     Lost,
-    /// Its keeper died while it was starting it.
+    /// Its keeper died while starting it.
     Unknown,
-    /// It ended so long ago that nothing of it is left.
+    /// It ended so long ago that its files are gone.
     Expired,
 }
 
-/// The result of a command that doesn't run any more. Reads its output, so it blocks.
+/// The result of a command that has ended. Blocks: it reads the output.
 pub(super) fn finished(run: &CommandRun, over: &CommandEnd) -> Finished {
     let status = match over {
         CommandEnd::Ended(status) => status,
@@ -62,12 +62,12 @@ fn lost(run: &CommandRun, why: &str) -> Finished {
     with_output(run, CommandReport::new(TaskStatus::Lost), vec![why.to_owned()], TaskStatus::Lost)
 }
 
-/// How a command ended that ran longer than it may.
+/// The message for a command that exceeded `max_runtime`.
 pub(crate) fn out_of_time(seconds: u64) -> String {
     format!("it was ended because it ran longer than `max_runtime` ({seconds} s)")
 }
 
-/// K3: the result of a command that was to go on in the background from the start.
+/// K3: the result of a command that runs in the background from the start.
 pub(super) fn started(run: &CommandRun) -> Finished {
     let mut report =
         CommandReport { status: "background_started", task_id: Some(run.id()), ..CommandReport::default() };
@@ -75,7 +75,7 @@ pub(super) fn started(run: &CommandRun) -> Finished {
     Finished::ok(report.to_json())
 }
 
-/// K2: the result of a command that goes on as a task. Reads its output, so it blocks.
+/// K2: the result of a command that goes on as a task. Blocks: it reads the output.
 pub(super) fn goes_on(run: &CommandRun) -> Finished {
     let report =
         CommandReport { status: "auto_backgrounded", task_id: Some(run.id()), ..CommandReport::default() };
@@ -87,7 +87,7 @@ pub(super) fn goes_on(run: &CommandRun) -> Finished {
     with_output(run, report, vec![said], TaskStatus::Running)
 }
 
-/// Puts into a result what is to be said and what was printed.
+/// Adds the output and the message to a report.
 fn with_output(
     run: &CommandRun,
     mut report: CommandReport,

@@ -1,4 +1,4 @@
-//! K14: how many tasks of a session may run at once.
+//! K14: limits how many tasks of a session run at once.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::ExecSettings;
 use crate::blocking::run_to_completion;
 use crate::{Call, Finished};
 
-/// The places for tasks that a session has, and who has them.
+/// The limit, and the tasks that count against it.
 #[derive(Clone)]
 pub(super) struct TaskSlots {
     settings: Arc<ExecSettings>,
-    /// The tasks that run as far as the session knows, and what they are for.
+    /// The tasks that run as far as the session knows, with their descriptions.
     running: Arc<[(TaskId, String)]>,
 }
 
@@ -23,7 +23,7 @@ impl TaskSlots {
         Self { settings: Arc::clone(settings), running: running.collect() }
     }
 
-    /// An error that the model can act on, if there is no place for one more.
+    /// An error that the model can act on, if no more tasks may run.
     pub(super) async fn check(&self) -> Result<(), Finished> {
         let running_tasks = self.running_tasks().await;
         if running_tasks.len() < self.settings.max_tasks {
@@ -42,7 +42,7 @@ impl TaskSlots {
         self.running_tasks().await.len() >= self.settings.max_tasks
     }
 
-    /// Those that run. The session may not have heard yet that one has ended.
+    /// The running tasks. The session may not know yet that one has ended.
     async fn running_tasks(&self) -> Vec<(TaskId, String)> {
         let slots = self.clone();
         let looked = run_to_completion(move || {

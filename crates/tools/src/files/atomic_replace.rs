@@ -1,8 +1,7 @@
-//! Putting a new file in place of an old one: at once, durably, and never over someone else's change.
+//! Replaces a file atomically, durably, and never over another program's change.
 //!
-//! The new content is written beside the old file, and then the two change places. Only now, when nobody can put another
-//! file under the old name unnoticed, is it certain which file was replaced. If it is not the one that the call was about,
-//! they change back.
+//! The new content is written beside the old file, and then the two are exchanged. After the exchange it is certain
+//! which file was replaced. If it is not the expected one, they are exchanged back.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +18,7 @@ use crate::scope::{OpenFile, ScopedFolder, ScopedPath};
 
 const CHANGED_MEANWHILE: &str = "changed while it was being written, and was left as it is; read it again";
 
-/// Writes the file if it still is as it was before: absent, or with this hash.
+/// Writes the file if it is still as it was before: absent, or with this hash.
 pub(super) fn replace(
     place: &ScopedPath,
     before: Option<Hash>,
@@ -36,7 +35,7 @@ pub(super) fn replace(
         return Ok(());
     }
     let failed = |error| FileError::system("write", place.shown(), error);
-    // Who may read it is settled before anything is in it.
+    // The mode is set before there is any content.
     let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
     let mut temporary = TemporaryFile::create(&folder, call, mode).map_err(failed)?;
     temporary.fill(content).map_err(failed)?;
@@ -46,7 +45,7 @@ pub(super) fn replace(
     }
     temporary.sync().map_err(failed)?;
     let put_in_place = match old {
-        // Others can see the exchange, so it is not begun if it is known to fail; writing has taken its time.
+        // Other programs can see the exchange, so it is not begun if it is bound to fail.
         Some((old, _)) if !old.is_unchanged_at(&folder, &name) => Err(changed_meanwhile(place)),
         Some((_, before)) => exchange(place, &folder, &name, &mut temporary, before, call),
         None => match temporary_file::rename_without_replacing(&folder, temporary.name(), &name) {
@@ -64,7 +63,7 @@ fn changed_meanwhile(place: &ScopedPath) -> FileError {
     FileError::Changed { path: place.shown().to_owned(), what: CHANGED_MEANWHILE.to_owned() }
 }
 
-/// The file that is to be replaced, which we could write to and which is as it was.
+/// Opens the file to replace, which must be writable and unchanged.
 fn open_unchanged(
     place: &ScopedPath,
     folder: &ScopedFolder,
@@ -84,7 +83,7 @@ fn open_unchanged(
     }
 }
 
-/// Lets the two files change places, and back if it was not the old one that came out.
+/// Exchanges the two files, and exchanges them back if the one that came out is not the old one.
 fn exchange(
     place: &ScopedPath,
     folder: &ScopedFolder,
@@ -96,7 +95,7 @@ fn exchange(
     match swap(folder, temporary.name(), name) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Err(changed_meanwhile(place)),
-        // Where the file system can't, what is left is a look just before.
+        // Where the file system can't exchange, a check just before the rename has to do.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             open_unchanged(place, folder, name, before)?;
             return rustix::fs::renameat(folder.handle(), temporary.name(), folder.handle(), name)
@@ -116,8 +115,8 @@ fn swap(folder: &ScopedFolder, one: &OsStr, other: &OsStr) -> rustix::io::Result
     rustix::fs::renameat_with(folder.handle(), one, folder.handle(), other, RenameFlags::EXCHANGE)
 }
 
-/// Puts someone else's file back under its name. If ours was replaced meanwhile too, whoever did it did not know of the
-/// file that we hold and would have replaced that one: theirs is the newest, and stays.
+/// Puts another program's file back under its name. If our file was replaced meanwhile, too, that program did not know
+/// of the file that we hold and would have replaced it: its file is the newest, and stays.
 fn put_back(
     place: &ScopedPath,
     folder: &ScopedFolder,

@@ -1,12 +1,12 @@
-//! What a file is, by its first bytes.
+//! The type of a file, by its first bytes.
 
-/// How many bytes of a file tell what it is.
+/// Bytes of a file that decide about its type.
 pub(super) const SNIFFED_BYTES: usize = 8 << 10;
 
-/// More than this share of bytes that are no text, in percent, and it is none.
+/// A file with a larger share of non-text bytes is binary.
 const MAX_NON_TEXT_PERCENT: usize = 30;
 
-/// The media type of a picture that models can look at.
+/// The media type of an image that models can read.
 pub(super) fn image_media_type(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -17,8 +17,8 @@ pub(super) fn image_media_type(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What a file is if it is no text: it has a zero byte, or too much of it is neither UTF-8 nor printable. A text in an
-/// older encoding, with a strange letter here and there, is still a text.
+/// The kind of a binary file; `None` for text. A file is binary if it has a zero byte, or if too much of it is neither
+/// UTF-8 nor printable. Text in an older encoding, with a few invalid bytes, is still text.
 pub(super) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     if !head.contains(&0) && non_text_bytes(head) * 100 <= head.len() * MAX_NON_TEXT_PERCENT {
         return None;

@@ -1,39 +1,39 @@
-//! The lines that were asked for, out of a stream of any length.
+//! Collects a range of lines out of a stream of any length.
 
-/// Collects some lines of what it is fed, and counts all of them. What it holds is bounded by `max_bytes`.
+/// Collects a range of lines of the bytes that it is fed, and counts all lines. What it holds is bounded by
+/// `max_bytes`.
 #[derive(Debug)]
 pub(super) struct LineCollector {
     range: LineRange,
     text: Vec<u8>,
-    /// The line that is being fed, from 1; where it begins in `text`; and how many bytes of it there were.
+    /// The current line, from 1; where it begins in `text`; and its bytes so far.
     line: u64,
     line_begins: usize,
     line_bytes: u64,
-    /// The last line that was taken whole, or as much of it as is ever taken.
+    /// The last line that was collected, whole or cut.
     last_taken: Option<u64>,
     is_full: bool,
 }
 
-/// What an excerpt should hold.
+/// The lines to collect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineRange {
     /// The first line, from 1.
     pub(super) first: u64,
-    /// How many.
     pub(super) lines: u64,
-    /// At most so many bytes, whole lines only.
+    /// At most this many bytes, in whole lines.
     pub(super) max_bytes: usize,
-    /// Where a line is cut.
+    /// A longer line is cut.
     pub(super) max_line_bytes: usize,
 }
 
-/// What came of it.
+/// The collected lines.
 #[derive(Debug)]
 pub(super) struct CollectedLines {
     pub(super) text: Vec<u8>,
-    /// The last line of the excerpt; none if the file ends before the first.
+    /// The last collected line; `None` if the file ends before the first.
     pub(super) last: Option<u64>,
-    /// The lines of the file.
+    /// All lines of the file.
     pub(super) total: u64,
 }
 
@@ -50,7 +50,7 @@ impl LineCollector {
         }
     }
 
-    /// Goes on with the next bytes of the file.
+    /// Adds the next bytes of the file.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.take(&bytes[..end]);
@@ -61,7 +61,7 @@ impl LineCollector {
         self.take(bytes);
     }
 
-    /// The file is over.
+    /// Ends the file.
     pub(super) fn finish(mut self) -> CollectedLines {
         let ends_in_a_line = self.line_bytes > 0;
         if ends_in_a_line {

@@ -19,7 +19,7 @@ const MAX_READ_BYTES: u64 = 64 << 20;
 const MAX_IMAGE_BYTES: u64 = 5 << 20;
 const MAX_LINE_BYTES: usize = 16 << 10;
 const DEFAULT_LINES: u64 = 2_000;
-/// Kept free for the notes at the end, so that the whole result stays under the cap.
+/// Reserved for the notes at the end, so that the whole result stays within the limit.
 const NOTES_RESERVE: Cap = Cap { lines: 3, bytes: 256 };
 
 /// What read_file takes.
@@ -104,7 +104,7 @@ fn read(scope: &Scope, arguments: &Arguments, cap: Cap, cancel: &CancelFlag) -> 
         hasher.update(part);
         excerpt.feed(part);
         bytes += part.len() as u64;
-        // It may grow while it is read, for ever.
+        // It may grow for ever while it is read.
         if bytes > MAX_READ_BYTES {
             return Err(Finished::error(format!(
                 "{shown} grows while it is read and has more than {MAX_READ_BYTES} bytes"
@@ -128,7 +128,7 @@ fn lines_within(arguments: &Arguments, cap: Cap) -> LineRange {
     }
 }
 
-/// The lines, with a note where they are not the whole or not as they are.
+/// The lines, with notes if they are not the whole file or not exactly as in the file.
 fn content(shown: &str, lines: LineRange, taken: CollectedLines) -> Result<String, Finished> {
     let (first, total) = (lines.first, taken.total);
     let Some(last) = taken.last else {
@@ -187,7 +187,7 @@ fn seen(place: &ScopedPath, hash: Hash) -> Option<FileSeen> {
     place.key().map(|path| FileSeen { path: path.to_owned(), hash })
 }
 
-/// Reads until the buffer is full or the file is over.
+/// Fills the buffer, unless the file ends before.
 fn fill(open: &mut OpenFile, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {

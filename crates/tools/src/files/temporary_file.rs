@@ -1,8 +1,8 @@
-//! The new file before it is put in place, under a name that tells whose it is.
+//! The temporary file that becomes the new file, under a name that says whose it is.
 //!
-//! A temporary file is locked while someone works with it. One that is not, and that has lain untouched for a while, was
-//! left by a crash; whoever next writes in the folder removes it, if the folder may be written. Only a name that is exactly
-//! what we would have made counts: people have files that begin like ours.
+//! It is locked while a write uses it. An unlocked one that has not changed for a while was left by a crash; the next
+//! write in the folder removes it, if the folder may be written. Only a name exactly as we make it counts: users have
+//! files that begin like ours.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,11 +19,11 @@ use crate::scope::{FileIdentity, ScopedFolder, ScopedPath};
 
 const PREFIX: &str = ".longhaul-";
 
-/// So long after its last change a temporary file may be in use without being locked: just after an exchange the file
-/// that came out has this name, and it may be one that nobody has locked.
+/// For this long after its last change a temporary file may be in use without a lock: after an exchange, the file that
+/// came out has this name and is not locked.
 const LEFTOVER_MIN_AGE: Duration = Duration::from_secs(60);
 
-/// A folder with more entries than this is not searched for leftovers.
+/// A folder with more entries is not searched for leftovers.
 const MAX_SCANNED_ENTRIES: usize = 10_000;
 
 /// The name of the temporary file of a call.
@@ -31,17 +31,17 @@ pub(super) fn name(call: CallId) -> OsString {
     format!("{PREFIX}{}", call.to_string().to_lowercase()).into()
 }
 
-/// A temporary file, removed when it is dropped, unless someone else's file has its name by then.
+/// A temporary file. Dropping it removes it, unless another program's file has its name by then.
 pub(super) struct TemporaryFile<'a> {
     folder: &'a ScopedFolder,
     name: OsString,
     file: File,
-    /// Whether what has its name now is only a file that was replaced.
+    /// Whether its name now belongs to the file that was replaced.
     has_replaced: bool,
 }
 
 impl<'a> TemporaryFile<'a> {
-    /// Makes an empty one that only the owner can read. One that the same call left behind is replaced.
+    /// Creates an empty file, which only the owner can read. A leftover of the same call is replaced.
     pub(super) fn create(folder: &'a ScopedFolder, call: CallId, mode: Mode) -> io::Result<Self> {
         let name = name(call);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -72,24 +72,23 @@ impl<'a> TemporaryFile<'a> {
         self.file.sync_all()
     }
 
-    /// Whether its name still stands for it.
     pub(super) fn is_there(&self) -> bool {
         is_named(self.folder, &self.name, &self.file)
     }
 
-    /// What its name stands for, whatever that is.
+    /// The identity of the file that has its name now.
     pub(super) fn now_under_its_name(&self) -> Option<FileIdentity> {
         let named = rustix::fs::statat(self.folder.handle(), &self.name, AtFlags::SYMLINK_NOFOLLOW);
         named.ok().map(|status| FileIdentity::from(&status))
     }
 
-    /// What has its name now is a file that is replaced for good.
+    /// Its name now belongs to the file that was replaced, which may be removed.
     pub(super) fn has_replaced(&mut self) {
         self.has_replaced = true;
     }
 
-    /// Takes on owner, mode and extended attributes of the file that it will replace. The bits that make a program run as
-    /// its owner are dropped, as the system does when a program is written to.
+    /// Copies owner, mode and extended attributes of the file to replace. Set-user-id and set-group-id bits are
+    /// dropped, as the system does when a program is written.
     pub(super) fn copy_metadata_from(&self, file: &File, status: &Stat) -> io::Result<()> {
         let own = rustix::fs::fstat(&self.file)?;
         if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid) {
@@ -110,13 +109,13 @@ impl Drop for TemporaryFile<'_> {
     }
 }
 
-/// Whether a name is one that [`name`] makes, to the letter.
+/// Whether a name is exactly one that [`name`] makes.
 fn is_ours(found: &OsStr) -> bool {
     let call = found.to_str().and_then(|found| found.strip_prefix(PREFIX)?.to_uppercase().parse().ok());
     call.is_some_and(|call| name(call) == found)
 }
 
-/// Removes what crashes have left in the folder of a file that is about to be written.
+/// Removes the leftovers of crashes from the folder of a file that is about to be written.
 pub(super) fn remove_leftovers(place: &ScopedPath, folder: &ScopedFolder) {
     remove_leftovers_older_than(place, folder, LEFTOVER_MIN_AGE);
 }
@@ -140,12 +139,12 @@ fn unchanged_for(status: &Stat) -> Duration {
     SystemTime::now().duration_since(changed).unwrap_or_default()
 }
 
-/// Removes what a call has left, once it is known that the process that made it is gone.
+/// Removes a call's leftover. The process that made it must be gone.
 pub(super) fn discard(folder: &ScopedFolder, call: CallId) {
     remove_if_unlocked(folder, &name(call));
 }
 
-/// Keeps what has the name of a call's temporary file under a name that nobody removes, and says which.
+/// Renames a call's temporary file so that it is kept, and returns the new name.
 pub(super) fn keep(folder: &ScopedFolder, call: CallId, beside: &OsStr) -> io::Result<String> {
     let mut kept = beside.to_owned();
     kept.push(format!(".kept-{}", call.to_string().to_lowercase()));
@@ -153,7 +152,7 @@ pub(super) fn keep(folder: &ScopedFolder, call: CallId, beside: &OsStr) -> io::R
     Ok(display_name(kept.as_bytes()))
 }
 
-/// Renames, and fails if something has the new name.
+/// Renames a file; an error if the new name is taken.
 pub(super) fn rename_without_replacing(
     folder: &ScopedFolder,
     from: &OsStr,
@@ -179,20 +178,20 @@ fn remove_if_unlocked(folder: &ScopedFolder, name: &OsStr) {
     }
 }
 
-/// False if someone else has it. Where there are no locks, nobody has.
+/// `false` if another process holds the lock. Where there are no locks, it always succeeds.
 fn lock(file: &File) -> bool {
     !matches!(rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
 }
 
-/// Whether a name still stands for this file.
+/// Whether a name still belongs to this file.
 fn is_named(folder: &ScopedFolder, name: &OsStr, file: &File) -> bool {
     let named = rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW);
     let own = rustix::fs::fstat(file);
     matches!((named, own), (Ok(named), Ok(own)) if FileIdentity::from(&named) == FileIdentity::from(&own))
 }
 
-/// Copies access lists and what else is attached to a file, as far as the system lets us. Capabilities are not copied: new
-/// content has not earned them.
+/// Copies access control lists and other attributes, as far as the system permits. Capabilities are not copied: they
+/// were granted to the old content.
 fn copy_attributes(from: &File, to: &File) {
     let mut names = vec![0; 64 << 10];
     let Ok(length) = rustix::fs::flistxattr(from, &mut names[..]) else { return };

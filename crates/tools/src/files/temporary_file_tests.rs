@@ -81,7 +81,7 @@ fn in_a_folder_that_may_not_be_written_nothing_is_removed() {
     assert_eq!(names(work.path()), [left]);
 }
 
-/// P2: just after an exchange, the file that came out has such a name and nobody has locked it.
+/// P2: just after an exchange, the file that came out has such a name and is not locked.
 #[test]
 fn what_was_touched_a_moment_ago_is_not_removed() {
     let work = tempfile::tempdir().unwrap();

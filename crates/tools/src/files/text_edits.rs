@@ -1,4 +1,4 @@
-//! Making edits in a text: all of them or none, in their order, each where it was meant and nowhere else.
+//! Applies edits to a text: all of them or none, in their order, each only where it is unambiguous.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub(super) struct Edit {
     pub(super) all: Option<bool>,
 }
 
-/// The text after all edits. Each sees what the ones before it have made.
+/// The text after all edits. Each edit sees the result of the ones before it.
 pub(super) fn apply(text: &str, edits: &[Edit]) -> Result<String, String> {
     edits.iter().enumerate().try_fold(text.to_owned(), |text, (index, edit)| {
         apply_one(&text, edit).map_err(|problem| {
@@ -64,8 +64,8 @@ fn replaced(text: &str, old: &str, new: &str) -> Result<String, String> {
     }
 }
 
-/// How often it occurs, overlapping ones too: `aa` could be meant in two places of `aaa`. Nobody needs to know exactly how
-/// often it is too often, and each further one costs as much as the first.
+/// Counts occurrences, overlapping ones too: `aa` could be meant in two places of `aaa`. Stops beyond
+/// [`MAX_COUNTED_OCCURRENCES`].
 fn occurrences(text: &str, old: &str) -> usize {
     places(text, old).take(MAX_COUNTED_OCCURRENCES + 1).count()
 }
@@ -89,7 +89,7 @@ fn line_at(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Where something like it is, which is most often what was meant.
+/// A hint at a similar text, which is most often what was meant.
 fn hint(text: &str, old: &str) -> String {
     if text.contains("\r\n") && old.contains('\n') && text.contains(&with_carriage_returns(old)) {
         return "; the lines of this file end with \\r\\n, so write \\r\\n in `old` and `new` too".to_owned();
@@ -110,7 +110,7 @@ fn with_carriage_returns(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// The line in which a text begins that is the same but for white space.
+/// The line at which a text begins that differs only in white space.
 fn apart_from_white_space(text: &str, old: &str) -> Option<usize> {
     let (sought, _) = condensed(old);
     let (condensed, lines) = condensed(text);
@@ -120,7 +120,7 @@ fn apart_from_white_space(text: &str, old: &str) -> Option<usize> {
     }
 }
 
-/// A text without its white space, and the line that each byte was in.
+/// A text without its white space, and the line number of each byte.
 fn condensed(text: &str) -> (String, Vec<usize>) {
     let (mut condensed, mut lines, mut line) = (String::new(), Vec::new(), 1);
     for letter in text.chars() {

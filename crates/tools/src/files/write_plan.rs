@@ -1,10 +1,10 @@
-//! A write that is decided, then recorded, then made; and found again after a crash.
+//! A write that is planned, recorded, performed, and checked after a crash.
 //!
 //! | the file is | the call |
 //! | --- | --- |
-//! | as it should be after | happened: the same result as if nothing had come between |
+//! | as it should be after | happened: the same result as without a crash |
 //! | as it was before | did not happen: run it again |
-//! | something else | can't be told: say so |
+//! | something else | unknown: tell the model |
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ use super::{MAX_REPLACED_BYTES, atomic_replace, hash_of, temporary_file};
 use crate::scope::{Permission, ScopedFolder, ScopedPath};
 use crate::{Call, FileError, Finished, Resumed, Scope};
 
-/// How large a file may be that a tool changes.
+/// The largest file that a tool changes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SizeLimit {
     pub(super) bytes: u64,
-    /// The tool and what it does, for the message.
+    /// The tool and what it does, for the error.
     pub(super) doing: &'static str,
 }
 
-/// A file as it is now, of which a write may start.
+/// A file before a write.
 pub(super) struct FileBeforeWrite {
     pub(super) path: ScopedPath,
     key: String,
@@ -31,8 +31,8 @@ pub(super) struct FileBeforeWrite {
 }
 
 impl FileBeforeWrite {
-    /// Looks at the file that a call wants to write, and refuses if it is not as the model saw it. A file that the model
-    /// has seen and that is gone may be written: nothing is lost by it.
+    /// Hashes the file that a call wants to write, and refuses if it is not as the model saw it. A file that the model
+    /// saw and that is gone may be written: nothing is lost.
     pub(super) fn load(
         scope: &Scope,
         call: &Call,
@@ -60,25 +60,24 @@ impl FileBeforeWrite {
         }
     }
 
-    /// Decides what it should hold.
     pub(super) fn plan(self, call: CallId, content: Vec<u8>) -> WritePlan {
         let write = FileWrite { path: self.key, before: self.before, after: Hash::of(&content) };
         WritePlan { path: self.path.path().to_owned(), call, content, write, caution: self.caution }
     }
 }
 
-/// What a file will hold.
+/// The content that a file will have.
 pub(super) struct WritePlan {
     path: PathBuf,
     call: CallId,
     content: Vec<u8>,
     pub(super) write: FileWrite,
-    /// Why a person has to agree first.
+    /// Why the user has to agree first.
     pub(super) caution: Option<String>,
 }
 
 impl WritePlan {
-    /// Makes the write. `success_text` is what to say when it worked.
+    /// Performs the write. `success_text` is the result if it worked.
     pub(super) fn perform(
         self,
         scope: &Scope,
@@ -104,7 +103,7 @@ fn success(
     Finished { seen: Some(seen), ..Finished::ok(success_text(shown, write)) }
 }
 
-/// Finds out what became of a write that a crash left open.
+/// Finds out whether a write happened that a crash interrupted.
 pub(super) fn resume(
     scope: &Scope,
     started: &ToolStarted,
@@ -146,8 +145,8 @@ pub(super) fn resume(
     }
 }
 
-/// Finishes what the crash may have cut off: the file that came out is removed if it is the one from before, and kept
-/// under a name of its own otherwise; then all of it is made durable.
+/// Finishes an interrupted exchange: the file that came out is removed if it is the old one, and kept under its own
+/// name otherwise. Then all of it is made durable.
 fn finish_interrupted_write(
     place: &ScopedPath,
     write: &FileWrite,
@@ -171,7 +170,7 @@ fn finish_interrupted_write(
 /// What has the name of a call's temporary file.
 enum Leftover {
     Nothing,
-    /// A file, with its hash if that can be told.
+    /// A file, with its hash if it can be read.
     File(Option<Hash>),
 }
 
@@ -184,7 +183,7 @@ fn left_by(folder: &ScopedFolder, call: CallId) -> Leftover {
     }
 }
 
-/// The hash of the file here; none if there is no file. One that is too large is not even read.
+/// The hash of the file; `None` if there is no file. A file that is too large is not read.
 fn hash_at(place: &ScopedPath, largest: SizeLimit) -> Result<Option<Hash>, FileError> {
     match place.open() {
         Ok(open) if open.bytes() > largest.bytes => Err(FileError::TooLarge {

@@ -1,10 +1,10 @@
-//! Reading git's configuration, as far as it says which files git takes more configuration and hooks from.
+//! Parses git's configuration, to find which files git takes more configuration and hooks from.
 
 use std::path::{Path, PathBuf};
 
 use crate::small_file::{LastLink, read_whole};
 
-/// A configuration file larger than this is not read.
+/// A larger configuration file is not read.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The variables of a configuration file in their order, with lower-case names: `core.hookspath`, `remote.origin.url`.
@@ -12,7 +12,7 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) struct GitConfig(Vec<(String, String)>);
 
 impl GitConfig {
-    /// The variables of a file. One that is missing has none; None if there is something that can't be read as a configuration.
+    /// Reads a file. A missing file has no variables; `None` if the file can't be read.
     pub(crate) fn read(file: &Path, link: LastLink) -> Option<Self> {
         let text = read_whole(file, link, MAX_BYTES).ok()?;
         Some(Self::parse(&text.unwrap_or_default()))
@@ -47,7 +47,7 @@ impl GitConfig {
         self.last(name).is_some_and(is_true)
     }
 
-    /// The files that this one includes, under whatever condition, as they are written.
+    /// The files that this one includes, under any condition, as written.
     pub(crate) fn includes(&self) -> impl Iterator<Item = &str> {
         let is_include =
             |name: &str| name == "include.path" || name.starts_with("includeif.") && name.ends_with(".path");
@@ -61,7 +61,7 @@ impl GitConfig {
     }
 }
 
-/// Whether git runs the value of this variable, or reads from where it leads what it runs.
+/// Whether git runs the value of this variable, or reads a program from where it points.
 fn runs_program(name: &str, value: &str) -> bool {
     const MAX_KEPT_OUTPUT_BYTES: &[&str] = &[
         "core.alternaterefscommand",
@@ -94,7 +94,7 @@ fn runs_program(name: &str, value: &str) -> bool {
     }
 }
 
-/// Where a path of a configuration leads that is written as git lets it be written.
+/// Expands a path of the configuration as git does.
 pub(crate) fn expand(path: &str, relative_to: &Path, home: Option<&Path>) -> Option<PathBuf> {
     match path.strip_prefix("~/") {
         Some(below) => Some(home?.join(below)),
@@ -107,7 +107,8 @@ fn after_line(text: &str) -> &str {
     text.split_once('\n').map_or("", |(_, rest)| rest)
 }
 
-/// `[section "sub"]`, with the name in lower case and the part in quotes as it is. The rest of the line may hold a variable.
+/// Parses `[section "sub"]`: the name in lower case, the part in quotes as it is. The rest of the line may hold a
+/// variable.
 fn parse_section(text: &str) -> (String, &str) {
     let line = text.split('\n').next().unwrap_or(text);
     let (mut name, mut sub, mut in_quotes) = (String::new(), String::new(), false);
@@ -128,12 +129,12 @@ fn parse_section(text: &str) -> (String, &str) {
     (name.trim().to_lowercase(), &text[line.len()..])
 }
 
-/// `name = value`, where a value may have parts in quotes, escapes, and go on in the next line.
+/// Parses `name = value`. A value may have quoted parts and escapes, and go on in the next line.
 fn parse_variable(text: &str) -> (String, String, &str) {
     let end = text.find(['=', '\n', '#', ';']).unwrap_or(text.len());
     let name = text[..end].trim().to_lowercase();
     if !text[end..].starts_with('=') {
-        // One without a value is true.
+        // A variable without a value is true.
         return (name, "true".to_owned(), after_line(&text[end..]));
     }
     let (value, rest) = parse_value(&text[end + 1..]);
@@ -176,7 +177,7 @@ fn parse_value(text: &str) -> (String, &str) {
     (trimmed(value, kept), "")
 }
 
-/// Without the blanks at the end that are in no quotes.
+/// Without the unquoted blanks at the end.
 fn trimmed(mut value: String, kept: usize) -> String {
     value.truncate(kept);
     value

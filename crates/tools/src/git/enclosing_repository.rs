@@ -1,4 +1,4 @@
-//! The repository whose work tree the work folder is a part of, where it lies outside of what commands may write.
+//! The repository around the work folder, where it lies outside of what commands may write.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use crate::small_file::{LastLink, read_whole};
 
 /// Files of a work tree that git reads wherever it is called.
 const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
-/// The file of a submodule or linked work tree has one line.
+/// The `.git` file of a submodule or linked work tree has one line.
 const MAX_LINK_BYTES: u64 = 8 << 10;
 
 /// A repository outside of the work folder that git needs there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EnclosingRepository {
-    /// The repository, with everything that its work trees share.
+    /// The folder that all work trees of the repository share.
     pub(crate) common_dir: PathBuf,
     /// The top of the work tree.
     pub(crate) work_tree: PathBuf,
@@ -23,10 +23,10 @@ pub(crate) struct EnclosingRepository {
     pub(crate) read: Vec<PathBuf>,
 }
 
-/// Finds the repository that holds a folder as git does, by going up.
+/// Finds the repository around a folder as git does, by going up.
 ///
-/// It is used only if it is the user's own and isn't that of their whole home folder. A `.git` that is a file could have been written by a
-/// command, so the repository that it names must name it in turn.
+/// It counts only if it belongs to the user and isn't that of their whole home folder. A command could have written a
+/// `.git` file, so the repository that it names must name it in turn.
 pub(crate) fn enclosing_repository(folder: &Path, home: Option<&Path>) -> Option<EnclosingRepository> {
     let has_dot_git = |above: &&Path| above.join(DOT_GIT).symlink_metadata().is_ok();
     let work_tree = folder.ancestors().find(has_dot_git)?;
@@ -48,7 +48,7 @@ pub(crate) fn enclosing_repository(folder: &Path, home: Option<&Path>) -> Option
     }
     let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(work_tree));
     let files = above.flat_map(|above| READ_BY_GIT.map(|name| above.join(name)));
-    // git looks into the submodules of the whole work tree, and fails at one that it can't open.
+    // Git looks into the submodules of the whole work tree, and fails if it can't open one.
     let modules = modules(&common_dir).into_iter().filter_map(|module| module_work_tree(&module));
     let modules = modules.filter(|module| module.starts_with(work_tree)).map(|module| module.join(DOT_GIT));
     let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
@@ -56,7 +56,7 @@ pub(crate) fn enclosing_repository(folder: &Path, home: Option<&Path>) -> Option
     Some(EnclosingRepository { common_dir, work_tree: work_tree.to_owned(), read })
 }
 
-/// The repository that a file `.git` leads to, if that repository says so too.
+/// The repository that a `.git` file points to, if that repository points back.
 fn named_by(dot_git: &Path, work_tree: &Path) -> Option<PathBuf> {
     let git_dir = named_git_dir(dot_git, work_tree)?;
     if git_dir.join("commondir").symlink_metadata().is_err() {
@@ -69,12 +69,12 @@ fn named_by(dot_git: &Path, work_tree: &Path) -> Option<PathBuf> {
         .then_some(common_dir)
 }
 
-/// The folder that a file `.git` names, without links.
+/// The canonical folder that a `.git` file names.
 pub(super) fn named_git_dir(dot_git: &Path, work_tree: &Path) -> Option<PathBuf> {
     work_tree.join(read_line(dot_git)?.strip_prefix("gitdir:")?.trim()).canonicalize().ok()
 }
 
-/// The folder with the objects, references and configuration of a repository that has them elsewhere, without links.
+/// The canonical folder with the objects, references and configuration, if a repository has them elsewhere.
 pub(super) fn common_dir(git_dir: &Path) -> Option<PathBuf> {
     git_dir.join(read_line(&git_dir.join("commondir"))?).canonicalize().ok()
 }

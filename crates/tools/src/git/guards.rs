@@ -14,52 +14,55 @@ use super::{is_dot_git, is_git_dir, is_unreadable};
 use crate::scope::{PathTrace, is_within_any};
 use crate::small_file::LastLink;
 
-/// What git takes for "here", and nothing else writes so: by its text a keeper knows that it made the file.
+/// Git takes this for the same folder, and only the keeper writes it so: by this text the keeper recognises its own
+/// file.
 const COMMON_DIR_PLACEHOLDER: &str = "././.\n";
-/// How deep modules that have modules are followed.
+/// Levels of nested submodules.
 const MAX_DEPTH: usize = 6;
-/// Files that a repository's configuration includes, one through the other. One with more counts as one that can't be read.
+/// Included configuration files of one repository. A repository with more counts as one that can't be read.
 const MAX_INCLUDES: usize = 256;
-/// Repositories, modules and linked work trees, all together, that are guarded in parts. Those beyond are read-only as a whole.
+/// Repositories, submodules and linked work trees, all together, that are guarded in parts. Further ones are read-only
+/// as a whole.
 const MAX_PARTS: usize = 64;
-/// Paths that are guarded one by one, those nearest to the top of the scope first. Each takes mounts at every command.
+/// Paths that are guarded one by one, those nearest to the top of the scope first. Each of them costs mounts at every
+/// command.
 const MAX_GUARDS: usize = 700;
-/// Paths beyond. If there are more, the folders that hold them are read-only as a whole.
+/// Further paths. If there are more, the folders that hold them are read-only as a whole.
 const MAX_CLOSED_FOLDERS: usize = 50;
-/// The user's own configuration files, from their home folder on.
+/// The user's own configuration files, relative to their home folder.
 pub(crate) const USER_CONFIG: [&str; 2] = [".gitconfig", ".config/git/config"];
 const SYSTEM_CONFIG: &str = "/etc/gitconfig";
 
-/// Paths that commands may not write although they lie in something that may be written.
+/// Paths that commands may not write, although they lie in writable paths.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct RepositoryGuards {
     pub(crate) read_only: BTreeSet<PathBuf>,
     pub(crate) placeholders: Vec<Placeholder>,
-    /// Links on the way to hooks or configuration that commands could replace: nothing can be mounted over a link.
+    /// Links on the way to hooks or configuration that commands could replace: a link can't be covered by a mount.
     pub(crate) links: BTreeMap<PathBuf, HookLink>,
-    /// Folders that are read-only as a whole because there is too much to guard in them. They are in `read_only` too.
+    /// Folders that are read-only as a whole because they hold too much to guard. They are in `read_only`, too.
     pub(crate) crowded: BTreeSet<PathBuf>,
     parts: usize,
 }
 
-/// Where a link leads.
+/// Where a link to hooks or configuration leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HookLink {
     #[serde(with = "json_path::path")]
     pub(super) place: PathBuf,
-    /// Whether something is there, or something stands in for it.
+    /// Whether the target or a placeholder for it exists.
     pub(super) exists: bool,
 }
 
 impl HookLink {
-    /// None if nobody can tell: it leads in a circle.
+    /// `None` if the link leads in a circle.
     pub(super) fn of(link: &Path) -> Option<Self> {
         let PathTrace { target: place, exists, .. } = PathTrace::follow(link, &[])?;
         Some(Self { place, exists })
     }
 }
 
-/// The guards of these repositories: each a `.git`, or the folder of a bare one.
+/// The guards of these repositories. Each is a `.git`, or the folder of a bare repository.
 pub(crate) fn guard_repositories(
     repositories: &[PathBuf],
     writable: &[PathBuf],
@@ -69,7 +72,7 @@ pub(crate) fn guard_repositories(
     let mut named = GuardContext { writable, home, hooks: Some(Vec::new()) };
     let of_user = home.into_iter().flat_map(|home| USER_CONFIG.map(|file| home.join(file)));
     named.hooks = guards.add_included(of_user.chain([PathBuf::from(SYSTEM_CONFIG)]), &named);
-    // Those nearest to the top are guarded most closely.
+    // The nearest to the top are guarded in most detail.
     let mut repositories: Vec<&PathBuf> = repositories.iter().collect();
     repositories.sort_by_key(|repository| depth(repository));
     for repository in repositories {
@@ -94,7 +97,7 @@ pub(crate) fn guard_repositories(
     guards
 }
 
-/// These paths, or if they are too many, a few folders that hold all of them, as far down as possible.
+/// These paths; or if they are too many, a few folders that hold all of them, as deep as possible.
 fn closed_folders(paths: &BTreeSet<PathBuf>, writable: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut folders = paths.clone();
     while folders.len() > MAX_CLOSED_FOLDERS {
@@ -115,16 +118,17 @@ fn depth(path: &Path) -> usize {
     path.components().count()
 }
 
-/// What decides about paths that a configuration names.
+/// What applies to the paths that a configuration names.
 struct GuardContext<'a> {
     writable: &'a [PathBuf],
     home: Option<&'a Path>,
-    /// The folders for hooks that the user's own configuration names. None if it can't be read.
+    /// The hook folders that the user's own configuration names. `None` if it can't be read.
     hooks: Option<Vec<String>>,
 }
 
 impl RepositoryGuards {
-    /// Adds what makes git run something in the folder of a repository. One that isn't as git makes it is read-only as a whole.
+    /// Guards what makes git run programs in the folder of a repository. If the folder isn't as git makes it, it is
+    /// read-only as a whole.
     fn add_git_dir(
         &mut self,
         folder: &Path,
@@ -133,7 +137,7 @@ impl RepositoryGuards {
         depth: usize,
     ) {
         self.parts += 1;
-        // A repository of its own has guards of its own.
+        // A repository has guards of its own.
         if let Some(common) = common_dir(folder).filter(|common| common != folder && !is_git_dir(common)) {
             self.add_named(&common, None, named);
         }
@@ -182,8 +186,8 @@ impl RepositoryGuards {
         }
     }
 
-    /// Adds the files that configuration files include, where commands could write them, and says which folders for hooks all of them
-    /// name. None if there are too many.
+    /// Guards included configuration files that commands could write, and returns the hook folders that all of them
+    /// name. `None` if there are too many.
     fn add_included(
         &mut self,
         files: impl IntoIterator<Item = PathBuf>,
@@ -196,7 +200,7 @@ impl RepositoryGuards {
         while let Some(file) = queue.pop_front() {
             let config = GitConfig::read(&file, LastLink::Follow).unwrap_or_default();
             hooks.extend(config.last("core.hookspath").map(str::to_owned));
-            // Git goes on from where a file is named, also if that is a link to a file elsewhere.
+            // Git resolves includes from where a file is named, even if that is a link.
             let folder = file.parent().unwrap_or(&file);
             for include in config.includes().filter_map(|path| expand(path, folder, named.home)) {
                 if !includes.insert(include.clone()) {
@@ -212,7 +216,7 @@ impl RepositoryGuards {
         Some(hooks)
     }
 
-    /// Adds folders for hooks, as a configuration names them, of a repository whose hooks run in this folder.
+    /// Guards hook folders as a configuration names them, for a repository whose hooks run in `folder`.
     fn add_hooks<'a>(
         &mut self,
         hooks: impl IntoIterator<Item = &'a String>,
@@ -220,7 +224,7 @@ impl RepositoryGuards {
         named: &GuardContext<'_>,
     ) {
         for hooks in hooks.into_iter().filter_map(|path| expand(path, folder, named.home)) {
-            // The scripts that husky's own hooks run are beside them.
+            // Husky keeps the scripts that its hooks run beside them.
             let hooks = if hooks.ends_with(".husky/_") { hooks.parent().unwrap_or(&hooks) } else { &hooks };
             if let Some(hooks) = self.add_named(hooks, None, named) {
                 self.add_links_in(&hooks, named);
@@ -228,7 +232,8 @@ impl RepositoryGuards {
         }
     }
 
-    /// Adds the folders for hooks of a submodule or a linked work tree. In each of them the same configuration may name another folder.
+    /// Guards the hook folders of a submodule or a linked work tree. In each of them the same configuration may name
+    /// another folder.
     fn add_hooks_of_linked(&mut self, dot_git: &Path, work_tree: &Path, named: &GuardContext<'_>) {
         let git_dir = named_git_dir(dot_git, work_tree);
         let common = git_dir.as_deref().and_then(common_dir).or_else(|| git_dir.clone());
@@ -239,14 +244,14 @@ impl RepositoryGuards {
         self.add_hooks(hooks.iter().chain(named.hooks.iter().flatten()), work_tree, named);
     }
 
-    /// Hooks that are links to files which commands could write.
+    /// Guards the targets of hooks that are links.
     fn add_links_in(&mut self, hooks: &Path, named: &GuardContext<'_>) {
         let entries = fs::read_dir(hooks).into_iter().flatten().flatten();
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         for link in links.map(|link| link.path()) {
             match link.canonicalize() {
                 Ok(_) => drop(self.add_named(&link, None, named)),
-                // What it leads to may be a part of something that commands have to make, such as `node_modules`.
+                // The target may be part of a folder that commands have to create, such as `node_modules`.
                 Err(_) => self.add_link(link, named),
             }
         }
@@ -259,16 +264,16 @@ impl RepositoryGuards {
         }
     }
 
-    /// Adds something that a configuration names, and says where it is, if it is there and commands could write it.
+    /// Guards a path that a configuration names, and returns it if it exists and commands could write it.
     fn add_named(&mut self, path: &Path, text: Option<&str>, named: &GuardContext<'_>) -> Option<PathBuf> {
         let trace = PathTrace::follow(path, &[])?;
         trace.links.into_iter().for_each(|link| self.add_link(link, named));
-        // Of several names that are missing the first is enough, and that is a folder.
+        // Of several missing names only the first is guarded, as a folder.
         let found = trace.target.ancestors().find_map(|above| Some((above, kind(above)?)));
         let (found, kind) = found?;
         let place = match trace.target.strip_prefix(found).ok()?.iter().next() {
             Some(missing) if kind.is_dir() => found.join(missing),
-            // Nothing can be made in a file before it is replaced.
+            // Nothing can be created in a file before it is replaced.
             _ => found.to_owned(),
         };
         if named.writable.iter().any(|writable| writable.starts_with(&place)) {
@@ -280,7 +285,7 @@ impl RepositoryGuards {
         Some(place)
     }
 
-    /// Closes whole folders where there is more to guard than can be mounted at every command.
+    /// Makes whole folders read-only where there is more to guard than can be mounted at every command.
     fn close_crowded_folders(&mut self, writable: &[PathBuf]) {
         let mut near: Vec<PathBuf> = self.read_only.iter().cloned().collect();
         near.sort_by_key(|path| depth(path));
@@ -292,7 +297,7 @@ impl RepositoryGuards {
         self.read_only = near.into_iter().filter(|path| !is_closed(path)).chain(closed).collect();
     }
 
-    /// Adds a path that is there, or must not be made.
+    /// Guards a path; a placeholder stands in for a missing one.
     fn add(&mut self, at: PathBuf, text: Option<&str>) {
         if kind(&at).is_none() {
             self.placeholders.push(Placeholder { at: at.clone(), text: text.map(str::to_owned) });
@@ -301,8 +306,8 @@ impl RepositoryGuards {
     }
 }
 
-/// Whether the parts that are guarded are what git makes. Nothing can be mounted over a link; and of repositories with another
-/// store for references, git takes one with a file `commondir` for two that lock each other out.
+/// Whether the guarded parts are as git makes them. A link can't be covered by a mount; and with another store for
+/// references, git takes a repository with a `commondir` file for two that lock each other out.
 fn is_ordinary(folder: &Path, config: &GitConfig) -> bool {
     let is =
         |name: &str, right: fn(&FileType) -> bool| kind(&folder.join(name)).is_none_or(|kind| right(&kind));
@@ -312,13 +317,13 @@ fn is_ordinary(folder: &Path, config: &GitConfig) -> bool {
         && config.last("extensions.refstorage").is_none_or(|store| store == "files")
 }
 
-/// A path whose folder is written without links, if that is there: however it is written, it is the same then.
+/// The path with its folder resolved, so that it is the same however it was written.
 fn in_real_folder(path: &Path) -> Option<PathBuf> {
     let folder = path.parent()?;
     Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).join(path.file_name()?))
 }
 
-/// What is at a path, which may be a link.
+/// The type of a file. A link is not followed.
 fn kind(path: &Path) -> Option<FileType> {
     path.symlink_metadata().ok().map(|metadata| metadata.file_type())
 }
@@ -331,7 +336,8 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The repositories of a repository's submodules, and folders among them that can't be looked into. Their names may have slashes.
+/// The repositories of a repository's submodules, and folders among them that can't be read. Their names may contain
+/// slashes.
 pub(super) fn modules(git_dir: &Path) -> Vec<PathBuf> {
     let (mut modules, mut folders) = (Vec::new(), vec![(git_dir.join("modules"), 0)]);
     while let Some((folder, depth)) = folders.pop() {
@@ -340,7 +346,7 @@ pub(super) fn modules(git_dir: &Path) -> Vec<PathBuf> {
             continue;
         }
         for inside in folders_in(&folder) {
-            // One that is too deep for any name is guarded as what it may become.
+            // A folder that is too deep for any submodule is guarded as a repository.
             match is_git_dir(&inside) || depth == MAX_DEPTH {
                 true => modules.push(inside),
                 false => folders.push((inside, depth + 1)),
@@ -350,7 +356,7 @@ pub(super) fn modules(git_dir: &Path) -> Vec<PathBuf> {
     modules
 }
 
-/// The folder into which a module is checked out.
+/// The folder into which a submodule is checked out.
 pub(super) fn module_work_tree(module: &Path) -> Option<PathBuf> {
     let config = GitConfig::read(&module.join("config"), LastLink::Refuse)?;
     module.join(config.last("core.worktree")?).canonicalize().ok()

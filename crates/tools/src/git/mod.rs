@@ -1,15 +1,16 @@
-//! Git repositories in and around the work folder, and what of them makes git run programs.
+//! Git repositories in and around the work folder, and which parts of them make git run programs.
 //!
-//! Whoever changes a repository's configuration or hooks decides what the user's next `git status` or `git commit` runs, outside of
-//! every sandbox. So commands get these parts read-only (`guards`) while the rest of `.git` can be written; file tools write nothing
-//! in a `.git` at all. A repository that commands make is theirs to change, and is reported to the user (`Repositories`).
+//! A changed configuration or hook decides what the user's next `git status` or `git commit` runs, outside of any
+//! sandbox. So these parts are read-only for commands (`guards`), while the rest of `.git` can be written. File tools
+//! write nothing in a `.git` at all. A repository that a command creates stays writable, and is reported to the user
+//! (`repositories`).
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | `config` | git's configuration files |
 //! | `guards` | the parts of a repository that commands may not write |
 //! | `enclosing_repository` | the repository whose work tree the work folder is a part of |
-//! | `survey` | finding the repositories below a folder |
+//! | `repository_scan` | finding the repositories below a folder |
 //! | `repositories` | which of them a session began with, and which are new |
 
 mod config;
@@ -28,42 +29,42 @@ pub use repositories::{Repositories, RepositoryNews};
 
 use crate::{Permission, Scope};
 
-/// The name of a repository's folder, or of the file that leads to it.
+/// The name of a repository's folder, or of the file that points to it.
 pub(crate) const DOT_GIT: &str = ".git";
 
-/// Whether something is called `.git`, in any case: on some file systems all of them are one name.
+/// Whether a path is called `.git`, in any case: on some file systems all of them are one name.
 pub(crate) fn is_dot_git(path: &Path) -> bool {
     let name = path.file_name().map(std::ffi::OsStr::as_encoded_bytes);
     name.is_some_and(|name| name.eq_ignore_ascii_case(DOT_GIT.as_bytes()))
 }
 
-/// Whether a folder has what git takes for a repository. For git, `objects` and `refs` need not be folders.
+/// Whether git would take a folder for a repository. For git, `objects` and `refs` need not be folders.
 pub(crate) fn is_git_dir(folder: &Path) -> bool {
     let has_objects = || folder.join("objects").exists() && folder.join("refs").exists();
     folder.join("HEAD").symlink_metadata().is_ok() && (has_objects() || folder.join("commondir").is_file())
 }
 
-/// Whether what is in a folder can be looked at, given its name.
+/// Whether the entries of a folder can be looked up by name.
 fn can_be_searched(folder: &Path) -> io::Result<()> {
     folder.join(".").symlink_metadata().map(drop)
 }
 
-/// Whether nobody can say what is in a folder, because its names can't be read or looked at.
+/// Whether a folder's entries can't be listed or looked up.
 fn is_unreadable(folder: &Path) -> bool {
     let read = can_be_searched(folder).and_then(|()| fs::read_dir(folder)).map(drop);
     read.is_err_and(|error| !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
-/// Whether somebody has allowed a repository to be written by naming it, or something in it.
+/// Whether the scope allows writing a repository by naming it, or something in it.
 pub(crate) fn is_guard_lifted(scope: &Scope, repository: &Path) -> bool {
     let mut named = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
     named.any(|(path, _)| path.starts_with(repository))
 }
 
-/// Whether file tools leave a path alone because of git: it is a `.git` or lies in one, or in a bare repository, or it is a hook or a
-/// file with configuration that git takes from the work tree.
+/// Whether file tools must not write a path because of git: it is a `.git` or lies in one, or in a bare repository, or
+/// it is a hook or a configuration file that git takes from the work tree.
 ///
-/// A command may write most of a repository, through git. A tool that writes files has no reason to.
+/// Commands may write most of a repository, through git. File tools have no reason to.
 pub(crate) fn is_controlled_by_git(scope: &Scope, path: &Path) -> bool {
     if let Some(repository) = repository_around(path) {
         return !is_guard_lifted(scope, &repository);

@@ -1,9 +1,9 @@
 //! Which repositories a session began with, and which are new.
 //!
-//! What a session found at its first command is noted in its temporary folder before that command starts. Those repositories are
-//! guarded from then on. Whatever is found later may have been made by a command: it isn't guarded, so that commands can go on with
-//! it or remove it, and the user is told what git would run in it. What was told is noted once it is on record, so a crash repeats it
-//! and never loses it.
+//! The repositories that a session finds before its first command are noted in its temporary folder, and guarded from
+//! then on. A repository that is found later may be the work of a command: it isn't guarded, so that commands can use
+//! or remove it, and the user is told what git would run in it. What the user was told is noted once it is on record,
+//! so a crash may repeat it but never loses it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -24,29 +24,28 @@ use crate::small_file::{LastLink, read_whole};
 use crate::{Permission, Scope};
 
 const NOTES_FILE: &str = "repositories.json";
-/// Larger than the notes about as many repositories as are looked for.
+/// More than the notes about all repositories that a scan finds.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// A longer list of the steps of a rebase is reported unread.
+/// A longer rebase plan is reported without being read.
 const MAX_TODO_BYTES: u64 = 1 << 20;
-/// Findings that one warning names.
+/// Findings in one warning.
 const MAX_FINDINGS: usize = 10;
-/// A keeper whose command has ended goes within this, unless it stays for what the command left.
+/// A keeper exits this soon after its command, unless the command left processes running.
 const KEEPER_EXIT_GRACE: Duration = Duration::from_millis(100);
-/// What is said of a folder with too many repositories.
 const CROWDED_NOTE: &str = "holds more repositories than are guarded one by one, so commands can't write it";
-/// Programs and hooks that are named of one repository.
+/// Programs and hooks to list for one repository.
 const MAX_PROGRAMS: usize = 8;
 
-/// The repositories of a work folder, as its sessions know them.
+/// Tracks the repositories of a work folder for its sessions.
 #[derive(Debug)]
 pub struct Repositories {
-    /// Where the temporary folders of sessions are.
+    /// Holds the temporary folders of sessions.
     temporary: PathBuf,
     survey: Mutex<LastScan>,
     sessions: Mutex<HashMap<SessionId, SessionRepositories>>,
 }
 
-/// The last look at all repositories.
+/// The last scan for all repositories.
 #[derive(Debug, Default)]
 struct LastScan {
     survey: RepositoryScan,
@@ -55,27 +54,27 @@ struct LastScan {
     is_fresh: bool,
 }
 
-/// What a session knows.
+/// What a session noted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct SessionRepositories {
     #[serde(with = "json_path::list")]
     guarded: BTreeSet<PathBuf>,
-    /// What the user has been told, or what was so at first.
+    /// What the user has been told, or what was found at first.
     #[serde(with = "json_path::map")]
     told: BTreeMap<PathBuf, String>,
-    /// Links on the way to hooks and configuration, as they were at the first command.
+    /// Links on the way to hooks and configuration, at the first command.
     #[serde(default, with = "json_path::map")]
     links: BTreeMap<PathBuf, HookLink>,
     /// Folders with too many repositories, at the first command.
     #[serde(default, with = "json_path::list")]
     crowded: BTreeSet<PathBuf>,
-    /// Whether the two are known.
+    /// Whether `links` and `crowded` have been noted.
     #[serde(default)]
     has_noted_guards: bool,
-    /// A command ran since the user was last told. It is so after a restart, because nobody can tell.
+    /// A command ran since the last report to the user. After a restart this is assumed.
     #[serde(skip, default = "yes")]
     is_due: bool,
-    /// Tasks that may have made something since the user was last told: they went on after their call had returned.
+    /// Tasks that went on after their call returned, and may have changed repositories since the last report.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     running: BTreeSet<TaskId>,
 }
@@ -84,22 +83,22 @@ fn yes() -> bool {
     true
 }
 
-/// What a user should know about repositories that commands have made or changed.
+/// What the user should know about repositories that commands have created or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryNews {
-    /// In words for people.
+    /// The text for the user.
     pub text: String,
     told: BTreeMap<PathBuf, String>,
     running: BTreeSet<TaskId>,
 }
 
 impl Repositories {
-    /// Those of sessions whose temporary folders are kept here.
+    /// For sessions whose temporary folders are kept in `temporary`.
     pub(crate) fn new(temporary: PathBuf) -> Self {
         Self { temporary, survey: Mutex::default(), sessions: Mutex::default() }
     }
 
-    /// The repositories that a command of a session may not make run anything. Looks for them if this is the session's first.
+    /// The repositories to guard for a session's command. Scans for them at the session's first command.
     pub(crate) fn guarded(&self, scope: &Scope, session: Option<SessionId>) -> Vec<PathBuf> {
         let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
         let Some(session) = session else { return self.rescan(scope).into_iter().collect() };
@@ -114,7 +113,7 @@ impl Repositories {
                 let told = guarded.iter().flat_map(|path| suspicious_changes(path)).collect();
                 let known =
                     SessionRepositories { guarded, told, is_due: true, ..SessionRepositories::default() };
-                // If it can't be noted, what is there after a restart counts as what was there at first.
+                // If it can't be written, a restart takes what is there then for what was there at first.
                 let _ = self.write(session, &known);
                 known
             }
@@ -124,20 +123,22 @@ impl Repositories {
         guarded
     }
 
-    /// Notes what the user has to be told of because it can't be guarded as the rest. What the session's first command finds counts.
+    /// Notes the links and crowded folders, which can't be guarded like the rest and are reported when they change.
+    /// The session's first command counts.
     pub(crate) fn note_guards(&self, session: SessionId, guards: &RepositoryGuards) {
         let mut sessions = lock(&self.sessions);
         if let Some(known) = sessions.get_mut(&session).filter(|known| !known.has_noted_guards) {
             known.links.clone_from(&guards.links);
             known.crowded.clone_from(&guards.crowded);
             known.has_noted_guards = true;
-            // If it can't be noted, what there is after a restart counts as what there was at first.
+            // If it can't be written, a restart takes what is there then for what was there at first.
             let _ = self.write(session, known);
         }
     }
 
-    /// The call of a command has returned, so there may be new ones. Looks for them now, so that the end of the turn need not wait for
-    /// that. A task that goes on, or that left something running, is looked after at the end of each turn until it is over.
+    /// The call of a command has returned, so repositories may have changed. Scans now, so that the end of the turn
+    /// need not wait. A task that goes on, or that left processes running, is checked at the end of each turn until it
+    /// is over.
     pub(crate) fn command_returned(
         self: &Arc<Self>,
         scope: &Arc<Scope>,
@@ -163,7 +164,7 @@ impl Repositories {
         });
     }
 
-    /// A task ended after its call had returned, and may have made something in between.
+    /// A task ended after its call had returned, and may have changed repositories in between.
     fn rescan_after_task(&self, scope: &Scope, session: SessionId) {
         self.rescan(scope);
         if let Some(known) = lock(&self.sessions).get_mut(&session) {
@@ -175,11 +176,12 @@ impl Repositories {
         let mut sessions = lock(&self.sessions);
         let known = sessions.entry(session).or_insert_with(|| self.read(session).unwrap_or_default());
         known.running.insert(task);
-        // If it can't be noted, what it makes after a restart is reported after the next command.
+        // If it can't be written, changes after a restart are reported after the next command.
         let _ = self.write(session, known);
     }
 
-    /// What is new since the user was last told, if a command of the session has run since, or a task that went on after its call.
+    /// What changed since the last report to the user, if a command of the session has run since, or a task that went
+    /// on after its call.
     pub fn news(
         &self,
         scope: &Scope,
@@ -193,7 +195,7 @@ impl Repositories {
         if !known.running.is_empty() {
             lock(&self.survey).is_fresh = false;
         }
-        // Asked before the look: what ends in between is looked after once more.
+        // Asked before the scan: a task that ends in between is checked once more.
         known.running.retain(|id| goes_on(*id));
         let found = self.scan(scope);
         let guarded = known.guarded.iter().flat_map(|path| suspicious_changes(path));
@@ -215,7 +217,7 @@ impl Repositories {
         Some(RepositoryNews { text, told, running: known.running })
     }
 
-    /// The user has been told, on record.
+    /// The user has been told, and that is on record.
     pub fn acknowledge(&self, session: SessionId, news: RepositoryNews) {
         let mut sessions = lock(&self.sessions);
         let read = || self.read(session).unwrap_or_default();
@@ -223,17 +225,17 @@ impl Repositories {
         known.told.extend(news.told);
         known.running = news.running;
         known.is_due = false;
-        // If it can't be noted, the user is told once more after a restart.
+        // If it can't be written, the user is told again after a restart.
         let _ = self.write(session, known);
     }
 
-    /// The same, whatever was found before: the user may have made one since.
+    /// Scans again, even if no command has ended: the user may have created a repository.
     fn rescan(&self, scope: &Scope) -> BTreeSet<PathBuf> {
         lock(&self.survey).is_fresh = false;
         self.scan(scope)
     }
 
-    /// Everything that is there now, or was there after the last command's end.
+    /// All repositories, as of now or of the last scan since a command ended.
     fn scan(&self, scope: &Scope) -> BTreeSet<PathBuf> {
         let mut scan = lock(&self.survey);
         if scan.is_fresh {
@@ -267,7 +269,7 @@ impl Repositories {
     }
 }
 
-/// The folders that commands may write, without those that lie in another.
+/// The writable folders, without those that lie in another.
 fn top_level_writable(scope: &Scope) -> Vec<PathBuf> {
     let writable = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
     let mut top_level_writable: Vec<PathBuf> = Vec::new();
@@ -282,7 +284,7 @@ fn top_level_writable(scope: &Scope) -> Vec<PathBuf> {
     top_level_writable
 }
 
-/// What is to be said of a repository that was not there at first. Nothing of a work tree that belongs to one that is guarded.
+/// Describes a repository that was not there at first. `None` for a work tree of a guarded repository.
 fn describe_new(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, String)> {
     let metadata = path.symlink_metadata().ok()?;
     if metadata.is_symlink() {
@@ -296,7 +298,7 @@ fn describe_new(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, St
         if own.is_some_and(|enclosing_repository| guarded.contains(&enclosing_repository.common_dir)) {
             return None;
         }
-        // Its text is not quoted: a command could have put a link to a key in its place since.
+        // Its content is not quoted: a command could have replaced it by a link to a key since.
         return Some((path.to_owned(), "is new and leads to another repository".to_owned()));
     }
     if is_unreadable(path) {
@@ -340,7 +342,7 @@ fn programs_run_by_git(folder: &Path) -> Vec<String> {
     programs_run_by_git.iter().map(|name| name.escape_debug().to_string()).collect()
 }
 
-/// What is to be said of a link by which git finds hooks or configuration, if it no longer leads where it did.
+/// Describes a link to hooks or configuration that no longer leads where it did.
 fn describe_changed_link(link: &Path, then: &HookLink) -> Option<(PathBuf, String)> {
     let now = HookLink::of(link).filter(|now| link.symlink_metadata().is_ok() || now.place != *link);
     let what = match now {
@@ -355,8 +357,8 @@ fn describe_changed_link(link: &Path, then: &HookLink) -> Option<(PathBuf, Strin
     Some((link.to_owned(), text))
 }
 
-/// What a command can leave in a guarded repository that git would use against the user: links that git writes through, and a
-/// rebase that waits to run something.
+/// What a command can leave in a guarded repository to be used against the user: links that git would write through,
+/// and a rebase that would run programs.
 fn suspicious_changes(git_dir: &Path) -> Vec<(PathBuf, String)> {
     let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
     let logs = fs::read_dir(git_dir.join("logs")).into_iter().flatten().flatten();

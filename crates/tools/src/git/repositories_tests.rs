@@ -106,7 +106,7 @@ fn repositories_whose_names_are_no_utf_8_are_remembered_over_a_restart() {
     assert_eq!(restarted.news(&world.scope, world.session, ended), None);
 }
 
-/// P3: nobody calls a tool when a background task makes a repository, or what a command left running does.
+/// P3: a background task, or a process that a command left running, makes a repository without any call.
 #[test]
 fn what_a_task_makes_after_its_call_has_returned_is_told_at_the_end_of_a_turn() {
     let world = World::new();

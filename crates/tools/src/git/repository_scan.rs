@@ -1,6 +1,7 @@
-//! Finding the repositories below a folder.
+//! Finds the repositories below a folder.
 //!
-//! A folder's listing is remembered with its change time, which no program can set, so that looking again costs one `stat` a folder.
+//! A folder's listing is cached with its change time, which no program can set. So scanning again costs one `stat` a
+//! folder.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
@@ -11,10 +12,10 @@ use super::enclosing_repository::common_dir;
 use super::{DOT_GIT, can_be_searched, is_dot_git, is_git_dir};
 use crate::folder_stamp::FolderStamp;
 
-/// Folders that are looked at, nearest to the top first.
+/// Folders to scan, nearest to the top first.
 const MAX_FOLDERS: usize = 30_000;
 
-/// What is known of the folders below some others.
+/// The cached listings.
 #[derive(Debug, Default)]
 pub(super) struct RepositoryScan {
     folders: HashMap<PathBuf, ScannedFolder>,
@@ -24,18 +25,18 @@ pub(super) struct RepositoryScan {
 struct ScannedFolder {
     stamp: FolderStamp,
     is_settled: bool,
-    /// Whether its names can be read and looked at. If not, nobody knows what is below it.
+    /// Whether its entries could be listed. If not, repositories may be below it.
     is_complete: bool,
     below: Vec<PathBuf>,
-    /// Everything called `.git`, in any case: a file system may take them for one name.
+    /// Every entry called `.git`, in any case: a file system may take them for one name.
     dot_gits: Vec<PathBuf>,
-    /// Whether it has the names of a bare repository. What they lead to can change while the listing stays the same.
+    /// Whether it has the entries of a bare repository. Their targets can change while the listing stays the same.
     has_bare_names: bool,
 }
 
 impl RepositoryScan {
-    /// The repositories in a folder and below it: each a `.git`, whatever that is, or the folder of a bare repository; and folders
-    /// that can't be looked into, which may hold some.
+    /// The repositories in a folder and below it: each `.git`, the folder of each bare repository, and folders that
+    /// can't be read and may hold some.
     pub(super) fn find(&mut self, top: &Path) -> BTreeSet<PathBuf> {
         let (mut seen, mut found) = (HashMap::new(), BTreeSet::new());
         let mut queue = VecDeque::from([top.to_owned()]);
@@ -62,15 +63,15 @@ impl RepositoryScan {
     }
 }
 
-/// Whether a folder is a repository that isn't a part of another. What a bare repository keeps for its linked work trees has a `HEAD` and
-/// a `commondir` too.
+/// Whether a folder is a bare repository and not part of another. What a bare repository keeps for a linked work tree
+/// has a `HEAD` and a `commondir`, too.
 fn is_bare(folder: &Path) -> bool {
     let worktrees = folder.parent().filter(|parent| parent.ends_with("worktrees"));
     is_git_dir(folder)
         && (worktrees.is_none() || common_dir(folder).as_deref() != worktrees.and_then(Path::parent))
 }
 
-/// The names of a bare repository that a folder has.
+/// Which entries of a bare repository a folder has.
 #[derive(Debug, Default)]
 struct BareNames {
     head: bool,
@@ -79,7 +80,7 @@ struct BareNames {
     commondir: bool,
 }
 
-/// Reads a folder. Names alone keep nothing in it or below it from being found: a command can make any of them. None if it is gone.
+/// Reads a folder. No name excludes what is below it: a command can create any name. `None` if the folder is gone.
 fn read(folder: &Path, stamp: FolderStamp) -> Option<ScannedFolder> {
     let is_settled = stamp.is_settled();
     let (mut below, mut dot_gits, mut parts) = (Vec::new(), Vec::new(), BareNames::default());
@@ -104,9 +105,9 @@ fn read(folder: &Path, stamp: FolderStamp) -> Option<ScannedFolder> {
             dot_gits.push(path);
         }
     }
-    // One with `commondir` has its objects and references elsewhere.
+    // With a `commondir`, objects and references are elsewhere.
     let has_bare_names = parts.head && (parts.commondir || parts.objects && parts.refs);
-    // What can't be read now may be read the next time, though nothing has changed.
+    // An unreadable folder may be readable the next time, with the same change time.
     let is_settled = is_settled && is_complete;
     Some(ScannedFolder { stamp, is_settled, is_complete, below, dot_gits, has_bare_names })
 }

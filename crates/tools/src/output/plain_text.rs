@@ -1,10 +1,10 @@
-//! K13: what a command printed, as plain text: without colours and control codes, and always Unicode.
+//! K13: terminal output as plain Unicode text, without ANSI escape sequences and control codes.
 //!
-//! It is what a terminal would show in the end, as far as that is one line after another: a carriage return begins the
-//! line anew, so of a progress bar only its last state is left.
+//! The text is what a terminal would show in the end. A carriage return begins the line anew, so only the last state
+//! of a progress bar is left.
 
-/// Plain text from any bytes. Of the control codes only ends of lines and tabs are left, and none that turns text around; what
-/// isn't UTF-8 is replaced.
+/// Turns any bytes into plain text. Of the control codes only newlines and tabs stay, and no code that reverses the
+/// direction of text. Bytes that aren't UTF-8 are replaced.
 pub fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut screen = Screen::default();
@@ -20,7 +20,7 @@ pub fn plain(bytes: &[u8]) -> String {
                     letters.next();
                     skip_string(&mut letters);
                 }
-                // A few letters in between, and one that ends it.
+                // Intermediate bytes and one final byte.
                 Some(' '..='/') => {
                     while letters.next_if(|letter| matches!(letter, ' '..='/')).is_some() {}
                     letters.next_if(|letter| matches!(letter, '0'..='~'));
@@ -40,13 +40,14 @@ pub fn plain(bytes: &[u8]) -> String {
 
 type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// A colour, a movement: numbers, and a letter that ends it. What doesn't belong to one is text again.
+/// Skips a control sequence (CSI): parameters and one final letter.
 fn skip_sequence(letters: &mut Letters<'_>) {
     while letters.next_if(|letter| matches!(letter, ' '..='?')).is_some() {}
     letters.next_if(|letter| matches!(letter, '@'..='~'));
 }
 
-/// A title, a link: anything up to its end. One without an end ends with its line, or it would swallow everything.
+/// Skips an operating system command or another string, up to its end. One without an end stops at the end of the
+/// line, or it would swallow everything.
 fn skip_string(letters: &mut Letters<'_>) {
     while let Some(letter) = letters.next_if(|letter| *letter != '\n') {
         match letter {
@@ -60,7 +61,7 @@ fn skip_string(letters: &mut Letters<'_>) {
     }
 }
 
-/// A code that changes in which direction the text around it is shown: with it, a line looks like another one.
+/// Whether a code changes the direction of the text around it, which can make one line look like another.
 fn reorders(letter: char) -> bool {
     matches!(
         letter,
@@ -68,13 +69,12 @@ fn reorders(letter: char) -> bool {
     )
 }
 
-/// What is shown so far.
 #[derive(Default)]
 struct Screen {
     shown: String,
-    /// Where the line began that is being printed.
+    /// Byte offset at which the current line begins.
     line: usize,
-    /// The next letter begins the line anew. Until one comes, what is there stays.
+    /// A carriage return came: the next character starts the line anew. Until then the old text stays.
     returned: bool,
 }
 

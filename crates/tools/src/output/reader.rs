@@ -1,8 +1,8 @@
-//! What a command printed, as the model may read it: plain text without secrets, also where it is cut.
+//! Reads a task's output for the model: as plain text, without secrets, also where it is cut.
 //!
-//! A cut may go through a character, a colour or a secret, and what is left of it must not show. So more is read than is
-//! shown, and only that is shown which reads the same with what lies beyond the cut and without it. Where nothing lies beyond,
-//! because the keeper has dropped it, whole lines are left out instead.
+//! A cut may go through a character, an escape sequence or a secret, and no part of it may show. So the reader reads
+//! more than it shows, and shows only what reads the same with and without the bytes beyond the cut. Where the keeper
+//! has dropped those bytes, the reader leaves out whole lines instead.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use super::cut_edges::text_between_cuts;
 use crate::output::TruncatedPart;
 use crate::{Redact, plain};
 
-/// How much of an output is kept for reading on, in bytes.
+/// Bytes of an output that are kept for reading on.
 pub(crate) const MAX_KEPT_OUTPUT_BYTES: usize = 1 << 20;
-/// The line that says what is missing in the middle needs some room, too.
+/// Bytes that are reserved for the marker between head and tail.
 const MARKER_BYTES: usize = 128;
-/// An output that is cut is cut at the end of a line, if there is one within this.
+/// A cut moves to the end of a line, if one is within this many bytes.
 const MAX_LINE_BYTES: usize = 4096;
-/// How much is read beyond a cut. A secret that is longer can't be told there.
+/// Bytes to read beyond a cut. A longer secret is not recognised there.
 const CUT_MARGIN_BYTES: usize = 16 << 10;
-/// What is left out beside a range that was dropped, where no line ends near.
+/// Bytes to leave out beside a dropped range, if no line ends near.
 const TORN_BYTES: usize = 512;
-/// How much of an end is told, and how much is read for that: colours take room, too.
+/// The tail of an ended task: lines, bytes, and bytes to read for it, because escape sequences take room, too.
 const TAIL_LINES: usize = 20;
 const TAIL_BYTES: usize = 2 << 10;
 const TAIL_READ_BYTES: u64 = 16 << 10;
-/// The last line is shown before it is whole if nothing came for so long.
+/// An unfinished last line is shown after this time without output.
 pub(crate) const LINE_SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// A text, and where it stands for something that is not in it.
+/// A text, and the lines in it that stand for dropped bytes.
 #[derive(Debug, Default)]
 pub(crate) struct OutputText {
     pub(crate) text: String,
     pub(crate) gaps: Vec<OutputGap>,
 }
 
-/// A line of the text that stands for bytes that were not kept.
+/// A marker line that stands for bytes that the keeper has not kept.
 #[derive(Debug)]
 pub(crate) struct OutputGap {
     pub(crate) line: Range<usize>,
@@ -46,12 +46,12 @@ pub(crate) struct OutputGap {
 }
 
 impl OutputText {
-    /// The same with what the keeper had dropped in that place before. Of that nobody has counted the lines.
+    /// Adds the bytes that the keeper dropped within the truncated part. Their lines were not counted.
     pub(crate) fn with_dropped_bytes(&self, missing: &TruncatedPart) -> TruncatedPart {
         let is_within =
             |gap: &&OutputGap| missing.range.start <= gap.line.start && gap.line.end <= missing.range.end;
         let bytes = self.gaps.iter().filter(is_within).fold(missing.bytes, |bytes, gap| {
-            // The line itself was not printed.
+            // The marker line was not printed by the command.
             bytes.saturating_sub(gap.line.len() as u64) + gap.bytes
         });
         let lines = missing.lines.filter(|_| self.gaps.is_empty());
@@ -72,13 +72,13 @@ impl OutputText {
     }
 }
 
-/// Reads what a command printed.
+/// Reads one task's output.
 pub(crate) struct OutputReader<'a> {
     output: &'a Output,
     redact: &'a Redact,
 }
 
-/// Bytes that were printed one after another.
+/// Bytes that follow each other in the output.
 struct OutputChunk {
     at: u64,
     bytes: Vec<u8>,
@@ -90,7 +90,7 @@ impl OutputChunk {
     }
 }
 
-/// Bytes to be shown, with those around them. Without those on one side something may be torn there.
+/// Bytes to show, with those around them. On a side without any, something may be torn.
 struct OutputExcerpt {
     at: u64,
     before: Vec<u8>,
@@ -105,7 +105,7 @@ impl OutputExcerpt {
         self.at + self.shown.len() as u64
     }
 
-    /// Leaves out what is torn, and what of a line is in front of the cut: that is still looked at.
+    /// Leaves out what is torn, and the rest of a line in front of the cut, which still counts as context.
     fn text(mut self, redact: &Redact) -> String {
         let at_start = if self.begins_torn {
             torn_prefix_len(&self.shown)
@@ -132,8 +132,8 @@ impl<'a> OutputReader<'a> {
         Self { output, redact }
     }
 
-    /// How far there is something to be read. As long as a command prints, its last line is not there until it is whole or
-    /// nothing comes for a moment: half of a secret can't be told from any other word.
+    /// The offset up to which the output can be shown. While the command runs, its last line counts only when it is
+    /// complete or [`LINE_SETTLE_TIME`] has passed: half of a secret looks like any other word.
     pub(crate) fn readable_end(&self, status: TaskStatus) -> Result<u64> {
         let printed = self.output.printed()?;
         if status != TaskStatus::Running {
@@ -151,12 +151,12 @@ impl<'a> OutputReader<'a> {
         Ok(last.at + end as u64)
     }
 
-    /// Head and tail of everything up to an offset. Never more in memory than what may be kept of it.
+    /// Head and tail of the output up to an offset. Holds at most [`MAX_KEPT_OUTPUT_BYTES`] in memory.
     pub(crate) fn read_all(&self, end: u64) -> Result<OutputText> {
         self.read_head_and_tail(0..end, MAX_KEPT_OUTPUT_BYTES)
     }
 
-    /// Head and tail of a part that have together at most so many bytes.
+    /// Head and tail of a range, together at most `most` bytes.
     pub(crate) fn read_head_and_tail(&self, part: Range<u64>, most: usize) -> Result<OutputText> {
         let half = most.saturating_sub(MARKER_BYTES) as u64 / 2;
         let Range { start, end } = part;
@@ -176,7 +176,7 @@ impl<'a> OutputReader<'a> {
         Ok(text)
     }
 
-    /// Up to so many bytes that were kept, from an offset on, and where to read on: at the end of a line, if one is near.
+    /// Up to `most` kept bytes from an offset on, and the offset to read on from: the end of a line, if one is near.
     pub(crate) fn read_from(&self, offset: u64, most: usize, end: u64) -> Result<(OutputText, u64)> {
         let mut text = OutputText::default();
         let mut chunks = self.chunks(offset, end, most.max(1))?;
@@ -206,7 +206,7 @@ impl<'a> OutputReader<'a> {
         self.end_at_boundary(text, &before, shown, next, end)
     }
 
-    /// Ends a read where a line ends, or else where no character, colour or secret goes on.
+    /// Ends a read at the end of a line, or else where no character, escape sequence or secret goes on.
     fn end_at_boundary(
         &self,
         mut text: OutputText,
@@ -243,7 +243,6 @@ impl<'a> OutputReader<'a> {
         Ok((text, next))
     }
 
-    /// The last lines before an offset.
     pub(crate) fn read_tail(&self, end: u64) -> Result<String> {
         let text =
             self.read_head_and_tail(end.saturating_sub(TAIL_READ_BYTES)..end, MAX_KEPT_OUTPUT_BYTES)?.text;
@@ -252,14 +251,12 @@ impl<'a> OutputReader<'a> {
         Ok(text[text.ceil_char_boundary(from)..].to_owned())
     }
 
-    /// The last bytes before an offset, if they were kept.
     fn bytes_before(&self, offset: u64) -> Result<Vec<u8>> {
         let from = offset.saturating_sub(CUT_MARGIN_BYTES as u64);
         let last = self.chunks(from, offset, CUT_MARGIN_BYTES)?.pop();
         Ok(last.filter(|chunk| chunk.end() == offset).map_or_else(Vec::new, |chunk| chunk.bytes))
     }
 
-    /// The next bytes from an offset on, if they were kept.
     fn bytes_after(&self, offset: u64, end: u64) -> Result<Vec<u8>> {
         let first = self
             .chunks(offset, end.min(offset + CUT_MARGIN_BYTES as u64), CUT_MARGIN_BYTES)?
@@ -268,7 +265,7 @@ impl<'a> OutputReader<'a> {
         Ok(first.filter(|chunk| chunk.at == offset).map_or_else(Vec::new, |chunk| chunk.bytes))
     }
 
-    /// What was kept of a span, with what lies around it.
+    /// The kept parts of a range, with the bytes around them.
     fn excerpts(&self, span: &Range<u64>, end: u64) -> Result<Vec<OutputExcerpt>> {
         let from = span.start.saturating_sub(CUT_MARGIN_BYTES as u64);
         let to = end.min(span.end + CUT_MARGIN_BYTES as u64);
@@ -294,7 +291,7 @@ impl<'a> OutputReader<'a> {
         Ok(excerpts)
     }
 
-    /// Up to so many bytes from one offset to another, in as few pieces as were kept.
+    /// The kept bytes between two offsets, at most `most`, in as few chunks as possible.
     fn chunks(&self, from: u64, to: u64, most: usize) -> Result<Vec<OutputChunk>> {
         let mut chunks: Vec<OutputChunk> = Vec::new();
         let (mut next, mut left) = (from, most);
@@ -318,7 +315,7 @@ impl<'a> OutputReader<'a> {
     }
 }
 
-/// The last line of an output, with its end if it is whole, as plain text. Lines with nothing in them don't count.
+/// The last line of an output that is not blank, as plain text, with its newline if it is complete.
 pub fn last_line(output: &Output) -> Result<String> {
     let printed = output.printed()?;
     let chunk = output.read(printed.saturating_sub(MAX_LINE_BYTES as u64), MAX_LINE_BYTES)?;
@@ -327,32 +324,32 @@ pub fn last_line(output: &Output) -> Result<String> {
     Ok(line.unwrap_or_default().to_owned())
 }
 
-/// The time now, in milliseconds since 1970.
+/// Milliseconds since 1970.
 pub(crate) fn unix_millis_now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The end of the last whole line, if it is near the end.
+/// Where the last complete line ends, if that is near the end.
 fn last_line_end(bytes: &[u8]) -> Option<usize> {
     let near_end = bytes.len().saturating_sub(MAX_LINE_BYTES);
     bytes[near_end..].iter().rposition(|byte| *byte == b'\n').map(|end| near_end + end + 1)
 }
 
-/// The end of the first line, if it is near the start and something follows.
+/// Where the first line ends, if that is near the start and something follows.
 fn first_line_end(bytes: &[u8]) -> Option<usize> {
     let near_start = &bytes[..bytes.len().min(MAX_LINE_BYTES)];
     let end = near_start.iter().position(|byte| *byte == b'\n')?;
     (end + 1 < bytes.len()).then_some(end + 1)
 }
 
-/// How much is left in front of a range that was dropped.
+/// Bytes to show in front of a dropped range.
 fn len_before_tear(bytes: &[u8]) -> usize {
     last_line_end(bytes)
         .unwrap_or_else(|| len_of_whole_characters(&bytes[..bytes.len().saturating_sub(TORN_BYTES)]))
 }
 
-/// How much is left out behind a range that was dropped.
+/// Bytes to leave out behind a dropped range.
 fn torn_prefix_len(bytes: &[u8]) -> usize {
     first_line_end(bytes).unwrap_or_else(|| {
         let from = bytes.len().min(TORN_BYTES);
@@ -361,7 +358,7 @@ fn torn_prefix_len(bytes: &[u8]) -> usize {
     })
 }
 
-/// How many bytes there are without a last character of which the rest is missing.
+/// Bytes without an incomplete last character.
 fn len_of_whole_characters(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| !is_continuation_byte(*byte)).unwrap_or(0);
     match str::from_utf8(&bytes[last..]) {

@@ -1,4 +1,4 @@
-//! What the model reads of a command or a task: one JSON object, with as much of the output as it gets to read.
+//! The JSON object in which the model reads of a command or a task, with as much of the output as fits.
 
 use longhaul_protocol::{CallId, TaskId, TaskStatus};
 use serde::Serialize;
@@ -29,12 +29,12 @@ pub(crate) struct CommandReport {
     pub(crate) message: Option<String>,
 }
 
-/// How what is not shown can be read.
+/// Where the model can read the full output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FullOutput {
-    /// It is kept as the output of this call.
+    /// `read_file` reads it as the output of this call.
     OfCall(CallId),
-    /// It is in the task's own output.
+    /// `task_output` reads it from the task.
     OfTask,
 }
 
@@ -52,8 +52,8 @@ impl CommandReport {
         serde_json::to_string(self).expect("it has string keys and no fallible parts")
     }
 
-    /// The whole as one JSON object that stays within the cap, escapes and all. Where there is no room for everything, the
-    /// output is shortened first, then what else there is to say, and last of all fields are left out.
+    /// Encodes the report as JSON within `cap`, escapes included. Where there is no room for everything, the output is
+    /// truncated first, then the message; last of all, fields are left out.
     pub(crate) fn fit_within(mut self, cap: Cap, text: &OutputText, rest: FullOutput) -> Finished {
         self.output = Some(text.text.clone());
         let content = self.to_json();
@@ -98,7 +98,7 @@ impl CommandReport {
 }
 
 impl OutputText {
-    /// As much of it as is kept for reading on.
+    /// The part of the text that is kept for reading on.
     pub(crate) fn kept(&self) -> String {
         let kept =
             truncate_middle(&self.text, Cap { lines: usize::MAX, bytes: MAX_KEPT_OUTPUT_BYTES }, |missing| {
@@ -107,7 +107,7 @@ impl OutputText {
         kept.unwrap_or_else(|| self.text.clone())
     }
 
-    /// Head and tail, which have room as they are escaped.
+    /// Head and tail that fit into `cap` once they are escaped.
     fn truncated_to(&self, cap: Cap, rest: FullOutput) -> String {
         let shown = |bytes| {
             let marker = |missing: &TruncatedPart| rest.marker(&self.with_dropped_bytes(missing));
@@ -128,12 +128,13 @@ impl FullOutput {
     }
 }
 
-/// How many bytes a text has as a JSON string, without the quotes around it.
+/// Bytes of a text as a JSON string, without the quotes around it.
 pub(crate) fn json_string_len(text: &str) -> usize {
     serde_json::to_string(text).map_or(usize::MAX, |text| text.len() - 2)
 }
 
-/// The largest number up to this that fits, if a smaller one always fits better; 0 always does.
+/// The largest number up to `most` that fits, by binary search. If a number fits, each smaller one does; 0 always
+/// fits.
 fn largest_that_fits(most: usize, fits: impl Fn(usize) -> bool) -> usize {
     if fits(most) {
         return most;

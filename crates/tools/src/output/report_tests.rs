@@ -55,7 +55,7 @@ fn what_fits_only_as_it_was_printed_is_cut() {
     assert_eq!(finished.whole, Some(text.into_bytes()));
 }
 
-/// C8: a line more or less says nothing where nobody knows how many there were.
+/// C8: lines are not counted where dropped bytes make the count unknown.
 #[test]
 fn where_the_keeper_dropped_something_only_bytes_are_counted() {
     let gap = "[… 5000 bytes were not kept …]\n";

@@ -1,5 +1,5 @@
-//! C8: what of a long output the model gets to read: its head and its tail, and between them a line that says what is missing
-//! and how to read it.
+//! C8: truncation of an output that is too long for the model. Its head and its tail stay; a marker line between them
+//! says what is missing and how to read it.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use longhaul_protocol::CallId;
 
 use crate::{Cap, display};
 
-/// Head and tail of an output that is too long, which together with the line between them stay within the cap. `None`: it
+/// Truncates an output to its head and tail. Both and the marker between them stay within `cap`. `None` if the output
 /// fits as it is.
 pub fn cap(text: &str, cap: Cap, call: CallId) -> Option<String> {
     truncate_middle(text, cap, |missing| missing.marker(call))
 }
 
-/// What a marker stands for.
+/// The part of a text that truncation left out.
 #[derive(Debug, Clone)]
 pub(crate) struct TruncatedPart {
-    /// Where it was in the text.
+    /// Its position in the text, in bytes.
     pub(crate) range: Range<usize>,
-    /// Absent if nobody has counted them.
+    /// `None` if the lines were not counted.
     pub(crate) lines: Option<usize>,
     pub(crate) bytes: u64,
 }
@@ -29,7 +29,7 @@ impl TruncatedPart {
         Self { range, lines: Some(missing.lines().count()), bytes: missing.len() as u64 }
     }
 
-    /// The line that stands in its place, for the output of this call.
+    /// The marker for the output of this call.
     pub(crate) fn marker(&self, call: CallId) -> String {
         format!("[… {self} are missing here; read_file with the path \"output:{call}\" reads the whole …]")
     }
@@ -44,7 +44,7 @@ impl std::fmt::Display for TruncatedPart {
     }
 }
 
-/// The same, with any marker. It must be one line, and not grow when less is missing.
+/// Like [`cap`], with any marker. A marker is one line, and must not get longer when less is missing.
 pub(crate) fn truncate_middle(
     text: &str,
     cap: Cap,
@@ -54,7 +54,7 @@ pub(crate) fn truncate_middle(
         return None;
     }
     let longest = marker(&TruncatedPart::of(text, 0..text.len()));
-    // The marker's own line, and the end of the line before it.
+    // The newline of the marker, and the one that may be missing before it.
     let Some(room) = cap.bytes.checked_sub(longest.len() + 2) else {
         return Some(display::truncate_str(&longest, cap.bytes).to_owned());
     };
@@ -66,7 +66,7 @@ pub(crate) fn truncate_middle(
     Some(format!("{head}{end_of_head}{}\n{tail}", marker(&missing)))
 }
 
-/// The first lines of a text, and only so many bytes of them: cut at the end of a line where one is near.
+/// The first lines, at most `bytes` of them, cut at the end of a line if one is near.
 fn head(text: &str, lines: usize, bytes: usize) -> &str {
     let by_lines = text.split_inclusive('\n').take(lines).map(str::len).sum::<usize>();
     if by_lines <= bytes {
@@ -79,7 +79,7 @@ fn head(text: &str, lines: usize, bytes: usize) -> &str {
     }
 }
 
-/// The last lines, likewise.
+/// The last lines, at most `bytes` of them, cut at the start of a line if one is near.
 fn tail(text: &str, lines: usize, bytes: usize) -> &str {
     let by_lines = text.split_inclusive('\n').rev().take(lines).map(str::len).sum::<usize>();
     if by_lines <= bytes {

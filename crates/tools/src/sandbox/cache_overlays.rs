@@ -1,8 +1,8 @@
-//! The caches of tools, as layers of the session.
+//! The caches of tools, as overlays of the session.
 //!
-//! What lies in a cache is run later, by the user too: programs that `npx` has fetched, sources that `cargo` has unpacked, what a
-//! shell reads from `~/.cache` when it starts. So a command sees the user's caches and changes them in a layer of its own. One layer
-//! over the home folder serves all caches in it.
+//! The user runs what lies in a cache later: programs that `npx` fetched, sources that `cargo` unpacked, files in
+//! `~/.cache` that a shell reads when it starts. So a command sees the user's caches and changes them in an overlay of
+//! its own. One overlay over the home folder serves all caches in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use longhaul_keeper::{Overlay, Private};
 
-/// In a session's temporary folder: where its layers are kept.
+/// In a session's temporary folder: where its overlays are kept.
 const OVERLAYS_FOLDER: &str = "caches";
 const HOME_OVERLAY: &str = "home";
 
-/// The layers over these caches, kept in a session's own folder. Caches elsewhere share one if they lie in the same folder.
+/// The overlays over these caches, kept in a session's own folder. Caches outside of the home folder share one if they
+/// lie in the same folder.
 pub(super) fn overlays(caches: &[PathBuf], home: Option<&Path>, session_folder: &Path) -> Vec<Overlay> {
     let home = home.map(|home| (home, device(home)));
     let mut parts: BTreeMap<&Path, Vec<PathBuf>> = BTreeMap::new();
@@ -26,7 +27,7 @@ pub(super) fn overlays(caches: &[PathBuf], home: Option<&Path>, session_folder: 
         };
         let over = match home.filter(is_in_home) {
             Some((home, _)) => home,
-            // Another file system that is mounted here wouldn't show in a layer over the folder above.
+            // An overlay over the folder above would not show another file system that is mounted here.
             None => cache
                 .parent()
                 .filter(|above| above.parent().is_some() && device(above) == of_cache)
@@ -48,7 +49,7 @@ fn device(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|metadata| metadata.dev())
 }
 
-/// The same without a session: empty folders in memory.
+/// Empty folders in memory in place of the caches, for a command without a session.
 pub(super) fn in_memory(caches: &[PathBuf]) -> Vec<Private> {
     let folders = caches.iter().filter(|cache| cache.is_dir());
     folders.map(|cache| Private { at: cache.clone(), kept_in: None }).collect()

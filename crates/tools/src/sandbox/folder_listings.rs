@@ -1,7 +1,8 @@
-//! What is at the places that bounds look for, without asking for each of them.
+//! Cached folder listings.
 //!
-//! There are hundreds of such places, and most of them are missing on any machine. A folder's listing tells what is there for all that would lie in
-//! it, and is remembered with the folder's change time from one command to the next. Links, and what can't be told so, are looked for as ever.
+//! The sandbox looks for hundreds of paths, and most of them are missing on any machine. A folder's listing answers
+//! for all paths in it, and is cached with the folder's change time from one command to the next. Links, and what a
+//! listing can't answer, are looked up in the file system.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -17,33 +18,33 @@ use crate::scope::PathTrace;
 /// A folder with more entries is not listed.
 const MAX_ENTRIES: usize = 4_000;
 
-/// What is in a folder. None if there is too much, or nobody can tell.
+/// `None` if the folder has too many entries or can't be read.
 type CachedListing = Option<Arc<Listing>>;
 
 #[derive(Debug, Default)]
 struct Listing {
-    /// Those that are no links.
+    /// Names that are no links.
     plain: HashSet<OsString>,
-    /// All names without case: on some file systems another case is the same name.
+    /// All names in lower case: on some file systems another case is the same name.
     fold_case: HashSet<Vec<u8>>,
 }
 
-/// Listings that were read for earlier commands.
+/// The listings that were read for earlier commands.
 #[derive(Debug, Default)]
 pub(super) struct FolderListings(Mutex<HashMap<PathBuf, (FolderStamp, CachedListing)>>);
 
-/// What one command sees of them: each folder is asked once for its change time.
+/// The listings as one command sees them: the change time of each folder is read once.
 #[derive(Debug)]
 pub(super) struct ListingView<'a> {
     remembered: &'a FolderListings,
     current: RefCell<HashMap<PathBuf, CachedListing>>,
 }
 
-/// What listings tell of a path.
+/// What the listings say about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListedState {
     TruncatedPart,
-    /// It is there, and no link is on the way or at its end.
+    /// It exists, and neither it nor a folder above it is a link.
     WithoutLinks,
     Unknown,
 }
@@ -56,7 +57,7 @@ impl FolderListings {
     fn entries(&self, folder: &Path) -> CachedListing {
         let metadata = match fs::metadata(folder) {
             Ok(metadata) if metadata.is_dir() => metadata,
-            // Nothing lies in what is missing.
+            // A missing folder is empty.
             Err(error) if error.kind() == ErrorKind::NotFound => return Some(Arc::default()),
             _ => return None,
         };
@@ -76,7 +77,7 @@ impl FolderListings {
 }
 
 impl ListingView<'_> {
-    /// The way to what is at an absolute path, following no link that lies in one of these places.
+    /// Follows an absolute path, but no link that lies in one of the writable paths. `None` if nothing is there.
     pub(super) fn trace(&self, path: &Path, writable: &[PathBuf]) -> Option<PathTrace> {
         match self.lookup(path) {
             ListedState::TruncatedPart => None,
@@ -85,7 +86,7 @@ impl ListingView<'_> {
         }
     }
 
-    /// The names in a folder that are no links. None of them if there are too many.
+    /// The names in a folder that are no links. Empty if there are too many.
     pub(super) fn plain_names(&self, folder: &Path) -> Vec<OsString> {
         let entries = self.entries(folder);
         entries.map(|listing| listing.plain.iter().cloned().collect()).unwrap_or_default()

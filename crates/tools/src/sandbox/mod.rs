@@ -1,8 +1,19 @@
-//! From a scope to the bounds that the system holds a command to.
+//! The sandbox: what a command may reach, derived from the scope.
 //!
-//! What a command may reach is what the scope allows, and besides that what programs need to run at all: the system's folders, its
-//! user's toolchains and the caches of those, and folders for temporary files that are the session's own. What holds keys is never
-//! among them. The keeper carries this out and decides nothing.
+//! A command may reach what the scope allows, and besides that what programs need to run at all: the system's folders,
+//! the user's toolchains and their caches, and temporary folders of the session. Keys and credentials are never among
+//! them. The result is `keeper::Bounds`, plain data. The keeper enforces them (Landlock, namespaces, seccomp) and
+//! decides nothing.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `reachable_paths` | the paths that a command may read and write, and those that are hidden from it |
+//! | `known_paths`, `user_folders` | where programs have what they need, by usual names and by environment variables |
+//! | `protected` | keys, credentials, sockets and startup files: one list for the scope and the sandbox |
+//! | `cache_overlays` | the user's caches, as overlays of the session |
+//! | `repository_access` | the git repositories in and around the work folder |
+//! | `folder_listings` | cached folder listings, to find hundreds of paths cheaply |
+//! | `sockets` | Unix sockets in a home folder |
 
 mod cache_overlays;
 mod folder_listings;
@@ -28,42 +39,41 @@ use folder_listings::FolderListings;
 use reachable_paths::{ReachablePaths, canonical};
 pub(crate) use user_folders::{process_environment, user_cache_paths};
 
-/// How closely commands are held to the scope.
+/// How strictly commands are confined to the scope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SandboxMode {
-    /// Not at all.
+    /// Commands are not confined.
     Off,
-    /// The scope, the system's folders, private temporary folders, and the toolchains and caches of the user.
+    /// The scope, the system's folders, private temporary folders, and the user's toolchains and caches.
     #[default]
     On,
-    /// The scope, the system's folders and private temporary folders, no Unix sockets, no variables that look like secrets, and by default
-    /// no network.
+    /// The scope, the system's folders, private temporary folders, and the user's toolchains and caches.
     Strict,
 }
 
-/// What holds commands to the scope.
+/// Confines commands to the scope.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     mode: SandboxMode,
     network: Network,
     unavailable: Unavailable,
-    /// Where the temporary folders of sessions are kept.
+    /// Holds the temporary folders of sessions.
     temporary: PathBuf,
     repositories: Arc<Repositories>,
     listings: Arc<FolderListings>,
 }
 
-/// What becomes of commands where the system can't hold them.
+/// What to do with commands where the system can't confine them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unavailable {
-    /// They are refused.
+    /// Refuse them.
     #[default]
     Refuse,
-    /// They run all the same: somebody who may has said so.
+    /// Run them without confinement: the user has allowed that.
     Run,
 }
 
-/// What a command gets because of the sandbox.
+/// The bounds and the environment of a command. Without bounds, it is not confined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SandboxedCommand {
     pub(crate) bounds: Option<Bounds>,
@@ -71,8 +81,8 @@ pub(crate) struct SandboxedCommand {
 }
 
 impl Sandbox {
-    /// A sandbox for the commands of a Longhaul home. Caches that programs make at their first run are made here: a command could
-    /// not, because their folder is not for it to write.
+    /// Creates the sandbox of a Longhaul home. Creates the cache folders that programs create at their first run,
+    /// because a command could not: their folder is read-only to it.
     pub fn new(mode: SandboxMode, home: &Path, environment: &BTreeMap<String, String>) -> Self {
         let own = environment.get("HOME").map(PathBuf::from).filter(|own| own.is_absolute() && own.is_dir());
         if let (SandboxMode::On, Some(own)) = (mode, own) {
@@ -80,7 +90,7 @@ impl Sandbox {
             let has = |program: &str| path.split(':').any(|folder| Path::new(folder).join(program).is_file());
             for known_paths::PrecreatedCache { within, name, of } in known_paths::PRECREATED_CACHES {
                 if own.join(within).is_dir() && of.is_none_or(has) {
-                    // Where it can't be made, the program that needs it says so.
+                    // If it can't be created, the program that needs it reports that.
                     let _ = fs::create_dir(own.join(within).join(name));
                 }
             }
@@ -92,19 +102,19 @@ impl Sandbox {
         Self { mode, network, unavailable, temporary, repositories, listings: Arc::default() }
     }
 
-    /// The same, with this network for commands in place of what the mode gives them.
+    /// The sandbox with this network for commands, in place of the default of its mode.
     #[must_use]
     pub fn with_network(self, network: Network) -> Self {
         Self { network, ..self }
     }
 
-    /// The same, with what becomes of commands where the system can't hold them.
+    /// The sandbox with another fallback.
     #[must_use]
     pub fn or_else(self, unavailable: Unavailable) -> Self {
         Self { unavailable, ..self }
     }
 
-    /// Whether a command is held, given what can be enforced; or why it must not run.
+    /// Whether to confine a command, given what the system can enforce; an error if the command must not run.
     pub(crate) fn should_confine(&self, enforcement: &Enforcement) -> Result<bool, String> {
         match (self.unenforceable(enforcement), self.unavailable) {
             (None, _) => Ok(self.mode != SandboxMode::Off),
@@ -113,22 +123,22 @@ impl Sandbox {
         }
     }
 
-    /// How closely commands are held.
+    /// How strictly commands are confined to the scope.
     pub fn mode(&self) -> SandboxMode {
         self.mode
     }
 
-    /// The git repositories in the work folder, for whoever reports new ones.
+    /// The git repositories in the work folder.
     pub fn repositories(&self) -> &Arc<Repositories> {
         &self.repositories
     }
 
-    /// The temporary files of a session, for whoever removes it.
+    /// The folder with a session's temporary files.
     pub fn temporary_of(&self, session: SessionId) -> PathBuf {
         self.temporary.join(session.to_string())
     }
 
-    /// Why this can't be enforced on a system, in words for people. None if it can be.
+    /// Why the system can't enforce this sandbox, for the user. `None` if it can.
     pub fn unenforceable(&self, enforcement: &Enforcement) -> Option<String> {
         match self.mode {
             SandboxMode::Off => None,
@@ -138,10 +148,10 @@ impl Sandbox {
         }
     }
 
-    /// What a command gets that runs in this folder, or why it can't run. Looks at the file system, and changes nothing but what it
-    /// notes of repositories.
+    /// The bounds and the environment of a command that runs in `work_dir`, or why it can't run. Changes nothing on
+    /// disk except the notes about repositories.
     ///
-    /// Without a session its temporary files are in memory, and go with it.
+    /// Without a session, the temporary files are in memory and go with the command.
     pub(crate) fn confine(
         &self,
         scope: &Scope,
@@ -160,7 +170,7 @@ impl Sandbox {
         let mut places = ReachablePaths::new(scope, environment, home, self.listings.now());
         let own_folders = session.map(|session| self.temporary_of(session));
         let private = private_folders(scope, own_folders.as_deref());
-        // Whatever can be written comes first, so that nothing else is looked for through it.
+        // Writable paths come first, so that nothing else is found through them.
         if self.mode == SandboxMode::On {
             places.add_caches();
             places.add_toolchains();
@@ -205,7 +215,7 @@ impl Sandbox {
             private: private.into_iter().chain(in_memory).collect(),
             network: self.network,
             unix_sockets: self.mode.unix_sockets(),
-            // What the system can do is known where the command is started.
+            // The caller knows what the system can do.
             processes: ProcessNamespace::Shared,
             write: places.without_caches(),
             read: places.read,
@@ -219,11 +229,12 @@ impl Sandbox {
     }
 }
 
-/// git looks for its folder above the work folder only as long as it stays on one file system; what is above it here may be a cover.
+/// Without it, git stops looking for its folder at a file system boundary, and a folder above the work folder may be a
+/// mount of the sandbox.
 const GIT_DISCOVERY_VARIABLE: &str = "GIT_DISCOVERY_ACROSS_FILESYSTEM";
 
 impl SandboxMode {
-    /// The network of commands where the configuration does not say.
+    /// The network of commands, unless the configuration says otherwise.
     pub fn default_network(self) -> Network {
         match self {
             Self::Off | Self::On => Network::Open,
@@ -231,7 +242,6 @@ impl SandboxMode {
         }
     }
 
-    /// Whether commands can make Unix sockets.
     pub fn unix_sockets(self) -> UnixSockets {
         match self {
             Self::Off | Self::On => UnixSockets::Allowed,
@@ -240,7 +250,7 @@ impl SandboxMode {
     }
 }
 
-/// The folders for temporary files, unless the scope has them.
+/// The private temporary folders, except where the scope allows the real ones.
 fn private_folders(scope: &Scope, own: Option<&Path>) -> Vec<Private> {
     let mut private: Vec<Private> = Vec::new();
     for (folder, name) in known_paths::TEMPORARY_FOLDERS {
@@ -253,20 +263,20 @@ fn private_folders(scope: &Scope, own: Option<&Path>) -> Vec<Private> {
     private
 }
 
-/// What the scope denies for good or for writing.
+/// The paths that the scope denies for this permission.
 fn denied(scope: &Scope, permission: Permission) -> Vec<PathBuf> {
     let of_this = scope.denied().filter(|(_, denied)| *denied == permission);
     of_this.map(|(path, _)| path).collect()
 }
 
-/// Whether a variable is called as those are that hold secrets.
+/// Whether a variable has the name of a secret.
 fn is_secret_variable(variable: &str) -> bool {
     let name = variable.to_uppercase();
     known_paths::SECRET_NAME_PARTS.split_whitespace().any(|part| name.contains(part))
         || known_paths::SECRET_NAME_ENDINGS.split_whitespace().any(|end| name.ends_with(end))
 }
 
-/// A variable that names a folder for temporary files which the command can't write is left out: `/tmp` is its own.
+/// The environment without variables that name an unwritable folder for temporary files: `/tmp` is the command's own.
 fn with_temporary_folder(
     environment: &BTreeMap<String, String>,
     bounds: &Bounds,

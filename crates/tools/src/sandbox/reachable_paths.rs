@@ -1,4 +1,4 @@
-//! Gathering the places that a command may reach.
+//! Collects the paths that a command may reach, and those that are hidden from it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,32 +15,34 @@ use crate::sandbox::protected::{ProtectedPaths, missing_startup_files};
 use crate::scope::{is_within_any, untampered};
 use crate::{Permission, Scope};
 
-/// The places that a command may reach, and what is known of the rest.
+/// The paths that a command may reach, and what decides about the rest.
 #[derive(Debug)]
 pub(super) struct ReachablePaths<'a> {
     scope: &'a Scope,
-    /// Whose programs these are, for what is opened: their own folder is found through no link that a command may have put there.
+    /// The user's folders. Their home folder is found through no link that a command may have put there.
     user: UserFolders<'a>,
-    /// The user's home folder, wherever links lead.
+    /// The user's home folder, with all links followed.
     user_home: Option<PathBuf>,
-    /// What stays closed. It is looked for through every link: one that is not followed would leave all keys in sight.
+    /// Paths to hide. Every link to them is followed: ignoring one would leave all keys visible.
     protected: ProtectedPaths,
-    /// The folders of `PATH` that exist, as they are written and where they lead.
+    /// The existing folders of `PATH`, as written and resolved.
     path: Vec<(&'a Path, PathBuf)>,
-    /// Longhaul's own folder.
+    /// Longhaul's home.
     home: PathBuf,
     listings: ListingView<'a>,
     pub(super) read: Vec<PathBuf>,
-    /// What a command may write, the caches among it.
+    /// Paths that a command may write, including the caches.
     pub(super) write: Vec<PathBuf>,
-    /// Links that lead to those: where a cover hides one, what it leads to can't be found by its usual path.
+    /// Links to reachable paths. They stay visible where a folder around them is hidden, so that the usual path still
+    /// works.
     links: Vec<PathBuf>,
-    /// What it may write in a layer of its session.
+    /// Caches, which a command writes in an overlay of its session.
     pub(super) caches: Vec<PathBuf>,
 }
 
 impl<'a> ReachablePaths<'a> {
-    /// What the scope allows. Caches are next: what a command can write, nothing else is found through.
+    /// Starts with what the scope allows. Call [`ReachablePaths::add_caches`] next: nothing may be found through a
+    /// path that a command can write.
     pub(super) fn new(
         scope: &'a Scope,
         environment: &'a BTreeMap<String, String>,
@@ -95,14 +97,14 @@ impl<'a> ReachablePaths<'a> {
             .for_each(|path| self.add_of_user(&path, Permission::Read));
     }
 
-    /// Caches are found out all together: one of them may lie in another, in which a command could have put a link in its place.
+    /// Adds all caches together: one may lie in another, in which a command could have put a link in its place.
     pub(super) fn add_caches(&mut self) {
         let traces = self.user.caches().into_iter().filter_map(|path| self.listings.trace(&path, &[]));
         let traces = traces.filter(|trace| self.is_specific_enough(&trace.target)).collect();
         let traces = untampered(traces, &self.write);
         self.links.extend(traces.iter().flat_map(|trace| trace.links.clone()));
         let mut places: Vec<PathBuf> = traces.into_iter().map(|trace| trace.target).collect();
-        // In the order of paths each comes after those that it lies in, and needs nothing then.
+        // In this order each comes after those that it lies in, and is covered by them.
         places.sort();
         for place in places {
             if !self.is_writable(&place) {
@@ -112,12 +114,12 @@ impl<'a> ReachablePaths<'a> {
         }
     }
 
-    /// What a command may write at its own place.
+    /// The writable paths that are no caches.
     pub(super) fn without_caches(&self) -> Vec<PathBuf> {
         self.write.iter().filter(|place| !self.caches.contains(place)).cloned().collect()
     }
 
-    /// The repository that holds the work folder. It is for reading if the work folder is.
+    /// Adds the repository around the work folder. It is read-only if the work folder is.
     pub(super) fn add_repository(&mut self, enclosing_repository: Option<EnclosingRepository>) {
         let Some(EnclosingRepository { common_dir, read, .. }) = enclosing_repository else { return };
         let permission = match self.is_writable(self.scope.work_dir()) {
@@ -132,7 +134,7 @@ impl<'a> ReachablePaths<'a> {
         self.user_home.as_deref()
     }
 
-    /// The folders in which commands are looked for.
+    /// Adds the folders of `PATH`.
     pub(super) fn add_path(&mut self, mode: SandboxMode) {
         for (folder, leads_to) in self.path.clone().into_iter().filter(|(folder, _)| folder.is_absolute()) {
             let is_own = self.user_home.as_ref().is_some_and(|own| leads_to.starts_with(own));
@@ -145,7 +147,7 @@ impl<'a> ReachablePaths<'a> {
         }
     }
 
-    /// What programs have beside a folder `bin`, unless that is the folder of a person.
+    /// Adds the folders that programs need beside a `bin`, unless that is a user's home folder.
     fn add_beside(&mut self, folder: &Path) {
         let Some(trace) =
             self.listings.trace(folder, &self.write).filter(|trace| trace.target.ends_with("bin"))
@@ -161,8 +163,8 @@ impl<'a> ReachablePaths<'a> {
         }
     }
 
-    /// What can't be written: what the scope says; folders in which commands are looked for, wherever they are, unless the scope
-    /// has them; and startup files, unless the scope names them. The user runs what lies there outside of every sandbox.
+    /// The read-only paths: those that the scope says; folders of `PATH` outside of the scope; and startup files,
+    /// unless the scope names them. The user runs what lies there outside of any sandbox.
     pub(super) fn read_only(&self) -> Vec<PathBuf> {
         let mut read_only = denied(self.scope, Permission::Write);
         let folders = self.path.iter().map(|(_, leads_to)| leads_to.clone());
@@ -177,7 +179,7 @@ impl<'a> ReachablePaths<'a> {
         read_only
     }
 
-    /// What stands in for missing startup files that a command could make.
+    /// Placeholders for missing startup files that a command could create.
     pub(super) fn placeholders(&self) -> Vec<Placeholder> {
         let is_denied = |path: &Path| self.scope.denied().any(|(denied, _)| path.starts_with(denied));
         let is_open =
@@ -189,14 +191,15 @@ impl<'a> ReachablePaths<'a> {
             .collect()
     }
 
-    /// What is not to be seen at all: what the scope denies, home folders, sockets of services, and keys where they could be read otherwise.
+    /// The hidden paths: those that the scope denies, home folders, sockets of services, and keys that could be read
+    /// otherwise.
     pub(super) fn hidden(&self, private: &[Private]) -> Vec<PathBuf> {
         let mut hidden = denied(self.scope, Permission::Read);
         hidden.push(self.home.clone());
         hidden.extend(self.home_folders(private));
         let keys_and_sockets = self.protected.keys.iter().chain(&self.protected.sockets);
         let path_to_cover = keys_and_sockets.filter_map(|path| self.path_to_cover(path));
-        // A file that is out of reach needs nothing that covers it; in a folder there may be sockets.
+        // A file out of reach needs no cover; a folder may hold sockets.
         let is_in_reach = |path: &Path| is_within_any(path, &self.read) || self.is_writable(path);
         let unless_allowed = path_to_cover.filter(|path| !self.is_named_by_scope(path));
         hidden.extend(unless_allowed.filter(|path| is_in_reach(path) || !path.is_file()));
@@ -205,8 +208,8 @@ impl<'a> ReachablePaths<'a> {
         hidden
     }
 
-    /// Home folders, of this user and of others, and of one that the scope contains the sockets in it. Landlock guards neither connecting to a
-    /// socket nor asking what is there.
+    /// Home folders of this user and of others; and the sockets in the user's own, if the scope contains it. Landlock
+    /// restricts neither connecting to a socket nor asking whether a path exists.
     fn home_folders(&self, private: &[Private]) -> Vec<PathBuf> {
         let is_needed = |home: &Path| {
             let is_private = private.iter().any(|private| private.at.starts_with(home));
@@ -224,14 +227,14 @@ impl<'a> ReachablePaths<'a> {
         sockets.chain(covered).collect()
     }
 
-    /// Files that are read as empty.
+    /// Files that read as empty.
     pub(super) fn emptied(&self) -> Vec<PathBuf> {
         let all = self.protected.emptied.iter().filter_map(|path| self.path_to_cover(path));
         all.filter(|path| path.is_file() && !self.is_named_by_scope(path)).collect()
     }
 
-    /// What is allowed, or is the folder that the command runs in, and would be out of sight otherwise. Whoever names a part of what
-    /// is hidden has named that part alone.
+    /// Reachable paths and `in_sight` that lie below a hidden path, and stay visible. Naming a part of a hidden path
+    /// allows that part alone.
     pub(super) fn kept(&self, private: &[Private], hidden: &[PathBuf], in_sight: &[PathBuf]) -> Vec<PathBuf> {
         let denied = denied(self.scope, Permission::Read);
         let is_concealed = |path: &Path| {
@@ -252,7 +255,7 @@ impl<'a> ReachablePaths<'a> {
         kept
     }
 
-    /// Adds something that the user has set up.
+    /// Adds a path that the user has set up.
     fn add_of_user(&mut self, path: &Path, permission: Permission) {
         let trace =
             self.listings.trace(path, &self.write).filter(|trace| self.is_specific_enough(&trace.target));
@@ -262,21 +265,21 @@ impl<'a> ReachablePaths<'a> {
         }
     }
 
-    /// Whether a place is not more than anybody can have meant: all that they have, or our own.
+    /// Whether a path is less than everything: neither `/`, nor around the user's home folder, nor in Longhaul's.
     fn is_specific_enough(&self, place: &Path) -> bool {
         let is_all =
             place.parent().is_none() || self.user_home.as_ref().is_some_and(|own| own.starts_with(place));
         !is_all && !place.starts_with(&self.home)
     }
 
-    /// Adds a place, unless a command could have put a link on the way there.
+    /// Adds a path, unless a command could have put a link on the way there.
     fn add(&mut self, path: &Path, permission: Permission) {
         if let Some(trace) = self.listings.trace(path, &self.write) {
             self.add_place(trace.target, permission);
         }
     }
 
-    /// Adds a place that is without links, unless it is allowed already.
+    /// Adds a path without links, unless it is covered already.
     fn add_place(&mut self, place: PathBuf, permission: Permission) {
         let is_known =
             self.is_writable(&place) || permission == Permission::Read && is_within_any(&place, &self.read);
@@ -291,21 +294,20 @@ impl<'a> ReachablePaths<'a> {
         is_within_any(path, &self.write)
     }
 
-    /// What is covered so that it can't be read. A link that a command may have put there is followed to keys only, and not to what
-    /// later commands need.
+    /// The path to cover for a protected path. A link that a command may have put there is followed to keys, but not
+    /// to what later commands need.
     fn path_to_cover(&self, path: &Path) -> Option<PathBuf> {
         let trace = self.listings.trace(path, &[])?;
         let is_needed = || self.read.iter().chain(&self.write).any(|place| place.starts_with(&trace.target));
         (!trace.has_link_in(&self.write) || !is_needed()).then_some(trace.target)
     }
 
-    /// Whether the scope names this very thing, and not only something that it lies in, or a part of it.
+    /// Whether the scope names exactly this path.
     fn is_named_by_scope(&self, path: &Path) -> bool {
         self.scope.allowed().any(|(allowed, _)| allowed == path)
     }
 }
 
-/// Where a path leads, if it leads anywhere.
 pub(super) fn canonical(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok()
 }

@@ -10,8 +10,8 @@ use crate::git::{
 };
 use crate::scope::is_within_any;
 
-/// The repository around the work folder, where the scope doesn't have it already. Nothing that the scope denies is opened, nor a
-/// repository of Longhaul's own folder.
+/// The repository around the work folder, if the scope doesn't include it already. `None` if the scope or Longhaul's
+/// own folder denies it.
 pub(super) fn enclosing_repository_outside(
     scope: &Scope,
     places: &ReachablePaths<'_>,
@@ -24,7 +24,8 @@ pub(super) fn enclosing_repository_outside(
     is_needed.then_some(enclosing_repository)
 }
 
-/// The guards of those repositories that commands could change. The scope lifts them by naming the repository, or something in it.
+/// The guards of those repositories that commands could change. The scope lifts them by naming the repository, or
+/// something in it.
 pub(super) fn guards_of(
     scope: &Scope,
     writable: &[PathBuf],
@@ -41,7 +42,7 @@ pub(super) fn guards_of(
     guards
 }
 
-/// The user's own configuration, at which git fails if it is there and can't be read.
+/// The user's own git configuration. Git fails if the file exists and can't be read.
 pub(super) fn user_config(user_home: Option<&Path>) -> Vec<PathBuf> {
     let files = user_home.into_iter().flat_map(|home| USER_CONFIG.map(|file| home.join(file)));
     files.filter(|file| file.symlink_metadata().is_ok_and(|metadata| metadata.is_file())).collect()

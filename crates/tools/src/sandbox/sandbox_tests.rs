@@ -195,7 +195,7 @@ fn a_link_in_place_of_a_key_does_not_hide_what_commands_need() {
     assert!(!bounds.hidden.contains(&PathBuf::from("/usr")));
 }
 
-/// P3: whoever can write everything can also put links everywhere.
+/// P3: a command that can write everything can also put links everywhere.
 #[test]
 fn keys_are_hidden_where_the_users_folder_is_reached_through_a_link_that_can_be_written() {
     let world = World::new(&["disk/user/.ssh", "disk/user/.config/pip", "disk/user/.rustup"])
@@ -215,7 +215,7 @@ fn keys_are_hidden_where_the_users_folder_is_reached_through_a_link_that_can_be_
     assert!(!world.within(&all.read).contains(&"disk/user/.rustup".to_owned()));
 }
 
-/// P3: a denied thing stays denied wherever it is moved while somebody has the scope.
+/// P3: a denied thing stays denied wherever it is moved while the scope lives.
 #[test]
 fn what_is_denied_is_hidden_under_every_path_that_it_has() {
     let world = World::new(&["work/denied"]);

@@ -1,7 +1,8 @@
-//! Sockets in a home folder that commands can otherwise reach.
+//! Unix sockets in a home folder.
 //!
-//! Landlock does not guard connecting to a socket that is a file. Where the scope contains the home folder, those that are there when a command
-//! starts are hidden one by one: the folders that are known to hold some (`protected`), and those that the system has on its list.
+//! Landlock does not restrict connecting to a socket that is a file. Where the scope contains the home folder, its
+//! sockets are hidden one by one when a command starts: those in folders that are known to hold some (`protected`),
+//! and those in the kernel's table.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 const SOCKET_TABLE: &str = "/proc/net/unix";
 const PATH_FIELD: usize = 7;
 
-/// The sockets in a folder that a program has bound. One that was bound by a relative path, or in another network namespace, is not found.
+/// The sockets in a folder that a program has bound. A socket that was bound by a relative path, or in another network
+/// namespace, is not found.
 pub(super) fn bound_sockets(folder: &Path) -> BTreeSet<PathBuf> {
     let list = fs::read(SOCKET_TABLE).unwrap_or_default();
     let paths = list.split(|byte| *byte == b'\n').filter_map(path_of).collect::<BTreeSet<_>>();
@@ -21,7 +23,7 @@ pub(super) fn bound_sockets(folder: &Path) -> BTreeSet<PathBuf> {
     canonical.filter(|path| path.starts_with(folder)).collect()
 }
 
-/// The absolute path in a line of the list. Fields are separated by spaces, and the path may have some.
+/// The absolute path in a line of the table. Fields are separated by spaces, and the path may contain spaces.
 fn path_of(line: &[u8]) -> Option<&Path> {
     let mut rest = line;
     for _ in 0..PATH_FIELD {

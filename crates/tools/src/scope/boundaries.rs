@@ -1,4 +1,4 @@
-//! What is denied or protected, by path and by identity.
+//! Denied and protected paths, by name and by identity.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags, Stat};
 
 use super::{Permission, canonical_path};
 
-/// What a file is whatever it is called.
+/// Device and inode: the same for every name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -28,9 +28,9 @@ impl From<&Stat> for FileIdentity {
 pub(super) struct DeniedPath {
     target: PathBuf,
     initial_path: PathBuf,
-    /// Both of them without case, each once.
+    /// Both paths, case-folded.
     folded: Vec<PathBuf>,
-    /// What was there at first. The handle keeps its inode from being given to something else, so that it can be denied
+    /// The file that was there at first. The open handle keeps its inode from being reused, so that it stays denied
     /// wherever it is moved.
     initial: Option<(OwnedFd, FileIdentity)>,
     pub(super) permission: Permission,
@@ -53,7 +53,7 @@ impl DeniedPath {
         locate(&self.target).0
     }
 
-    /// Every path under which it is known: as it was written, as it was at first, and wherever that was moved since.
+    /// Its path as written, its first path, and the path that it was moved to since.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         let mut paths = vec![self.current_path(), self.initial_path.clone()];
         paths.extend(self.moved_to());
@@ -62,14 +62,14 @@ impl DeniedPath {
         paths
     }
 
-    /// Where the system says that what was there at first is now.
+    /// Where the file that was there at first is now.
     #[cfg(target_os = "linux")]
     fn moved_to(&self) -> Option<PathBuf> {
         use std::os::fd::AsRawFd;
 
         let (handle, identity) = self.initial.as_ref()?;
         let path = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
-        // What was removed is named too, in a way that no path is meant.
+        // The link of a removed file names a path that does not exist.
         let is_there = rustix::fs::lstat(&path).is_ok_and(|status| FileIdentity::from(&status) == *identity);
         is_there.then_some(path)
     }
@@ -79,7 +79,7 @@ impl DeniedPath {
         None
     }
 
-    /// Everything that it is known by at this moment: paths without case, and identities.
+    /// Case-folded paths and identities that stand for it now.
     fn current_keys(&self) -> (Vec<PathBuf>, Vec<FileIdentity>) {
         let (path, identity) = locate(&self.target);
         let mut paths = self.folded.clone();
@@ -91,8 +91,8 @@ impl DeniedPath {
     }
 }
 
-/// The denials of these places, one list for all scopes of the process: each place that exists takes an open file, and a runtime has a scope
-/// for each work folder.
+/// The denied paths for a list of protected paths, shared by all scopes of the process: each existing path takes an
+/// open file, and a runtime has a scope for each work folder.
 pub(super) fn shared_denied_paths(places: Vec<PathBuf>) -> Arc<[DeniedPath]> {
     type SharedDenials = Vec<(Vec<PathBuf>, Weak<[DeniedPath]>)>;
     static SHARED: Mutex<SharedDenials> = Mutex::new(Vec::new());
@@ -108,7 +108,8 @@ pub(super) fn shared_denied_paths(places: Vec<PathBuf>) -> Arc<[DeniedPath]> {
     })
 }
 
-/// Where a target leads now, and what is there. Most targets are missing or have no link above them, which one system call tells.
+/// The path that a target leads to now, and the identity of the file there. Most targets are missing or have no link
+/// above them, which one system call shows.
 #[cfg(target_os = "linux")]
 pub(super) fn locate(target: &Path) -> (PathBuf, Option<FileIdentity>) {
     use rustix::fs::{ResolveFlags, openat2};
@@ -137,22 +138,22 @@ fn located_through_links(target: &Path) -> (PathBuf, Option<FileIdentity>) {
     (path, identity)
 }
 
-/// Opening a thing only to know it, without any right to it.
+/// Flags to open a file only for its identity, without any right to it.
 #[cfg(target_os = "linux")]
 pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 pub(crate) const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
-/// What is denied and what is protected at one moment, for one permission.
+/// The denied and protected paths at one moment, for one permission.
 #[derive(Debug)]
 pub(crate) struct Boundaries {
     denied: PathSet,
     protected: PathSet,
-    /// Allowed targets that lie in a protected place, and are not protected.
+    /// Allowed targets within protected paths.
     excepted: Vec<PathBuf>,
 }
 
-/// Some places, by paths without case and by identity.
+/// Case-folded paths and identities.
 #[derive(Debug, Default)]
 struct PathSet {
     paths: HashSet<PathBuf>,
@@ -165,23 +166,23 @@ impl PathSet {
         self.identities.extend(identities);
     }
 
-    /// The places around a path without case, or at it.
+    /// The members that contain a case-folded path, or are it.
     fn containing<'a>(&'a self, folded: &'a Path) -> impl Iterator<Item = &'a Path> {
         folded.ancestors().filter(|path| self.paths.contains(*path))
     }
 }
 
-/// Why a place can't be used.
+/// Why a path may not be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DenialReason {
-    /// The scope denies it.
+    /// A `[[scope.deny]]` covers it.
     Denied,
-    /// It holds keys or credentials, and the scope does not name it.
+    /// It is a protected path, and no `[[scope.allow]]` names it.
     Protected,
 }
 
 impl Boundaries {
-    /// `allowed` are the allowed targets: one that is a protected place, or lies in one, is an exception.
+    /// An allowed target that is a protected path, or lies in one, is an exception.
     pub(super) fn current<'a>(
         deny: &[DeniedPath],
         protected: &[DeniedPath],
@@ -208,7 +209,6 @@ impl Boundaries {
         boundaries
     }
 
-    /// Why a canonical path can't be used, if it can't.
     pub(crate) fn denial_of_path(&self, path: &Path) -> Option<DenialReason> {
         let folded = fold_case(path);
         if self.denied.containing(&folded).next().is_some() {
@@ -222,7 +222,7 @@ impl Boundaries {
         (is_protected || is_process_file(path)).then_some(DenialReason::Protected)
     }
 
-    /// Why this very thing can't be used, whatever it is called.
+    /// Whether the file with this status is denied, whatever its name is.
     pub(crate) fn denial_of_identity(&self, status: &Stat) -> Option<DenialReason> {
         let identity = FileIdentity::from(status);
         if self.denied.identities.contains(&identity) {
@@ -231,20 +231,20 @@ impl Boundaries {
         self.protected.identities.contains(&identity).then_some(DenialReason::Protected)
     }
 
-    /// Whether a folder leads to an exception, so that it may be passed on the way there.
+    /// Whether an exception lies below a folder, so that the folder may be passed.
     pub(super) fn leads_to_exception(&self, path: &Path) -> bool {
         self.excepted.iter().any(|target| target.starts_with(path))
     }
 }
 
-/// Whether a canonical path is about a process: its environment holds keys, its memory and its files everything else.
+/// Whether a path lies in `/proc/<pid>`, where the environment and the memory of a process can be read.
 fn is_process_file(path: &Path) -> bool {
     let Ok(inside) = path.strip_prefix("/proc") else { return false };
     let first = inside.components().next();
     first.is_some_and(|name| name.as_os_str().as_encoded_bytes().iter().all(u8::is_ascii_digit))
 }
 
-/// A path without case: a denied name that does not exist yet has no identity to compare, and on some file systems
+/// A path in lower case. A denied path that does not exist yet has no identity to compare, and on some file systems
 /// another case is the same name.
 pub(super) fn fold_case(path: &Path) -> PathBuf {
     PathBuf::from(path.to_string_lossy().to_lowercase())

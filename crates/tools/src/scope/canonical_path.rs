@@ -1,11 +1,11 @@
-//! From a path as it was written to the one path without links that it leads to.
+//! From a path as it was written to its canonical path, without links.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Longer paths are refused by the system, and looking for their existing part would take long.
+/// The system refuses longer paths, and resolving one would take long.
 pub(super) const MAX_PATH_BYTES: usize = 4_096;
 
-/// What a text means from a folder on: absolute as it is, `~/` from the person's own folder on.
+/// Expands `~/`, and makes a path relative to a folder.
 pub(super) fn expand(folder: &Path, text: &str) -> PathBuf {
     let in_own_folder = match text {
         "~" => Some(""),
@@ -17,27 +17,26 @@ pub(super) fn expand(folder: &Path, text: &str) -> PathBuf {
     }
 }
 
-/// Whether a path is written as only that of a folder is.
+/// Whether a path can only name a folder, because of how it ends.
 pub(super) fn names_only_folder(text: &str) -> bool {
     let last = text.rsplit('/').next().unwrap_or_default();
     matches!(last, "" | "." | "..")
 }
 
-/// From the process's folder on, if it is relative.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Resolves the part that exists through the real file system, and adds the rest as it is. None if the rest goes up:
-/// `missing/../x` leads nowhere.
+/// Resolves the existing part of a path through the real file system, and appends the rest. `None` if the rest goes
+/// up: `missing/../x` leads nowhere.
 ///
-/// The answer is only text, and may be wrong a moment later. It is for checking; opening goes through no link at all.
+/// The result is text and may be outdated a moment later. It is for checking; opening follows no link at all.
 pub(super) fn canonicalize_existing(path: &Path) -> Option<PathBuf> {
     let parts: Vec<Component<'_>> = path.components().collect();
     (1..=parts.len())
         .rev()
         .find_map(|end| {
-            // Whatever the reason why this part can't be resolved: a shorter one may be, and `/` always can.
+            // If this part can't be resolved, a shorter one may be; `/` always can.
             let existing = parts[..end].iter().collect::<PathBuf>().canonicalize().ok()?;
             Some(existing.join(parts[end..].iter().collect::<PathBuf>()))
         })
@@ -45,7 +44,7 @@ pub(super) fn canonicalize_existing(path: &Path) -> Option<PathBuf> {
         .filter(|path| !path.components().any(|part| part == Component::ParentDir))
 }
 
-/// Joining nothing leaves a slash at the end, which would make a different key of the same file.
+/// Without the slash that joining an empty path leaves at the end: it would make a different key of the same file.
 fn trimmed(path: &Path) -> PathBuf {
     path.components().collect()
 }

@@ -1,4 +1,4 @@
-//! The scope as people write it.
+//! The scope as the user writes it in the configuration.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScopeConfig {
-    /// What may be used. If there is none, the work folder may be written.
+    /// What may be used. If empty, the work folder may be written.
     pub allow: Vec<Allowed>,
-    /// What may not. It wins over what is allowed.
+    /// What may not be used. It wins over `allow`.
     pub deny: Vec<Denied>,
 }
 
@@ -34,24 +34,23 @@ pub struct Denied {
     pub permission: Permission,
 }
 
-/// What is done with a file.
+/// What may be done with a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// Looking at it.
     #[default]
     Read,
-    /// Changing it, which includes looking at it.
+    /// Reading and writing.
     Write,
 }
 
 impl Permission {
-    /// Whether whoever has this may do that.
+    /// Whether this permission includes another.
     pub(crate) fn covers(self, wanted: Self) -> bool {
         self == Self::Write || wanted == Self::Read
     }
 
-    /// Whether denying this denies that: whoever may not look may not write either.
+    /// Whether denying this permission denies another. A file that may not be read may not be written either.
     pub(crate) fn forbids(self, wanted: Self) -> bool {
         self == Self::Read || wanted == Self::Write
     }

@@ -1,4 +1,4 @@
-//! A folder that was reached on foot, and what can be done in it.
+//! An open folder of the scope, and what can be done in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::boundaries::{Boundaries, DenialReason, PATH_ONLY};
 
-/// An open folder. Everything in it is opened through its handle and never through a link.
+/// An open folder. Its entries are opened through its handle, never through a link.
 #[derive(Debug)]
 pub(crate) struct ScopedFolder {
     handle: OwnedFd,
@@ -21,14 +21,13 @@ pub(crate) struct ScopedFolder {
     boundaries: Arc<Boundaries>,
 }
 
-/// What is known of an entry without opening it.
+/// The status of an entry without opening it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryStatus {
     pub(crate) kind: EntryKind,
     pub(crate) bytes: u64,
 }
 
-/// What an entry of a folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     File,
@@ -55,18 +54,16 @@ impl From<&Stat> for EntryStatus {
 /// The names in a folder, sorted.
 pub(crate) struct FolderNames {
     pub(crate) names: Vec<OsString>,
-    /// Whether there were more than could be held.
+    /// Whether the folder has more names than the caller asked for.
     pub(crate) is_truncated: bool,
 }
 
-/// Why something in a folder can't be used.
+/// Why an entry of a folder may not be used.
 #[derive(Debug)]
 pub(crate) enum AccessError {
-    /// It is denied or protected.
     Denied(DenialReason),
-    /// It is something else than what was wanted.
+    /// It is of another kind than the caller needs.
     WrongKind(EntryKind),
-    /// The system says no.
     System(Errno),
 }
 
@@ -83,18 +80,18 @@ impl AsFd for ScopedFolder {
 }
 
 impl ScopedFolder {
-    /// The folder that everything is under.
+    /// Opens `/`.
     pub(super) fn root(boundaries: Arc<Boundaries>) -> Result<Self, AccessError> {
         let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(CWD, "/", flags, Mode::empty())?;
         Self { handle, path: PathBuf::from("/"), boundaries }.unless_denied()
     }
 
-    /// The folder of this name, which is no link.
+    /// Opens the folder of this name, which must not be a link.
     pub(crate) fn enter(&self, name: &OsStr) -> Result<Self, AccessError> {
         let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = self.path.join(name);
-        // A protected folder is passed on the way to what the scope names in it; what else is in it stays closed.
+        // A protected folder may be passed on the way to an exception; its other entries stay denied.
         match self.boundaries.denial_of_path(&path) {
             Some(DenialReason::Protected) if self.boundaries.leads_to_exception(&path) => {}
             Some(barred) => return Err(AccessError::Denied(barred)),
@@ -107,7 +104,7 @@ impl ScopedFolder {
         Self { handle, path, boundaries: Arc::clone(&self.boundaries) }.unless_denied()
     }
 
-    /// Makes a folder of this name, and says whether it did: someone else may have made it at the same time.
+    /// Creates a folder. `false` if another program created it at the same time.
     pub(super) fn make(&self, name: &OsStr) -> Result<bool, AccessError> {
         if let Some(barred) = self.boundaries.denial_of_path(&self.path.join(name)) {
             return Err(AccessError::Denied(barred));
@@ -122,7 +119,7 @@ impl ScopedFolder {
         }
     }
 
-    /// Removes a folder of this name, if nothing is in it.
+    /// Removes a folder if it is empty.
     pub(super) fn remove_empty(&self, name: &OsStr) {
         let _ = rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR);
     }
@@ -135,17 +132,16 @@ impl ScopedFolder {
         }
     }
 
-    /// Where it was when it was reached.
+    /// Its path when it was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// For system calls on what is in it.
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 
-    /// What an entry is, without following it.
+    /// The status of an entry. A link is not followed.
     pub(crate) fn status(&self, name: &OsStr) -> Result<EntryStatus, AccessError> {
         let status = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let barred = self
@@ -158,8 +154,8 @@ impl ScopedFolder {
         }
     }
 
-    /// Opens a file for reading. Only what is a regular file is opened at all, since opening a pipe can wait for ever
-    /// and opening a device can do something; and it is looked at again once it is open.
+    /// Opens a regular file for reading. Nothing else is opened: opening a pipe can block for ever, and opening a
+    /// device can have an effect. The kind is checked again on the open file.
     pub(crate) fn open(&self, name: &OsStr) -> Result<(File, Stat), AccessError> {
         let before = self.status(name)?;
         if before.kind != EntryKind::File {
@@ -177,7 +173,7 @@ impl ScopedFolder {
         }
     }
 
-    /// What is in it, sorted, at most so many.
+    /// At most `most` names.
     pub(crate) fn names(&self, most: usize) -> rustix::io::Result<FolderNames> {
         let mut names = Vec::new();
         for entry in Dir::new(self.readable()?)? {
@@ -196,22 +192,22 @@ impl ScopedFolder {
         Ok(FolderNames { names, is_truncated: false })
     }
 
-    /// Makes what was created, renamed and removed in it durable.
+    /// Makes created, renamed and removed entries durable.
     pub(crate) fn sync(&self) -> rustix::io::Result<()> {
         match rustix::fs::fsync(self.readable()?) {
-            // Some file systems can't, and say so. There is nothing to be done about it.
+            // Some file systems can't, and there is no other way.
             Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
             other => other,
         }
     }
 
-    /// Where a link leads, as it is written in it.
+    /// The target of a link, as written in it.
     pub(crate) fn link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = rustix::fs::readlinkat(&self.handle, name, Vec::new())?;
         Ok(PathBuf::from(OsStr::from_bytes(target.to_bytes())))
     }
 
-    /// The handle that leads through it gives no right to read it.
+    /// The path-only handle can't be read, so the folder is opened again.
     fn readable(&self) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::openat(&self.handle, ".", flags, Mode::empty())

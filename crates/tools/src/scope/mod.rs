@@ -1,24 +1,24 @@
-//! The files that the agent may touch, and the only way to them.
+//! The scope: the files that the agent may read and write, and the only way to open them.
 //!
 //! Every tool that opens a file does so through here, in three steps that no link, `..` or race gets around:
 //!
-//! 1. **Where does it lead?** The path is resolved through the real file system to one without links (`resolve`).
-//! 2. **May it?** That path must lie under an allowed target and under no denied one. Denied paths are compared without
-//!    regard to case, and denied things by identity (device and inode) too, so that another name of the same folder, a bind
-//!    mount of it or a file system that ignores case is no way around. A denied thing stays denied when it is moved.
-//!    Keys, credentials and what else is protected (`protected`) are treated like denied things, unless an allowed target names them.
-//! 3. **Go there on foot.** From `/` down, each folder is opened through the handle of the one before it and never
-//!    through a link, and its identity is compared with what is denied. What was checked is what is used: whoever swaps a
-//!    folder for a link after the check gets an error. (`openat2` would resolve the path in one call, but would not show
-//!    the folders that it passes.)
+//! 1. **Resolve.** The path is resolved through the real file system to a canonical path without links
+//!    (`canonical_path`).
+//! 2. **Check.** That path must lie under an allowed target and under no denied one (`boundaries`). Denied paths are
+//!    compared without case, and denied files also by identity (device and inode), so that another name, a bind mount
+//!    or a case-insensitive file system is no way around. A denied file stays denied when it is moved. Protected paths
+//!    (keys, credentials, sockets) count as denied, unless an allowed target names them.
+//! 3. **Walk.** From `/` down, each folder is opened through the handle of the one before it, never through a link,
+//!    and its identity is compared with what is denied (`scoped_path`, `folder`). The file that was checked is the
+//!    file that is used: a folder that is swapped for a link after the check is an error. (`openat2` would resolve the
+//!    path in one call, but would not show the folders that it passes.)
 //!
-//! What can't be told: a hard link to a file inside a denied folder is a file like any other, and so is a folder from inside a
-//! denied one that is mounted elsewhere.
+//! Not detected: a hard link to a file in a denied folder, and a bind mount of a folder inside a denied one.
 //!
-//! What is written beside an allowed file: a file is replaced at once by putting another in its place, so a temporary one
-//! (`.longhaul-` and the call's id) lies beside it for a moment, and what someone else saved in that same moment may be kept
-//! beside it (`NAME.kept-` and the call's id). This is so also where only the file is allowed and not its folder. Nothing else
-//! in such a folder is looked at, made or removed.
+//! A write replaces a file atomically, so for a moment a temporary file (`.longhaul-` and the call's id) lies beside
+//! it, and what another program saved in that moment may be kept beside it (`NAME.kept-` and the call's id). This also
+//! happens where only the file is allowed and not its folder. Nothing else in such a folder is read, created or
+//! removed.
 
 mod boundaries;
 mod canonical_path;
@@ -57,7 +57,7 @@ pub struct Scope {
     deny: Vec<DeniedPath>,
     /// Keys, credentials and sockets: denied unless an allowed target names them.
     protected: Arc<[DeniedPath]>,
-    /// What the user's shell or login runs later: not written without asking.
+    /// Startup files, which are not written without asking the user.
     startup: Vec<PathBuf>,
     user_home: Option<PathBuf>,
 }
@@ -68,18 +68,18 @@ struct AllowedRoot {
     target: String,
     path: PathBuf,
     permission: Permission,
-    /// It is, or goes through, a link that a command could have put there, and that was not followed.
+    /// It goes through a link that a command could have put there, and that was not followed.
     is_link_refused: bool,
 }
 
 impl Scope {
-    /// A scope around a work folder. Without any `allow`, the work folder may be written. `home` is Longhaul's own folder,
-    /// which is denied whatever the config says.
+    /// Creates the scope of a work folder. Without any `allow`, the work folder may be written. `home` is Longhaul's
+    /// own folder, which is always denied.
     pub fn new(work_dir: &Path, config: &ScopeConfig, home: &Path) -> Self {
         Self::for_user(work_dir, config, home, &process_environment())
     }
 
-    /// The same for a user with these variables: `HOME` and a few others say where keys are.
+    /// Creates a scope for a user with this environment: `HOME` and a few other variables say where keys are.
     pub fn for_user(
         work_dir: &Path,
         config: &ScopeConfig,
@@ -111,14 +111,15 @@ impl Scope {
         }
     }
 
-    /// The same, in which one more file may not be written, whatever the config says.
+    /// The scope without the right to write one more file, whatever the config says.
     #[must_use]
     pub fn without_writing(mut self, file: &Path) -> Self {
         self.deny.push(DeniedPath::new(canonical_path::absolute(file), Permission::Write));
         self
     }
 
-    /// The user's home folder, if the work folder is it or contains it and no allowed target names either of them. `./` names nothing.
+    /// The user's home folder, if the work folder contains it and no allowed target names either of them. `./` names
+    /// nothing.
     pub fn exposed_home(&self) -> Option<&Path> {
         let home = self.user_home.as_deref().filter(|home| home.starts_with(&self.work_dir))?;
         let names = |ground: &AllowedRoot| {
@@ -128,17 +129,16 @@ impl Scope {
         (!self.allow.iter().any(names)).then_some(home)
     }
 
-    /// The canonical path of the work folder.
     pub fn work_dir(&self) -> &Path {
         &self.work_dir
     }
 
-    /// The allowed targets, resolved, for whoever builds a sandbox around commands.
+    /// The allowed targets, resolved.
     pub fn allowed(&self) -> impl Iterator<Item = (&Path, Permission)> {
         self.allow.iter().map(|ground| (ground.path.as_path(), ground.permission))
     }
 
-    /// The links that lead to allowed targets, each where it lies. A target that is reached through none has none.
+    /// The links on the paths to allowed targets.
     pub(crate) fn allowed_links(&self) -> impl Iterator<Item = PathBuf> {
         let links = |ground: &AllowedRoot| {
             let path = canonical_path::absolute(&canonical_path::expand(&self.work_dir, &ground.target));
@@ -150,12 +150,13 @@ impl Scope {
 
     /// Whether a canonical path is denied, for reading too.
     pub(crate) fn denies(&self, canonical: &Path) -> bool {
-        // What is protected is left out: to look at all of it would cost each command some hundred system calls.
+        // Protected paths are left out: checking all of them would cost each command some hundred system calls.
         let boundaries = Boundaries::current(&self.deny, &[], std::iter::empty(), Permission::Read);
         boundaries.denial_of_path(canonical) == Some(DenialReason::Denied)
     }
 
-    /// The denied targets, resolved as far as they exist now, Longhaul's own folder included; each under every path that it has.
+    /// The denied targets with Longhaul's own folder, resolved as far as they exist now, under every path that they
+    /// have.
     pub fn denied(&self) -> impl Iterator<Item = (PathBuf, Permission)> {
         let paths = |denial: &DeniedPath| {
             let permission = denial.permission;
@@ -164,14 +165,14 @@ impl Scope {
         self.deny.iter().flat_map(paths)
     }
 
-    /// Finds an existing folder that may be used with this permission, such as the one that a command runs in.
+    /// Checks that a folder exists and may be used with this permission, and returns its canonical path.
     pub fn check_folder(&self, path: &str, permission: Permission) -> Result<PathBuf, FileError> {
         let place = self.resolve(path, permission)?;
         place.folder()?;
         Ok(place.path().to_owned())
     }
 
-    /// Where a path that the model gave leads, if it may be used so.
+    /// Resolves a path that the model gave and checks it against the scope.
     pub(crate) fn resolve(&self, path: &str, permission: Permission) -> Result<ScopedPath, FileError> {
         if path.is_empty() || path.len() > canonical_path::MAX_PATH_BYTES || path.contains('\0') {
             return Err(FileError::Malformed { path: display_name(path.as_bytes()) });
@@ -185,7 +186,7 @@ impl Scope {
         Ok(ScopedPath { only_folder, ..self.place(&canonical, written, permission)? })
     }
 
-    /// The same for a path that is canonical already, or is taken to be: if it goes through a link by now, opening fails.
+    /// Checks a canonical path. If it goes through a link by now, opening it fails.
     pub(crate) fn at(&self, canonical: &Path, permission: Permission) -> Result<ScopedPath, FileError> {
         self.check_work_dir()?;
         self.place(canonical, self.show(canonical), permission)
@@ -252,7 +253,7 @@ impl Scope {
         self.allow.iter().any(covers)
     }
 
-    /// A path as it is shown to the model: from the work folder on where it lies in it.
+    /// A path for the model: relative to the work folder, if it lies there.
     pub(crate) fn show(&self, path: &Path) -> String {
         match path.strip_prefix(&self.work_dir) {
             Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
@@ -277,12 +278,12 @@ impl Scope {
     }
 }
 
-/// Said of a target that can't be used.
+/// Added to the description of a target that goes through a refused link.
 const BARRED: &str =
     ", but not through its link, which a command could have put there: name what it leads to";
 
-/// Resolves what is allowed. Commands of an earlier session could write what this one may: the caches of the user, and every target
-/// for writing. A link that lies in there is not followed.
+/// Resolves the allowed targets. A command of an earlier session could write the user's caches and every writable
+/// target, so no link in those is followed.
 fn resolve_allowed_roots(work_dir: &Path, allow: &[Allowed]) -> Vec<AllowedRoot> {
     let path =
         |allowed: &Allowed| canonical_path::absolute(&canonical_path::expand(work_dir, &allowed.target));

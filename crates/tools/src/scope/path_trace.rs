@@ -1,38 +1,38 @@
-//! The way from `/` to where a path leads, one name after the other.
+//! Following a path link by link, from `/` to its target.
 //!
-//! What a command may write, it may also replace by a link to anywhere. Whoever allows a place by its path has to know in which
-//! folders the links lie that the path goes through.
+//! A command can replace anything that it may write by a link to anywhere. Code that allows a path has to know in
+//! which folders the links lie that the path goes through.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-/// As many as the system follows.
+/// The limit of Linux.
 const MAX_LINKS: usize = 40;
 
-/// Where a path leads, and by which links.
+/// Where a path leads, and through which links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathTrace {
-    /// Without links, as far as it exists. A link that was not to be followed is as good as missing: the rest is as it was written.
+    /// The path without links, as far as it exists. A link that was not followed counts as missing: the rest stays as
+    /// written.
     pub(crate) target: PathBuf,
-    /// Whether all of it is there.
     pub(crate) exists: bool,
-    /// The links that were followed, each where it lies.
+    /// The paths of the links that were followed.
     pub(crate) links: Vec<PathBuf>,
-    /// Whether a link was not followed.
+    /// Whether a link was not followed because it lies in a writable path.
     pub(crate) is_link_refused: bool,
 }
 
 impl PathTrace {
-    /// The way to something that is there, without links on it.
+    /// The trace of an existing path that goes through no link.
     pub(crate) fn without_links(path: &Path) -> Self {
         let target = path.components().collect();
         Self { target, exists: true, links: Vec::new(), is_link_refused: false }
     }
 
-    /// Where an absolute path leads, following no link that lies in one of these places. None if it leads nowhere: in a circle, or
-    /// up from something that is missing.
+    /// Follows an absolute path, but no link that lies in one of the writable paths. `None` if it leads nowhere: in a
+    /// circle, or up from a missing folder.
     pub(crate) fn follow(path: &Path, writable: &[PathBuf]) -> Option<Self> {
         let mut trace =
             Self { target: PathBuf::from("/"), exists: true, links: Vec::new(), is_link_refused: false };
@@ -63,7 +63,7 @@ impl PathTrace {
                     rest.append(&mut names);
                     names = rest;
                 }
-                // It is something else than a link.
+                // It is no link.
                 Err(error) if error.kind() == ErrorKind::InvalidInput => trace.target = next,
                 Err(_) => {
                     trace.exists = false;
@@ -74,7 +74,8 @@ impl PathTrace {
         Some(trace)
     }
 
-    /// The same, if something is there. Most of what is looked for is missing or has no link above it, which is found out at once.
+    /// Like [`PathTrace::follow`], if the target exists. Most paths are missing or go through no link, which one
+    /// system call shows.
     pub(crate) fn follow_existing(path: &Path, writable: &[PathBuf]) -> Option<Self> {
         match is_straight(path) {
             Ok(true) => Some(Self::without_links(path)),
@@ -83,30 +84,30 @@ impl PathTrace {
         }
     }
 
-    /// Whether a link on the way lies in one of these places.
+    /// Whether one of its links lies in one of these paths.
     pub(crate) fn has_link_in(&self, places: &[PathBuf]) -> bool {
         self.links.iter().filter_map(|link| link.parent()).any(|folder| is_within_any(folder, places))
     }
 }
 
-/// Of several ways to places that commands may write, those that no command can have bent: none of their links lies in any of these
-/// places, or in one that commands may write already.
+/// The traces to writable paths that no command can have redirected: none of their links lies in any of those paths,
+/// or in one that commands may already write.
 ///
-/// A way without links can't be bent, so it is always among them. What a command could write before, it can write now, because that
-/// way was one of these then.
+/// A trace without links is always among them. What a command could write before, it can write now, because that trace
+/// was among them then.
 pub(crate) fn untampered(traces: Vec<PathTrace>, writable: &[PathBuf]) -> Vec<PathTrace> {
     let straight = traces.iter().filter(|trace| trace.links.is_empty()).map(|trace| trace.target.clone());
     let sure: Vec<PathBuf> = writable.iter().cloned().chain(straight).collect();
     let traces: Vec<PathTrace> = traces.into_iter().filter(|trace| !trace.has_link_in(&sure)).collect();
-    // Of those that lead through each other nobody can tell which was first.
+    // If two lead through each other, either may have been redirected.
     let all: Vec<PathBuf> = traces.iter().map(|trace| trace.target.clone()).collect();
     traces.into_iter().filter(|trace| !trace.has_link_in(&all)).collect()
 }
 
-/// Whether a path without links lies in one of these places, or is one.
+/// Whether a canonical path is one of these paths or lies in one.
 ///
-/// It compares bytes, because each command asks this some thousand times, and `Path::starts_with` takes both paths apart. For paths without
-/// links that is the same: they have no `.`, no `..` and no `//`.
+/// It compares bytes: each command asks this some thousand times, and `Path::starts_with` parses both paths. Canonical
+/// paths have no `.`, `..` or `//`, so the result is the same.
 pub(crate) fn is_within_any(path: &Path, places: &[PathBuf]) -> bool {
     let path = path.as_os_str().as_encoded_bytes();
     places.iter().any(|place| {
@@ -116,7 +117,7 @@ pub(crate) fn is_within_any(path: &Path, places: &[PathBuf]) -> bool {
     })
 }
 
-/// Whether a path is known to go through no link and nowhere up; or why nothing is there.
+/// Whether a path goes through no link and no `..`; an error if nothing is there.
 #[cfg(target_os = "linux")]
 fn is_straight(path: &Path) -> rustix::io::Result<bool> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};

@@ -75,7 +75,7 @@ fn a_denied_name_is_denied_in_any_case() {
     assert!(scope.resolve("secrets", Permission::Write).is_ok());
 }
 
-/// P1: otherwise whoever may write in the work folder could turn an allowed target into any other folder.
+/// P1: otherwise a command that may write in the work folder could turn an allowed target into any other folder.
 #[test]
 fn a_link_put_in_place_of_an_allowed_target_does_not_move_it() {
     let (folder, work) = work_folder();

@@ -1,4 +1,4 @@
-//! A path that was found allowed, and the way to what is there.
+//! A canonical path that the scope allows, and opening what is there.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,22 +12,23 @@ use super::boundaries::{Boundaries, DenialReason, FileIdentity};
 use super::folder::AccessError;
 use super::{EntryKind, FileError, ScopedFolder};
 
-/// A canonical path that may be used, together with what was denied when that was found out.
+/// A canonical path that may be used, with the boundaries at the time of the check.
 #[derive(Debug)]
 pub(crate) struct ScopedPath {
     pub(super) path: PathBuf,
     pub(super) shown: String,
-    /// The path as the model wrote it. What is denied is named so: where its links lead is none of the model's business.
+    /// The path as the model wrote it. Errors about denied paths show this one: they don't tell the model where links
+    /// lead.
     pub(super) written: String,
-    /// How it was written, only a folder can be meant.
+    /// It ends as only the path of a folder does.
     pub(super) only_folder: bool,
-    /// The folder that holds it may be written too, not only this very file.
+    /// Whether its folder may be written too, not only this file.
     pub(super) is_folder_writable: bool,
     pub(super) boundaries: Arc<Boundaries>,
     pub(super) allowed: String,
 }
 
-/// Folders that were made on the way to a file. They are removed again, unless the file was written.
+/// Folders that were created for a file. They are removed again, unless the file was written.
 #[derive(Debug, Default)]
 pub(crate) struct CreatedFolders {
     made: Vec<(ScopedFolder, OsString)>,
@@ -47,7 +48,7 @@ impl Drop for CreatedFolders {
     }
 }
 
-/// A regular file, open for reading.
+/// A regular file that is open for reading.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) file: File,
@@ -59,7 +60,7 @@ impl OpenFile {
         u64::try_from(self.status.st_size).unwrap_or(0)
     }
 
-    /// Whether this file still has that name, and looks as it did when it was opened.
+    /// Whether the file still has this name, identity, size and times.
     pub(crate) fn is_unchanged_at(&self, folder: &ScopedFolder, name: &OsStr) -> bool {
         let look = |status: &Stat| {
             let times = (status.st_mtime, status.st_mtime_nsec, status.st_ctime, status.st_ctime_nsec);
@@ -71,38 +72,35 @@ impl OpenFile {
 }
 
 impl ScopedPath {
-    /// The canonical path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path as the model is shown it.
+    /// The path for the model.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// The canonical path as text, which is how records name it; none if it is not Unicode.
+    /// The canonical path as text, for records. `None` if it is not Unicode.
     pub(crate) fn key(&self) -> Option<&str> {
         self.path.to_str()
     }
 
-    /// Whether other files beside this one may be written too.
     pub(crate) fn is_folder_writable(&self) -> bool {
         self.is_folder_writable
     }
 
-    /// Goes to the folder here.
     pub(crate) fn folder(&self) -> Result<ScopedFolder, FileError> {
         self.descend(&self.path, None)
     }
 
-    /// Goes to the folder that holds this, and says under which name.
+    /// Opens the folder of this file, and returns the name in it.
     pub(crate) fn parent(&self) -> Result<(ScopedFolder, OsString), FileError> {
         let (parent, name) = self.split()?;
         Ok((self.descend(parent, None)?, name))
     }
 
-    /// The same, and makes the folders that are missing on the way.
+    /// Like [`ScopedPath::parent`], and creates missing folders.
     pub(crate) fn create_parent(&self) -> Result<(ScopedFolder, OsString, CreatedFolders), FileError> {
         let (parent, name) = self.split()?;
         let mut new = CreatedFolders::default();
@@ -124,19 +122,18 @@ impl ScopedPath {
         Ok((parent, name.to_owned()))
     }
 
-    /// Opens the regular file here for reading.
     pub(crate) fn open(&self) -> Result<OpenFile, FileError> {
         let (folder, name) = self.parent()?;
         self.open_in(&folder, &name)
     }
 
-    /// The same, from the folder that [`ScopedPath::parent`] went to.
+    /// Opens the file through the folder that [`ScopedPath::parent`] opened.
     pub(crate) fn open_in(&self, folder: &ScopedFolder, name: &OsStr) -> Result<OpenFile, FileError> {
         let (file, status) = folder.open(name).map_err(|refused| self.refused("open", refused))?;
         Ok(OpenFile { file, status })
     }
 
-    /// Says why something here was refused.
+    /// The error for the model.
     pub(crate) fn refused(&self, doing: &'static str, why: impl Into<AccessError>) -> FileError {
         let path = self.shown.clone();
         match why.into() {
@@ -154,7 +151,8 @@ impl ScopedPath {
         }
     }
 
-    /// Goes down to a folder above this, or here. What is missing is made if there is a list to note it in.
+    /// Opens a folder on the way to this path, from `/` down. Missing folders are created if there is a list to note
+    /// them in.
     fn descend(&self, to: &Path, mut new: Option<&mut CreatedFolders>) -> Result<ScopedFolder, FileError> {
         let refused = |why| self.refused("open", why);
         let mut folder = ScopedFolder::root(Arc::clone(&self.boundaries)).map_err(refused)?;
@@ -180,7 +178,7 @@ impl ScopedPath {
         Ok(folder)
     }
 
-    /// How a part of the way to this is shown.
+    /// A part of this path, for the model.
     fn shown_above(&self, part: &Path) -> String {
         let below = self.path.components().count().saturating_sub(part.components().count());
         let shown = Path::new(&self.shown).ancestors().nth(below).and_then(Path::to_str);

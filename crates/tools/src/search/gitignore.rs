@@ -1,4 +1,4 @@
-//! What `.gitignore` leaves out.
+//! The rules of `.gitignore`.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -10,10 +10,10 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::scope::{Permission, Scope, ScopedFolder};
 
-/// More of a `.gitignore` than this is not read.
+/// The rest of a larger `.gitignore` is not read.
 const MAX_GITIGNORE_BYTES: u64 = 1 << 20;
 
-/// The rules that hold in a folder, innermost first. They are read through the folder's handle, like anything else.
+/// The rules that apply in a folder, innermost first. They are read through the folder's handle, like any other file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct GitignoreRules(Option<Arc<GitignoreLevel>>);
 
@@ -24,7 +24,7 @@ struct GitignoreLevel {
 }
 
 impl GitignoreRules {
-    /// The rules of the folders around one, up to the top of its repository or to the end of what may be read.
+    /// The rules of the folders around one, up to the top of its repository or of what may be read.
     pub(super) fn around(scope: &Scope, folder: &ScopedFolder) -> Self {
         let mut around = Vec::new();
         let mut inner_is_top = is_top_of_repository(folder);
@@ -50,7 +50,6 @@ impl GitignoreRules {
         }
     }
 
-    /// Whether an entry is left out.
     pub(super) fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
         let Some(level) = &self.0 else { return false };
         match level.rules.matched(path, is_folder) {
@@ -65,7 +64,7 @@ fn is_top_of_repository(folder: &ScopedFolder) -> bool {
     folder.status(OsStr::new(".git")).is_ok()
 }
 
-/// A rule that can't be understood is passed over, as git does.
+/// A rule that can't be parsed is skipped, as git does.
 fn rules_of(folder: &ScopedFolder) -> Option<Gitignore> {
     let (file, _) = folder.open(OsStr::new(".gitignore")).ok()?;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Matching lines, collected within bounds.
+//! Collects matching lines, within limits.
 
 use std::io::{self, Read};
 
@@ -9,10 +9,10 @@ use crate::display::truncate_str;
 
 const MAX_MATCHES: usize = 500;
 const MAX_LINE_BYTES: usize = 500;
-/// With context there is more to show than matches.
+/// Bytes of all lines: with context there are more lines than matches.
 const MAX_TOTAL_BYTES: usize = 1 << 20;
 
-/// What was found so far.
+/// The matches so far.
 #[derive(Debug, Default)]
 pub(super) struct SearchMatches {
     pub(super) lines: Vec<String>,
@@ -47,7 +47,7 @@ impl SearchMatches {
     }
 }
 
-/// The matches of one file. If it turns out to be binary, none of them count.
+/// The matches of one file. If the file turns out to be binary, none of them count.
 pub(super) struct FileMatches<'a> {
     matches: &'a mut SearchMatches,
     shown: &'a str,
@@ -107,7 +107,7 @@ impl Sink for FileMatches<'_> {
     }
 }
 
-/// Reads as long as somebody wants it, so that even one huge file can be given up.
+/// A reader that fails once the search is cancelled, so that even one huge file does not hold it up.
 pub(super) struct CancellableReader<'a, R>(pub(super) R, pub(super) &'a CancelFlag);
 
 impl<R: Read> Read for CancellableReader<'_, R> {

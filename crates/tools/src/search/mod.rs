@@ -1,8 +1,8 @@
-//! Finding files and what is in them.
+//! Finding files and text in them.
 //!
-//! All three tools go through a folder in the same way (`walk`): through the scope's handles, so that nothing outside is
-//! looked at whatever is swapped meanwhile; never through links; in the order of the names; and leaving out what
-//! `.gitignore` leaves out (`ignored`), the folder `.git`, and what is denied.
+//! All three tools walk a folder in the same way (`walk`): through the scope's handles, so that nothing outside is
+//! read whatever is swapped meanwhile; never through links; in the order of the names; and without files that
+//! `.gitignore` excludes (`gitignore`), the folder `.git`, and what is denied.
 
 pub(crate) mod find_files;
 mod gitignore;

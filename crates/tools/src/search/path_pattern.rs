@@ -1,10 +1,10 @@
-//! Patterns for paths, as people know them from `.gitignore`.
+//! Glob patterns for paths, as in `.gitignore`.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A pattern for paths below a folder. Without a `/` it is for the name alone, at any depth.
+/// A pattern for paths below a folder. Without a `/` it matches names at any depth.
 #[derive(Debug)]
 pub(super) struct PathPattern(GlobMatcher);
 
@@ -23,7 +23,7 @@ impl PathPattern {
             .map_err(|error| format!("the pattern `{pattern}` can't be understood: {}", error.kind()))
     }
 
-    /// Whether it fits a path, given from the folder on.
+    /// Matches a path relative to the folder.
     pub(super) fn matches(&self, path: &Path) -> bool {
         self.0.is_match(path)
     }

@@ -1,4 +1,4 @@
-//! Through a folder and all that is in it, on foot.
+//! Walks a folder and everything below it.
 
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
@@ -8,29 +8,28 @@ use super::gitignore::GitignoreRules;
 use crate::blocking::CancelFlag;
 use crate::scope::{EntryKind, EntryStatus, Scope, ScopedFolder};
 
-/// Names of one folder that are held in memory at once.
+/// Names of one folder to hold in memory.
 const MAX_FOLDER_NAMES: usize = 100_000;
-/// Each level keeps a handle open.
+/// Levels of folders. Each keeps a handle open.
 const MAX_DEPTH: usize = 100;
 
-/// Something that was come by.
+/// An entry that the walk visits.
 pub(super) struct WalkEntry<'a> {
-    /// The folder that it is in.
     pub(super) folder: &'a ScopedFolder,
     pub(super) name: &'a OsStr,
     pub(super) path: PathBuf,
     pub(super) status: EntryStatus,
 }
 
-/// Whether all of it was seen.
+/// What the walk did not visit.
 #[derive(Debug, Default)]
 pub(super) struct WalkSummary {
-    /// Folders of which only a part was seen, or nothing: too many entries, too deep, or not to be read.
+    /// Folders that were not walked completely: too many entries, too deep, or unreadable.
     incomplete: Vec<PathBuf>,
 }
 
 impl WalkSummary {
-    /// Says what was not seen.
+    /// A note for the model; `None` if the walk was complete.
     pub(super) fn note(&self, scope: &Scope) -> Option<String> {
         let first = scope.show(self.incomplete.first()?);
         let others = match self.incomplete.len() - 1 {
@@ -43,12 +42,11 @@ impl WalkSummary {
     }
 }
 
-/// A walk through a folder.
 pub(super) struct FolderWalk<'a, F> {
-    /// How far down; 1 is the folder itself.
+    /// Levels to walk; 1 is the folder itself.
     pub(super) depth: usize,
     pub(super) cancel: &'a CancelFlag,
-    /// Called for all that is come by, in the order of the names, a folder before what is in it.
+    /// Called for each entry, in the order of the names, a folder before its entries.
     pub(super) visit: F,
 }
 
@@ -78,7 +76,7 @@ impl<F: FnMut(&WalkEntry<'_>) -> ControlFlow<()>> FolderWalk<'_, F> {
             if self.cancel.is_cancelled() {
                 return ControlFlow::Break(());
             }
-            // What is denied, or gone by now, is not there.
+            // Denied and vanished entries are skipped.
             let Ok(status) = folder.status(name) else { continue };
             let path = folder.path().join(name);
             let is_folder = status.kind == EntryKind::Folder;
@@ -111,5 +109,4 @@ impl<F: FnMut(&WalkEntry<'_>) -> ControlFlow<()>> FolderWalk<'_, F> {
     }
 }
 
-/// All the way down.
 pub(super) const UNLIMITED_DEPTH: usize = usize::MAX;

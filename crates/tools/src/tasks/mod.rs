@@ -1,7 +1,7 @@
 //! The tools for tasks: commands that go on in the background.
 //!
-//! A session has the tasks that its records name, and no others. How one is its keeper says; what is on record of its end counts
-//! where the keeper's own files are gone.
+//! A session has only the tasks that its records name. The keeper knows the state of a task; where its files are gone,
+//! the recorded end counts.
 
 mod output_search;
 mod prompt;
@@ -24,22 +24,21 @@ use crate::{Call, Finished, KnownTask, Redact, Tool};
 pub use prompt::looks_like_a_prompt;
 pub use task_end::{Ended, task_end};
 
-/// A task is quiet when nothing came for so long.
 const DEFAULT_QUIET_TIME: Duration = Duration::from_secs(2);
 
-/// What the tools for tasks need besides what the model writes.
+/// The settings of the task tools.
 #[derive(Clone)]
 pub struct TaskSettings {
     /// Where tasks are kept.
     pub tasks: Arc<Tasks>,
-    /// Takes secrets out of what was printed.
+    /// Removes secrets from the output.
     pub redact: Redact,
-    /// A task is quiet when nothing came for so long: what comes then is news.
+    /// A task is quiet after this time without output. Output after that is news.
     pub quiet: Duration,
 }
 
 impl TaskSettings {
-    /// The usual ones.
+    /// The default settings.
     pub fn new(tasks: Arc<Tasks>, redact: Redact) -> Self {
         Self { tasks, redact, quiet: DEFAULT_QUIET_TIME }
     }
@@ -51,7 +50,7 @@ impl fmt::Debug for TaskSettings {
     }
 }
 
-/// The tools for tasks, always in this order: what comes first in a request must not change.
+/// The task tools. The order is fixed: the beginning of a request must not change.
 pub fn task_tools(settings: &TaskSettings) -> Vec<Arc<dyn Tool>> {
     vec![
         task_list::tool(settings.clone()),
@@ -61,7 +60,7 @@ pub fn task_tools(settings: &TaskSettings) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// The task of this session that is meant. Another session's is none.
+/// Finds a task of this session. Another session's task is an error.
 fn find_task(call: &Call, task_id: &str) -> Result<KnownTask, Finished> {
     let there = || {
         let ids: Vec<String> = call.tasks.iter().map(|task| task.started.task_id.to_string()).collect();

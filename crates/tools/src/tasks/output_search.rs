@@ -1,7 +1,7 @@
-//! The lines of an output that match an expression.
+//! Searches a task's output for lines that match a regular expression.
 //!
-//! The output is gone through in blocks that end with a line where one is near, so that memory does not depend on how long it
-//! or its lines are. A line that is longer than a block is matched piece by piece, with some of the last piece in front.
+//! The search goes through the output in blocks that end with a line where one is near, so that memory does not depend
+//! on the length of the output or of its lines. A line longer than a block is matched in parts that overlap.
 
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
@@ -12,17 +12,16 @@ use crate::output::json_string_len;
 use crate::output::{OutputReader, OutputText};
 use crate::{Cap, display};
 
-/// How much is looked at in one go.
+/// Bytes to search at once.
 const BLOCK_BYTES: usize = 256 << 10;
-/// A match that lies across two pieces of a very long line may be so long.
+/// The longest match that is found across two parts of a very long line.
 const LINE_OVERLAP_BYTES: usize = 4096;
-/// So much of a line is shown, and so much of that in front of the match.
+/// Bytes of a line to show, and of those in front of the match.
 const MAX_LINE_BYTES: usize = 500;
 const CONTEXT_BEFORE_MATCH: usize = 100;
-/// The other fields of the result need some room, too.
+/// Bytes for the other fields of the result.
 const OTHER_FIELDS_BYTES: usize = 1024;
 
-/// One search.
 pub(super) struct OutputSearch<'a> {
     pub(super) printed: &'a OutputReader<'a>,
     pub(super) output: &'a Output,
@@ -31,7 +30,7 @@ pub(super) struct OutputSearch<'a> {
     pub(super) cancel: &'a CancelFlag,
 }
 
-/// What was found.
+/// The matching lines.
 pub(super) struct OutputMatches {
     pub(super) text: OutputText,
     pub(super) lines: u64,
@@ -39,7 +38,7 @@ pub(super) struct OutputMatches {
     pub(super) said: Option<String>,
 }
 
-/// What is collected, and the line that is being read.
+/// The lines so far, and the current line.
 #[derive(Default)]
 struct CollectedLines {
     text: String,
@@ -47,20 +46,20 @@ struct CollectedLines {
     /// As JSON.
     bytes: usize,
     line: String,
-    /// A part of this line matched already.
+    /// A part of the current line has matched already.
     is_shown: bool,
 }
 
-/// How a search went.
+/// How one attempt ended.
 enum SearchAttempt {
     Complete(OutputMatches),
-    /// More matches than fits, and nobody can tell how far that is: some of it may never be shown.
+    /// More lines match than fit, and the offset after them can't be counted: some may never be shown.
     Uncounted(OutputMatches),
 }
 
 impl OutputSearch<'_> {
-    /// Searches from an offset on. Where more matches than fits and it can't be counted how far that is, less is looked at in one
-    /// go: what is shown twice is better than what is never shown.
+    /// Searches from an offset on. If more lines match than fit and the offset after them can't be counted, it
+    /// searches in smaller blocks: showing a line twice is better than never.
     pub(super) fn run(&self, offset: u64, end: u64) -> Result<OutputMatches> {
         let mut block = BLOCK_BYTES;
         loop {
@@ -75,7 +74,7 @@ impl OutputSearch<'_> {
     fn attempt(&self, offset: u64, end: u64, block: usize) -> Result<SearchAttempt> {
         let mut collected = CollectedLines::default();
         let mut at = offset;
-        // From here on no line has been begun.
+        // No line has begun before this offset.
         let mut lines_begin = offset;
         while at < end && !self.cancel.is_cancelled() {
             let (text, next) = self.printed.read_from(at, block, end)?;
@@ -105,7 +104,7 @@ impl OutputSearch<'_> {
         Ok(SearchAttempt::Complete(collected.found(at.max(offset.min(end)), said)))
     }
 
-    /// Goes through a block. If there is no more room: after how many of its lines.
+    /// Searches a block. If there is no more room, returns how many of its lines fitted.
     fn search(&self, text: &OutputText, collected: &mut CollectedLines) -> Option<usize> {
         let (mut place, mut ends) = (0, 0);
         for part in text.text.split_inclusive('\n') {
@@ -126,7 +125,7 @@ impl OutputSearch<'_> {
         if collected.line.len() > BLOCK_BYTES {
             let line = std::mem::take(&mut collected.line);
             if !collected.is_shown && self.matches(&line).is_some() {
-                // If there is no room for it, the next line will show that.
+                // If there is no room for it, the next line shows that.
                 collected.is_shown = self.take(&line, collected);
             }
             collected.line = line[line.ceil_char_boundary(line.len() - LINE_OVERLAP_BYTES)..].to_owned();
@@ -134,7 +133,7 @@ impl OutputSearch<'_> {
         None
     }
 
-    /// Adds a line if it matches, and says whether there was room.
+    /// Adds a line if it matches. `false` if there is no room.
     fn take(&self, line: &str, collected: &mut CollectedLines) -> bool {
         let Some(at) = self.matches(line) else { return true };
         let excerpt = excerpt(line, at);
@@ -151,12 +150,13 @@ impl OutputSearch<'_> {
         true
     }
 
-    /// Where a line matches.
+    /// The byte at which a line matches.
     fn matches(&self, line: &str) -> Option<usize> {
         self.matcher.find(line.as_bytes()).ok().flatten().map(|found| found.start())
     }
 
-    /// The offset after so many lines of a block, if they can be counted: a secret of many lines is one line afterwards.
+    /// The offset after this many lines of a block; `None` if lines can't be counted, because redaction turned a
+    /// secret of several lines into one.
     fn after_lines(
         &self,
         block: std::ops::Range<u64>,
@@ -186,7 +186,7 @@ impl CollectedLines {
     }
 }
 
-/// What of a line is shown: all of it, or what is around the match.
+/// The line; of a long one, the part around the match.
 fn excerpt(line: &str, at: usize) -> String {
     if line.len() <= MAX_LINE_BYTES {
         return line.to_owned();

@@ -1,6 +1,6 @@
-//! K12: whether a task that is silent seems to wait for somebody to type something.
+//! K12: recognises a task that waits for input.
 
-/// Words that ask for an answer, also in a line that is whole.
+/// Words that ask for an answer, even in a complete line.
 const QUESTION_WORDS: [&str; 10] = [
     "[y/n]",
     "(y/n)",
@@ -13,15 +13,15 @@ const QUESTION_WORDS: [&str; 10] = [
     "hit enter",
     "--more--",
 ];
-/// What a line asks for that ends with one of these.
+/// A line that ends with one of these asks for it.
 const ASKED_SECRETS: [&str; 4] = ["password", "passphrase", "username", "verification code"];
-/// What the last line of an open shell or interpreter ends with.
+/// How the prompt of a shell or interpreter ends.
 const SHELL_PROMPTS: [&str; 6] = [">", "> ", "$ ", "# ", "% ", "❯ "];
-/// A question fits on a screen.
+/// A prompt fits on a screen.
 const MAX_PROMPT_BYTES: usize = 400;
 
-/// Whether the last line of an output looks like a question to somebody at a keyboard. A line that was ended (it has its `\n`) is
-/// one only if it says so clearly: a program that asks mostly leaves its line open.
+/// Whether the last line of an output asks for input. A complete line (with `\n`) counts only if it says so clearly: a
+/// program that asks mostly leaves its line open.
 pub fn looks_like_a_prompt(last_line: &str) -> bool {
     let is_whole = last_line.ends_with('\n');
     let open = last_line.trim_end_matches(['\n', '\r']);
@@ -40,18 +40,18 @@ pub fn looks_like_a_prompt(last_line: &str) -> bool {
     if text.ends_with('?') {
         return true;
     }
-    // Logs are full of lines that end with a colon; only an open one waits for what follows.
+    // Logs are full of lines that end with a colon; only an open line waits for input.
     !is_whole
         && (text.ends_with(':')
             || SHELL_PROMPTS.iter().any(|shell| open.ends_with(shell)) && !is_progress(text))
 }
 
-/// `[====>` is drawn with what a shell asks with.
+/// Progress bars are drawn with the characters of shell prompts.
 fn is_progress(text: &str) -> bool {
     text.contains("=>") || text.contains("->") || text.contains("[=") || text.ends_with("</") || is_tag(text)
 }
 
-/// The end of some HTML or XML.
+/// Whether a line ends with an HTML or XML tag.
 fn is_tag(text: &str) -> bool {
     text.ends_with('>')
         && text.rfind('<').is_some_and(|start| !text[start..].contains(' ') || text.starts_with('<'))

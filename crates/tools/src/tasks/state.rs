@@ -1,4 +1,4 @@
-//! How a task is.
+//! The state of a task.
 
 use longhaul_keeper::{Error, Found, Result, Status, Task, Tasks};
 use longhaul_protocol::{TaskId, TaskStatus};
@@ -10,17 +10,15 @@ use crate::{Finished, KnownTask};
 
 const FOLDER_GONE: &str = "the folder of this task is gone, so it is not known how it ended";
 
-/// How a task is, as far as can be known.
 #[derive(Debug)]
 pub(crate) struct TaskState {
     pub(crate) status: TaskStatus,
     pub(crate) exit_code: Option<i32>,
     pub(crate) duration_ms: Option<u64>,
-    /// What else there is to say.
     pub(crate) message: Option<String>,
-    /// It was killed, and nobody had asked for that.
+    /// It was killed, and neither the model nor the user asked for that.
     pub(crate) unasked: bool,
-    /// Its keeper, while it runs and can be talked to.
+    /// The task while it runs and its keeper can be reached.
     pub(crate) task: Option<Task>,
 }
 
@@ -44,11 +42,11 @@ impl TaskState {
     }
 }
 
-/// Finds out how a task of a session is. Blocks.
+/// Loads the state of a session's task. Blocks.
 pub(crate) fn load_task_state(tasks: &Tasks, known: &KnownTask) -> std::result::Result<TaskState, Finished> {
     let id = known.started.task_id;
     if let Some(ended) = &known.ended {
-        // Its files may be gone by now, and say nothing else where they are not.
+        // Its files may be gone by now; where they are not, they say the same.
         return Ok(TaskState {
             exit_code: ended.exit_code,
             duration_ms: Some(ended.duration_ms),
@@ -64,7 +62,7 @@ pub(crate) fn load_task_state(tasks: &Tasks, known: &KnownTask) -> std::result::
     Ok(state)
 }
 
-/// How a task is, by its keeper and what that left. Blocks.
+/// The state of a task by its keeper and the files that it left. Blocks.
 pub(crate) fn keeper_state(tasks: &Tasks, id: TaskId) -> Result<TaskState> {
     match tasks.find(id) {
         Ok(Found::Running(task)) => {
@@ -76,7 +74,7 @@ pub(crate) fn keeper_state(tasks: &Tasks, id: TaskId) -> Result<TaskState> {
         Ok(Found::Expired) => Ok(TaskState::new(TaskStatus::Lost, Some(EXPIRED))),
         Ok(Found::NotStarted) => Ok(TaskState::new(TaskStatus::Lost, Some(FOLDER_GONE))),
         Err(error @ Error::Newer { .. }) => Err(error),
-        // Trouble is no end as long as a keeper has the task.
+        // While a keeper has the task, an error is not its end.
         Err(error) => match tasks.is_kept(id) {
             Ok(true) => Ok(TaskState::new(TaskStatus::Running, None)),
             _ => Err(error),

@@ -1,4 +1,4 @@
-//! What is to be recorded when a task is over.
+//! The end of a task, as the session records it.
 
 use longhaul_keeper::{Result, Tasks};
 use longhaul_protocol::{TaskId, TaskStatus};
@@ -7,29 +7,27 @@ use super::state::keeper_state;
 use crate::Redact;
 use crate::output::OutputReader;
 
-/// The end of a task, as it is recorded and told.
+/// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// How it ended. Where nobody knows, it is lost, and the message says why.
+    /// Lost if its end is unknown; the message says why.
     pub status: TaskStatus,
-    /// The exit code, if the command came to one.
     pub exit_code: Option<i32>,
-    /// How long it ran; of a lost one, up to the last that it printed.
+    /// Of a lost task, the time up to its last output.
     pub duration_ms: u64,
-    /// What else there is to say.
     pub message: Option<String>,
-    /// It was killed, and nobody had asked for that.
+    /// It was killed, and neither the model nor the user asked for that.
     pub unasked: bool,
-    /// How many bytes it printed.
+    /// Bytes that it printed.
     pub printed: u64,
-    /// What it printed, as plain text without secrets: at most 1 MiB, head and tail of more. Absent if that was nothing.
+    /// Its output as plain text without secrets, truncated to 1 MiB. `None` if it printed nothing.
     pub output: Option<Vec<u8>>,
-    /// The last of it, at most 20 lines and 2 KiB.
+    /// The last lines, at most 20 and 2 KiB.
     pub tail: String,
 }
 
-/// How a task ended and what it printed; `None` while it runs. An error is trouble that may pass. Reads files and may end what a
-/// dead keeper left, so it blocks.
+/// How a task ended and what it printed; `None` while it runs. An error may pass. Blocks: it reads files and may kill
+/// what a dead keeper left.
 pub fn task_end(tasks: &Tasks, id: TaskId, redact: &Redact) -> Result<Option<Ended>> {
     let state = keeper_state(tasks, id)?;
     if !state.has_ended() {
@@ -58,7 +56,7 @@ pub fn task_end(tasks: &Tasks, id: TaskId, redact: &Redact) -> Result<Option<End
             ended.output = (!whole.is_empty()).then(|| whole.into_bytes());
             (ended.tail, ended.printed) = (tail, end);
         }
-        // That it ended is known; that its output can't be read is no reason to wait with that.
+        // The end is recorded even if the output can't be read.
         Err(error) if ended.message.is_none() => {
             ended.message = Some(format!("its output can't be read: {error}"));
         }

@@ -45,7 +45,7 @@ fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result
     }))
 }
 
-/// A command that ended in the foreground is no task, but what it left behind is ended like one.
+/// Kills a task. A command that ended in the foreground is no task, but processes that it left are killed like one.
 fn kill_task_or_leftover(
     settings: &TaskSettings,
     known: Result<KnownTask, Finished>,
@@ -60,7 +60,7 @@ fn kill_task_or_leftover(
     let left = task_id.parse().ok().and_then(|id| left_behind(settings, id));
     let Some(left) = left.filter(|left| left.session == Some(session)) else { return Err(refused) };
     let finished = kill(settings, &left.started.into(), cap)?;
-    // Of what is no task there is no news.
+    // The model has no state of something that is no task.
     Ok(Finished { news: None, ..finished })
 }
 
@@ -71,7 +71,7 @@ fn left_behind(settings: &TaskSettings, id: TaskId) -> Option<LeftBehind> {
 fn kill(settings: &TaskSettings, task: &KnownTask, cap: Cap) -> Result<Finished, Finished> {
     let id = task.started.task_id;
     let before = load_task_state(&settings.tasks, task)?;
-    // Asked only now: a task that was not over when it was asked can't have left anything yet.
+    // Asked after the state: a task that was running then can't have left anything before.
     let left = left_behind(settings, id);
     if before.has_ended() && left.is_none() {
         let said = format!("it had ended before ({})", before.status.word());
@@ -90,7 +90,7 @@ fn kill(settings: &TaskSettings, task: &KnownTask, cap: Cap) -> Result<Finished,
     Ok(over(settings, task, &state, cap, "it is over, with everything that it started".to_owned()))
 }
 
-/// How it ended, and the last of what it printed.
+/// The result: how the task ended, and its last output.
 fn over(settings: &TaskSettings, task: &KnownTask, state: &TaskState, cap: Cap, said: String) -> Finished {
     let id = task.started.task_id;
     let told = task.told.map_or(0, |told| told.printed);

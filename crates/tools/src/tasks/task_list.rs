@@ -11,7 +11,7 @@ use super::TaskSettings;
 use super::state::load_task_state;
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, display, function_tool, schema_of};
 
-/// So much of a command or a description is shown.
+/// Bytes of a command or a description to show.
 const MAX_TEXT_BYTES: usize = 200;
 
 /// What task_list takes.
@@ -19,7 +19,6 @@ const MAX_TEXT_BYTES: usize = 200;
 #[serde(deny_unknown_fields)]
 struct Arguments {}
 
-/// One line of it.
 #[derive(Serialize)]
 struct TaskRow {
     task_id: TaskId,
@@ -30,7 +29,7 @@ struct TaskRow {
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// Of one that has ended: as long as one runs this would be different each time.
+    /// Only of an ended task: while it runs, the value would change each time.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +107,7 @@ fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> TaskR
     }
 }
 
-/// As JSON that stays within the cap; of too many the oldest are left out.
+/// Encodes the table within `cap`. If there are too many tasks, the oldest are left out.
 fn within(cap: Cap, mut list: TaskTable) -> String {
     let encode =
         |list: &TaskTable| serde_json::to_string(list).expect("it has string keys and no fallible parts");

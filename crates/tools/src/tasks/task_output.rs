@@ -16,10 +16,10 @@ use crate::output::OutputReader;
 use crate::output::{CommandReport, FullOutput};
 use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, function_tool, schema_of};
 
-/// Less than this is not read because JSON makes it longer than it is.
+/// A read is not halved below this, however much JSON escapes add.
 const MIN_READ_BYTES: usize = 64;
 
-/// What the result of a limited read has besides the output.
+/// Bytes for the other fields of a limited read.
 const OTHER_FIELDS_BYTES: usize = 512;
 
 /// What task_output takes.
@@ -78,7 +78,6 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, Finished> {
     })
 }
 
-/// One read.
 struct OutputRead {
     settings: TaskSettings,
     task: KnownTask,
@@ -103,7 +102,7 @@ impl OutputRead {
         read.unwrap_or_else(|error| Finished::error(format!("the output of {id} can't be read now: {error}")))
     }
 
-    /// Its folder is not there any more.
+    /// The task folder is gone.
     fn gone(&self, state: &TaskState) -> Finished {
         let id = self.task.started.task_id;
         let mut report = state.report(id);
@@ -140,7 +139,7 @@ impl OutputRead {
         self.from(offset, end, &printed, report, state)
     }
 
-    /// What was found, in words.
+    /// The matching lines as a report.
     fn told(&self, found: OutputMatches, mut report: CommandReport, state: &TaskState) -> Finished {
         report.matches = Some(found.lines);
         report.next_offset = Some(found.next);
@@ -149,7 +148,7 @@ impl OutputRead {
         report.fit_within(self.cap, &found.text, FullOutput::OfTask)
     }
 
-    /// From an offset on, as much as fits.
+    /// Reads from an offset on, as much as fits.
     fn from(
         &self,
         offset: u64,
@@ -185,7 +184,7 @@ impl OutputRead {
         }
     }
 
-    /// The model knows as much as it knew, or more.
+    /// What the model knows of the task after this read. It never decreases.
     fn news(&self, state: &TaskState, printed: u64) -> TaskNews {
         let told = self.task.told.map_or(0, |told| told.printed);
         TaskNews { task_id: self.task.started.task_id, printed: told.max(printed), ended: state.has_ended() }

@@ -1,7 +1,7 @@
 //! K11: `task_wait`, which returns when there is news.
 //!
-//! The keeper says when there is more output and closes its connection at the end, so nothing is asked again and again. What is
-//! news is counted from what the model was told last; each result says how far it knows now.
+//! The keeper announces output and closes its connection at the end, so there is no polling. News is counted from what
+//! the model was told last; each result says how far that is now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +24,9 @@ use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Stop, Tool, functio
 
 const DEFAULT_WAIT_SECONDS: u64 = 60;
 const MAX_WAIT_SECONDS: u64 = 600;
-/// What a tool needs besides the waiting itself.
+/// Time for the call besides the wait itself.
 const CALL_MARGIN: Duration = Duration::from_secs(30);
-/// After the first new output, some more is waited for: a tenth of what is quiet.
+/// After the first new output, the wait goes on for this fraction of the quiet time, to collect more.
 const QUIET_FRACTION: u32 = 10;
 const STOPPED: &str = "stopped before there was news; the task goes on";
 
@@ -75,7 +75,6 @@ fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result
     Ok(Prepared::new(move |stop| waiter.run(stop)).taking_up_to(most))
 }
 
-/// One wait.
 #[derive(Clone)]
 struct TaskWaiter {
     settings: TaskSettings,
@@ -85,7 +84,7 @@ struct TaskWaiter {
     note: Option<String>,
 }
 
-/// Why it is not listened any more.
+/// Why the wait for output ended.
 enum WaitEvent {
     News,
     DeadlinePassed,
@@ -118,7 +117,7 @@ impl TaskWaiter {
                 WaitEvent::Stopped => return Finished::error(STOPPED),
                 WaitEvent::Closed => {}
             }
-            // It has ended; or its keeper has too much to do or can't be talked to, and is asked again.
+            // It has ended; or its keeper is busy or unreachable, and is asked again.
             match self.look().await {
                 Ok(state) if state.has_ended() => return self.report_news(state, None).await,
                 Ok(_) => {}
@@ -134,7 +133,7 @@ impl TaskWaiter {
         }
     }
 
-    /// How the task is. One of which the end was told is no news.
+    /// Loads the state of the task. An error if the model was told of its end before.
     async fn look(&self) -> Result<TaskState, Finished> {
         let waiting = self.clone();
         let state =
@@ -160,8 +159,8 @@ impl TaskWaiter {
         Some((UnixStream::from_std(stream).ok()?, following))
     }
 
-    /// Hears of output until there is news. What can't be told yet is none, such as the first half of a character: who is
-    /// told of it gets nothing to read, and would be told of it again and again.
+    /// Waits for output until there is news. Output that can't be shown yet is no news, such as the first half of a
+    /// character: the model would get nothing to read, and be told again and again.
     async fn wait_for_news(
         &self,
         mut connection: UnixStream,
@@ -171,7 +170,7 @@ impl TaskWaiter {
     ) -> WaitEvent {
         let quiet = self.settings.quiet;
         let settles_in = quiet.max(LINE_SETTLE_TIME);
-        // So much was told, or can't be told without what comes after it.
+        // Bytes that the model knows, or that can't be shown without what comes next.
         let mut known = self.task.told.map_or(0, |told| told.printed);
         let mut printed = following.printed();
         let mut last = self.last_printed().await;
@@ -204,7 +203,7 @@ impl TaskWaiter {
         }
     }
 
-    /// Whether there is more to be read than was told.
+    /// Whether there is more to read than the model was told.
     async fn can_tell(&self) -> bool {
         let (settings, id) = (self.settings.clone(), self.task.started.task_id);
         let settled = run_to_completion(move || {
@@ -218,7 +217,7 @@ impl TaskWaiter {
         settled.await.is_ok_and(|settled| settled > told)
     }
 
-    /// When something was printed last; long ago, if nothing was.
+    /// When the task printed last; long ago if it never did.
     async fn last_printed(&self) -> Instant {
         let (tasks, id) = (self.settings.tasks.clone(), self.task.started.task_id);
         let printed_at = run_to_completion(move || {
@@ -232,7 +231,7 @@ impl TaskWaiter {
         now.checked_sub(since).unwrap_or(now)
     }
 
-    /// What the model did not know yet.
+    /// The output that the model does not know yet.
     async fn report_news(&self, state: TaskState, how: Option<&'static str>) -> Finished {
         let waiting = self.clone();
         run_to_completion(move || Ok(waiting.build_report(&state, how)))

@@ -87,7 +87,7 @@ async fn a_folder_that_is_swapped_for_a_link_leads_no_write_to_the_outside() {
 
     let (mut worked, mut round) = (0, 0);
     let since = Instant::now();
-    // While whoever swaps has no turn, it may be a link for all rounds.
+    // While the swapping thread does not run, it may be a link for all rounds.
     while round < ROUNDS || worked == 0 && since.elapsed() < Duration::from_secs(60) {
         round += 1;
         let finished = place.write("swapped/secret.txt", &format!("round {round}")).await;

@@ -136,7 +136,7 @@ async fn a_line_of_50_megabytes_is_cut_and_what_follows_is_still_read() {
     assert!(text.ends_with("é … [cut: a line of 52428800 bytes]\nthe end\n"), "{}", &text[text.len() - 80..]);
 }
 
-/// C8: what is read fits the cap with its note, so nobody has to cut it again.
+/// C8: what is read fits the cap with its note, so it is not truncated again.
 #[tokio::test]
 async fn a_small_cap_makes_small_parts() {
     let place = Workplace::new();

@@ -210,7 +210,7 @@ async fn a_deep_tree_is_walked_without_end_of_stack_or_handles() {
     assert!(found.contains("not all was looked at in d/d/"), "{found}");
 }
 
-/// T7: a search that nobody wants any more ends soon.
+/// T7: a cancelled search ends soon.
 #[test]
 fn a_search_stops_when_it_is_asked_to_and_when_it_is_dropped() {
     let place = Workplace::new();

@@ -529,7 +529,7 @@ fn the_users_own_git_works_while_a_command_runs_and_finds_nothing_afterwards() {
     assert_eq!(after, "same\n");
 }
 
-/// P3: whoever names a repository in the scope has it written.
+/// P3: a repository that the scope names may be written.
 #[test]
 fn a_planted_file_opens_no_other_repository() {
     let planted = "git init -q other; git -C other commit -q --allow-empty -m Secret; rm -rf work/module/.git; \

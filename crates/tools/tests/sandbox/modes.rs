@@ -37,7 +37,7 @@ fn a_command_can_do_what_commands_do() {
     }
 }
 
-/// P3: what a session's commands leave in `/tmp` goes with them as long as nobody says whose it is.
+/// P3: what a session's commands leave in `/tmp` goes with them unless the command has a session.
 #[test]
 fn temporary_folders_are_nobody_elses() {
     let workplace = on();
@@ -177,7 +177,7 @@ fn off_holds_nobody() {
     assert_eq!(workplace.run("cat $OUTSIDE/secret"), SECRET);
 }
 
-/// P3: a setuid program gives nobody more rights, and root has only those over files and its own processes.
+/// P3: a setuid program grants no rights, and root has only those over files and its own processes.
 #[test]
 fn a_command_gets_no_rights_by_what_it_runs() {
     let status = on().run("grep -E 'NoNewPrivs|CapBnd' /proc/self/status");

@@ -20,7 +20,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What nobody in the scope may read.
+/// Content that no command in the scope may read.
 pub(crate) const SECRET: &str = "correct horse battery staple";
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -54,9 +54,9 @@ pub(crate) struct Workplace {
     tool: ExecTool,
     scope: Arc<Scope>,
     repositories: Arc<Repositories>,
-    /// Somebody else's process, whose folder and open file are outside.
+    /// A process of another user, whose folder and open file are outside.
     victim: Child,
-    /// Somebody else's terminal.
+    /// A terminal of another user.
     terminal: OwnedFd,
     /// System V memory of another process.
     memory: String,
@@ -329,7 +329,7 @@ fn tool(
     })
 }
 
-/// Where the toolchains are of whoever runs the tests: the user of a workplace has none.
+/// The toolchains of the user that runs the tests: the user of a workplace has none.
 fn toolchains() -> impl Iterator<Item = (String, String)> {
     let own = std::env::home_dir().unwrap();
     let names = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")];
@@ -353,7 +353,7 @@ fn terminal() -> OwnedFd {
     terminal
 }
 
-/// Root's has no capabilities: the system lets nobody with fewer touch a process, and what else refuses that would not be tried out.
+/// Root's has no capabilities: the system refuses access to a process with more of them, and the other refusals would not be tested.
 fn victim(outside: &Path) -> Child {
     let given_up: &[&str] = match rustix::process::geteuid().is_root() {
         true => &["--bounding-set=-all", "--inh-caps=-all"],

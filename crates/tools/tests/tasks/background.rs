@@ -154,7 +154,7 @@ async fn a_command_in_the_background_is_found_again_running() {
     assert!(place.tasks.status(TaskId::from(call.id)).unwrap().is_none(), "it goes on");
 }
 
-/// K14: also where nobody can look at it when the turn is cancelled.
+/// K14: also if its state can't be read when the turn is cancelled.
 #[tokio::test]
 async fn stopping_never_kills_a_command_in_the_background() {
     let place = Workplace::new();
@@ -196,7 +196,7 @@ async fn stopping_kills_the_command_in_the_foreground_and_no_task() {
     until(|| place.tasks.is_kept(task).unwrap()).await;
 }
 
-/// K16: what has run is not run again because nobody knows any more how it ended.
+/// K16: a command is not run again because its end is unknown.
 #[tokio::test]
 async fn a_command_whose_folder_has_expired_is_not_run_again() {
     let place = Workplace::new();

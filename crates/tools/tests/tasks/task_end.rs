@@ -67,7 +67,7 @@ async fn one_that_ran_too_long_says_so() {
     assert_eq!(ended.message.unwrap(), "it was ended because it ran longer than `max_runtime` (1 s)");
 }
 
-/// K8: what nobody knows is lost, in words.
+/// K8: an unknown end counts as lost, with a message.
 #[tokio::test]
 async fn what_nobody_knows_is_lost_and_says_why() {
     let place = Workplace::new();

@@ -43,7 +43,7 @@ async fn a_command_in_the_foreground_is_waited_for_when_all_places_are_taken() {
     let (_stopper, mut result) = place.begin("exec", &call).await;
     place.until_there("begun").await;
 
-    // Whoever waits may be late to see that the time is over, so there is more than enough.
+    // The call may notice its deadline late, so there is more than enough time.
     let early = tokio::time::timeout(std::time::Duration::from_secs(6), &mut result).await;
     place.put("go");
     let finished = in_time(result).await.unwrap();
