@@ -16,8 +16,8 @@ use longhaul_model::{
     Answer, Failure, Model, Models, Part, Protocol, Purpose, Request, Stop, StopKind, Wanted,
 };
 use longhaul_protocol::{Item, Record, Role, Summary};
-use longhaul_testkit::wire::{Memory, Reply, Said, Script, Seen};
-use longhaul_testkit::{Place, Recording, records_of};
+use longhaul_testkit::wire::{MemoryTransport, ReceivedRequest, Reply, Script, ScriptedAnswer};
+use longhaul_testkit::{RecordingModel, TestHome, records_of};
 use serde_json::{Value, json};
 
 /// A turn of so many steps, in such a window.
@@ -52,15 +52,15 @@ fn main() {
 }
 
 /// A place with a file to read in.
-fn place() -> Place {
-    let place = Place::in_memory();
+fn place() -> TestHome {
+    let place = TestHome::in_memory();
     let lines: String =
         (0..LINES).map(|line| format!("{line:05} the tide of the day, and its wind\n")).collect();
     std::fs::write(place.work().join("log.txt"), lines).expect("a file");
     place
 }
 
-fn config(place: &Place, window: u64) -> Config {
+fn config(place: &TestHome, window: u64) -> Config {
     let mut config = Config::at(place.home()).with_work_dir(&place.work());
     config.settings.model.context_window = Some(window);
     config.settings.limits.steps = 0;
@@ -84,15 +84,15 @@ fn behind_a_wire(
     protocol: Protocol,
     window: u64,
     home: &Path,
-    mut answers: VecDeque<Said>,
+    mut answers: VecDeque<ScriptedAnswer>,
     mut heard: impl FnMut(Vec<u8>) + Send + 'static,
 ) -> Arc<dyn Model> {
-    let written = Said::nothing().call("write_summary", summary());
-    let script = Script::by(move |seen: &Seen| {
+    let written = ScriptedAnswer::nothing().call("write_summary", summary());
+    let script = Script::by(move |seen: &ReceivedRequest| {
         heard(seen.body.clone());
         let is_summary = is_summary(&seen.body);
         let next = if is_summary { Some(written.clone()) } else { answers.pop_front() };
-        Reply::frames(next.unwrap_or_else(|| Said::text("Done.")).frames(protocol))
+        Reply::frames(next.unwrap_or_else(|| ScriptedAnswer::text("Done.")).frames(protocol))
     });
     let wanted = Wanted {
         name: "bench/m".to_owned(),
@@ -101,7 +101,8 @@ fn behind_a_wire(
         context_window: Some(window),
         ..Wanted::default()
     };
-    let models = Models::at(home).expect("models").through(Arc::new(Memory::new(script.forgetful())));
+    let models =
+        Models::at(home).expect("models").through(Arc::new(MemoryTransport::new(script.forgetful())));
     models.open(&wanted).expect("a model")
 }
 
@@ -124,7 +125,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
 async fn shared_with_the_one_before(name: &str, protocol: Protocol) {
     let place = place();
     let bodies: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
-    let step = |number| Said::text("I look at the next part.").call("read_file", reads(number, 60));
+    let step = |number| ScriptedAnswer::text("I look at the next part.").call("read_file", reads(number, 60));
     let model = behind_a_wire(protocol, WINDOW_OF_STEPS, &place.home(), (1..STEPS).map(step).collect(), {
         let bodies = bodies.clone();
         move |body| bodies.lock().expect("nobody panics").push(without_cache_marks(&body))
@@ -313,8 +314,8 @@ fn planned(state: &State, most: u64) -> (usize, u64) {
 }
 
 /// The time of a compaction in a copy of this place's home.
-async fn compacted(place: &Place) -> Duration {
-    let copy = Place::in_memory();
+async fn compacted(place: &TestHome) -> Duration {
+    let copy = TestHome::in_memory();
     std::fs::create_dir_all(copy.home()).expect("a folder");
     for file in std::fs::read_dir(place.home()).expect("a home").flatten() {
         if file.file_type().is_ok_and(|kind| kind.is_file()) {
@@ -369,7 +370,7 @@ impl Sent {
 }
 
 /// What was said in a turn, by the user and, step by step, by the model: of many sizes, but always the same.
-fn conversation(turns: usize) -> (Vec<String>, VecDeque<Said>) {
+fn conversation(turns: usize) -> (Vec<String>, VecDeque<ScriptedAnswer>) {
     let words = |from: usize, count: usize| {
         let words = [
             "gate", "tide", "berth", "crane", "pilot", "radar", "tariff", "harbour", "signal", "north",
@@ -387,9 +388,9 @@ fn conversation(turns: usize) -> (Vec<String>, VecDeque<Said>) {
         for look in 0..looks {
             number += 1;
             let lines = 10 + (turn * 13 + look * 29) % 90;
-            answers.push_back(Said::text("I look.").call("read_file", reads(number, lines)));
+            answers.push_back(ScriptedAnswer::text("I look.").call("read_file", reads(number, lines)));
         }
-        answers.push_back(Said::text(&words(turn + 3, 40 + turn * 53 % 260)));
+        answers.push_back(ScriptedAnswer::text(&words(turn + 3, 40 + turn * 53 % 260)));
     }
     (inputs, answers)
 }
@@ -436,7 +437,7 @@ async fn converse(turns: usize, window: u64) -> ((Sent, usize), Vec<Request>) {
         let sent = sent.clone();
         move |body| sent.lock().expect("nobody panics").add(body)
     });
-    let model = Recording::new(model);
+    let model = RecordingModel::new(model);
     let runtime = Runtime::with_model(config(&place, window), model.clone()).await.expect("a runtime");
     let session = runtime.session("talk").await.expect("a session");
     for input in inputs {
@@ -479,7 +480,7 @@ fn largest_number(steps: &[&Request], usable: u64) -> usize {
 }
 
 async fn truncated(steps: &[&Request], newest: usize) -> (Sent, usize) {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let sent: Arc<Mutex<Sent>> = Arc::default();
     let model = behind_a_wire(Protocol::OpenaiChat, WINDOW, &place.home(), VecDeque::new(), {
         let sent = sent.clone();

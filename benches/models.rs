@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use longhaul_agent::{Config, Parts, Runtime, Watched};
 use longhaul_model::Protocol;
 use longhaul_protocol::EventKind;
-use longhaul_testkit::wire::{Memory, Reply, Said, Script};
+use longhaul_testkit::wire::{MemoryTransport, Reply, Script, ScriptedAnswer};
 use serde_json::{Value, json};
 
 const DELTAS: usize = 3_000;
@@ -152,7 +152,7 @@ async fn long_arguments(folder: &Path) {
 /// The time of one turn whose call has so many bytes of arguments.
 async fn dictation(folder: &Path, size: usize) -> Duration {
     let script = Script::list(vec![dictated(size), answer("Written.")]);
-    let wire: Arc<Memory> = Arc::new(Memory::new(script));
+    let wire: Arc<MemoryTransport> = Arc::new(MemoryTransport::new(script));
     let parts = Parts { transport: Some(wire), ..Parts::default() };
     let runtime =
         Runtime::with_parts(config(folder, "https://model.test/v1"), parts).await.expect("a runtime");
@@ -167,7 +167,7 @@ async fn dictation(folder: &Path, size: usize) -> Duration {
 }
 
 fn answer(text: &str) -> Reply {
-    Reply::frames(Said::text(text).frames(Protocol::OpenaiChat))
+    Reply::frames(ScriptedAnswer::text(text).frames(Protocol::OpenaiChat))
 }
 
 fn dictated(size: usize) -> Reply {

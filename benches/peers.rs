@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use longhaul_testkit::wire::{ModelServer, Reply, Said, Script};
+use longhaul_testkit::wire::{ModelServer, Reply, Script, ScriptedAnswer};
 use serde_json::json;
 
 const ROUNDS: usize = 15;
@@ -98,7 +98,7 @@ fn installed() -> Option<PathBuf> {
 }
 
 fn instant_answers() -> Script {
-    let said = Said::text("pong").usage(10, 5);
+    let said = ScriptedAnswer::text("pong").usage(10, 5);
     Script::by(move |seen| match seen.protocol() {
         Some(protocol) => Reply::stream(said.bytes(protocol)),
         None => Reply::error(404, r#"{"error":{"message":"there is no such path"}}"#),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use longhaul_agent::{Runtime, Session};
 use longhaul_model::{Answer, Failure, Model, Part, Purpose, Request, Stop, StopKind};
-use longhaul_testkit::Place;
+use longhaul_testkit::TestHome;
 use tokio::sync::Notify;
 
 /// So many turns are measured each time, in turn with the others, so that whatever else the machine does is everybody's.
@@ -48,7 +48,7 @@ impl Answer for Saying {
 
 #[tokio::main]
 async fn main() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let model = Arc::new(Stuck::default());
     let runtime = Runtime::with_model(place.config(), model.clone()).await.expect("a runtime");
     let (same, other) = (open(&runtime, "same").await, open(&runtime, "other").await);

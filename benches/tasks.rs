@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use longhaul_agent::{Config, Runtime, SandboxMode, Session, Wake};
 use longhaul_model::Scripted;
 use longhaul_protocol::EventKind;
-use longhaul_testkit::{Place, collect_until};
+use longhaul_testkit::{TestHome, collect_until};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -57,14 +57,14 @@ fn monotonic() -> Duration {
 
 /// An agent with a home of its own, whose model says what it is told to.
 struct Agent {
-    place: Place,
+    place: TestHome,
     runtime: Runtime,
     session: Session,
 }
 
 impl Agent {
     async fn new(sandbox: SandboxMode, answers: Vec<Value>) -> Self {
-        let place = Place::new();
+        let place = TestHome::new();
         let mut config = Config::at(place.home()).with_work_dir(&place.work());
         config.settings.sandbox.mode = sandbox;
         config.settings.exec.wake = Wake::Never;
@@ -203,7 +203,7 @@ struct Disk {
 }
 
 impl Disk {
-    fn new(place: &Place) -> Self {
+    fn new(place: &TestHome) -> Self {
         let folder = place.work().join("synced");
         fs::create_dir(&folder).expect("a folder");
         Self { log: File::create(folder.join("log")).expect("a file"), folder, files: 0 }

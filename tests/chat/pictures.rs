@@ -75,7 +75,7 @@ impl Drop for Stage {
 fn keep(terminal: &Terminal, file: &str, title: &str, replaced: &[(&str, &str)]) {
     let turning = ["⠇", "⠋", "⠙", "⠸", "⢰", "⣠", "⣄", "⡆"].map(|sign| (sign, "⠋"));
     let replaced: Vec<_> = replaced.iter().copied().chain(turning).collect();
-    let picture = terminal.emulated().picture(title, &replaced);
+    let picture = terminal.screen().to_svg(title, &replaced);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures");
     std::fs::write(folder.join(file), picture).unwrap();
 }

@@ -1,7 +1,7 @@
 //! The text of an answer that a kill cuts off.
 
 use longhaul_protocol::SessionRecord;
-use longhaul_testkit::Chance;
+use longhaul_testkit::SeededRandom;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn numbered(words: usize) -> String {
 /// M10: what is on disk after a kill is a prefix of what was shown, at most 2 KiB behind it.
 #[test]
 fn after_a_kill_the_text_on_disk_is_a_prefix_at_most_two_kibibytes_behind() {
-    let mut chance = Chance::new();
+    let mut chance = SeededRandom::new();
     let text = numbered(4_000);
     for _ in 0..4 {
         let desk = Desk::new(&json!([{"text": text, "piece_ms": 1}]));

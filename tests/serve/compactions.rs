@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use longhaul_model::Protocol;
 use longhaul_protocol::SessionRecord;
-use longhaul_testkit::wire::{End, ModelServer, Reply, Said, Script, Seen};
+use longhaul_testkit::wire::{End, ModelServer, ReceivedRequest, Reply, Script, ScriptedAnswer};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ enum Asked {
     Second,
 }
 
-fn asked(seen: &Seen) -> Asked {
+fn asked(seen: &ReceivedRequest) -> Asked {
     let body = seen.json();
     let is_summary = |tool: &Value| tool["function"]["name"] == "write_summary";
     let messages = body["messages"].to_string();
@@ -42,18 +42,20 @@ fn server(log: Arc<Mutex<Vec<Asked>>>) -> ModelServer {
         let mut log = log.lock().unwrap();
         let is_new = !log.contains(&asked);
         log.push(asked);
-        let stream = |said: Said| Reply::stream(said.bytes(CHAT));
+        let stream = |said: ScriptedAnswer| Reply::stream(said.bytes(CHAT));
         match asked {
             Asked::First => {
                 let words = "lorem-ip".repeat(1_950);
-                stream(Said::text(&words).call("exec", json!({"command": "echo once >> log.txt"})))
+                stream(ScriptedAnswer::text(&words).call("exec", json!({"command": "echo once >> log.txt"})))
             }
-            Asked::Summary | Asked::Second if is_new => stream(Said::text("…")).cut_at(0).ending(End::Stall),
+            Asked::Summary | Asked::Second if is_new => {
+                stream(ScriptedAnswer::text("…")).cut_at(0).ending(End::Stall)
+            }
             Asked::Summary => {
                 let summary = json!({"goal": "write a line", "next_action": "say so"});
-                stream(Said::nothing().call("write_summary", summary))
+                stream(ScriptedAnswer::nothing().call("write_summary", summary))
             }
-            Asked::Second => stream(Said::text("Done.")),
+            Asked::Second => stream(ScriptedAnswer::text("Done.")),
         }
     }))
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use longhaul_model::Protocol;
 use longhaul_testkit::Terminal;
-use longhaul_testkit::wire::{Latch, ModelServer, Piece, Reply, Said, Script};
+use longhaul_testkit::wire::{Latch, ModelServer, Reply, ReplyPart, Script, ScriptedAnswer};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -14,10 +14,10 @@ const CHAT: Protocol = Protocol::OpenaiChat;
 
 /// An answer that stops in the middle until the test says so.
 fn gated(text: &str, latch: &Latch) -> Reply {
-    let mut frames = Said::text(text).frames(CHAT);
+    let mut frames = ScriptedAnswer::text(text).frames(CHAT);
     let rest = frames.split_off(frames.len() / 2);
-    rest.into_iter().fold(Reply::frames(frames).then(Piece::Gate(latch.clone())), |reply, frame| {
-        reply.then(Piece::Bytes(frame))
+    rest.into_iter().fold(Reply::frames(frames).then(ReplyPart::Gate(latch.clone())), |reply, frame| {
+        reply.then(ReplyPart::Bytes(frame))
     })
 }
 
@@ -27,7 +27,7 @@ fn server(first: Reply, then: &'static str) -> ModelServer {
     ModelServer::start(Script::by(move |seen| match seen.protocol() {
         Some(CHAT) => match first.lock().unwrap().take() {
             Some(first) => first,
-            None => Reply::stream(Said::text(then).bytes(CHAT)),
+            None => Reply::stream(ScriptedAnswer::text(then).bytes(CHAT)),
         },
         _ => Reply::error(404, "{}"),
     }))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_protocol::{Record, SessionRecord};
-use longhaul_testkit::Chance;
+use longhaul_testkit::SeededRandom;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn ended(records: &[Record]) -> bool {
 
 /// Plays whole turns until so many processes were ended by this signal.
 fn play(signal: Signal, enough: u64) {
-    let mut chance = Chance::new();
+    let mut chance = SeededRandom::new();
     let mut count = 0;
     while count < enough {
         let desk = Desk::new(&turn());

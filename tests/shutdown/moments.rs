@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use longhaul_model::Protocol;
 use longhaul_protocol::Record;
-use longhaul_testkit::wire::{End, ModelServer, Reply, Said, Script, Seen};
+use longhaul_testkit::wire::{End, ModelServer, ReceivedRequest, Reply, Script, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
@@ -52,21 +52,25 @@ impl Busy {
                 summarising.store(true, Ordering::SeqCst);
                 let summary = json!({"goal": "go", "next_action": "say so"});
                 return match is_let_go {
-                    true => said(&Said::nothing().call("write_summary", summary)),
-                    false => stalled(&Said::text("…"), 0),
+                    true => said(&ScriptedAnswer::nothing().call("write_summary", summary)),
+                    false => stalled(&ScriptedAnswer::text("…"), 0),
                 };
             }
             match (moment, has_result(seen)) {
-                (Moment::Answer, _) if !is_let_go => stalled(&Said::text("Once upon a time there was."), 2),
-                (Moment::Command, false) => said(&Said::nothing().call("exec", json!({"command": COMMAND}))),
+                (Moment::Answer, _) if !is_let_go => {
+                    stalled(&ScriptedAnswer::text("Once upon a time there was."), 2)
+                }
+                (Moment::Command, false) => {
+                    said(&ScriptedAnswer::nothing().call("exec", json!({"command": COMMAND})))
+                }
                 (Moment::Compaction, false) if !is_let_go => {
                     let words = "lorem-ip".repeat(1_950);
-                    said(&Said::text(&words).call("exec", json!({"command": "echo done"})))
+                    said(&ScriptedAnswer::text(&words).call("exec", json!({"command": "echo done"})))
                 }
                 (Moment::RetryWait, _) if !is_let_go => {
                     Reply::error(429, r#"{"error":{"message":"busy"}}"#).header("retry-after", "50")
                 }
-                _ => said(&Said::text("Done.")),
+                _ => said(&ScriptedAnswer::text("Done.")),
             }
         }));
         Self { server, is_let_go, is_summarising }
@@ -106,23 +110,23 @@ impl Busy {
     }
 }
 
-fn said(said: &Said) -> Reply {
+fn said(said: &ScriptedAnswer) -> Reply {
     Reply::stream(said.bytes(CHAT))
 }
 
 /// An answer that stops after so many frames and never comes to its end.
-fn stalled(said: &Said, frames: usize) -> Reply {
+fn stalled(said: &ScriptedAnswer, frames: usize) -> Reply {
     let frames: Vec<Vec<u8>> = said.frames(CHAT).into_iter().take(frames.max(1)).collect();
     Reply::frames(frames).ending(End::Stall)
 }
 
-fn wants_summary(seen: &Seen) -> bool {
+fn wants_summary(seen: &ReceivedRequest) -> bool {
     let body = seen.json();
     let is_summary = |tool: &Value| tool["function"]["name"] == "write_summary";
     body["tools"].as_array().is_some_and(|tools| tools.iter().any(is_summary))
 }
 
-fn has_result(seen: &Seen) -> bool {
+fn has_result(seen: &ReceivedRequest) -> bool {
     let body = seen.json();
     let is_result = |message: &Value| message["role"] == "tool";
     body["messages"].as_array().is_some_and(|messages| messages.iter().any(is_result))

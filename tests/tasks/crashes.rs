@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use longhaul_protocol::{SessionRecord, TaskEnded, TaskId, TaskStatus};
-use longhaul_testkit::Chance;
-use longhaul_testkit::wire::{Said, Seen};
+use longhaul_testkit::SeededRandom;
+use longhaul_testkit::wire::{ReceivedRequest, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, eventually};
@@ -94,12 +94,15 @@ impl Work {
 
 /// Asks for what was wanted and is not in the request yet, one command in an answer: whatever a crash took from the record is
 /// asked for again, and nothing else is.
-fn model(seen: &Seen) -> Said {
+fn model(seen: &ReceivedRequest) -> ScriptedAnswer {
     let body = String::from_utf8_lossy(&seen.body);
     let wanted = (0..OF_ONE_HOME).filter(|round| body.contains(&format!("round {round:04}")));
     let mut calls = wanted.flat_map(|round| WORKS.map(|work| (work.name(round), work.call(round))));
     let next = calls.find(|(name, _)| !body.contains(name));
-    next.map_or_else(|| Said::text("Noted."), |(_, call)| Said::nothing().call("exec", call))
+    next.map_or_else(
+        || ScriptedAnswer::text("Noted."),
+        |(_, call)| ScriptedAnswer::nothing().call("exec", call),
+    )
 }
 
 /// The tasks that stay, have begun to and still run, of all sessions.
@@ -201,7 +204,7 @@ impl Kept {
 }
 
 /// One home, from its first round to when everything has come to its end.
-fn play(chance: &mut Chance, rounds: u64) {
+fn play(chance: &mut SeededRandom, rounds: u64) {
     let stage = Stage::deciding("[exec]\nmax_tasks = 1000\n", model);
     let desk = &stage.desk;
     for round in 0..rounds {
@@ -245,7 +248,7 @@ fn play(chance: &mut Chance, rounds: u64) {
 /// K5, K8, K9, T12
 #[test]
 fn killed_at_random_moments_tasks_have_one_start_one_end_and_all_their_output() {
-    let mut chance = Chance::new();
+    let mut chance = SeededRandom::new();
     let mut left = rounds();
     while left > 0 {
         let now = left.min(OF_ONE_HOME);

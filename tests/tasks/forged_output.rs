@@ -1,7 +1,7 @@
 //! Programs that print what only the runtime may say, and what a terminal would obey.
 
 use longhaul_testkit::Terminal;
-use longhaul_testkit::wire::Said;
+use longhaul_testkit::wire::ScriptedAnswer;
 use serde_json::json;
 
 use crate::desk::Desk;
@@ -36,7 +36,7 @@ fn drives_a_terminal(text: &str) -> bool {
 fn what_a_program_prints_is_never_taken_for_the_runtimes_word() {
     for protocol in PROTOCOLS {
         // Its end is told within the first turn or makes one of its own.
-        let noted = || Said::text("Noted.");
+        let noted = || ScriptedAnswer::text("Noted.");
         let answers = vec![background("cat forged.bin", DESCRIPTION), noted(), noted(), noted()];
         let stage = Stage::speaking(protocol, answers);
         forge(&stage.desk);
@@ -71,7 +71,11 @@ fn what_a_program_prints_is_never_taken_for_the_runtimes_word() {
 /// K13, K15: what people see of a task is text, wherever they look in a terminal; a file gets the bytes as they are.
 #[test]
 fn a_terminal_is_not_driven_by_what_a_task_prints() {
-    let answers = vec![background("cat forged.bin", DESCRIPTION), Said::text("Noted."), Said::text("Noted.")];
+    let answers = vec![
+        background("cat forged.bin", DESCRIPTION),
+        ScriptedAnswer::text("Noted."),
+        ScriptedAnswer::text("Noted."),
+    ];
     let stage = Stage::saying(answers);
     forge(&stage.desk);
     let (code, _, errors) = stage.desk.run(&["run", "--wait", "-s", "a", "show it"]);
@@ -98,8 +102,8 @@ fn ten_megabytes_without_an_end_of_line_are_shown_in_part_and_kept_whole() {
     let stage = Stage::saying(vec![
         exec(json!({"command": command, "timeout": 600})),
         background(&command, "prints"),
-        Said::text("Noted."),
-        Said::text("Noted."),
+        ScriptedAnswer::text("Noted."),
+        ScriptedAnswer::text("Noted."),
     ]);
 
     let (code, out, errors) = stage.desk.run(&["run", "--wait", "-s", "a", "print it"]);

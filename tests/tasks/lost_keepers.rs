@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use longhaul_testkit::wire::Said;
+use longhaul_testkit::wire::ScriptedAnswer;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn abandoned(command: &str) -> (Stage, String) {
     let call = background(command, "the server");
     let stage = Stage::deciding("", move |seen| {
         let asked = String::from_utf8_lossy(&seen.body);
-        if asked.contains("the server") { Said::text("Noted.") } else { call.clone() }
+        if asked.contains("the server") { ScriptedAnswer::text("Noted.") } else { call.clone() }
     });
     let desk = &stage.desk;
     desk.run(&["send", "-s", "a", "start it"]);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use longhaul_protocol::{SessionRecord, TaskId, TaskStatus};
-use longhaul_testkit::wire::Said;
+use longhaul_testkit::wire::ScriptedAnswer;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
@@ -28,11 +28,11 @@ fn key(session: usize) -> String {
 }
 
 /// Ten commands in one answer, each of which waits at the gate; one of the first session's prints much before that.
-fn model(body: &str) -> Said {
+fn model(body: &str) -> ScriptedAnswer {
     if body.contains("waits-0") || body.contains("say hello") {
-        return Said::text("Noted.");
+        return ScriptedAnswer::text("Noted.");
     }
-    (0..EACH).fold(Said::nothing(), |said, number| {
+    (0..EACH).fold(ScriptedAnswer::nothing(), |said, number| {
         let before = match number {
             0 if body.contains("print much") => format!("head -c {MUCH} /dev/zero | tr '\\0' x"),
             _ => "echo begun".to_owned(),

@@ -1,7 +1,7 @@
 //! A model server that plays along, and what it was asked.
 
 use longhaul_model::Protocol;
-use longhaul_testkit::wire::{ModelServer, Reply, Said, Script, Seen};
+use longhaul_testkit::wire::{ModelServer, ReceivedRequest, Reply, Script, ScriptedAnswer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -18,44 +18,51 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// With a model that says one after the other.
-    pub(crate) fn saying(answers: Vec<Said>) -> Self {
+    pub(crate) fn saying(answers: Vec<ScriptedAnswer>) -> Self {
         Self::speaking(Protocol::OpenaiChat, answers)
     }
 
     /// The same in another protocol.
-    pub(crate) fn speaking(protocol: Protocol, answers: Vec<Said>) -> Self {
+    pub(crate) fn speaking(protocol: Protocol, answers: Vec<ScriptedAnswer>) -> Self {
         let mut answers = answers.into_iter();
         Self::new(protocol, "", move |_| answers.next())
     }
 
     /// With a model that decides by what it is asked, and more in the config.
-    pub(crate) fn deciding(more: &str, decide: impl FnMut(&Seen) -> Said + Send + 'static) -> Self {
+    pub(crate) fn deciding(
+        more: &str,
+        decide: impl FnMut(&ReceivedRequest) -> ScriptedAnswer + Send + 'static,
+    ) -> Self {
         let mut decide = decide;
         Self::new(Protocol::OpenaiChat, more, move |seen| Some(decide(seen)))
     }
 
     /// The same desk with another model, which says these.
-    pub(crate) fn then_saying(self, answers: Vec<Said>) -> Self {
+    pub(crate) fn then_saying(self, answers: Vec<ScriptedAnswer>) -> Self {
         let mut answers = answers.into_iter();
         let server = serve(move |_| answers.next());
         self.desk.configure(&config(Protocol::OpenaiChat, &server, ""));
         Self { server, ..self }
     }
 
-    fn new(protocol: Protocol, more: &str, next: impl FnMut(&Seen) -> Option<Said> + Send + 'static) -> Self {
+    fn new(
+        protocol: Protocol,
+        more: &str,
+        next: impl FnMut(&ReceivedRequest) -> Option<ScriptedAnswer> + Send + 'static,
+    ) -> Self {
         let server = serve(next);
         let desk = Desk::with_model_of_config(&config(protocol, &server, more));
         Self { desk, server }
     }
 
     /// What the model was asked, without questions about the server.
-    pub(crate) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.server.requests().into_iter().filter(|seen| seen.protocol().is_some()).collect()
     }
 }
 
 /// A server that answers in whichever protocol it is asked, for as long as there is something to say.
-fn serve(mut next: impl FnMut(&Seen) -> Option<Said> + Send + 'static) -> ModelServer {
+fn serve(mut next: impl FnMut(&ReceivedRequest) -> Option<ScriptedAnswer> + Send + 'static) -> ModelServer {
     let error =
         |status, message: &str| Reply::error(status, json!({"error": {"message": message}}).to_string());
     ModelServer::start(Script::by(move |seen| match seen.protocol() {
@@ -87,17 +94,17 @@ fn name(protocol: Protocol) -> &'static str {
 }
 
 /// An answer that only runs a command.
-pub(crate) fn exec(arguments: Value) -> Said {
-    Said::nothing().call("exec", arguments)
+pub(crate) fn exec(arguments: Value) -> ScriptedAnswer {
+    ScriptedAnswer::nothing().call("exec", arguments)
 }
 
 /// An answer that runs a command in the background.
-pub(crate) fn background(command: &str, description: &str) -> Said {
+pub(crate) fn background(command: &str, description: &str) -> ScriptedAnswer {
     exec(json!({"command": command, "description": description, "run_in_background": true}))
 }
 
 /// The messages of a request, as they were sent.
-pub(crate) fn messages(seen: &Seen) -> String {
+pub(crate) fn messages(seen: &ReceivedRequest) -> String {
     #[derive(serde::Deserialize)]
     struct Body<'a> {
         #[serde(borrow, alias = "input", alias = "contents")]
@@ -108,7 +115,7 @@ pub(crate) fn messages(seen: &Seen) -> String {
 }
 
 /// Everything that a request tells the model, and that the model has not said itself.
-pub(crate) fn told(seen: &Seen) -> Vec<String> {
+pub(crate) fn told(seen: &ReceivedRequest) -> Vec<String> {
     let messages: Vec<Value> = serde_json::from_str(&messages(seen)).unwrap();
     let is_its_own = |message: &Value| {
         let role = message["role"].as_str().unwrap_or_default();
@@ -131,12 +138,12 @@ fn collect(value: &Value, texts: &mut Vec<String>) {
 }
 
 /// The notifications in a request.
-pub(crate) fn notifications(seen: &Seen) -> Vec<String> {
+pub(crate) fn notifications(seen: &ReceivedRequest) -> Vec<String> {
     told(seen).into_iter().filter(|text| text.starts_with("<task-notification>")).collect()
 }
 
 /// The results of `exec` and the task tools in a request, the last one last.
-pub(crate) fn results(seen: &Seen) -> Vec<Value> {
+pub(crate) fn results(seen: &ReceivedRequest) -> Vec<Value> {
     let texts = told(seen).into_iter().filter(|text| text.starts_with('{'));
     texts.map(|text| serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))).collect()
 }

@@ -1,7 +1,7 @@
 //! Calls that can't be carried out, through the whole program: each is told which, and what is allowed; the turn goes on, and
 //! nothing runs.
 
-use longhaul_testkit::wire::Said;
+use longhaul_testkit::wire::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::desk::WAITS;
@@ -27,9 +27,10 @@ fn refused(stage: &Stage, prompt: &str, calls: &[(&str, Value, Vec<&str>)]) {
     stage.desk.sound_records("a");
 }
 
-fn answers(calls: &[(&str, Value, Vec<&str>)]) -> Vec<Said> {
-    let calls = calls.iter().map(|(name, arguments, _)| Said::nothing().call(name, arguments.clone()));
-    calls.chain([Said::text("Then not.")]).collect()
+fn answers(calls: &[(&str, Value, Vec<&str>)]) -> Vec<ScriptedAnswer> {
+    let calls =
+        calls.iter().map(|(name, arguments, _)| ScriptedAnswer::nothing().call(name, arguments.clone()));
+    calls.chain([ScriptedAnswer::text("Then not.")]).collect()
 }
 
 /// K1, K2, K3, P1

@@ -1,6 +1,6 @@
 //! Four stories of long work, each from the model's answers to what people and the model get to see.
 
-use longhaul_testkit::wire::Said;
+use longhaul_testkit::wire::ScriptedAnswer;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn long_work_goes_on_while_the_model_does_something_else() {
     let stage = Stage::saying(vec![
         background("echo 3 crates built", "the build"),
         exec(json!({"command": WAITS, "description": "something else"})),
-        Said::text("All of it is  built.\n\n  Two\tlines."),
+        ScriptedAnswer::text("All of it is  built.\n\n  Two\tlines."),
     ]);
     let running = Running::start(stage.desk.command(&["run", "-s", "a", "build it"]));
 
@@ -49,8 +49,8 @@ fn long_work_goes_on_while_the_model_does_something_else() {
 fn flipped() -> Stage {
     Stage::saying(vec![
         exec(json!({"command": WAITS, "description": "slow", "timeout": 5})),
-        Said::text("It goes on."),
-        Said::text("It ended."),
+        ScriptedAnswer::text("It goes on."),
+        ScriptedAnswer::text("It ended."),
     ])
 }
 
@@ -104,7 +104,7 @@ fn a_command_that_outlasts_its_time_goes_on_under_serve() {
 /// K4
 #[test]
 fn a_long_sleep_is_refused_and_the_turn_goes_on() {
-    let stage = Stage::saying(vec![exec(json!({"command": "sleep 10"})), Said::text("Then not.")]);
+    let stage = Stage::saying(vec![exec(json!({"command": "sleep 10"})), ScriptedAnswer::text("Then not.")]);
 
     let (code, out, errors) = stage.desk.run(&["run", "-s", "a", "wait a little"]);
 
@@ -132,8 +132,8 @@ fn the_next_request_says_what_runs_and_begins_with_the_one_before() {
             vec![
                 background(WAITS, "the <long> build"),
                 exec(json!({"command": "echo meanwhile"})),
-                Said::text("It runs."),
-                Said::text("It still runs."),
+                ScriptedAnswer::text("It runs."),
+                ScriptedAnswer::text("It still runs."),
             ],
         );
 

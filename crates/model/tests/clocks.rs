@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_model::{Class, Failure, Model, Models, Part, Request, Wanted};
-use longhaul_testkit::wire::{End, Memory, Piece, Reply, Said, Script};
+use longhaul_testkit::wire::{End, MemoryTransport, Reply, ReplyPart, Script, ScriptedAnswer};
 use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn model(base_url: &str, reply: Reply) -> Arc<dyn Model> {
     let home = tempfile::tempdir().unwrap();
-    let wire = Arc::new(Memory::new(Script::list(vec![reply])));
+    let wire = Arc::new(MemoryTransport::new(Script::list(vec![reply])));
     let wanted = Wanted {
         name: "m".to_owned(),
         base_url: Some(base_url.to_owned()),
@@ -45,7 +45,7 @@ const HOSTED: &str = "https://model.test/v1";
 const LOCAL: &str = "http://127.0.0.1:9/v1";
 
 fn whole() -> Vec<u8> {
-    Said::text("Fine.").bytes(longhaul_model::Protocol::OpenaiChat)
+    ScriptedAnswer::text("Fine.").bytes(longhaul_model::Protocol::OpenaiChat)
 }
 
 /// M7
@@ -67,7 +67,7 @@ async fn the_first_byte_of_the_body_has_a_clock_of_its_own() {
         let late_head = Reply::stream(whole()).after((seconds + 1) * SECOND);
         let no_body = Reply::stream("").ending(End::Stall);
         let in_time =
-            Reply::stream("").then(Piece::Pause((seconds - 1) * SECOND)).then(Piece::Bytes(whole()));
+            Reply::stream("").then(ReplyPart::Pause((seconds - 1) * SECOND)).then(ReplyPart::Bytes(whole()));
 
         for reply in [late_head, no_body] {
             let (result, took) = call(&*model(url, reply)).await;
@@ -102,10 +102,10 @@ async fn silence_has_a_clock_and_the_whole_has_none() {
 async fn a_comment_is_a_sign_of_life() {
     let mut reply = Reply::stream(": waiting\n\n");
     for _ in 0..20 {
-        reply = reply.then(Piece::Pause(100 * SECOND)).then(Piece::Bytes(b": waiting\n\n".to_vec()));
+        reply = reply.then(ReplyPart::Pause(100 * SECOND)).then(ReplyPart::Bytes(b": waiting\n\n".to_vec()));
     }
 
-    let (result, took) = call(&*model(HOSTED, reply.then(Piece::Bytes(whole())))).await;
+    let (result, took) = call(&*model(HOSTED, reply.then(ReplyPart::Bytes(whole())))).await;
 
     assert!(result.is_ok() && took >= 2_000 * SECOND, "{result:?}");
 }
@@ -113,7 +113,7 @@ async fn a_comment_is_a_sign_of_life() {
 /// M8
 #[tokio::test(start_paused = true)]
 async fn a_stream_without_a_byte_or_without_its_end_mark_is_broken() {
-    let without_mark = Said::text("Fine.").frames(longhaul_model::Protocol::OpenaiChat);
+    let without_mark = ScriptedAnswer::text("Fine.").frames(longhaul_model::Protocol::OpenaiChat);
     let frames = without_mark[..without_mark.len() - 1].to_vec();
 
     for reply in [Reply::stream(""), Reply::frames(frames), Reply::stream("data: {not json}\n\n")] {

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 
 use longhaul_model::{Class, Failure, Model, Models, Part, Protocol, Request, Wanted};
-use longhaul_testkit::wire::Said;
+use longhaul_testkit::wire::ScriptedAnswer;
 
 /// What a server does with a connection.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ fn serve(does: Does, mut stream: TcpStream) {
         Does::Close | Does::ReadAndClose | Does::Reset => {}
         Does::HalfAHead => stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-ty").unwrap(),
         Does::Answer => {
-            let answer = Said::text("Fine.").bytes(Protocol::OpenaiChat);
+            let answer = ScriptedAnswer::text("Fine.").bytes(Protocol::OpenaiChat);
             let head =
                 format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
             stream.write_all(&[head.as_bytes(), &answer].concat()).unwrap();

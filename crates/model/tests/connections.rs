@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_model::transport::{Http, Outgoing, Transport};
 use longhaul_model::{Models, Part, Protocol, Request, Wanted};
-use longhaul_testkit::wire::Said;
+use longhaul_testkit::wire::ScriptedAnswer;
 
 /// M7: the clock for connecting is that of the request, not that of the first one that anybody made.
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn a_connection_is_used_again_when_its_end_comes_after_the_end_mark() {
                         Ok(1..) => {}
                         _ => return,
                     }
-                    let answer = Said::text("Fine.").bytes(Protocol::OpenaiChat);
+                    let answer = ScriptedAnswer::text("Fine.").bytes(Protocol::OpenaiChat);
                     let head = format!(
                         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n",
                         answer.len()

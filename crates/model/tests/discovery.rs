@@ -10,13 +10,13 @@ use longhaul_model::transport::Trouble;
 use longhaul_model::{
     Discovered, LocalServer, Models, Protocol, Server, USUAL_PORTS, Wanted, discover, find_local,
 };
-use longhaul_testkit::wire::{End, Memory, Reply, Script};
+use longhaul_testkit::wire::{End, MemoryTransport, Reply, Script};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// A server that has these answers, by path.
-fn serving(answers: Vec<(&'static str, Value)>) -> Memory {
-    Memory::new(Script::by(move |seen| {
+fn serving(answers: Vec<(&'static str, Value)>) -> MemoryTransport {
+    MemoryTransport::new(Script::by(move |seen| {
         let answer = answers.iter().find(|(path, _)| seen.path.ends_with(path));
         answer.map_or_else(|| Reply::error(404, "{}"), |(_, value)| Reply::json(value))
     }))
@@ -30,7 +30,7 @@ fn window(tokens: u64) -> Option<Discovered> {
     Some(Discovered { window: Some(tokens), tools: None })
 }
 
-fn paths(transport: &Memory) -> Vec<String> {
+fn paths(transport: &MemoryTransport) -> Vec<String> {
     transport.requests().into_iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect()
 }
 
@@ -200,7 +200,7 @@ async fn a_server_that_does_not_answer_costs_two_seconds_at_most() {
         Reply::error(200, "{").ending(End::Stall),
     ];
     for reply in silent {
-        let transport = Memory::new(Script::list(vec![reply]));
+        let transport = MemoryTransport::new(Script::list(vec![reply]));
         let began = Instant::now();
 
         let found = discover(&transport, &server("groq", HOSTED), "m").await;
@@ -224,7 +224,7 @@ async fn what_can_not_be_read_is_not_known() {
         Reply::json(&json!(null)),
     ];
     for reply in unreadable {
-        let transport = Memory::new(Script::list(vec![reply]));
+        let transport = MemoryTransport::new(Script::list(vec![reply]));
 
         assert_eq!(discover(&transport, &server("groq", HOSTED), "m").await, None);
     }
@@ -232,7 +232,7 @@ async fn what_can_not_be_read_is_not_known() {
 
 #[tokio::test(start_paused = true)]
 async fn servers_of_this_machine_are_found_side_by_side() {
-    let transport = Memory::new(Script::by(|seen| match seen.header("host") {
+    let transport = MemoryTransport::new(Script::by(|seen| match seen.header("host") {
         Some("127.0.0.1:11434") => Reply::json(&json!({"data": [{"id": "a"}, {"id": "b"}]})),
         Some("127.0.0.1:8080") => Reply::stream("never").after(Duration::from_secs(9)),
         Some("127.0.0.1:1234") => Reply::json(&json!({"data": []})).after(Duration::from_millis(250)),
@@ -293,7 +293,7 @@ async fn a_model_that_ollama_has_not_loaded_is_asked_about_again() {
         }
     });
     let home = tempfile::tempdir().unwrap();
-    let models = Models::at(home.path()).unwrap().through(Arc::new(Memory::new(script)));
+    let models = Models::at(home.path()).unwrap().through(Arc::new(MemoryTransport::new(script)));
     let model = models.open(&Wanted { name: "ollama/m".to_owned(), ..Wanted::default() }).unwrap();
 
     let before = model.facts().await.window.unwrap().tokens;

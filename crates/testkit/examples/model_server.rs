@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p longhaul-testkit --example model_server -- PORT [TEXT]`
 
-use longhaul_testkit::wire::{ModelServer, Reply, Said, Script};
+use longhaul_testkit::wire::{ModelServer, Reply, Script, ScriptedAnswer};
 use serde_json::json;
 
 fn main() {
@@ -11,7 +11,7 @@ fn main() {
         eprintln!("usage: model_server PORT [TEXT]");
         std::process::exit(2);
     };
-    let said = Said::text(&arguments.next().unwrap_or_else(|| "Hello.".to_owned())).usage(10, 5);
+    let said = ScriptedAnswer::text(&arguments.next().unwrap_or_else(|| "Hello.".to_owned())).usage(10, 5);
     let script = Script::by(move |seen| match seen.protocol() {
         Some(protocol) => Reply::stream(said.bytes(protocol)),
         None if seen.path == "/v1/models" => {

@@ -18,12 +18,12 @@ pub struct Crash {
     /// At which append to the stream of a session, of its extracts or of a memory, from 1.
     pub append: usize,
     /// Before or after it is on disk.
-    pub when: When,
+    pub when: CrashMoment,
 }
 
 /// Before or after an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub enum CrashMoment {
     /// What was appended is lost.
     Before,
     /// What was appended is on disk, and nobody was told.
@@ -170,7 +170,7 @@ impl FaultyJournal {
     }
 
     /// Notes an append; says whether this is the one to crash at.
-    fn note(&self, append: &Append) -> Option<When> {
+    fn note(&self, append: &Append) -> Option<CrashMoment> {
         let family = append.stream().as_str().split('/').next();
         if !matches!(family, Some("session" | "extract" | "memory")) {
             return None;
@@ -200,11 +200,11 @@ impl Journal for FaultyJournal {
             return Err(error);
         }
         let crash = self.note(&append);
-        if crash == Some(When::Before) {
+        if crash == Some(CrashMoment::Before) {
             self.die().await;
         }
         let records = self.journal.append(append).await;
-        if crash == Some(When::After) {
+        if crash == Some(CrashMoment::After) {
             records.expect("the append that is the last one of a process that dies must work");
             self.die().await;
         }

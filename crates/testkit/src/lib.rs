@@ -1,37 +1,37 @@
-//! For tests only: homes, a journal that can be made to crash and to refuse, models that wait, a model server that fails as it is
-//! told, and checks that hold for every session whatever happened to it.
+//! For tests only: homes, a journal that can crash and refuse, models that wait, a scripted model server, and invariants that hold for
+//! every session whatever happened to it.
 //!
 //! # Where things are
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `place` | a home and a work folder that clean up after themselves |
-//! | `journal` | a real journal with a fault in front of it |
-//! | `model` | models that wait at a gate, and that remember what they were asked |
-//! | `terminal`, `emulated`, `picture` | a program in a terminal of its own; what somebody sees there, and as a picture |
-//! | `chance` | random numbers with a seed that is printed |
-//! | `watching` | a watcher that collects events |
+//! | `test_home` | a home and a work folder that are removed with the test |
+//! | `journal` | a real journal with fault injection: it crashes or refuses at a given append |
+//! | `model` | models that wait at a gate, and that record their requests |
+//! | `terminal`, `screen`, `screen_svg` | a program in a terminal of its own; the screen that a user sees, and as SVG |
+//! | `random` | random numbers with a printed seed |
+//! | `events` | collecting the events of a session |
 //! | `invariants` | what must hold for the records of any session |
-//! | [`wire`] | a model server, and a transport, that do what they are told, byte for byte |
+//! | [`wire`] | a scripted model server on loopback, and the same as a transport in memory, byte for byte |
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that can't go on should stop")]
 
-mod chance;
-mod emulated;
+mod events;
 mod invariants;
 mod journal;
 mod model;
-mod picture;
-mod place;
+mod random;
+mod screen;
+mod screen_svg;
 mod terminal;
-mod watching;
+mod test_home;
 pub mod wire;
 
-pub use chance::Chance;
-pub use emulated::Emulated;
+pub use events::{collect_until, ended_turn};
 pub use invariants::{broken_rules, of_newest_epoch, records_of};
-pub use journal::{Crash, FaultyJournal, When};
-pub use model::{Gate, Gated, Recording};
-pub use place::{Place, TaskProcesses};
+pub use journal::{Crash, CrashMoment, FaultyJournal};
+pub use model::{GatedModel, ModelGate, RecordingModel};
+pub use random::SeededRandom;
+pub use screen::TerminalScreen;
 pub use terminal::Terminal;
-pub use watching::{collect_until, ended_turn};
+pub use test_home::{TaskProcesses, TestHome};

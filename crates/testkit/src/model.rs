@@ -5,12 +5,12 @@ use longhaul_model::{Answer, Facts, Failure, Model, Part, Request};
 use tokio::sync::Semaphore;
 
 /// A model that remembers what it was asked.
-pub struct Recording<M> {
+pub struct RecordingModel<M> {
     model: M,
     requests: Mutex<Vec<Request>>,
 }
 
-impl<M> Recording<M> {
+impl<M> RecordingModel<M> {
     /// This model, with a memory.
     pub fn new(model: M) -> Arc<Self> {
         Arc::new(Self { model, requests: Mutex::default() })
@@ -28,7 +28,7 @@ impl<M> Recording<M> {
 }
 
 #[async_trait]
-impl<M: Model> Model for Recording<M> {
+impl<M: Model> Model for RecordingModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -45,12 +45,12 @@ impl<M: Model> Model for Recording<M> {
 
 /// Holds up the answers of a model until a test lets them pass.
 #[derive(Clone)]
-pub struct Gate {
+pub struct ModelGate {
     asked: Arc<Semaphore>,
     open: Arc<Semaphore>,
 }
 
-impl Gate {
+impl ModelGate {
     /// Waits until the model was asked once more and has said everything but the end.
     pub async fn reached(&self) {
         self.asked.acquire().await.unwrap().forget();
@@ -63,22 +63,22 @@ impl Gate {
 }
 
 /// A model whose answers come up to their end, and there wait at a gate.
-pub struct Gated<M> {
+pub struct GatedModel<M> {
     model: M,
-    gate: Gate,
+    gate: ModelGate,
 }
 
-impl<M> Gated<M> {
+impl<M> GatedModel<M> {
     /// This model behind a gate.
-    pub fn new(model: M) -> (Arc<Self>, Gate) {
+    pub fn new(model: M) -> (Arc<Self>, ModelGate) {
         let closed = || Arc::new(Semaphore::new(0));
-        let gate = Gate { asked: closed(), open: closed() };
+        let gate = ModelGate { asked: closed(), open: closed() };
         (Arc::new(Self { model, gate: gate.clone() }), gate)
     }
 }
 
 #[async_trait]
-impl<M: Model> Model for Gated<M> {
+impl<M: Model> Model for GatedModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -95,7 +95,7 @@ impl<M: Model> Model for Gated<M> {
 
 struct Waiting {
     answer: Box<dyn Answer>,
-    gate: Gate,
+    gate: ModelGate,
     held: Option<Result<Part, Failure>>,
 }
 

@@ -13,32 +13,32 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 
-use crate::Emulated;
+use crate::TerminalScreen;
 
 /// How long a test waits for what it expects before it gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// A program in a terminal of its own, for what people see and type there. It ends with the test.
 pub struct Terminal {
     process: Child,
     /// Nothing, when it is gone.
     keys: Option<File>,
-    reading: Option<Reading>,
+    reading: Option<OutputThread>,
     /// Kept open, so that the terminal can be looked at when the program has left it.
     screen: Option<File>,
     printed: Receiver<Vec<u8>>,
     unread: String,
     /// What somebody who looks at it sees.
-    seen: Emulated,
+    seen: TerminalScreen,
 }
 
 /// Columns and rows, where nobody says otherwise.
-const USUAL: (u16, u16) = (80, 24);
+const DEFAULT_SIZE: (u16, u16) = (80, 24);
 
 impl Terminal {
     /// Starts a program in a new terminal.
     pub fn start(command: Command) -> Self {
-        Self::of_size(command, USUAL)
+        Self::of_size(command, DEFAULT_SIZE)
     }
 
     /// Starts a program in a new terminal with so many columns and rows.
@@ -62,9 +62,17 @@ impl Terminal {
         }
         let process = command.spawn().unwrap();
         let keys = File::from(master);
-        let (reading, printed) = Reading::start(keys.try_clone().unwrap());
+        let (reading, printed) = OutputThread::start(keys.try_clone().unwrap());
         let (keys, reading, screen) = (Some(keys), Some(reading), Some(screen));
-        Self { process, keys, reading, screen, printed, unread: String::new(), seen: Emulated::new(size) }
+        Self {
+            process,
+            keys,
+            reading,
+            screen,
+            printed,
+            unread: String::new(),
+            seen: TerminalScreen::new(size),
+        }
     }
 
     /// Types.
@@ -74,7 +82,7 @@ impl Terminal {
 
     /// Waits until this is printed; returns what was printed before it.
     pub fn wait_for(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             if let Some(place) = self.unread.find(text) {
                 let before = self.unread[..place].to_owned();
@@ -100,7 +108,7 @@ impl Terminal {
 
     /// Waits until what can be read, on the screen and above it, is as it should be; returns it.
     pub fn wait_until(&mut self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             let seen = self.seen();
             if is_so(&seen) {
@@ -119,7 +127,7 @@ impl Terminal {
     }
 
     /// What somebody who looks at it sees.
-    pub fn emulated(&self) -> &Emulated {
+    pub fn screen(&self) -> &TerminalScreen {
         &self.seen
     }
 
@@ -130,7 +138,7 @@ impl Terminal {
 
     /// Waits until a row of the screen is exactly this. What is above the screen is not looked at, so it costs little.
     pub fn wait_for_row(&mut self, wanted: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         while !self.seen.rows().iter().any(|row| row == wanted) {
             let left = deadline.saturating_duration_since(Instant::now());
             let bytes = self.printed.recv_timeout(left);
@@ -184,7 +192,7 @@ impl Terminal {
 
     /// Waits until the program has ended.
     pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status;
@@ -207,7 +215,7 @@ impl Terminal {
         self.wait();
         // The program's end of the terminal was the last but this one, so reading ends, too.
         self.screen = None;
-        while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.printed.recv_timeout(WAIT_LIMIT) {
             self.came(&bytes);
         }
         self.seen()
@@ -218,7 +226,7 @@ impl Terminal {
         self.wait();
         // The program's end of the terminal was the last but this one, so reading ends, too.
         self.screen = None;
-        while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.printed.recv_timeout(WAIT_LIMIT) {
             self.came(&bytes);
         }
         std::mem::take(&mut self.unread)
@@ -230,13 +238,13 @@ fn winsize((width, height): (u16, u16)) -> Winsize {
 }
 
 /// Reads what a program prints, until it is told to stop or there is no more.
-struct Reading {
+struct OutputThread {
     /// Closed when it should stop.
     stop: OwnedFd,
     thread: JoinHandle<()>,
 }
 
-impl Reading {
+impl OutputThread {
     fn start(mut prints: File) -> (Self, Receiver<Vec<u8>>) {
         let (send, printed) = channel();
         let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC).unwrap();

@@ -8,20 +8,20 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::display::{truncate_str, truncate_with_ellipsis};
-use crate::{About, Finished};
+use crate::{ToolDefinition, ToolOutcome};
 
 /// Bytes of a wrong value to quote in an error.
 const MAX_QUOTED_BYTES: usize = 80;
 
 /// Parses the arguments of a call into the type that the tool's schema was made from.
-pub fn parse<T: DeserializeOwned>(about: &About, arguments: &str) -> Result<T, Finished> {
+pub fn parse<T: DeserializeOwned>(definition: &ToolDefinition, arguments: &str) -> Result<T, ToolOutcome> {
     let wrong = |what: String| {
-        let name = about.name;
-        Finished::error(format!("{name} was not run, because its arguments don't fit: {what}"))
+        let name = definition.name;
+        ToolOutcome::error(format!("{name} was not run, because its arguments don't fit: {what}"))
     };
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     let value: Value = serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?;
-    check("", &value, &about.schema).map_err(wrong)?;
+    check("", &value, &definition.schema).map_err(wrong)?;
     serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
 }
 

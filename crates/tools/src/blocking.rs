@@ -9,7 +9,7 @@ use std::task::Poll;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{Finished, Stop};
+use crate::{StopSignal, ToolOutcome};
 
 /// Tells blocking work that its call was cancelled. The work asks it between two steps.
 #[derive(Debug, Clone, Default)]
@@ -32,14 +32,14 @@ impl Drop for CancelOnDrop {
 
 /// Runs work that only reads. It is cancelled when the call is asked to stop and when this future is dropped.
 pub(crate) async fn run_cancellable(
-    mut stop: Stop,
-    work: impl FnOnce(&CancelFlag) -> Finished + Send + 'static,
-) -> Finished {
+    mut stop: StopSignal,
+    work: impl FnOnce(&CancelFlag) -> ToolOutcome + Send + 'static,
+) -> ToolOutcome {
     let cancel = CancelFlag::default();
     let _guard = CancelOnDrop(cancel.clone());
     match run_unless(stop.asked(), spawn_blocking(move || work(&cancel))).await {
         Some(ended) => ended.unwrap_or_else(panicked),
-        None => Finished::error("stopped before it was done"),
+        None => ToolOutcome::error("stopped before it was done"),
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum WaitOutcome<T> {
 /// Waits for `work`, up to a deadline and until the call is asked to stop.
 pub(crate) async fn run_before<T>(
     deadline: Instant,
-    stop: &mut Stop,
+    stop: &mut StopSignal,
     work: impl Future<Output = T>,
 ) -> WaitOutcome<T> {
     match run_unless(stop.asked(), timeout_at(deadline, work)).await {
@@ -78,13 +78,13 @@ pub(crate) async fn run_before<T>(
 
 /// Runs work to its end, even if this future is dropped meanwhile.
 pub(crate) async fn run_to_completion<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Finished> + Send + 'static,
-) -> Result<T, Finished> {
+    work: impl FnOnce() -> Result<T, ToolOutcome> + Send + 'static,
+) -> Result<T, ToolOutcome> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(panicked(error)))
 }
 
 /// A panic in a tool fails its call, not the turn.
 #[allow(clippy::needless_pass_by_value, reason = "it is what `unwrap_or_else` hands over")]
-fn panicked(error: JoinError) -> Finished {
-    Finished::error(format!("the tool failed because of a mistake in it: {error}"))
+fn panicked(error: JoinError) -> ToolOutcome {
+    ToolOutcome::error(format!("the tool failed because of a mistake in it: {error}"))
 }

@@ -15,7 +15,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `tool`, `function_tool` | the trait [`Tool`] for the runtime that calls it; tools made of one function |
-//! | `toolset`, `reference` | all tools; the page `docs/tools.md`, made from them |
+//! | `toolset`, `tools_reference` | all tools; the page `docs/tools.md`, made from them |
 //! | `arguments`, `schema` | parsing the arguments that the model wrote; their JSON Schema |
 //! | `files` | read_file, write_file, edit_file |
 //! | `search` | list_files, find_files, search_text |
@@ -37,7 +37,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use longhaul_protocol::{CallId, SessionId};
-//! use longhaul_tools::{Call, Cap, Scope, ScopeConfig, Stop, file_tools};
+//! use longhaul_tools::{OutputLimit, Scope, ScopeConfig, StopSignal, ToolInvocation, file_tools};
 //!
 //! # let folder = std::env::temp_dir().join(format!("longhaul-tools-doc-{}", std::process::id()));
 //! # std::fs::create_dir_all(folder.join("work")).unwrap();
@@ -45,21 +45,21 @@
 //! std::fs::write(folder.join("work/hello.txt"), "hello\n").unwrap();
 //! let scope = Arc::new(Scope::new(&folder.join("work"), &ScopeConfig::default(), &folder.join("home")));
 //! let tools = file_tools(scope);
-//! let read_file = tools.iter().find(|tool| tool.about().name == "read_file").unwrap();
+//! let read_file = tools.iter().find(|tool| tool.definition().name == "read_file").unwrap();
 //!
-//! let call = Call {
+//! let call = ToolInvocation {
 //!     id: CallId::generate(),
 //!     session: SessionId::generate(),
 //!     arguments: r#"{"path": "hello.txt"}"#.to_owned(),
 //!     seen: Arc::default(),
-//!     cap: Cap::default(),
+//!     output_limit: OutputLimit::default(),
 //!     tasks: Arc::default(),
 //! };
 //! let prepared = read_file.prepare(&call).await.unwrap();
-//! let (_stopper, stop) = Stop::pair();
-//! let finished = (prepared.run)(stop).await;
+//! let (_handle, stop) = StopSignal::pair();
+//! let outcome = (prepared.run)(stop).await;
 //!
-//! assert_eq!(finished.content, "hello\n");
+//! assert_eq!(outcome.content, "hello\n");
 //! # });
 //! # std::fs::remove_dir_all(folder).unwrap();
 //! ```
@@ -88,19 +88,20 @@ mod todo;
 mod tool;
 mod toolset;
 
-pub use approval::{Action, Approvals, Rule, Verdict, WrongRule};
+pub use approval::{ApprovalAction, ApprovalPolicy, ApprovalVerdict, InvalidRule, ToolApprovalRule};
 pub use arguments::parse as parse_arguments;
 pub use exec::{ExecSettings, ExecTool, command_environment};
 use function_tool::function_tool;
-pub use git::{Repositories, RepositoryNews};
-pub use output::{cap, last_line, plain};
-pub use reference::reference;
-pub use sandbox::{Sandbox, SandboxMode, Unavailable};
+pub use git::{RepositoryTracker, RepositoryWarning};
+pub use output::{last_output_line, plain_text, truncate_output};
+pub use reference::tools_reference;
+pub use sandbox::{Sandbox, SandboxFallback, SandboxMode};
 pub use schema::schema_of;
-pub use scope::{Allowed, Denied, FileError, Permission, Scope, ScopeConfig};
+pub use scope::{AllowedTarget, DeniedTarget, FileError, Permission, Scope, ScopeConfig};
 pub use small_file::{LastLink, SmallFile, read_small_file};
-pub use tasks::{Ended, TaskSettings, looks_like_a_prompt, task_end, task_tools};
+pub use tasks::{FinishedTask, TaskSettings, looks_like_a_prompt, task_end, task_tools};
 pub use tool::{
-    About, Call, Cap, Finished, KnownTask, Picture, Prepared, Redact, Resumed, Run, Stop, Stopper, Tool,
+    OutputLimit, PreparedCall, Redact, ResumedCall, RunCall, SessionTask, StopHandle, StopSignal, Tool,
+    ToolDefinition, ToolImage, ToolInvocation, ToolOutcome,
 };
-pub use toolset::{all_abouts, file_tools};
+pub use toolset::{all_tool_definitions, file_tools};

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use longhaul_protocol::Effect;
 use serde_json::Value;
 
-use crate::About;
+use crate::ToolDefinition;
 
 /// The reference of these tools, in Markdown.
-pub fn reference(tools: &[&About]) -> String {
+pub fn tools_reference(tools: &[&ToolDefinition]) -> String {
     let mut page = String::from(
         "# Tools\n\n\
          What the agent may do. This page is made from the tools' own schemas; after a change of them, renew it with\n\
@@ -19,31 +19,34 @@ pub fn reference(tools: &[&About]) -> String {
          not run, and the model is told what is wrong.\n\n\
          | tool | effect |\n| --- | --- |\n",
     );
-    for about in tools {
-        add(&mut page, format_args!("| [`{0}`](#{0}) | {1} |\n", about.name, describe_effect(about.effect)));
+    for definition in tools {
+        add(
+            &mut page,
+            format_args!("| [`{0}`](#{0}) | {1} |\n", definition.name, describe_effect(definition.effect)),
+        );
     }
-    for about in tools {
-        section(&mut page, about);
+    for definition in tools {
+        section(&mut page, definition);
     }
     page
 }
 
-fn section(page: &mut String, about: &About) {
-    add(page, format_args!("\n## {}\n\n{}\n\n", about.name, about.description));
-    add(page, format_args!("**Effect:** {}.\n\n", describe_effect(about.effect)));
+fn section(page: &mut String, definition: &ToolDefinition) {
+    add(page, format_args!("\n## {}\n\n{}\n\n", definition.name, definition.description));
+    add(page, format_args!("**Effect:** {}.\n\n", describe_effect(definition.effect)));
     let mut rows = Vec::new();
-    rows_of("", &about.schema, &mut rows);
+    rows_of("", &definition.schema, &mut rows);
     if rows.is_empty() {
         page.push_str("It takes no arguments.\n");
     } else {
         page.push_str("| argument | type | required | meaning |\n| --- | --- | --- | --- |\n");
         rows.iter().for_each(|row| page.push_str(row));
     }
-    if !about.limits.is_empty() {
+    if !definition.limits.is_empty() {
         page.push_str("\n**Limits**\n\n");
-        about.limits.iter().for_each(|limit| add(page, format_args!("- {limit}\n")));
+        definition.limits.iter().for_each(|limit| add(page, format_args!("- {limit}\n")));
     }
-    add(page, format_args!("\n**Example**\n\n```json\n{}\n```\n", about.example));
+    add(page, format_args!("\n**Example**\n\n```json\n{}\n```\n", definition.example));
 }
 
 /// Writing to a string can't fail.

@@ -6,7 +6,7 @@ use longhaul_protocol::{Effect, Todo, TodoStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{About, Call, Finished, Prepared, Tool, function_tool, schema_of};
+use crate::{PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool, schema_of};
 
 const MAX_ITEMS: usize = 200;
 const MAX_ITEM_BYTES: usize = 2_000;
@@ -47,8 +47,8 @@ impl From<ItemStatus> for TodoStatus {
     }
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "todo",
         description: "Replaces the todo list of this session, which is kept through everything. Use it for work of \
                       several steps.",
@@ -60,26 +60,26 @@ pub(crate) fn about() -> About {
 }
 
 pub(crate) fn tool() -> Arc<dyn Tool> {
-    function_tool(about(), (), prepare)
+    function_tool(definition(), (), prepare)
 }
 
-fn prepare((): &(), Arguments { items }: Arguments, _: &Call) -> Result<Prepared, Finished> {
+fn prepare((): &(), Arguments { items }: Arguments, _: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
     if items.len() > MAX_ITEMS {
-        return Err(Finished::error(format!(
+        return Err(ToolOutcome::error(format!(
             "`items` has {} items; at most {MAX_ITEMS} are kept",
             items.len()
         )));
     }
     if let Some(index) = items.iter().position(|item| !(1..=MAX_ITEM_BYTES).contains(&item.text.len())) {
         let bytes = items[index].text.len();
-        return Err(Finished::error(format!(
+        return Err(ToolOutcome::error(format!(
             "`items[{index}].text` has {bytes} bytes; it must have 1 to {MAX_ITEM_BYTES}"
         )));
     }
     let list: Vec<Todo> =
         items.into_iter().map(|item| Todo { text: item.text, status: item.status.into() }).collect();
-    let finished = Finished { content: render_list(&list), todo: Some(list), ..Finished::default() };
-    Ok(Prepared::new(move |_| async move { finished }))
+    let finished = ToolOutcome { content: render_list(&list), todo: Some(list), ..ToolOutcome::default() };
+    Ok(PreparedCall::new(move |_| async move { finished }))
 }
 
 fn render_list(list: &[Todo]) -> String {

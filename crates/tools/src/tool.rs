@@ -26,17 +26,17 @@ use crate::blocking::{CancelFlag, run_cancellable};
 #[async_trait]
 pub trait Tool: Send + Sync {
     /// The description for the model and `docs/tools.md`. It never changes while the program runs.
-    fn about(&self) -> &About;
+    fn definition(&self) -> &ToolDefinition;
 
     /// Checks a call and works out what it would do, without changing anything. An error is the result that the model
     /// reads.
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished>;
+    async fn prepare(&self, call: &ToolInvocation) -> Result<PreparedCall, ToolOutcome>;
 
     /// Finds out what became of a call that started before a crash.
-    async fn resume(&self, _call: &Call, started: &ToolStarted) -> Resumed {
+    async fn resume(&self, _call: &ToolInvocation, started: &ToolStarted) -> ResumedCall {
         match started.effect {
-            Effect::Read | Effect::Idempotent => Resumed::RunAgain,
-            Effect::CheckedWrite | Effect::Command | Effect::Unknown => Resumed::Unknown(
+            Effect::Read | Effect::Idempotent => ResumedCall::RunAgain,
+            Effect::CheckedWrite | Effect::Command | Effect::Unknown => ResumedCall::Unknown(
                 "the runtime ended while this was running; it may or may not have happened".to_owned(),
             ),
         }
@@ -45,7 +45,7 @@ pub trait Tool: Send + Sync {
 
 /// The description of a tool.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct ToolDefinition {
     pub name: &'static str,
     /// For the model.
     pub description: &'static str,
@@ -60,7 +60,7 @@ pub struct About {
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ToolInvocation {
     pub id: CallId,
     pub session: SessionId,
     /// Exactly as the model wrote them.
@@ -68,13 +68,13 @@ pub struct Call {
     /// By canonical path, the hash of each whole file as the model last saw it.
     pub seen: Arc<HashMap<String, Hash>>,
     /// How much output the model may read at once. Longer output is truncated to its head and tail.
-    pub cap: Cap,
+    pub output_limit: OutputLimit,
     /// The session's tasks, the oldest first: all that run, and the newest of those that have ended.
-    pub tasks: Arc<[KnownTask]>,
+    pub tasks: Arc<[SessionTask]>,
 }
 
-impl Call {
-    pub fn task(&self, id: TaskId) -> Option<&KnownTask> {
+impl ToolInvocation {
+    pub fn task(&self, id: TaskId) -> Option<&SessionTask> {
         self.tasks.iter().find(|task| task.started.task_id == id)
     }
 
@@ -86,7 +86,7 @@ impl Call {
 
 /// A task of the session, as its records have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownTask {
+pub struct SessionTask {
     pub started: TaskStarted,
     /// Once its end is on record.
     pub ended: Option<TaskEnded>,
@@ -96,7 +96,7 @@ pub struct KnownTask {
     pub is_waiting: bool,
 }
 
-impl From<TaskStarted> for KnownTask {
+impl From<TaskStarted> for SessionTask {
     /// A task without any other record.
     fn from(started: TaskStarted) -> Self {
         Self { started, ended: None, told: None, is_waiting: false }
@@ -108,19 +108,19 @@ pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// How much output the model may read at once. Longer output is truncated to its head and tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cap {
+pub struct OutputLimit {
     pub lines: usize,
     pub bytes: usize,
 }
 
-impl Default for Cap {
+impl Default for OutputLimit {
     fn default() -> Self {
         Self { lines: 2_000, bytes: 32 << 10 }
     }
 }
 
 /// A call that was checked and can run.
-pub struct Prepared {
+pub struct PreparedCall {
     /// The file that it will write.
     pub write: Option<FileWrite>,
     /// The folder of tasks that keeps its command.
@@ -129,18 +129,18 @@ pub struct Prepared {
     pub takes_up_to: Option<Duration>,
     /// Why the user has to agree first, whatever the approval rules say.
     pub caution: Option<String>,
-    pub run: Run,
+    pub run: RunCall,
 }
 
 /// The second half of a call. It may be dropped at any await point; a tool that must not be interrupted moves its work
 /// to a thread of its own.
-pub type Run = Box<dyn FnOnce(Stop) -> Pin<Box<dyn Future<Output = Finished> + Send>> + Send>;
+pub type RunCall = Box<dyn FnOnce(StopSignal) -> Pin<Box<dyn Future<Output = ToolOutcome> + Send>> + Send>;
 
-impl Prepared {
+impl PreparedCall {
     /// A call that writes no file.
-    pub fn new<F>(run: impl FnOnce(Stop) -> F + Send + 'static) -> Self
+    pub fn new<F>(run: impl FnOnce(StopSignal) -> F + Send + 'static) -> Self
     where
-        F: Future<Output = Finished> + Send + 'static,
+        F: Future<Output = ToolOutcome> + Send + 'static,
     {
         Self {
             write: None,
@@ -152,7 +152,7 @@ impl Prepared {
     }
 
     /// A call that only reads, on a thread of its own, until it is cancelled.
-    pub(crate) fn cancellable(work: impl FnOnce(&CancelFlag) -> Finished + Send + 'static) -> Self {
+    pub(crate) fn cancellable(work: impl FnOnce(&CancelFlag) -> ToolOutcome + Send + 'static) -> Self {
         Self::new(move |stop| run_cancellable(stop, work))
     }
 
@@ -183,12 +183,12 @@ impl Prepared {
 
 /// The result of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Finished {
+pub struct ToolOutcome {
     /// For the model.
     pub content: String,
     pub is_error: bool,
     /// Images for the model.
-    pub images: Vec<Picture>,
+    pub images: Vec<ToolImage>,
     /// The complete output, where `content` has only its head and tail.
     pub whole: Option<Vec<u8>>,
     /// The file that the model has now seen.
@@ -201,7 +201,7 @@ pub struct Finished {
     pub news: Option<TaskNews>,
 }
 
-impl Finished {
+impl ToolOutcome {
     /// A success.
     pub fn ok(content: impl Into<String>) -> Self {
         Self { content: content.into(), ..Self::default() }
@@ -215,7 +215,7 @@ impl Finished {
 
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
+pub struct ToolImage {
     /// Such as `image/png`.
     pub media: String,
     pub bytes: Vec<u8>,
@@ -223,32 +223,32 @@ pub struct Picture {
 
 /// What became of a call that a crash interrupted.
 #[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
-pub enum Resumed {
+pub enum ResumedCall {
     /// It ended.
-    Finished(Finished),
+    Finished(ToolOutcome),
     /// It did not happen, or does no harm twice: prepare and run it again.
     RunAgain,
     /// It is still running: wait for it.
-    Running(Run),
+    Running(RunCall),
     /// It may or may not have happened; this is what is known.
     Unknown(String),
 }
 
 /// Tells a running call to stop.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<bool>);
+pub struct StopSignal(watch::Receiver<bool>);
 
-/// Stops the call that has the [`Stop`].
+/// Stops the call that has the [`StopSignal`].
 #[derive(Debug)]
-pub struct Stopper(watch::Sender<bool>);
+pub struct StopHandle(watch::Sender<bool>);
 
-impl Stop {
-    pub fn pair() -> (Stopper, Self) {
+impl StopSignal {
+    pub fn pair() -> (StopHandle, Self) {
         let (sender, receiver) = watch::channel(false);
-        (Stopper(sender), Self(receiver))
+        (StopHandle(sender), Self(receiver))
     }
 
-    /// Waits until the call should stop; for ever, if its [`Stopper`] was dropped.
+    /// Waits until the call should stop; for ever, if its [`StopHandle`] was dropped.
     pub async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {
             std::future::pending::<()>().await;
@@ -256,7 +256,7 @@ impl Stop {
     }
 }
 
-impl Stopper {
+impl StopHandle {
     pub fn stop(&self) {
         self.0.send_replace(true);
     }

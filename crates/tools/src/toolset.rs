@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::files::{edit_file, read_file, write_file};
 use crate::search::{find_files, list_files, search_text};
 use crate::tasks::{task_kill, task_list, task_output, task_wait};
-use crate::{About, Scope, Tool, exec, todo};
+use crate::{Scope, Tool, ToolDefinition, exec, todo};
 
 /// The tools for files and the todo list. The order is fixed: the beginning of a request must not change.
 pub fn file_tools(scope: Arc<Scope>) -> Vec<Arc<dyn Tool>> {
@@ -21,19 +21,19 @@ pub fn file_tools(scope: Arc<Scope>) -> Vec<Arc<dyn Tool>> {
 }
 
 /// The descriptions of all tools of this crate, in the order of `docs/tools.md`.
-pub fn all_abouts() -> Vec<About> {
+pub fn all_tool_definitions() -> Vec<ToolDefinition> {
     vec![
-        read_file::about(),
-        write_file::about(),
-        edit_file::about(),
-        list_files::about(),
-        find_files::about(),
-        search_text::about(),
-        todo::about(),
-        exec::about(),
-        task_list::about(),
-        task_output::about(),
-        task_wait::about(),
-        task_kill::about(),
+        read_file::definition(),
+        write_file::definition(),
+        edit_file::definition(),
+        list_files::definition(),
+        find_files::definition(),
+        search_text::definition(),
+        todo::definition(),
+        exec::definition(),
+        task_list::definition(),
+        task_output::definition(),
+        task_wait::definition(),
+        task_kill::definition(),
     ]
 }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_protocol::{CallId, Effect, SessionId, TaskId, ToolStarted};
 use longhaul_tools::{
-    Call, Cap, ExecSettings, ExecTool, Finished, Resumed, Run, Sandbox, SandboxMode, Scope, ScopeConfig,
-    Stop, Stopper, Tool, command_environment,
+    ExecSettings, ExecTool, OutputLimit, ResumedCall, RunCall, Sandbox, SandboxMode, Scope, ScopeConfig,
+    StopHandle, StopSignal, Tool, ToolInvocation, ToolOutcome, command_environment,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -72,12 +72,12 @@ impl Workplace {
         Self { work, tasks, tool: ExecTool::new(settings), _folder: folder }
     }
 
-    async fn run(&self, arguments: Value) -> Finished {
+    async fn run(&self, arguments: Value) -> ToolOutcome {
         self.run_call(&call(&arguments)).await
     }
 
-    async fn run_call(&self, call: &Call) -> Finished {
-        let (_stopper, stop) = Stop::pair();
+    async fn run_call(&self, call: &ToolInvocation) -> ToolOutcome {
+        let (_stopper, stop) = StopSignal::pair();
         match self.tool.prepare(call).await {
             Ok(prepared) => in_time((prepared.run)(stop)).await,
             Err(refused) => refused,
@@ -85,13 +85,13 @@ impl Workplace {
     }
 
     /// Starts a call and lets it run until its command has printed or done something.
-    async fn begin(&self, call: &Call) -> (Stopper, tokio::task::JoinHandle<Finished>) {
-        let (stopper, stop) = Stop::pair();
+    async fn begin(&self, call: &ToolInvocation) -> (StopHandle, tokio::task::JoinHandle<ToolOutcome>) {
+        let (stopper, stop) = StopSignal::pair();
         let run = self.tool.prepare(call).await.unwrap().run;
         (stopper, tokio::spawn(run(stop)))
     }
 
-    async fn resume(&self, call: &Call) -> Resumed {
+    async fn resume(&self, call: &ToolInvocation) -> ResumedCall {
         let started = ToolStarted {
             call: call.id,
             name: "exec".to_owned(),
@@ -108,17 +108,17 @@ impl Workplace {
         until(|| file.exists()).await;
     }
 
-    fn task_folder(&self, call: &Call) -> PathBuf {
+    fn task_folder(&self, call: &ToolInvocation) -> PathBuf {
         self.tasks.join(TaskId::from(call.id).to_string())
     }
 }
 
-fn call(arguments: &Value) -> Call {
-    Call {
+fn call(arguments: &Value) -> ToolInvocation {
+    ToolInvocation {
         id: CallId::generate(),
         arguments: arguments.to_string(),
         seen: Arc::default(),
-        cap: Cap::default(),
+        output_limit: OutputLimit::default(),
         session: SessionId::generate(),
         tasks: Arc::default(),
     }
@@ -137,19 +137,19 @@ async fn until(mut is_so: impl FnMut() -> bool) {
 }
 
 /// The fields of a result, without the one that is different each time.
-fn fields(finished: &Finished) -> Value {
+fn fields(finished: &ToolOutcome) -> Value {
     assert!(!finished.is_error, "{}", finished.content);
     let mut fields: Value = serde_json::from_str(&finished.content).unwrap();
     fields.as_object_mut().unwrap().remove("duration_ms");
     fields
 }
 
-fn running(resumed: Resumed) -> Run {
+fn running(resumed: ResumedCall) -> RunCall {
     match resumed {
-        Resumed::Running(run) => run,
-        Resumed::Finished(finished) => panic!("it ended: {finished:?}"),
-        Resumed::RunAgain => panic!("it was not started"),
-        Resumed::Unknown(why) => panic!("{why}"),
+        ResumedCall::Running(run) => run,
+        ResumedCall::Finished(finished) => panic!("it ended: {finished:?}"),
+        ResumedCall::RunAgain => panic!("it was not started"),
+        ResumedCall::Unknown(why) => panic!("{why}"),
     }
 }
 
@@ -258,7 +258,7 @@ async fn a_command_runs_in_the_work_folder_or_in_one_below() {
 async fn a_command_that_can_not_start_is_an_error_also_when_it_is_asked_for_later() {
     let place = Workplace::new();
     let call = call(&json!({"command": "true", "work_dir": "inner"}));
-    let (_stopper, stop) = Stop::pair();
+    let (_stopper, stop) = StopSignal::pair();
     let prepared = place.tool.prepare(&call).await.unwrap();
     fs::remove_dir(place.work.join("inner")).unwrap();
 
@@ -266,7 +266,7 @@ async fn a_command_that_can_not_start_is_an_error_also_when_it_is_asked_for_late
     let resumed = place.resume(&call).await;
 
     assert!(finished.is_error && finished.content.contains("inner is not there"), "{}", finished.content);
-    assert!(matches!(resumed, Resumed::Finished(again) if again == finished));
+    assert!(matches!(resumed, ResumedCall::Finished(again) if again == finished));
 }
 
 /// K13
@@ -283,7 +283,10 @@ async fn colours_are_taken_out_and_what_is_no_text_is_replaced() {
 #[tokio::test]
 async fn a_long_output_is_shown_with_head_and_tail_and_kept_whole() {
     let place = Workplace::new();
-    let call = Call { cap: Cap { lines: 100, bytes: 1000 }, ..call(&json!({"command": "seq 10000"})) };
+    let call = ToolInvocation {
+        output_limit: OutputLimit { lines: 100, bytes: 1000 },
+        ..call(&json!({"command": "seq 10000"}))
+    };
 
     let finished = place.run_call(&call).await;
 
@@ -338,7 +341,7 @@ async fn an_output_that_grows_as_json_is_one_object_within_the_cap() {
     for (command, printed) in table {
         let finished = place.run(json!({ "command": command })).await;
 
-        assert!(finished.content.len() <= Cap::default().bytes, "{}", finished.content.len());
+        assert!(finished.content.len() <= OutputLimit::default().bytes, "{}", finished.content.len());
         assert_eq!(fields(&finished)["status"], "completed");
         assert_eq!(finished.whole.map(|whole| whole.len()), Some(printed));
     }
@@ -387,7 +390,7 @@ async fn a_command_goes_on_when_nobody_waits_and_is_found_running() {
     assert!(result.await.unwrap_err().is_cancelled());
     let run = running(place.resume(&call).await);
     fs::write(place.work.join("go"), "").unwrap();
-    let (_stopper, stop) = Stop::pair();
+    let (_stopper, stop) = StopSignal::pair();
     let finished = in_time(run(stop)).await;
 
     assert_eq!(fields(&finished), json!({"status": "failed", "output": "one\ntwo\n", "exit_code": 4}));
@@ -404,7 +407,7 @@ async fn a_command_that_was_found_running_can_be_stopped() {
     result.abort();
 
     let run = running(place.resume(&call).await);
-    let (stopper, stop) = Stop::pair();
+    let (stopper, stop) = StopSignal::pair();
     stopper.stop();
     let finished = in_time(run(stop)).await;
 
@@ -421,7 +424,7 @@ async fn a_command_that_ended_while_nobody_waited_has_the_same_result() {
     let resumed = place.resume(&call).await;
 
     assert!(finished.whole.is_some());
-    assert!(matches!(resumed, Resumed::Finished(again) if again == finished));
+    assert!(matches!(resumed, ResumedCall::Finished(again) if again == finished));
 }
 
 /// K9
@@ -440,15 +443,15 @@ async fn what_became_of_a_command_after_a_crash() {
     let before = crashed(&["spec.json"]);
     let while_starting = crashed(&["spec.json", "spawning"]);
     let while_running = crashed(&["spec.json", "spawning", "pid", "output.head"]);
-    let nonsense = Call { arguments: "{".to_owned(), ..call(&json!({})) };
+    let nonsense = ToolInvocation { arguments: "{".to_owned(), ..call(&json!({})) };
 
-    assert!(matches!(place.resume(&not_started).await, Resumed::RunAgain));
-    assert!(matches!(place.resume(&before).await, Resumed::RunAgain));
+    assert!(matches!(place.resume(&not_started).await, ResumedCall::RunAgain));
+    assert!(matches!(place.resume(&before).await, ResumedCall::RunAgain));
     assert!(
-        matches!(place.resume(&while_starting).await, Resumed::Unknown(why) if why.contains("may or may not have started"))
+        matches!(place.resume(&while_starting).await, ResumedCall::Unknown(why) if why.contains("may or may not have started"))
     );
-    assert!(matches!(place.resume(&nonsense).await, Resumed::Unknown(_)));
-    let Resumed::Finished(lost) = place.resume(&while_running).await else { panic!("it is lost") };
+    assert!(matches!(place.resume(&nonsense).await, ResumedCall::Unknown(_)));
+    let ResumedCall::Finished(lost) = place.resume(&while_running).await else { panic!("it is lost") };
     assert_eq!(fields(&lost)["status"], "lost");
     assert_eq!(fields(&lost)["output"], "begun\n");
     assert!(!place.work.join("ran").exists());
@@ -467,7 +470,7 @@ async fn a_command_is_waited_for_and_can_be_stopped_also_without_token_socket_or
         fs::remove_file(place.task_folder(&call).join(missing)).unwrap();
 
         let run = running(place.resume(&call).await);
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = StopSignal::pair();
         stopper.stop();
         let finished = in_time(run(stop)).await;
 
@@ -488,7 +491,7 @@ async fn a_command_whose_folder_can_not_be_opened_for_a_moment_is_waited_for() {
     fs::write(&folder, "in the way").unwrap();
 
     let run = running(place.resume(&call).await);
-    let (_stopper, stop) = Stop::pair();
+    let (_stopper, stop) = StopSignal::pair();
     let result = tokio::spawn(run(stop));
     fs::remove_file(&folder).unwrap();
     fs::rename(&aside, &folder).unwrap();

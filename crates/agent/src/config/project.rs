@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use longhaul_config::{Layer, LayerEntry, Origin, TrustList, TrustState, project_file_candidates};
 use longhaul_protocol::{Hash, PrintablePath};
-use longhaul_tools::{Denied, Scope, ScopeConfig, SmallFile};
+use longhaul_tools::{DeniedTarget, Scope, ScopeConfig, SmallFile};
 use toml::Value;
 
 use super::config_error;
@@ -243,7 +243,7 @@ pub(crate) fn parse_project_layer(path: &Path, text: &str) -> Result<(Layer, Lay
 fn project_scope(folder: &Path, home: &Path, work_dir: &Path, below: &Settings) -> Scope {
     let is_relative = |target: &str| !target.starts_with(['/', '~']);
     let deny = below.scope.deny.iter().cloned().map(|denied| match work_dir.join(&denied.target).to_str() {
-        Some(target) if is_relative(&denied.target) => Denied { target: target.to_owned(), ..denied },
+        Some(target) if is_relative(&denied.target) => DeniedTarget { target: target.to_owned(), ..denied },
         _ => denied,
     });
     Scope::new(folder, &ScopeConfig { allow: Vec::new(), deny: deny.collect() }, home)

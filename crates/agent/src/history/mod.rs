@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) use format::minute;
 use longhaul_journal::{Journal, Result};
 use longhaul_protocol::{Seq, SessionId};
-use longhaul_tools::{Cap, Finished, Tool};
+use longhaul_tools::{OutputLimit, Tool, ToolOutcome};
 
 /// The tools, always in this order.
 pub(crate) fn history_tools(journal: &Arc<dyn Journal>) -> [Arc<dyn Tool>; 2] {
@@ -31,13 +31,13 @@ pub(crate) async fn read_records(
     session: SessionId,
     from: Seq,
     to: Seq,
-    cap: Cap,
-) -> Result<Finished> {
+    cap: OutputLimit,
+) -> Result<ToolOutcome> {
     read::read(reader::Past::new(journal.clone(), session), from, to, cap).await
 }
 
 /// What is known of them without having any, for `docs/tools.md`.
 #[cfg(test)]
-pub(crate) fn history_abouts() -> [longhaul_tools::About; 2] {
-    [search::about(), read::about()]
+pub(crate) fn history_abouts() -> [longhaul_tools::ToolDefinition; 2] {
+    [search::definition(), read::definition()]
 }

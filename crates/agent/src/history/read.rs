@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_journal::{Journal, Result};
 use longhaul_protocol::{Body, Effect, Record, Seq, SessionRecord};
-use longhaul_tools::{About, Call, Cap, Finished, Prepared, Tool, parse_arguments, schema_of};
+use longhaul_tools::{
+    OutputLimit, PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -31,18 +33,18 @@ struct Arguments {
 
 /// The tool.
 pub(super) struct HistoryRead {
-    about: About,
+    definition: ToolDefinition,
     journal: Arc<dyn Journal>,
 }
 
 impl HistoryRead {
     pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
-        Self { about: about(), journal }
+        Self { definition: definition(), journal }
     }
 }
 
-pub(super) fn about() -> About {
-    About {
+pub(super) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "history_read",
         description: "Shows records of this session word for word, by the numbers that history_search gives.",
         effect: Effect::Read,
@@ -57,30 +59,30 @@ pub(super) fn about() -> About {
 
 #[async_trait]
 impl Tool for HistoryRead {
-    fn about(&self) -> &About {
-        &self.about
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
     }
 
-    async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
-        let Arguments { from, to } = parse_arguments(&self.about, &call.arguments)?;
+    async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
+        let Arguments { from, to } = parse_arguments(&self.definition, &call.arguments)?;
         let to = to.unwrap_or(from);
         if to < from {
-            return Err(Finished::error(format!("`to` is {to}, which is before `from`, {from}")));
+            return Err(ToolOutcome::error(format!("`to` is {to}, which is before `from`, {from}")));
         }
-        let (past, cap) = (Past::new(self.journal.clone(), call.session), call.cap);
-        Ok(Prepared::new(move |_stop| async move {
+        let (past, cap) = (Past::new(self.journal.clone(), call.session), call.output_limit);
+        Ok(PreparedCall::new(move |_stop| async move {
             match read(past, from, to, cap).await {
                 Ok(finished) => finished,
-                Err(error) => Finished::error(format!("the history can't be read: {error}")),
+                Err(error) => ToolOutcome::error(format!("the history can't be read: {error}")),
             }
         }))
     }
 }
 
-pub(super) async fn read(mut past: Past, from: Seq, to: Seq, cap: Cap) -> Result<Finished> {
+pub(super) async fn read(mut past: Past, from: Seq, to: Seq, cap: OutputLimit) -> Result<ToolOutcome> {
     let head = past.head().await?;
     if from > head {
-        return Ok(Finished::error(format!(
+        return Ok(ToolOutcome::error(format!(
             "there is no record {from}: this session has records 1 to {head}"
         )));
     }
@@ -103,12 +105,12 @@ pub(super) async fn read(mut past: Past, from: Seq, to: Seq, cap: Cap) -> Result
             let seq = record.seq;
             let entry = entry(&mut past, record).await?;
             if entry.is_some_and(|entry| !transcript.add(&entry)) {
-                return Ok(Finished::ok(transcript.closed(seq, to.min(head))));
+                return Ok(ToolOutcome::ok(transcript.closed(seq, to.min(head))));
             }
             next = seq + 1;
         }
     }
-    Ok(Finished::ok(transcript.closed(next, to.min(head))))
+    Ok(ToolOutcome::ok(transcript.closed(next, to.min(head))))
 }
 
 /// A record as it stands in a transcript; nothing, if it has nothing to show.
@@ -137,12 +139,13 @@ async fn entry(past: &mut Past, record: Record) -> Result<Option<String>> {
 struct Transcript {
     text: String,
     lines: usize,
-    cap: Cap,
+    cap: OutputLimit,
 }
 
 impl Transcript {
-    fn within(cap: Cap) -> Self {
-        let cap = Cap { lines: cap.lines.saturating_sub(1), bytes: cap.bytes.saturating_sub(LAST_LINE) };
+    fn within(cap: OutputLimit) -> Self {
+        let cap =
+            OutputLimit { lines: cap.lines.saturating_sub(1), bytes: cap.bytes.saturating_sub(LAST_LINE) };
         Self { text: String::new(), lines: 0, cap }
     }
 

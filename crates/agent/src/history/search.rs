@@ -6,7 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_journal::{Hit, Journal, Match, Result, Search};
 use longhaul_protocol::{Block, Effect, Item, Seq, SessionRecord};
-use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, schema_of};
+use longhaul_tools::{
+    PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -31,18 +33,18 @@ struct Arguments {
 
 /// The tool.
 pub(super) struct HistorySearch {
-    about: About,
+    definition: ToolDefinition,
     journal: Arc<dyn Journal>,
 }
 
 impl HistorySearch {
     pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
-        Self { about: about(), journal }
+        Self { definition: definition(), journal }
     }
 }
 
-pub(super) fn about() -> About {
-    About {
+pub(super) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "history_search",
         description: "Finds records of this session by words, also what was compacted out of the context.",
         effect: Effect::Read,
@@ -59,28 +61,28 @@ pub(super) fn about() -> About {
 
 #[async_trait]
 impl Tool for HistorySearch {
-    fn about(&self) -> &About {
-        &self.about
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
     }
 
-    async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
-        let Arguments { query, limit } = parse_arguments(&self.about, &call.arguments)?;
+    async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
+        let Arguments { query, limit } = parse_arguments(&self.definition, &call.arguments)?;
         if !query.chars().any(char::is_alphanumeric) {
-            return Err(Finished::error(
+            return Err(ToolOutcome::error(
                 "`query` has no word in it; name some that stood in what you look for",
             ));
         }
         if query.chars().count() > LONGEST_QUERY {
-            return Err(Finished::error(format!(
+            return Err(ToolOutcome::error(format!(
                 "`query` has more than {LONGEST_QUERY} characters; a few words do"
             )));
         }
         let past = Past::new(self.journal.clone(), call.session);
         let limit = limit.unwrap_or(USUAL_LIMIT);
-        Ok(Prepared::new(move |_stop| async move {
+        Ok(PreparedCall::new(move |_stop| async move {
             match find(past, &query, limit).await {
-                Ok(found) => Finished::ok(in_words(&found)),
-                Err(error) => Finished::error(format!("the history can't be searched: {error}")),
+                Ok(found) => ToolOutcome::ok(in_words(&found)),
+                Err(error) => ToolOutcome::error(format!("the history can't be searched: {error}")),
             }
         }))
     }

@@ -17,7 +17,7 @@ use longhaul_keeper::{Launcher, Tasks};
 use longhaul_model::transport::Transport;
 use longhaul_model::{Facts, Model, Models};
 use longhaul_protocol::{Event, EventKind, SessionId, StreamName};
-use longhaul_tools::{Action, Approvals, Redact, Rule, Tool, WrongRule};
+use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Redact, Tool, ToolApprovalRule};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -78,7 +78,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) watching: Watching,
     /// What is done only after asking.
-    pub(crate) approvals: Approvals,
+    pub(crate) approvals: ApprovalPolicy,
     pub(crate) toolboxes: Toolboxes,
     pub(crate) failures: Failures,
     pub(crate) activity: Activity,
@@ -311,21 +311,21 @@ impl Runtime {
     }
 }
 
-fn approvals(config: &Config) -> Result<Approvals> {
+fn approvals(config: &Config) -> Result<ApprovalPolicy> {
     let action = |approval: Approval| match approval {
-        Approval::Auto => Action::Auto,
-        Approval::Ask => Action::Ask,
-        Approval::Deny => Action::Deny,
+        Approval::Auto => ApprovalAction::Auto,
+        Approval::Ask => ApprovalAction::Ask,
+        Approval::Deny => ApprovalAction::Deny,
     };
     let settings = &config.settings.approval;
-    let rules = settings.rule.iter().map(|rule| Rule {
+    let rules = settings.rule.iter().map(|rule| ToolApprovalRule {
         tool: rule.tool.clone(),
         command: rule.command.clone(),
         action: action(rule.action),
     });
     let wrong =
-        |error: WrongRule| Error::Config { origin: "[approval]".to_owned(), reason: error.to_string() };
-    Approvals::new(action(settings.default), rules.collect()).map_err(wrong)
+        |error: InvalidRule| Error::Config { origin: "[approval]".to_owned(), reason: error.to_string() };
+    ApprovalPolicy::new(action(settings.default), rules.collect()).map_err(wrong)
 }
 
 fn tasks(config: &Config, home: &Path) -> Result<Tasks> {

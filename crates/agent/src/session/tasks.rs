@@ -5,7 +5,7 @@ use longhaul_protocol::{
     CarriedStall, CarriedTask, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews,
     TaskStarted, TaskStatus,
 };
-use longhaul_tools::KnownTask;
+use longhaul_tools::SessionTask;
 
 use crate::Wake;
 
@@ -145,8 +145,8 @@ impl SessionTasks {
     }
 
     /// What tools know of them. `printed` says how much one has printed by now, if that is known.
-    pub(crate) fn known(&self, printed: impl Fn(TaskId) -> Option<u64>) -> impl Iterator<Item = KnownTask> {
-        self.list.iter().map(move |task| KnownTask {
+    pub(crate) fn known(&self, printed: impl Fn(TaskId) -> Option<u64>) -> impl Iterator<Item = SessionTask> {
+        self.list.iter().map(move |task| SessionTask {
             started: task.started.clone(),
             ended: task.ended.clone(),
             told: task.news,

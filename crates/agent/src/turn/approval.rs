@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use longhaul_protocol::{PrintablePath, Question, QuestionId};
-use longhaul_tools::{Action, Verdict};
+use longhaul_tools::{ApprovalAction, ApprovalVerdict};
 use serde_json::Value;
 
 use crate::WithoutSandbox;
@@ -34,11 +34,11 @@ impl Worker {
         }
         // The policy in force now decides, also about a call that a person approved under an earlier one; and a link may have been put on its
         // path since the question.
-        let Verdict { action, reason } = self.runtime.approvals.judge(&call.name, &call.arguments);
+        let ApprovalVerdict { action, reason } = self.runtime.approvals.judge(&call.name, &call.arguments);
         let mut reasons = match action {
-            Action::Auto => vec![],
-            Action::Ask => vec![reason],
-            Action::Deny => {
+            ApprovalAction::Auto => vec![],
+            ApprovalAction::Ask => vec![reason],
+            ApprovalAction::Deny => {
                 return Permission::Refused(format!("not run: {reason}; do it another way, or ask the user"));
             }
         };

@@ -6,7 +6,7 @@ use longhaul_model::{
     Clocks, Hosts, Learned, Model, Next, Protocol, Quirks, Remote, Request, RetryPolicy, SetBy, Target, Tries,
 };
 use longhaul_protocol::{AttemptId, Item, Role};
-use longhaul_testkit::wire::{End, Memory, Reply, Said, Script, Seen};
+use longhaul_testkit::wire::{End, MemoryTransport, ReceivedRequest, Reply, Script, ScriptedAnswer};
 use serde_json::json;
 
 use crate::session::state::Attempt;
@@ -15,14 +15,14 @@ use longhaul_model::{Blocks, Progress};
 const PROTOCOLS: [Protocol; 4] =
     [Protocol::OpenaiChat, Protocol::OpenaiResponses, Protocol::Anthropic, Protocol::Gemini];
 
-fn recorded() -> Said {
-    Said::text("I look at both.")
+fn recorded() -> ScriptedAnswer {
+    ScriptedAnswer::text("I look at both.")
         .call("look", json!({"at": "a"}))
         .call("look", json!({"at": "b"}))
         .usage(12, 3)
 }
 
-fn remote(protocol: Protocol, wire: Arc<Memory>) -> Remote {
+fn remote(protocol: Protocol, wire: Arc<MemoryTransport>) -> Remote {
     let target = Target {
         name: "custom/m".to_owned(),
         model: "m".to_owned(),
@@ -67,14 +67,14 @@ async fn answered(protocol: Protocol, cut: usize, end: End) -> (Vec<Arc<Item>>, 
     let sent: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let script = Script::by({
         let sent = sent.clone();
-        move |seen: &Seen| {
+        move |seen: &ReceivedRequest| {
             let mut sent = sent.lock().unwrap();
             sent.push(seen.body.clone());
             let whole = Reply::stream(recorded().bytes(protocol));
             if sent.len() == 1 { whole.cut_at(cut).ending(end) } else { whole }
         }
     });
-    let model = remote(protocol, Arc::new(Memory::new(script)));
+    let model = remote(protocol, Arc::new(MemoryTransport::new(script)));
     let mut tries = Tries::new(RetryPolicy::default());
     loop {
         let (attempt, is_over) = attempt(&model).await;

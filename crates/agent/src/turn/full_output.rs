@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use longhaul_journal::{Error, Journal, Page, Result};
 use longhaul_protocol::{At, BlobRef, CallId, Record, SessionRecord, StreamName};
-use longhaul_tools::{Call, Finished, Prepared, Run};
+use longhaul_tools::{PreparedCall, RunCall, ToolInvocation, ToolOutcome};
 use serde::Deserialize;
 
 use crate::history::by_time::first_since;
@@ -43,15 +43,15 @@ pub(crate) fn is_output(arguments: &str) -> bool {
 /// Reads an output, if that is what the call is for.
 pub(crate) fn read(
     tool: &str,
-    call: &Call,
+    call: &ToolInvocation,
     outputs: &HashMap<CallId, BlobRef>,
     journal: &Arc<dyn Journal>,
-) -> Option<Run> {
+) -> Option<RunCall> {
     let (asked, id) = (tool == "read_file").then(|| parse(&call.arguments))??;
     let call_id: Option<CallId> = id.parse().ok();
     let known = call_id.and_then(|id| outputs.get(&id)).cloned();
     let (journal, stream) = (journal.clone(), StreamName::session(call.session));
-    let prepared = Prepared::new(move |_stop| async move {
+    let prepared = PreparedCall::new(move |_stop| async move {
         let found = match (known, call_id) {
             (Some(known), _) => Ok(Some(known)),
             (None, Some(call)) => find(&*journal, &stream, call).await,
@@ -60,15 +60,15 @@ pub(crate) fn read(
         let read = match found {
             Ok(Some(blob)) => journal.blob(blob.hash).await,
             Ok(None) => {
-                return Finished::error(format!(
+                return ToolOutcome::error(format!(
                     "there is no whole output of a call {id:?}: only those that were cut have one, and the cut says which"
                 ));
             }
             Err(error) => Err(error),
         };
         match read {
-            Ok(bytes) => Finished::ok(lines(&String::from_utf8_lossy(&bytes), &asked)),
-            Err(error) => Finished::error(format!("the output can't be read: {error}")),
+            Ok(bytes) => ToolOutcome::ok(lines(&String::from_utf8_lossy(&bytes), &asked)),
+            Err(error) => ToolOutcome::error(format!("the output can't be read: {error}")),
         }
     });
     Some(prepared.run)

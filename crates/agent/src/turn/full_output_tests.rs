@@ -1,6 +1,6 @@
 use longhaul_journal::{Append, Blob, Home, SqliteJournal};
 use longhaul_protocol::{Note, SessionId, TaskEnded, TaskStarted, TaskStatus, ToolFinished};
-use longhaul_tools::{Cap, Stop};
+use longhaul_tools::{OutputLimit, StopSignal};
 
 use super::*;
 
@@ -44,17 +44,17 @@ impl Kept {
     }
 
     /// What reading an output gives to a session whose context shows none.
-    async fn read(&self, session: SessionId, path: &str) -> Finished {
-        let call = Call {
+    async fn read(&self, session: SessionId, path: &str) -> ToolOutcome {
+        let call = ToolInvocation {
             id: CallId::generate(),
             session,
             arguments: serde_json::json!({"path": path}).to_string(),
             seen: Arc::default(),
-            cap: Cap::default(),
+            output_limit: OutputLimit::default(),
             tasks: Arc::default(),
         };
         let run = read("read_file", &call, &HashMap::new(), &self.journal).unwrap();
-        let (_stopper, stop) = Stop::pair();
+        let (_stopper, stop) = StopSignal::pair();
         run(stop).await
     }
 }
@@ -82,7 +82,7 @@ async fn an_output_that_the_context_does_not_show_any_more_is_found_in_the_journ
     let never_made = kept.read(kept.session, &format!("output:{}", CallId::generate())).await;
     let no_id = kept.read(kept.session, "output:first").await;
 
-    assert_eq!(found, Finished::ok("the whole"));
+    assert_eq!(found, ToolOutcome::ok("the whole"));
     for missing in [of_another_session, never_made, no_id] {
         assert!(missing.is_error && missing.content.starts_with("there is no whole output of a call"));
     }

@@ -15,7 +15,9 @@ use longhaul_journal::Blob;
 use longhaul_protocol::{
     BlobRef, CallId, Effect, FileWrite, Image, Question, SessionRecord, ToolFinished, ToolStarted,
 };
-use longhaul_tools::{Call, Finished, Resumed, Run, Stop, Stopper, cap};
+use longhaul_tools::{
+    ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome, truncate_output,
+};
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
@@ -48,34 +50,34 @@ enum Aside<T> {
 enum Ready {
     Run {
         effect: Effect,
-        run: Run,
+        run: RunCall,
         /// It takes longer than other tools may.
         takes_up_to: Option<Duration>,
     },
-    Done(Finished),
+    Done(ToolOutcome),
     /// A person has to say whether it may run.
     Ask(Question),
 }
 
 /// The calls of a step that are running.
 struct Running {
-    tasks: JoinSet<Finished>,
+    tasks: JoinSet<ToolOutcome>,
     calls: HashMap<task::Id, (CallId, Effect, task::AbortHandle)>,
-    stop: Stop,
-    stopper: Stopper,
+    stop: StopSignal,
+    stopper: StopHandle,
 }
 
 /// How a task of [`Running`] ended.
-type Joined = Result<(task::Id, Finished), task::JoinError>;
+type Joined = Result<(task::Id, ToolOutcome), task::JoinError>;
 
 impl Running {
     fn new() -> Self {
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = StopSignal::pair();
         Self { tasks: JoinSet::new(), calls: HashMap::new(), stop, stopper }
     }
 
     /// Runs in a task of its own, from its first line on, so that a panic is only its own.
-    fn spawn(&mut self, call: CallId, effect: Effect, run: Run, limit: Duration) {
+    fn spawn(&mut self, call: CallId, effect: Effect, run: RunCall, limit: Duration) {
         let limit = (effect != Effect::Command).then_some(limit);
         let stop = self.stop.clone();
         let handle = self.tasks.spawn(async move { within(limit, run(stop)).await });
@@ -90,7 +92,7 @@ impl Running {
     }
 
     /// The call that has ended, with its result.
-    fn ended(&mut self, joined: Joined) -> Option<(CallId, Finished)> {
+    fn ended(&mut self, joined: Joined) -> Option<(CallId, ToolOutcome)> {
         let id = match &joined {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
@@ -99,9 +101,9 @@ impl Running {
         let finished = match joined {
             Ok((_, finished)) => finished,
             Err(error) if !error.is_cancelled() => {
-                Finished::error("the tool panicked; what it did until then may stand")
+                ToolOutcome::error("the tool panicked; what it did until then may stand")
             }
-            Err(_) if matches!(effect, Effect::Read | Effect::Idempotent) => Finished::error(CANCELLED),
+            Err(_) if matches!(effect, Effect::Read | Effect::Idempotent) => ToolOutcome::error(CANCELLED),
             Err(_) => unknown("it was cut short, because the turn ended"),
         };
         Some((call, finished))
@@ -139,7 +141,7 @@ impl Worker {
                 Ready::Ask(_) => {}
                 // It was recorded late, and the turn must end: what has not begun does not begin.
                 Ready::Run { .. } if call.started.is_none() && self.policy.ends_the_turn() => {
-                    self.finish(call.id, Finished::error(NOT_RUN)).await?;
+                    self.finish(call.id, ToolOutcome::error(NOT_RUN)).await?;
                 }
                 Ready::Run { effect, run, takes_up_to } => {
                     let limit = takes_up_to.unwrap_or(self.runtime.config.tool_time);
@@ -208,13 +210,13 @@ impl Worker {
         let done = |finished| Ok((None, Ready::Done(finished)));
         let Some(tool) = self.equipment.tools.get(&call.name).cloned() else {
             let names = self.equipment.tools.names();
-            return done(Finished::error(format!("there is no tool {:?}; there are: {names}", call.name)));
+            return done(ToolOutcome::error(format!("there is no tool {:?}; there are: {names}", call.name)));
         };
-        let effect = tool.about().effect;
+        let effect = tool.definition().effect;
         // What the model saw of a secret must not be written in place of the secret itself.
         let only_looks = matches!(effect, Effect::Read | Effect::Idempotent);
         if !only_looks && self.runtime.redactor.has_redaction_mark(&call.arguments) {
-            return done(Finished::error(HAS_MARK));
+            return done(ToolOutcome::error(HAS_MARK));
         }
         let asked = self.asked(call);
         let journal = &self.runtime.journal;
@@ -230,14 +232,14 @@ impl Worker {
                     Permission::Given => {
                         Ready::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to }
                     }
-                    Permission::Refused(why) => return done(Finished::error(why)),
+                    Permission::Refused(why) => return done(ToolOutcome::error(why)),
                     Permission::Asked(question) => return Ok((None, Ready::Ask(question))),
                 };
                 Ok((Some(started(call, effect, prepared.write, prepared.kept_in)), next))
             }
             Aside::Done(Err(refused)) => done(refused),
-            Aside::Called => done(Finished::error(CANCELLED)),
-            Aside::Failed(why) => done(Finished::error(format!("not run: the tool {why}"))),
+            Aside::Called => done(ToolOutcome::error(CANCELLED)),
+            Aside::Failed(why) => done(ToolOutcome::error(format!("not run: the tool {why}"))),
         }
     }
 
@@ -252,17 +254,17 @@ impl Worker {
         };
         let (asked, started) = (self.asked(call), started.clone());
         let effect = started.effect;
-        if effect == Effect::Unknown && tool.about().effect != Effect::Unknown {
+        if effect == Effect::Unknown && tool.definition().effect != Effect::Unknown {
             return Ok(Ready::Done(unknown("its record is gone")));
         }
         // Also for a turn that is cancelled: what can't be found can't be ended.
         let resuming = async move { tool.resume(&asked, &started).await };
         Ok(match self.aside(resuming, Heed::Nothing).await? {
-            Aside::Done(Resumed::Finished(finished)) => Ready::Done(finished),
-            Aside::Done(Resumed::Running(run)) => Ready::Run { effect, run, takes_up_to: None },
-            Aside::Done(Resumed::RunAgain) => return self.again(call).await,
-            Aside::Done(Resumed::Unknown(known)) => Ready::Done(unknown(&known)),
-            Aside::Called => Ready::Done(Finished::error(CANCELLED)),
+            Aside::Done(ResumedCall::Finished(finished)) => Ready::Done(finished),
+            Aside::Done(ResumedCall::Running(run)) => Ready::Run { effect, run, takes_up_to: None },
+            Aside::Done(ResumedCall::RunAgain) => return self.again(call).await,
+            Aside::Done(ResumedCall::Unknown(known)) => Ready::Done(unknown(&known)),
+            Aside::Called => Ready::Done(ToolOutcome::error(CANCELLED)),
             Aside::Failed(why) => {
                 Ready::Done(unknown(&format!("{ended}, and the tool {why} when it was asked")))
             }
@@ -272,10 +274,10 @@ impl Worker {
     /// Runs a call that did not happen, or that does no harm twice; its start is on record.
     async fn again(&mut self, call: &CallState) -> Step<Ready> {
         if self.state.cancelled() {
-            return Ok(Ready::Done(Finished::error(CANCELLED)));
+            return Ok(Ready::Done(ToolOutcome::error(CANCELLED)));
         }
         if self.policy.ends_the_turn() {
-            return Ok(Ready::Done(Finished::error(NOT_RUN)));
+            return Ok(Ready::Done(ToolOutcome::error(NOT_RUN)));
         }
         Ok(self.prepare(call).await?.1)
     }
@@ -302,26 +304,26 @@ impl Worker {
         }
     }
 
-    fn asked(&self, call: &CallState) -> Call {
-        Call {
+    fn asked(&self, call: &CallState) -> ToolInvocation {
+        ToolInvocation {
             id: call.id,
             arguments: call.arguments.clone(),
             seen: self.state.seen.clone(),
-            cap: cap_for(self.window()),
+            output_limit: cap_for(self.window()),
             session: self.id,
             tasks: self.known_tasks(),
         }
     }
 
     /// Records a result.
-    async fn finish(&mut self, id: CallId, finished: Finished) -> Step<()> {
+    async fn finish(&mut self, id: CallId, finished: ToolOutcome) -> Step<()> {
         let Some(call) = self.state.call(id).cloned() else { return Ok(()) };
-        let Finished { content, is_error, images, whole, seen, todo, task, news } = finished;
+        let ToolOutcome { content, is_error, images, whole, seen, todo, task, news } = finished;
         let redactor = &self.runtime.redactor;
         let mut content = redactor.redact(&content).into_owned();
         let mut whole = whole.map(|whole| redactor.redact_bytes(whole));
         if whole.is_none()
-            && let Some(short) = cap(&content, cap_for(self.window()), id)
+            && let Some(short) = truncate_output(&content, cap_for(self.window()), id)
         {
             content.truncate(content.floor_char_boundary(LONGEST_WHOLE));
             whole = Some(std::mem::replace(&mut content, short).into_bytes());
@@ -358,15 +360,15 @@ fn started(
     ToolStarted { call: call.id, name, arguments, effect, write, kept_in }
 }
 
-fn unknown(known: &str) -> Finished {
-    Finished::error(format!("unknown: {known}. Find out what happened before doing it again."))
+fn unknown(known: &str) -> ToolOutcome {
+    ToolOutcome::error(format!("unknown: {known}. Find out what happened before doing it again."))
 }
 
-async fn within(limit: Option<Duration>, run: impl Future<Output = Finished>) -> Finished {
+async fn within(limit: Option<Duration>, run: impl Future<Output = ToolOutcome>) -> ToolOutcome {
     let Some(limit) = limit else { return run.await };
     tokio::time::timeout(limit, run).await.unwrap_or_else(|_| {
         let seconds = limit.as_secs_f64();
-        Finished::error(format!(
+        ToolOutcome::error(format!(
             "the tool was still running after {seconds} s and was given up; what it did until then may stand"
         ))
     })

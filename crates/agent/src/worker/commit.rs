@@ -7,7 +7,7 @@ use longhaul_journal::{Append, Blob, Error as JournalError, Page};
 use longhaul_protocol::{
     Answered, EventKind, Record, SessionRecord, StreamName, ToolFinished, TurnEnded, Warning,
 };
-use longhaul_tools::RepositoryNews;
+use longhaul_tools::RepositoryWarning;
 
 use crate::Error;
 use crate::runtime::slot::Awaited;
@@ -146,8 +146,9 @@ impl Worker {
         let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };
         let tools = Arc::clone(&self.equipment.tools);
         let news = tools.repository_news(self.id, self.runtime.tasks.clone()).await;
-        let warning =
-            |news: &RepositoryNews| SessionRecord::Warning(Warning::new("new_repository", news.text.clone()));
+        let warning = |news: &RepositoryWarning| {
+            SessionRecord::Warning(Warning::new("new_repository", news.text.clone()))
+        };
         facts.extend(news.as_ref().map(warning));
         facts.push(SessionRecord::TurnEnded(ended));
         self.commit(facts, vec![]).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use longhaul_keeper::{Following, Found, Task};
 use longhaul_protocol::{StreamName, TaskId, TaskNews};
-use longhaul_tools::{last_line, looks_like_a_prompt};
+use longhaul_tools::{last_output_line, looks_like_a_prompt};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
@@ -184,7 +184,7 @@ impl Watcher {
         let (tasks, id) = (Arc::clone(&self.runtime.tasks), self.id);
         let looking = spawn_blocking(move || {
             let output = tasks.output(id).ok()?;
-            Some((output.printed().ok()?, last_line(&output).ok()?))
+            Some((output.printed().ok()?, last_output_line(&output).ok()?))
         });
         let Ok(Some((printed, line))) = looking.await else { return };
         if looks_like_a_prompt(&line) {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, SessionRecord, TaskEnded, TaskId, TaskNews, Warning};
-use longhaul_tools::{Ended, KnownTask, task_end};
+use longhaul_tools::{FinishedTask, SessionTask, task_end};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
@@ -83,7 +83,7 @@ impl Worker {
                 // It runs after all, or can't be looked at now: whoever watches it says so again.
                 continue;
             };
-            let Ended { status, exit_code, duration_ms, message, output, tail, unasked, .. } = end;
+            let FinishedTask { status, exit_code, duration_ms, message, output, tail, unasked, .. } = end;
             let reference = output.as_deref().map(|output| BlobRef::to(output, "text/plain"));
             blobs.extend(output.map(Blob::new));
             facts.push(SessionRecord::TaskEnded(TaskEnded {
@@ -134,7 +134,7 @@ impl Worker {
     }
 
     /// What tools know of the session's tasks.
-    pub(crate) fn known_tasks(&self) -> Arc<[KnownTask]> {
+    pub(crate) fn known_tasks(&self) -> Arc<[SessionTask]> {
         self.state.tasks.known(|id| self.runtime.watching.printed(id)).collect()
     }
 }

@@ -11,8 +11,8 @@ use longhaul_keeper::Tasks;
 use longhaul_model::Facts;
 use longhaul_protocol::{BlobRef, Effect, PrintablePath, SessionId, ToolSchema, Warning};
 use longhaul_tools::{
-    Cap, ExecSettings, ExecTool, Repositories, RepositoryNews, Sandbox, Scope, SmallFile, TaskSettings, Tool,
-    Unavailable, command_environment, file_tools, task_tools,
+    ExecSettings, ExecTool, OutputLimit, RepositoryTracker, RepositoryWarning, Sandbox, SandboxFallback,
+    Scope, SmallFile, TaskSettings, Tool, command_environment, file_tools, task_tools,
 };
 
 use crate::Config;
@@ -51,7 +51,7 @@ pub(crate) struct Toolbox {
     /// What they take in a request, before anything is learnt.
     pub(crate) tokens: u64,
     by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
-    repositories: Arc<Repositories>,
+    repositories: Arc<RepositoryTracker>,
     scope: Arc<Scope>,
 }
 
@@ -132,8 +132,8 @@ impl Equipment {
     }
 
     pub(crate) fn policy(&self, runtime: &Inner) -> Policy {
-        let looks = |tool: &&Arc<dyn Tool>| tool.about().effect == Effect::Read;
-        let reads = self.tools.by_name.values().filter(looks).map(|tool| tool.about().name.to_owned());
+        let looks = |tool: &&Arc<dyn Tool>| tool.definition().effect == Effect::Read;
+        let reads = self.tools.by_name.values().filter(looks).map(|tool| tool.definition().name.to_owned());
         let limits = &runtime.config.settings.limits;
         Policy {
             system: self.system.reference.hash,
@@ -164,7 +164,7 @@ impl Toolbox {
             tokens: estimate("", &schemas, &[]),
             content: Content::new(text, "application/json"),
             schemas,
-            by_name: tools.into_iter().map(|tool| (tool.about().name, tool)).collect(),
+            by_name: tools.into_iter().map(|tool| (tool.definition().name, tool)).collect(),
             repositories,
             scope,
         }
@@ -175,7 +175,7 @@ impl Toolbox {
         self: &Arc<Self>,
         session: SessionId,
         tasks: Arc<Tasks>,
-    ) -> Option<RepositoryNews> {
+    ) -> Option<RepositoryWarning> {
         let tools = Arc::clone(self);
         let goes_on = move |id| tasks.is_kept(id).unwrap_or(true);
         let look = move || tools.repositories.news(&tools.scope, session, goes_on);
@@ -183,7 +183,7 @@ impl Toolbox {
     }
 
     /// The user has been told, on record.
-    pub(crate) async fn acknowledge(self: &Arc<Self>, session: SessionId, news: RepositoryNews) {
+    pub(crate) async fn acknowledge(self: &Arc<Self>, session: SessionId, news: RepositoryWarning) {
         let tools = Arc::clone(self);
         let _ = tokio::task::spawn_blocking(move || tools.repositories.acknowledge(session, news)).await;
     }
@@ -198,17 +198,17 @@ impl Toolbox {
 }
 
 /// All tools, and the repositories that commands among them may make.
-fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<Repositories>) {
+fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
     let Config { home, settings, .. } = &runtime.config;
     let environment = command_environment(&runtime.hidden);
     let mode = settings.sandbox.mode.of_tools();
     let network = settings.sandbox.network().unwrap_or(mode.default_network());
     // Where a person has to be asked, the worker has done so before.
     let unavailable = match settings.sandbox.unavailable {
-        WithoutSandbox::Refuse => Unavailable::Refuse,
-        WithoutSandbox::Ask | WithoutSandbox::Allow => Unavailable::Run,
+        WithoutSandbox::Refuse => SandboxFallback::Refuse,
+        WithoutSandbox::Ask | WithoutSandbox::Allow => SandboxFallback::Run,
     };
-    let sandbox = Sandbox::new(mode, home, &environment).with_network(network).or_else(unavailable);
+    let sandbox = Sandbox::new(mode, home, &environment).with_network(network).with_fallback(unavailable);
     let repositories = Arc::clone(sandbox.repositories());
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
@@ -241,11 +241,11 @@ pub(crate) fn scope(config: &Config, work_dir: &Path) -> Scope {
 }
 
 fn schema_of(tool: &dyn Tool) -> ToolSchema {
-    let about = tool.about();
+    let definition = tool.definition();
     ToolSchema {
-        name: about.name.to_owned(),
-        description: about.description.to_owned(),
-        parameters: about.schema.clone(),
+        name: definition.name.to_owned(),
+        description: definition.description.to_owned(),
+        parameters: definition.schema.clone(),
     }
 }
 
@@ -293,13 +293,13 @@ pub(crate) fn exposed_home_in_words(work_dir: &Path, home: &Path) -> String {
 }
 
 /// 2,000 lines and 32 KiB, or a twentieth of the context, whatever is less.
-pub(crate) fn cap_for(window: Option<u64>) -> Cap {
-    let usual = Cap::default();
+pub(crate) fn cap_for(window: Option<u64>) -> OutputLimit {
+    let usual = OutputLimit::default();
     let share = window.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / OUTPUT_SHARE);
     let bytes = share
         .and_then(|share| usize::try_from(share).ok())
         .map_or(usual.bytes, |share| share.min(usual.bytes));
-    Cap { bytes, ..usual }
+    OutputLimit { bytes, ..usual }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use longhaul_tools::{About, all_abouts, reference};
+use longhaul_tools::{ToolDefinition, all_tool_definitions, tools_reference};
 
 use super::*;
 use crate::history::history_abouts;
@@ -10,9 +10,9 @@ use crate::memory::memory_abouts;
 #[test]
 fn docs_tools_md_is_as_the_tools_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
-    let abouts: Vec<About> =
-        all_abouts().into_iter().chain(history_abouts()).chain(memory_abouts()).collect();
-    let page = reference(&abouts.iter().collect::<Vec<_>>());
+    let definitions: Vec<ToolDefinition> =
+        all_tool_definitions().into_iter().chain(history_abouts()).chain(memory_abouts()).collect();
+    let page = tools_reference(&definitions.iter().collect::<Vec<_>>());
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
@@ -28,11 +28,11 @@ fn docs_tools_md_is_as_the_tools_say() {
 /// C8: 2,000 lines and 32 KiB, or a twentieth of the window, whatever is less.
 #[test]
 fn one_result_takes_a_twentieth_of_a_small_window() {
-    let usual = Cap::default();
+    let usual = OutputLimit::default();
 
     assert_eq!(cap_for(None), usual);
     assert_eq!(cap_for(Some(1_000_000)), usual);
-    assert_eq!(cap_for(Some(8_192)), Cap { bytes: 8_192 * 4 / 20, ..usual });
+    assert_eq!(cap_for(Some(8_192)), OutputLimit { bytes: 8_192 * 4 / 20, ..usual });
 }
 
 /// P1, P3: or the next run would do what a command has written there.

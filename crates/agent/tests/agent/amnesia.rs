@@ -13,7 +13,7 @@ use longhaul_protocol::{
     Block, CallId, CompactedBy, EpochReason, EventKind, Item, Outcome, Record, SessionRecord, Summary,
     TodoStatus,
 };
-use longhaul_testkit::{Place, Recording, collect_until};
+use longhaul_testkit::{RecordingModel, TestHome, collect_until};
 use plan::{FIRST_REQUEST, Kind, TURNS, Thing, WITHDRAWN};
 
 use crate::compacting::{config, is_summary, open, ranges, texts};
@@ -72,12 +72,12 @@ impl Report {
 /// request, directives are in every summary since they were given, and all else is found by a few of its words. The page says how much.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_turns_lose_nothing_and_the_docs_say_so() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     (0..4).for_each(|number| {
         std::fs::write(place.work().join(format!("log-{number}.txt")), plan::log(number)).unwrap();
     });
     let things = plan::things();
-    let model = Recording::new(Forgetful { things: things.clone() });
+    let model = RecordingModel::new(Forgetful { things: things.clone() });
     let runtime = open(config(&place, WINDOW), model.clone()).await;
     let session = runtime.session("long").await.unwrap();
 
@@ -269,7 +269,7 @@ fn block(page: &str, opens: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_of_the_docs_is_what_happens() {
     let page = std::fs::read_to_string(PAGE).unwrap();
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let script = longhaul_model::Scripted::from_json(&block(&page, "```json\n")).unwrap();
     let runtime = open(config(&place, 200_000), std::sync::Arc::new(script)).await;
     let session = runtime.session("a").await.unwrap();

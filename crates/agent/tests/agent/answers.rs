@@ -3,15 +3,15 @@
 
 use longhaul_model::{Protocol, StopKind};
 use longhaul_protocol::{Event, EventKind, Limit, Outcome, SessionRecord};
-use longhaul_testkit::wire::{Reply, Said, Script};
-use longhaul_testkit::{Place, collect_until, ended_turn};
+use longhaul_testkit::wire::{Reply, Script, ScriptedAnswer};
+use longhaul_testkit::{TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::{sound_records, wire};
 
 const CHAT: Protocol = Protocol::OpenaiChat;
 
-fn reply(said: &Said) -> Reply {
+fn reply(said: &ScriptedAnswer) -> Reply {
     Reply::stream(said.bytes(CHAT))
 }
 
@@ -26,9 +26,9 @@ fn warnings(events: &[Event]) -> Vec<String> {
 /// M11
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_was_cut_at_its_length_goes_on_once_with_a_higher_limit() {
-    let place = Place::new();
-    let cut = Said::text("One, two, ").stop(StopKind::Length);
-    let script = Script::list(vec![reply(&cut), reply(&Said::text("three."))]);
+    let place = TestHome::new();
+    let cut = ScriptedAnswer::text("One, two, ").stop(StopKind::Length);
+    let script = Script::list(vec![reply(&cut), reply(&ScriptedAnswer::text("three."))]);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -45,8 +45,8 @@ async fn an_answer_that_was_cut_at_its_length_goes_on_once_with_a_higher_limit()
 /// M11
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_cut_twice_ends_the_turn_as_not_complete() {
-    let place = Place::new();
-    let cut = |text| reply(&Said::text(text).stop(StopKind::Length));
+    let place = TestHome::new();
+    let cut = |text| reply(&ScriptedAnswer::text(text).stop(StopKind::Length));
     let (runtime, wire) =
         wire::open(wire::config(&place, CHAT), Script::list(vec![cut("One, "), cut("two, ")])).await;
     let session = runtime.session("a").await.unwrap();
@@ -66,9 +66,9 @@ async fn an_answer_that_is_cut_twice_ends_the_turn_as_not_complete() {
 /// M11
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_answer_is_asked_for_once_more_and_then_told() {
-    let place = Place::new();
-    let empty = || reply(&Said::nothing());
-    let script = Script::list(vec![empty(), reply(&Said::text("Here.")), empty(), empty()]);
+    let place = TestHome::new();
+    let empty = || reply(&ScriptedAnswer::nothing());
+    let script = Script::list(vec![empty(), reply(&ScriptedAnswer::text("Here.")), empty(), empty()]);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -87,8 +87,8 @@ async fn an_empty_answer_is_asked_for_once_more_and_then_told() {
 /// M11
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_only_thinks_is_asked_again_then_nudged_then_given_up() {
-    let place = Place::new();
-    let thinking = || reply(&Said::nothing().thought("hm"));
+    let place = TestHome::new();
+    let thinking = || reply(&ScriptedAnswer::nothing().thought("hm"));
     let script = Script::list(vec![thinking(), thinking(), thinking()]);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
@@ -110,8 +110,8 @@ async fn a_model_that_only_thinks_is_asked_again_then_nudged_then_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_ends_the_turn_in_its_own_words_and_is_not_tried_again() {
     for protocol in wire::PROTOCOLS {
-        let place = Place::in_memory();
-        let refused = Said::text("I would rather not.").stop(StopKind::Refused).bytes(protocol);
+        let place = TestHome::in_memory();
+        let refused = ScriptedAnswer::text("I would rather not.").stop(StopKind::Refused).bytes(protocol);
         let (runtime, wire) =
             wire::open(wire::config(&place, protocol), Script::list(vec![Reply::stream(refused)])).await;
         let session = runtime.session("a").await.unwrap();
@@ -132,11 +132,11 @@ async fn a_refusal_ends_the_turn_in_its_own_words_and_is_not_tried_again() {
 /// M15: usage is recorded for every attempt, failed ones too, with its cost and what the provider says about limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn usage_is_recorded_for_every_attempt_that_says_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut config = wire::config(&place, Protocol::Anthropic);
     config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
     config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
-    let said = Said::text("Hello.").usage(1_000, 200);
+    let said = ScriptedAnswer::text("Hello.").usage(1_000, 200);
     let bytes = said.bytes(Protocol::Anthropic);
     let cut = Reply::stream(bytes.clone()).cut_at(bytes.len() - 90);
     let whole = Reply::stream(bytes).header("anthropic-ratelimit-requests-remaining", "49");
@@ -162,8 +162,8 @@ async fn usage_is_recorded_for_every_attempt_that_says_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_that_no_model_can_have_are_none() {
     for protocol in wire::PROTOCOLS {
-        let place = Place::in_memory();
-        let script = Script::saying(Said::text("Fine.").usage(u64::MAX / 2, u64::MAX / 4));
+        let place = TestHome::in_memory();
+        let script = Script::saying(ScriptedAnswer::text("Fine.").usage(u64::MAX / 2, u64::MAX / 4));
         let (runtime, _) = wire::open(wire::config(&place, protocol), script).await;
         let session = runtime.session("a").await.unwrap();
 
@@ -179,8 +179,8 @@ async fn counts_that_no_model_can_have_are_none() {
 /// M14: a server that cuts prompts without a word is found out: a warning, and the context is made to fit what it reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cuts_prompts_is_found_out() {
-    let place = Place::new();
-    let script = Script::cutting_prompts(Said::text("Yes."), 4_000);
+    let place = TestHome::new();
+    let script = Script::cutting_prompts(ScriptedAnswer::text("Yes."), 4_000);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -207,9 +207,10 @@ async fn a_server_that_cuts_prompts_is_found_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     for protocol in wire::PROTOCOLS {
-        let place = Place::in_memory();
-        let call = Said::text("I look.").call("list_files", json!({"path": "."}));
-        let answers = [call.clone(), Said::text("Nothing."), call, Said::text("Still nothing.")];
+        let place = TestHome::in_memory();
+        let call = ScriptedAnswer::text("I look.").call("list_files", json!({"path": "."}));
+        let answers =
+            [call.clone(), ScriptedAnswer::text("Nothing."), call, ScriptedAnswer::text("Still nothing.")];
         let replies = answers.iter().map(|said| Reply::stream(said.bytes(protocol))).collect();
         let (runtime, wire) = wire::open(wire::config(&place, protocol), Script::list(replies)).await;
         let session = runtime.session("a").await.unwrap();
@@ -239,9 +240,9 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
 /// M18
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_without_tools_is_sent_none_and_this_is_told_once() {
-    let place = Place::new();
+    let place = TestHome::new();
     let refused = Reply::error(400, r#"{"error":{"message":"m does not support tools"}}"#);
-    let fine = || reply(&Said::text("Fine."));
+    let fine = || reply(&ScriptedAnswer::text("Fine."));
     let (runtime, wire) =
         wire::open(wire::config(&place, CHAT), Script::list(vec![refused, fine(), fine()])).await;
     let session = runtime.session("a").await.unwrap();
@@ -262,9 +263,9 @@ async fn a_model_without_tools_is_sent_none_and_this_is_told_once() {
 /// T9
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_ends_when_its_tokens_or_its_money_are_used_up() {
-    let call = Said::text("I look.").call("list_files", json!({"path": "."})).usage(600, 100);
+    let call = ScriptedAnswer::text("I look.").call("list_files", json!({"path": "."})).usage(600, 100);
     for (tokens, cost, limit) in [(1_000, 0.0, Limit::Tokens), (0, 0.004, Limit::Cost)] {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let mut config = wire::config(&place, Protocol::Anthropic);
         config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
         config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
@@ -287,11 +288,12 @@ async fn a_turn_ends_when_its_tokens_or_its_money_are_used_up() {
 /// T9
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_ends_when_its_time_is_over_also_in_the_middle_of_an_answer() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut config = wire::config(&place, CHAT);
     config.settings.limits.seconds_per_turn = 1;
-    let stalling =
-        Reply::frames(Said::text("So").frames(CHAT)).cut_at(40).ending(longhaul_testkit::wire::End::Stall);
+    let stalling = Reply::frames(ScriptedAnswer::text("So").frames(CHAT))
+        .cut_at(40)
+        .ending(longhaul_testkit::wire::End::Stall);
     let (runtime, _) = wire::open(config, Script::list(vec![stalling])).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -305,12 +307,12 @@ async fn a_turn_ends_when_its_time_is_over_also_in_the_middle_of_an_answer() {
 /// T9: over all sessions of the home, by their records.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_sessions_together_stay_within_what_a_day_may_cost() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut config = wire::config(&place, Protocol::Anthropic);
     config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
     config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
     config.settings.limits.cost_per_day = 0.005;
-    let said = Said::text("Fine.").usage(600, 100);
+    let said = ScriptedAnswer::text("Fine.").usage(600, 100);
     let (runtime, _) = wire::open(config.clone(), Script::saying(said.clone())).await;
     for key in ["a", "b"] {
         let ended = runtime.session(key).await.unwrap().send("hello").await.unwrap();

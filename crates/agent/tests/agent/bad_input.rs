@@ -2,7 +2,7 @@
 
 use longhaul_agent::{Error, Runtime};
 use longhaul_protocol::{Item, Outcome};
-use longhaul_testkit::{Place, Recording};
+use longhaul_testkit::{RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::{open, results, script, sound_records};
@@ -10,13 +10,13 @@ use crate::{open, results, script, sound_records};
 /// P1, P2: through the whole runtime, what a tool refuses is told and nothing else happens.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_is_told_and_the_turn_goes_on() {
-    let place = Place::new();
+    let place = TestHome::new();
     std::fs::write(place.work().join("binary"), [0u8, 159, 146, 150, 0]).unwrap();
     std::fs::write(place.work().join("changing.txt"), "one\n").unwrap();
     let huge = std::fs::File::create(place.work().join("huge.log")).unwrap();
     huge.set_len(1 << 30).unwrap();
     let call = |name: &str, arguments: serde_json::Value| json!({"name": name, "arguments": arguments});
-    let model = Recording::new(script(&json!([
+    let model = RecordingModel::new(script(&json!([
         {"calls": [
             call("read_file", json!({"path": "/etc/passwd"})),
             call("write_file", json!({"path": "../outside.txt", "content": "x"})),
@@ -68,9 +68,9 @@ async fn what_is_refused_is_told_and_the_turn_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_work_folder_that_is_gone_is_told_by_every_tool() {
-    let place = Place::new();
+    let place = TestHome::new();
     let call = |name: &str, arguments: serde_json::Value| json!({"name": name, "arguments": arguments});
-    let model = Recording::new(script(&json!([
+    let model = RecordingModel::new(script(&json!([
         "Hello.",
         {"calls": [
             call("list_files", json!({})),
@@ -96,7 +96,7 @@ async fn a_work_folder_that_is_gone_is_told_by_every_tool() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_not_there_is_refused_with_what_would_be_one() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut config = place.config();
     config.settings.model.name = "scripted/nowhere.json".to_owned();
 

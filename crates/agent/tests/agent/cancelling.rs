@@ -10,8 +10,8 @@ use longhaul_protocol::{
     Effect, EventKind, InboxRecord, Input, InputId, Item, JoinMode, Order, OrderId, OrderKind, Outcome,
     SessionRecord,
 };
-use longhaul_testkit::wire::{End, Reply, Said, Script};
-use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::wire::{End, Reply, Script, ScriptedAnswer};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use longhaul_tools::Tool;
 use serde_json::json;
 
@@ -22,16 +22,16 @@ use crate::{disk_full, eventually, heard, open, open_faulty, results, script, se
 /// How soon a cancel takes effect (T10).
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-async fn with_tools(place: &Place, answers: &serde_json::Value, tools: Vec<Arc<dyn Tool>>) -> Runtime {
-    let parts = Parts { model: Some(Recording::new(script(answers))), tools, ..Parts::default() };
+async fn with_tools(place: &TestHome, answers: &serde_json::Value, tools: Vec<Arc<dyn Tool>>) -> Runtime {
+    let parts = Parts { model: Some(RecordingModel::new(script(answers))), tools, ..Parts::default() };
     Runtime::with_parts(place.config(), parts).await.unwrap()
 }
 
 /// T10: the model call is dropped at once, also where the server says nothing more and never ends the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_model_call_is_dropped_at_once() {
-    let place = Place::new();
-    let mut frames = Said::text("Half of it").frames(Protocol::OpenaiChat);
+    let place = TestHome::new();
+    let mut frames = ScriptedAnswer::text("Half of it").frames(Protocol::OpenaiChat);
     frames.truncate(3);
     let config = wire::config(&place, Protocol::OpenaiChat);
     let reply = Reply::frames(frames).ending(End::Stall);
@@ -60,11 +60,11 @@ async fn a_cancelled_model_call_is_dropped_at_once() {
 /// T10: TERM is sent to the foreground command at once; the turn ends when the command has.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_command_gets_its_signal_at_once_and_the_turn_waits_for_its_end() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "trap 'touch termed; while [ ! -e go ]; do sleep 0.01; done; touch gone; exit' TERM; touch ready; \
                    while :; do sleep 0.01; done";
     let call = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
-    let runtime = open(&place, Recording::new(script(&json!([call, "Never."])))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!([call, "Never."])))).await;
     let session = runtime.session("a").await.unwrap();
     let is_there = |name: &str| place.work().join(name).exists();
     let sending = sends(&session, "go");
@@ -99,7 +99,7 @@ async fn cancel_does_not_wait_for_a_tool_that_hangs() {
     ];
     for (effect, does, words) in cases {
         let starts = matches!(does, Does::Hang);
-        let place = Place::new();
+        let place = TestHome::new();
         let call = json!({"name": "odd", "arguments": {}});
         let answers = json!([{"calls": [call, call, call]}, "Never."]);
         let runtime = with_tools(&place, &answers, vec![Odd::new("odd", effect, does)]).await;
@@ -129,7 +129,7 @@ async fn cancel_does_not_wait_for_a_tool_that_hangs() {
 /// T3, T10: a cancel means what was sent before it and nothing that is sent after it, also when all of it is taken at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let journal = place.journal().await;
     for (key, texts) in [("cancelled", vec!["one"]), ("both", vec!["one", "two"])] {
         let id = name_session(&*journal, key).await.unwrap();
@@ -143,7 +143,7 @@ async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
             }
         }
     }
-    let model = Recording::new(script(&json!(["Answered."])));
+    let model = RecordingModel::new(script(&json!(["Answered."])));
     let runtime = open(&place, model.clone()).await;
     let mut watcher = runtime.watch();
 
@@ -180,10 +180,10 @@ async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
 /// T3: orders work from any process, or runtime.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_another_runtime_runs_can_be_cancelled() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["Never."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["Never."])));
     let holder = open(&place, model).await;
-    let visitor = open(&place, Recording::new(script(&json!([])))).await;
+    let visitor = open(&place, RecordingModel::new(script(&json!([])))).await;
     let sending = sends(&holder.session("a").await.unwrap(), "go");
     gate.reached().await;
 
@@ -198,7 +198,7 @@ async fn a_turn_that_another_runtime_runs_can_be_cancelled() {
 /// T7: whatever a tool does before its first await is its own business, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_panics_before_it_waits_for_anything_is_an_error_result() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Done."]);
     let runtime =
         with_tools(&place, &answers, vec![Odd::new("odd", Effect::Read, Does::PanicSynchronously)]).await;
@@ -214,9 +214,9 @@ async fn a_tool_that_panics_before_it_waits_for_anything_is_an_error_result() {
 /// T7: a tool that is asked has its time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_does_not_say_what_it_would_do_is_given_up() {
-    let place = Place::new();
+    let place = TestHome::new();
     let config = Config { tool_time: Duration::from_millis(50), ..place.config() };
-    let model = Recording::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Done."])));
+    let model = RecordingModel::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Done."])));
     let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, Does::HangAtOnce)];
     let parts = Parts { model: Some(model), tools, ..Parts::default() };
     let runtime = Runtime::with_parts(config, parts).await.unwrap();
@@ -236,9 +236,9 @@ async fn a_tool_that_does_not_say_what_it_would_do_is_given_up() {
 /// J5: also while a command runs, the turn stops when something could not be saved.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_is_full_while_a_command_runs_stops_the_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!([{"calls": [{"name": "exec", "arguments": {"command": "echo x > started.txt; sleep 300 & wait"}}]}, "Never."]);
-    let (runtime, journal) = open_faulty(&place, Recording::new(script(&answers))).await;
+    let (runtime, journal) = open_faulty(&place, RecordingModel::new(script(&answers))).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
     let sending = sends(&session, "go");

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use longhaul_protocol::{Outcome, SessionRecord};
-use longhaul_testkit::{Place, Recording, TaskProcesses, collect_until, ended_turn};
+use longhaul_testkit::{RecordingModel, TaskProcesses, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::{at_best, eventually, heard, open, results, script, sends, sound_records, within};
@@ -17,7 +17,7 @@ fn object(content: &str) -> Value {
 }
 
 /// Waits until a file of the work folder holds something.
-async fn wait_for_file(place: &Place, name: &str) {
+async fn wait_for_file(place: &TestHome, name: &str) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while place.file(name).is_empty() {
         assert!(Instant::now() < deadline, "{name} was never written");
@@ -27,7 +27,7 @@ async fn wait_for_file(place: &Place, name: &str) {
 
 /// Waits until the keeper has written everything that it writes at the start: nobody puts a file into a folder then that is being
 /// removed.
-async fn wait_for_keeper(place: &Place) {
+async fn wait_for_keeper(place: &TestHome) {
     eventually("the keeper has written down which process the command is", || async {
         let mut folders = std::fs::read_dir(place.home().join("tasks")).unwrap().flatten();
         folders.any(|folder| folder.path().join("pid").metadata().is_ok_and(|file| file.len() > 0))
@@ -38,8 +38,8 @@ async fn wait_for_keeper(place: &Place) {
 /// K1: one JSON object; an exit code is a result, not an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_fails_is_a_result_with_its_output_and_exit_code() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([exec("echo out; echo err >&2; exit 3"), "Done."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([exec("echo out; echo err >&2; exit 3"), "Done."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -57,9 +57,9 @@ async fn a_command_that_fails_is_a_result_with_its_output_and_exit_code() {
 /// T10, K8, K14: the command is killed, and the turn ends when that is confirmed.
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_kills_the_foreground_command_and_everything_it_started() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "(sleep 300; echo late > late.txt) & echo > begun.txt; echo so far; wait";
-    let model = Recording::new(script(&json!([exec(command), "Never."])));
+    let model = RecordingModel::new(script(&json!([exec(command), "Never."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
@@ -82,10 +82,10 @@ async fn cancel_kills_the_foreground_command_and_everything_it_started() {
 /// K9, T12, DESIGN §6: a runtime that ends on purpose leaves the turn and its command open; the next one attaches to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_goes_on_while_no_runtime_lives_and_the_next_one_waits_for_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end";
     let answers = json!([exec(command), "It ended."]);
-    let first = open(&place, Recording::new(script(&answers))).await;
+    let first = open(&place, RecordingModel::new(script(&answers))).await;
     let session = first.session("a").await.unwrap();
     let sending = sends(&session, "go");
     wait_for_file(&place, "log.txt").await;
@@ -97,7 +97,7 @@ async fn a_command_goes_on_while_no_runtime_lives_and_the_next_one_waits_for_it(
         let state = longhaul_agent::load(&*journal, "a", session.id().unwrap()).await.unwrap();
         state.turn.unwrap().calls[0].is_open()
     };
-    let second = open(&place, Recording::new(script(&answers))).await;
+    let second = open(&place, RecordingModel::new(script(&answers))).await;
     let session = second.session("a").await.unwrap();
     let mut watcher = session.watch();
     second.start().await.unwrap();
@@ -115,9 +115,9 @@ async fn a_command_goes_on_while_no_runtime_lives_and_the_next_one_waits_for_it(
 /// T3, T12: orders work without anybody alive to take them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_that_waits_in_the_inbox_ends_what_a_runtime_left_open() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!([exec("echo x > started.txt; sleep 300 & wait"), "Never."]);
-    let first = open(&place, Recording::new(script(&answers))).await;
+    let first = open(&place, RecordingModel::new(script(&answers))).await;
     let session = first.session("a").await.unwrap();
     let sending = sends(&session, "go");
     wait_for_file(&place, "started.txt").await;
@@ -131,7 +131,7 @@ async fn a_cancel_that_waits_in_the_inbox_ends_what_a_runtime_left_open() {
     let order = longhaul_protocol::InboxRecord::Order(order).encode();
     longhaul_journal::put(&*journal, session.id().unwrap(), order).await.unwrap();
 
-    let second = open(&place, Recording::new(script(&answers))).await;
+    let second = open(&place, RecordingModel::new(script(&answers))).await;
     let session = second.session("a").await.unwrap();
     let mut watcher = session.watch();
     second.start().await.unwrap();
@@ -147,8 +147,8 @@ async fn a_cancel_that_waits_in_the_inbox_ends_what_a_runtime_left_open() {
 /// C8, K10: the model gets head and tail, and can read the rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_output_is_cut_and_the_whole_can_be_read() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([exec("seq 1 9000"), "Done."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([exec("seq 1 9000"), "Done."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
@@ -167,7 +167,7 @@ async fn a_long_output_is_cut_and_the_whole_can_be_read() {
         {"calls": [{"name": "read_file", "arguments": {"path": path.expect("it says how to read the whole"), "offset": 4500, "limit": 2}}]},
         "Read.",
     ]);
-    let model = Recording::new(script(&answers));
+    let model = RecordingModel::new(script(&answers));
     let again = open(&place, model.clone()).await;
     again.session("a").await.unwrap().send("read it").await.unwrap();
     again.shutdown().await.unwrap();
@@ -179,9 +179,9 @@ async fn a_long_output_is_cut_and_the_whole_can_be_read() {
 /// K13: no colours, no control codes, whole characters, no input.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_model_reads_plain_text_and_commands_read_nothing() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = r"printf '\033[31mred\033[0m \377 caf\303\251\n'; cat; echo end";
-    let model = Recording::new(script(&json!([exec(command), "Done."])));
+    let model = RecordingModel::new(script(&json!([exec(command), "Done."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -195,10 +195,10 @@ async fn the_model_reads_plain_text_and_commands_read_nothing() {
 /// K17. The variable is set for the commands of this test's process alone: nextest gives each test its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_do_not_inherit_keys() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut config = place.config();
     config.settings.model.api_key_env = Some("CARGO_PKG_NAME".to_owned());
-    let model = Recording::new(script(&json!([exec("echo \"[$CARGO_PKG_NAME][$HOME]\""), "Done."])));
+    let model = RecordingModel::new(script(&json!([exec("echo \"[$CARGO_PKG_NAME][$HOME]\""), "Done."])));
     let runtime = longhaul_agent::Runtime::with_model(config, model).await.unwrap();
     let session = runtime.session("a").await.unwrap();
     assert!(std::env::var("CARGO_PKG_NAME").is_ok(), "cargo sets it for tests");
@@ -218,8 +218,8 @@ async fn an_idle_runtime_ends_at_once() {
         within(Duration::from_millis(100)).min(Duration::from_secs(2)),
         "the end of an idle runtime",
         || async {
-            let place = Place::new();
-            let runtime = open(&place, Recording::new(script(&json!(["Hello."])))).await;
+            let place = TestHome::new();
+            let runtime = open(&place, RecordingModel::new(script(&json!(["Hello."])))).await;
             runtime.start().await.unwrap();
             runtime.session("a").await.unwrap().send("hello").await.unwrap();
 
@@ -235,10 +235,10 @@ async fn an_idle_runtime_ends_at_once() {
 /// unknown and never started a second time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_whose_folder_is_gone_is_not_started_again() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done; echo x > over.txt";
     let answers = json!([exec(command), "Told."]);
-    let first = open(&place, Recording::new(script(&answers))).await;
+    let first = open(&place, RecordingModel::new(script(&answers))).await;
     let sending = sends(&first.session("a").await.unwrap(), "go");
     wait_for_file(&place, "log.txt").await;
     wait_for_keeper(&place).await;
@@ -246,7 +246,7 @@ async fn a_command_whose_folder_is_gone_is_not_started_again() {
     let _ = sending.await.unwrap();
     std::fs::remove_dir_all(place.home().join("tasks")).unwrap();
 
-    let second = open(&place, Recording::new(script(&answers))).await;
+    let second = open(&place, RecordingModel::new(script(&answers))).await;
     let session = second.session("a").await.unwrap();
     let mut watcher = session.watch();
     second.start().await.unwrap();
@@ -263,9 +263,9 @@ async fn a_command_whose_folder_is_gone_is_not_started_again() {
 /// K8: a command that runs when its folder is removed is lost, and not said to have never begun.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_whose_folder_is_removed_while_it_runs_is_lost() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done";
-    let runtime = open(&place, Recording::new(script(&json!([exec(command), "Told."])))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!([exec(command), "Told."])))).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
     wait_for_file(&place, "log.txt").await;
@@ -283,13 +283,13 @@ async fn a_command_whose_folder_is_removed_while_it_runs_is_lost() {
 /// P3: the call that started the command has returned long before, and no other call follows.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_that_a_background_task_made_is_reported_with_the_end_of_a_later_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "while [ ! -e go ]; do sleep 0.02; done; git init -q made";
     let started = json!({"calls": [{"name": "exec", "arguments": {
         "command": command, "description": "waits", "run_in_background": true,
     }}]});
     let answers: Vec<_> = std::iter::once(started).chain((0..1_000).map(|_| json!("Done."))).collect();
-    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!(answers)))).await;
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
     std::fs::write(place.work().join("go"), "").unwrap();
@@ -310,9 +310,9 @@ async fn a_repository_that_a_background_task_made_is_reported_with_the_end_of_a_
 /// P3: whatever git would run in a repository that a command has made, the user reads of it before they use it; and once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_that_a_command_made_is_reported_with_the_end_of_its_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let made = "git init -q sub && git -C sub config core.fsmonitor ./evil && mkdir -p bare/objects bare/refs && touch bare/HEAD";
-    let model = Recording::new(script(&json!([exec(made), "Done.", exec("true"), "Done."])));
+    let model = RecordingModel::new(script(&json!([exec(made), "Done.", exec("true"), "Done."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
 

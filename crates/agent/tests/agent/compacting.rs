@@ -7,13 +7,13 @@ use longhaul_agent::{Config, Runtime};
 use longhaul_journal::Journal;
 use longhaul_model::{Purpose, Request};
 use longhaul_protocol::{CompactedBy, Event, EventKind, Item, Outcome, Record, Role, SessionRecord};
-use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::{of_record, script, sends, sound_records};
 
 /// A window of so many tokens, and nothing that is remembered.
-pub(crate) fn config(place: &Place, window: u64) -> Config {
+pub(crate) fn config(place: &TestHome, window: u64) -> Config {
     let mut config = place.config();
     config.settings.memory.extract_at_tokens = 0;
     config.settings.model.context_window = Some(window);
@@ -80,8 +80,9 @@ pub(crate) fn ranges(records: &[Record]) -> Vec<(u64, u64)> {
 /// model call for the summary, and the session's epoch is the one in `compact_done`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_has_become_large_is_made_smaller_before_its_next_turn() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([text(3_200), summary("reach the end"), "Second.", "Third."])));
+    let place = TestHome::new();
+    let model =
+        RecordingModel::new(script(&json!([text(3_200), summary("reach the end"), "Second.", "Third."])));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -117,13 +118,13 @@ async fn a_session_that_has_become_large_is_made_smaller_before_its_next_turn() 
 /// one turn that succeeded, with the current request still in the context.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_grows_too_large_is_made_smaller_in_its_middle_and_goes_on() {
-    let place = Place::new();
+    let place = TestHome::new();
     for name in ["a.txt", "b.txt", "c.txt"] {
         std::fs::write(place.work().join(name), "word by word\n".repeat(500)).unwrap();
     }
     let read = |name: &str| json!({"text": text(1_100), "calls": [{"name": "read_file", "arguments": {"path": name}}]});
     let answers = json!([read("a.txt"), read("b.txt"), read("c.txt"), summary("read all"), "Done."]);
-    let model = Recording::new(script(&answers));
+    let model = RecordingModel::new(script(&answers));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -148,9 +149,9 @@ async fn a_turn_that_grows_too_large_is_made_smaller_in_its_middle_and_goes_on()
 /// C5: the summariser fails: start and failed, the turn goes on, the session is as before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_summary_that_fails_leaves_the_session_as_it_was() {
-    let place = Place::new();
+    let place = TestHome::new();
     let failing = json!({"summary": true, "error": "no"});
-    let model = Recording::new(script(&json!([text(3_200), failing, "Second."])));
+    let model = RecordingModel::new(script(&json!([text(3_200), failing, "Second."])));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -172,8 +173,8 @@ async fn a_summary_that_fails_leaves_the_session_as_it_was() {
 /// C3, C6: only what is new is announced; and with a keep that is larger than the history there still is a summary.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_that_is_asked_for_always_makes_a_summary_and_announces_only_that() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", "Two.", summary("small"), "Three."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", "Two.", summary("small"), "Three."])));
     let runtime = open(config(&place, 200_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -200,10 +201,10 @@ async fn a_compaction_that_is_asked_for_always_makes_a_summary_and_announces_onl
 /// C3: what is kept from before stays in the context word for word, and is not announced again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_compaction_keeps_is_not_announced_again() {
-    let place = Place::new();
+    let place = TestHome::new();
     let old = format!("first {}", text(3_000));
     let answers = json!(["One.", "The second answer.", summary("small"), "Three."]);
-    let model = Recording::new(script(&answers));
+    let model = RecordingModel::new(script(&answers));
     let mut config = config(&place, 200_000);
     config.settings.context.keep_tokens = 500;
     let runtime = open(config, model.clone()).await;
@@ -233,8 +234,8 @@ async fn what_a_compaction_keeps_is_not_announced_again() {
 /// C12: a compaction begins no work by itself, and with nothing to compact nothing happens.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_begins_no_turn_and_an_empty_session_has_nothing_to_compact() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", summary("small")])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", summary("small")])));
     let runtime = open(config(&place, 200_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -250,8 +251,8 @@ async fn a_compaction_begins_no_turn_and_an_empty_session_has_nothing_to_compact
 /// C11: what arrives during a compaction waits in the inbox; a cancel ends it at once, and nothing is half done.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_can_be_cancelled_and_then_never_happened() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!([text(3_200), summary("never"), "Second.", "Third."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!([text(3_200), summary("never"), "Second.", "Third."])));
     let runtime = open(config(&place, 8_000), model).await;
     let session = runtime.session("a").await.unwrap();
     let first = sends(&session, "first");
@@ -280,8 +281,8 @@ async fn a_compaction_can_be_cancelled_and_then_never_happened() {
 /// C2, Y3: when a session falls idle it is made smaller, so that the next reply need not wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_session_is_made_smaller_before_anybody_needs_it() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([text(2_700), summary("idle"), "Second."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([text(2_700), summary("idle"), "Second."])));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     runtime.set_check_interval(Duration::from_millis(40));
     let session = runtime.session("a").await.unwrap();
@@ -301,9 +302,9 @@ async fn an_idle_session_is_made_smaller_before_anybody_needs_it() {
 /// C7: without summaries the oldest exchanges are dropped by rule.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_summaries_the_oldest_exchanges_go_by_rule() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers: Vec<Value> = (0..12).map(|number| json!(format!("{number} {}", text(700)))).collect();
-    let model = Recording::new(script(&json!(answers)));
+    let model = RecordingModel::new(script(&json!(answers)));
     let mut config = config(&place, 8_000);
     config.settings.context.summary = longhaul_agent::Summary::Off;
     let runtime = open(config, model.clone()).await;
@@ -332,8 +333,8 @@ async fn without_summaries_the_oldest_exchanges_go_by_rule() {
 /// C1: the answers of the user are in the same role; what a person said is never taken for a summary.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_preface_speaks_as_the_runtime() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", summary("g"), "Two."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", summary("g"), "Two."])));
     let runtime = open(config(&place, 200_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -355,8 +356,8 @@ async fn the_preface_speaks_as_the_runtime() {
 /// J10: who erases a record erases what repeats it word for word, also in an epoch; and the session goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_erased_is_gone_from_the_epochs_that_kept_it_too() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", summary("g"), "Two.", "Three."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", summary("g"), "Two.", "Three."])));
     let runtime = open(config(&place, 200_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("the word is xyzzysecret, remember it").await.unwrap();

@@ -2,7 +2,7 @@
 
 use longhaul_agent::{Config, Session};
 use longhaul_protocol::{CompactedBy, EventKind, Outcome, SessionRecord};
-use longhaul_testkit::{Place, collect_until, ended_turn};
+use longhaul_testkit::{TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::compacting::{compactions, config, open, summary, text, texts};
@@ -22,7 +22,7 @@ async fn send_all(session: &Session, inputs: &[String]) -> Vec<Vec<String>> {
 }
 
 /// A large window, in which only this many tokens make a context large before a turn.
-fn large_at(place: &Place, tokens: u64) -> Config {
+fn large_at(place: &TestHome, tokens: u64) -> Config {
     let mut config = config(place, 100_000);
     config.settings.context.compact_at_tokens = Some(tokens);
     config
@@ -30,7 +30,7 @@ fn large_at(place: &Place, tokens: u64) -> Config {
 
 /// What system prompt and tools take.
 pub(crate) async fn fixed() -> usize {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let model = Staged::new(&json!(["One."]), vec![]).shared();
     let runtime = open(config(&place, 8_000), model.clone()).await;
     runtime.session("a").await.unwrap().send("first").await.unwrap();
@@ -45,7 +45,7 @@ fn failed() -> Value {
 /// C5: three failures in a row open the breaker; it is tried again after five hundredths of what is usable have come.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_three_failures_it_is_not_tried_again_before_more_has_come() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let mut answers: Vec<String> = (0..8).map(|number| format!("Answer {number}.")).collect();
     answers[5] = text(4_800);
     let model = Staged::new(&json!(answers), vec![failed(), failed(), failed(), summary("at last")]).shared();
@@ -78,7 +78,7 @@ async fn a_summary_without_content_or_form_is_asked_for_once_more() {
 
     for bad in bad {
         for is_better in [false, true] {
-            let place = Place::in_memory();
+            let place = TestHome::in_memory();
             let second = if is_better { summary("better") } else { bad.clone() };
             let model = Staged::new(&json!(["One.", "Two."]), vec![bad.clone(), second]).shared();
             let runtime = open(config(&place, 100_000), model.clone()).await;
@@ -103,7 +103,7 @@ const PROSE: &str = "The user said first and the agent said one, and after that 
 /// C6: a few words in place of a summary, twice, are none: a refusal, a greeting.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_only_says_a_few_words_has_written_no_summary() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let talk = json!("I'm sorry, I can't help with that.");
     let model = Staged::new(&json!(["One."]), vec![talk.clone(), talk]).shared();
     let runtime = open(config(&place, 100_000), model.clone()).await;
@@ -132,7 +132,7 @@ async fn prose_and_what_was_cut_off_are_asked_for_once_more_and_then_taken() {
     ];
 
     for (summaries, goal, notes) in stories {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let asked = summaries.len();
         let model = Staged::new(&json!(["One.", "Two."]), summaries.clone()).shared();
         let runtime = open(config(&place, 100_000), model.clone()).await;
@@ -155,7 +155,7 @@ async fn prose_and_what_was_cut_off_are_asked_for_once_more_and_then_taken() {
 /// C6: a summary that is longer than the window is shortened, and what it makes is smaller all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_huge_summary_is_shortened() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let model = Staged::new(&json!([text(3_200), "Two."]), vec![summary(&text(20_000))]).shared();
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
@@ -176,7 +176,7 @@ async fn a_huge_summary_is_shortened() {
 /// C6: a second compaction without an answer between them only if it would not fit, and a third never.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_compaction_without_an_answer_is_not_made_for_nothing() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let model = Staged::new(&json!([text(3_200), "Two.", "Three."]), vec![summary("once")]).shared();
     let mut config = config(&place, 8_000);
     // Whatever is there is too much before a turn, and within one.
@@ -222,7 +222,7 @@ async fn each_check_can_be_set_in_tokens_and_turned_off_alone() {
     // Of a window of 8,000, 6,000 are usable: this is a little over 0.85 of them, and less than 0.92.
     let large = text(5_200 - fixed().await);
     for (name, set, expected) in table {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         std::fs::write(place.work().join("a.txt"), "a").unwrap();
         let read = json!({"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]});
         let model = Staged::new(&json!([large, read, "Two."]), vec![summary("s")]).shared();
@@ -241,7 +241,7 @@ async fn each_check_can_be_set_in_tokens_and_turned_off_alone() {
 /// C2: with every check off, a request that would not fit is made to.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_would_not_fit_is_made_smaller_although_the_checks_are_off() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let model = Staged::new(&json!([text(3_500), "Two."]), vec![summary("s")]).shared();
     let mut config = config(&place, 8_000);
     let context = &mut config.settings.context;
@@ -258,7 +258,7 @@ async fn what_would_not_fit_is_made_smaller_although_the_checks_are_off() {
 /// C5, C7: where it would not fit, and no summary comes, the oldest goes by rule.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_would_not_fit_goes_by_rule_when_no_summary_comes() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let model = Staged::new(&json!([text(3_500), "Two."]), vec![failed()]).shared();
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
@@ -275,7 +275,7 @@ async fn what_would_not_fit_goes_by_rule_when_no_summary_comes() {
 /// M12: a prompt that the model refuses is never sent again as it is: one compaction, and the same turn goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_prompt_leads_to_one_compaction_and_the_turn_goes_on() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     std::fs::write(place.work().join("a.txt"), "what is in the file").unwrap();
     let read = json!({"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]});
     let steps = json!([text(1_000), read, "Two."]);
@@ -304,7 +304,7 @@ async fn a_refused_prompt_leads_to_one_compaction_and_the_turn_goes_on() {
 /// `failures`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_always_refuses_is_asked_once_more_and_then_the_turn_ends_with_its_words() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let model = Staged::new(&json!([text(1_000)]), vec![summary("s")]).refusing(1..99).shared();
     let runtime = open(config(&place, 100_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
@@ -328,7 +328,7 @@ async fn a_model_that_always_refuses_is_asked_once_more_and_then_the_turn_ends_w
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_is_larger_than_the_window_ends_its_turn_and_the_session_goes_on() {
     for (history, by) in [(0, CompactedBy::Model), (1, CompactedBy::Rule)] {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let steps = if history == 0 { json!(["Read."]) } else { json!([text(500), "Read."]) };
         let given = if by == CompactedBy::Model { summary("s") } else { failed() };
         let model = Staged::new(&steps, vec![given]).shared();
@@ -360,7 +360,7 @@ async fn a_message_that_is_larger_than_the_window_ends_its_turn_and_the_session_
 /// C7: where not even the least fits, the turn ends with the arithmetic, and no model is asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_is_too_small_for_anything_is_said_with_the_arithmetic() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let model = Staged::new(&json!([]), vec![]).shared();
 
     // System prompt and tools alone take more than is usable of it.

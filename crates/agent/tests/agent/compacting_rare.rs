@@ -9,14 +9,14 @@ use longhaul_agent::{Parts, Runtime};
 use longhaul_journal::Journal;
 use longhaul_model::{Answer, Class, Facts, Failure, Model, Request};
 use longhaul_protocol::{EventKind, InboxRecord, Item, Outcome, Role};
-use longhaul_testkit::{FaultyJournal, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{FaultyJournal, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::compacting::{compactions, config, is_summary, open, summary, text, texts};
 use crate::{eventually, script, sound_records};
 
 /// Three files, and a step that reads one of them.
-fn files(place: &Place) {
+fn files(place: &TestHome) {
     for name in ["a.txt", "b.txt", "c.txt"] {
         std::fs::write(place.work().join(name), "word by word\n".repeat(500)).unwrap();
     }
@@ -35,11 +35,11 @@ fn says(request: &Request, by: Role, beginning: &str) -> bool {
 /// C4, M19: a turn that failed and is run again still has its request, also if the context is made smaller before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_is_run_again_after_a_compaction_still_has_its_request() {
-    let place = Place::new();
+    let place = TestHome::new();
     files(&place);
     let fails = json!({"error": "no", "text": ""});
     let answers = json!(["Hello.", read("a.txt"), read("b.txt"), fails, summary("x"), "never"]);
-    let model = Recording::new(script(&answers));
+    let model = RecordingModel::new(script(&answers));
     let mut config = config(&place, 8_000);
     config.settings.context.compact_now_at = 0.0;
     config.settings.context.compact_at = 0.6;
@@ -59,9 +59,9 @@ async fn a_turn_that_is_run_again_after_a_compaction_still_has_its_request() {
 /// M11: an answer that was cut at its greatest length goes on from its first half.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_goes_on_keeps_its_first_half() {
-    let place = Place::new();
+    let place = TestHome::new();
     let half = json!({"text": format!("BEGINNING {}", text(1_600)), "stop": "length"});
-    let model = Recording::new(script(&json!([text(2_200), half, summary("x"), "END"])));
+    let model = RecordingModel::new(script(&json!([text(2_200), half, summary("x"), "END"])));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("hello").await.unwrap();
@@ -75,9 +75,9 @@ async fn an_answer_that_goes_on_keeps_its_first_half() {
 /// C7: at least the two newest exchanges stay, if they fit.
 #[tokio::test(flavor = "multi_thread")]
 async fn by_rule_the_newest_exchange_stays_if_it_fits() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers: Vec<Value> = (0..8).map(|number| json!(format!("{number} {}", text(1_300)))).collect();
-    let model = Recording::new(script(&json!(answers)));
+    let model = RecordingModel::new(script(&json!(answers)));
     let mut config = config(&place, 8_000);
     config.settings.context.summary = longhaul_agent::Summary::Off;
     let runtime = open(config, model.clone()).await;
@@ -96,11 +96,11 @@ async fn by_rule_the_newest_exchange_stays_if_it_fits() {
 /// Y4: who opens one session does not run the turns of others because they are idle.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_idle_worker_of_a_terminal_leaves_other_sessions_alone() {
-    let place = Place::new();
-    let first = open(config(&place, 8_000), Recording::new(script(&json!([text(2_700)])))).await;
+    let place = TestHome::new();
+    let first = open(config(&place, 8_000), RecordingModel::new(script(&json!([text(2_700)])))).await;
     first.session("others").await.unwrap().send("first").await.unwrap();
     first.shutdown().await.unwrap();
-    let model = Recording::new(script(&json!([text(2_700), summary("idle"), "never"])));
+    let model = RecordingModel::new(script(&json!([text(2_700), summary("idle"), "never"])));
     let terminal = open(config(&place, 8_000), model.clone()).await;
     terminal.set_check_interval(Duration::from_millis(40));
     let mut watcher = terminal.watch();
@@ -120,9 +120,9 @@ async fn the_idle_worker_of_a_terminal_leaves_other_sessions_alone() {
 /// Y4: a job in flight is cut when the idle worker is stopped.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_summary_that_nobody_waits_for_any_more_is_cut() {
-    let place = Place::new();
+    let place = TestHome::new();
     let slow = json!({"summary": true, "text": "# Goal\nx", "wait_ms": 600_000});
-    let model = Recording::new(script(&json!([text(2_700), slow])));
+    let model = RecordingModel::new(script(&json!([text(2_700), slow])));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     runtime.set_check_interval(Duration::from_millis(40));
     let session = runtime.session("a").await.unwrap();
@@ -173,7 +173,7 @@ impl<M: Model> Model for Busy<M> {
 /// M6: "retry now" ends the wait of a summary, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_in_a_hurry_need_not_wait_for_a_summary() {
-    let place = Place::new();
+    let place = TestHome::new();
     let scripted = script(&json!([text(3_200), summary("x"), "Second."]));
     let runtime = open(config(&place, 8_000), Arc::new(Busy::new(scripted))).await;
     let session = runtime.session("a").await.unwrap();
@@ -195,7 +195,7 @@ async fn who_is_in_a_hurry_need_not_wait_for_a_summary() {
 /// M6: also in the very moment in which the wait is shown, before whoever waits has looked around.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_in_a_hurry_at_once_is_heard() {
-    let place = Place::new();
+    let place = TestHome::new();
     let scripted = script(&json!([text(3_200), summary("x"), "Second."]));
     let journal = FaultyJournal::new(place.journal().await, None);
     let model: Arc<dyn Model> = Arc::new(Busy::new(scripted));
@@ -222,8 +222,8 @@ async fn who_is_in_a_hurry_at_once_is_heard() {
 /// C8, C10: where the first request is pinned without its middle, it says which record has all of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shortened_first_request_says_where_it_can_be_read() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", summary("g"), "Two."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", summary("g"), "Two."])));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send(format!("do it {}", text(2_000))).await.unwrap();
@@ -241,14 +241,14 @@ async fn a_shortened_first_request_says_where_it_can_be_read() {
 /// C4, K5: a turn that the end of a task began still has that to answer, after a compaction in its middle.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_a_task_began_still_has_something_to_answer() {
-    let place = Place::new();
+    let place = TestHome::new();
     files(&place);
     let command = "while [ ! -e go ]; do sleep 0.02; done";
     let start =
         json!({"calls": [{"name": "exec", "arguments": {"command": command, "run_in_background": true}}]});
     let answers =
         json!([start, "Started.", read("a.txt"), read("b.txt"), read("c.txt"), summary("x"), "Done."]);
-    let model = Recording::new(script(&answers));
+    let model = RecordingModel::new(script(&answers));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("start it").await.unwrap();
@@ -268,8 +268,8 @@ async fn a_turn_that_a_task_began_still_has_something_to_answer() {
 /// C5: a large message is no reason to pay for a summary that can't help.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_message_after_little_is_no_reason_for_a_summary() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", summary("x"), "Two."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", summary("x"), "Two."])));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -282,7 +282,7 @@ async fn a_large_message_after_little_is_no_reason_for_a_summary() {
 /// M6: one order ends one wait, and not those that come after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_in_a_hurry_once_ends_one_wait() {
-    let place = Place::new();
+    let place = TestHome::new();
     let scripted = script(&json!([text(3_200), summary("x"), "Second."]));
     let runtime = open(config(&place, 8_000), Arc::new(Busy { times: 2, ..Busy::new(scripted) })).await;
     let session = runtime.session("a").await.unwrap();
@@ -307,9 +307,9 @@ async fn who_is_in_a_hurry_once_ends_one_wait() {
 /// M11: where a longer answer has no room beside the prompt, it goes on with the usual one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_goes_on_also_where_a_longer_one_has_no_room() {
-    let place = Place::new();
+    let place = TestHome::new();
     let half = json!({"text": "BEGINNING ", "stop": "length"});
-    let model = Recording::new(script(&json!([half, "END"])));
+    let model = RecordingModel::new(script(&json!([half, "END"])));
     let mut config = config(&place, 8_000);
     config.settings.model.max_output_tokens = Some(500);
     let runtime = open(config, model.clone()).await;
@@ -323,8 +323,8 @@ async fn an_answer_goes_on_also_where_a_longer_one_has_no_room() {
 /// T3: inputs that came together and don't fit together are taken in as many turns as they need, each in the words that were said.
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_that_do_not_fit_together_have_a_turn_each() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", "Two.", "Three."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", "Two.", "Three."])));
     let first = open(config(&place, 8_000), model.clone()).await;
     let session = first.session("a").await.unwrap();
     session.send("first").await.unwrap();

@@ -1,7 +1,7 @@
 //! Compactions of small contexts, with the settings that make them happen.
 
 use longhaul_agent::Config;
-use longhaul_testkit::{Place, collect_until, ended_turn};
+use longhaul_testkit::{TestHome, collect_until, ended_turn};
 use serde_json::json;
 
 use crate::compacting::{compactions, config, open, summary};
@@ -9,8 +9,8 @@ use crate::sound_records;
 use crate::staged::Staged;
 
 /// What the compactions of two tiny turns come to, each in a runtime of its own, and what the model was asked for.
-async fn two_tiny_turns(config: impl Fn(&Place) -> Config) -> (Vec<Vec<String>>, Vec<&'static str>) {
-    let place = Place::in_memory();
+async fn two_tiny_turns(config: impl Fn(&TestHome) -> Config) -> (Vec<Vec<String>>, Vec<&'static str>) {
+    let place = TestHome::in_memory();
     let model =
         Staged::new(&json!(["One.", "Two."]), vec![summary("reach it"), summary("reach it")]).shared();
     let mut told = Vec::new();

@@ -6,7 +6,7 @@ use longhaul_agent::Config;
 use longhaul_protocol::{
     EpochReason, EventKind, Input, InputId, Item, JoinMode, Outcome, Record, Role, SessionRecord,
 };
-use longhaul_testkit::{Gated, Place, collect_until, ended_turn};
+use longhaul_testkit::{GatedModel, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::compacting::{compactions, config, open, summary, text, texts};
@@ -19,7 +19,7 @@ fn reads(names: &[&str]) -> Value {
     json!({"calls": names.iter().map(call).collect::<Vec<_>>()})
 }
 
-fn with_files(place: &Place) -> Vec<String> {
+fn with_files(place: &TestHome) -> Vec<String> {
     let names: Vec<String> = (0..6).map(|number| format!("{number}.txt")).collect();
     for name in &names {
         std::fs::write(
@@ -49,7 +49,7 @@ fn size(model: &Staged) -> u64 {
 /// C9: old tool output becomes stubs, without a model call, never in the last two turns; and the whole of it can still be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn old_tool_output_becomes_stubs_and_can_still_be_read() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let names = with_files(&place);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let steps = vec![
@@ -115,7 +115,7 @@ fn epochs(records: &[Record]) -> Vec<EpochReason> {
 #[tokio::test(flavor = "multi_thread")]
 async fn too_little_or_too_new_output_does_not_become_stubs() {
     for (old, expected) in [(2, "done 2 Model"), (0, "done 2 Model")] {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let names = with_files(&place);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         // Two old outputs gain some 600 tokens of 8,000; five new ones are of the last two turns.
@@ -147,7 +147,7 @@ async fn too_little_or_too_new_output_does_not_become_stubs() {
 }
 
 /// A turn that has grown too large in its middle, whose summary waits at the gate.
-fn growing(place: &Place) -> (Value, Vec<Value>) {
+fn growing(place: &TestHome) -> (Value, Vec<Value>) {
     std::fs::write(place.work().join("a.txt"), "a").unwrap();
     let read = |words: String| json!({"text": words, "calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]});
     (json!([read(text(2_000)), read(text(1_900)), "Done.", "More."]), vec![summary("never"), summary("s")])
@@ -156,10 +156,10 @@ fn growing(place: &Place) -> (Value, Vec<Value>) {
 /// C11: an input that interrupts ends a compaction in the middle of a turn, and the turn with it; it is what is worked on next.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_interrupts_ends_a_compaction_within_a_turn() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let (steps, summaries) = growing(&place);
     let staged = Staged::new(&steps, summaries);
-    let (model, gate) = Gated::new(staged);
+    let (model, gate) = GatedModel::new(staged);
     let runtime = open(config(&place, 8_000), model).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -192,11 +192,11 @@ async fn an_input_that_interrupts_ends_a_compaction_within_a_turn() {
 /// C11: an input that joins waits in the inbox until the compaction is over, and is seen then.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_joins_waits_until_a_compaction_is_over() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let (steps, mut summaries) = growing(&place);
     summaries.truncate(1);
     let staged = Staged::new(&steps, summaries).shared();
-    let (model, gate) = Gated::new(Borrowed(staged.clone()));
+    let (model, gate) = GatedModel::new(Borrowed(staged.clone()));
     let runtime = open(config(&place, 8_000), model).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -252,7 +252,7 @@ impl longhaul_model::Model for Borrowed {
 /// A model for summaries that does not exist is said once, and the session's own writes them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_for_summaries_that_is_not_there_is_said_once() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let steps = json!(["One.", "Two.", "Three."]);
     let model = Staged::new(&steps, vec![summary("first"), summary("second")]).shared();
     let mut config = config(&place, 100_000);
@@ -284,7 +284,7 @@ async fn a_model_for_summaries_that_is_not_there_is_said_once() {
 /// M18: a model that can't call tools is asked for text under headings, and its summary counts like any other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_without_tools_writes_its_summary_as_text() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let written = "# Goal\nreach the end\n\n# Directives\n- never give up\n\n# Next action\ngo on";
     let model = Staged::new(&json!(["One.", "Two."]), vec![json!(written)]).without_tools().shared();
     let runtime = open(config(&place, 100_000), model.clone()).await;

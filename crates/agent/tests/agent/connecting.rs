@@ -6,15 +6,15 @@ use std::net::{SocketAddr, TcpListener};
 use longhaul_agent::{Config, Parts, Runtime};
 use longhaul_model::Protocol;
 use longhaul_protocol::{EventKind, Outcome};
-use longhaul_testkit::wire::Said;
-use longhaul_testkit::{Place, collect_until, ended_turn};
+use longhaul_testkit::wire::ScriptedAnswer;
+use longhaul_testkit::{TestHome, collect_until, ended_turn};
 
 use crate::wire;
 
 const CHAT: Protocol = Protocol::OpenaiChat;
 
 /// A config whose model is behind this address.
-fn config(place: &Place, address: SocketAddr) -> Config {
+fn config(place: &TestHome, address: SocketAddr) -> Config {
     let mut config = wire::config(place, CHAT);
     config.settings.model.base_url = Some(format!("http://{address}/v1"));
     config
@@ -35,7 +35,7 @@ fn retries(count: u32) -> Vec<(String, u32, u32)> {
 /// M3, M1: a server that drops connections before it answers is asked again, and the turn completes.
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_connections_are_tried_again_until_the_server_answers() {
-    let place = Place::new();
+    let place = TestHome::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -45,7 +45,7 @@ async fn dropped_connections_are_tried_again_until_the_server_answers() {
             if count < 3 {
                 continue;
             }
-            let answer = Said::text("Fine.").bytes(CHAT);
+            let answer = ScriptedAnswer::text("Fine.").bytes(CHAT);
             let head =
                 format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
             stream.write_all(&[head.as_bytes(), &answer].concat()).unwrap();
@@ -66,7 +66,7 @@ async fn dropped_connections_are_tried_again_until_the_server_answers() {
 /// M4, M1: where nothing listens on loopback the tries are spent, and the error says how to go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_by_loopback_spends_the_tries_and_says_to_start_the_server() {
-    let place = Place::new();
+    let place = TestHome::new();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let runtime = Runtime::with_parts(config(&place, address), Parts::default()).await.unwrap();
     let session = runtime.session("a").await.unwrap();

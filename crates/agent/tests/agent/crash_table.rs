@@ -9,7 +9,9 @@ use longhaul_agent::{Parts, Runtime};
 use longhaul_journal::Journal;
 use longhaul_protocol::{Effect, Input, InputId, JoinMode, Outcome, Record, SessionRecord};
 use longhaul_testkit::broken_rules;
-use longhaul_testkit::{Crash, FaultyJournal, Place, Recording, When, collect_until, ended_turn, records_of};
+use longhaul_testkit::{
+    Crash, CrashMoment, FaultyJournal, RecordingModel, TestHome, collect_until, ended_turn, records_of,
+};
 use longhaul_tools::Tool;
 use serde_json::{Value, json};
 
@@ -54,13 +56,13 @@ enum Expected {
 /// The table. For every other boundary the end is the same: what is on disk is not done again, what is not is done.
 fn expected(appends: &[Vec<String>], crash: Crash) -> Expected {
     let durable = match crash.when {
-        When::Before => crash.append - 1,
-        When::After => crash.append,
+        CrashMoment::Before => crash.append - 1,
+        CrashMoment::After => crash.append,
     };
     let last = appends[crash.append - 1].last().map(String::as_str);
     match (last, crash.when) {
-        (Some("tool_started launch"), When::After) => Expected::Told { launches: 0 },
-        (Some("tool_finished launch"), When::Before) => Expected::Told { launches: 1 },
+        (Some("tool_started launch"), CrashMoment::After) => Expected::Told { launches: 0 },
+        (Some("tool_finished launch"), CrashMoment::Before) => Expected::Told { launches: 1 },
         _ if calls(appends[..durable].iter().rev(), "attempt_started").is_empty() => Expected::Same,
         _ => match calls(appends[durable..].iter(), "attempt_ended") {
             lost if lost.is_empty() => Expected::Same,
@@ -97,11 +99,15 @@ fn tokio_runtime() -> tokio::runtime::Runtime {
 
 fn parts(launches: &Arc<AtomicUsize>) -> Parts {
     let launch: Arc<dyn Tool> = Odd::new("launch", Effect::Unknown, Does::Count(launches.clone()));
-    Parts { model: Some(Recording::new(script(&reference_turn()))), tools: vec![launch], ..Parts::default() }
+    Parts {
+        model: Some(RecordingModel::new(script(&reference_turn()))),
+        tools: vec![launch],
+        ..Parts::default()
+    }
 }
 
 /// The turn, up to its end or to the crash.
-fn run(place: &Place, launches: &Arc<AtomicUsize>, crash: Option<Crash>) -> Run {
+fn run(place: &TestHome, launches: &Arc<AtomicUsize>, crash: Option<Crash>) -> Run {
     let tokio = tokio_runtime();
     let run = tokio.block_on(async {
         let journal = FaultyJournal::new(place.journal().await, crash);
@@ -125,7 +131,7 @@ fn run(place: &Place, launches: &Arc<AtomicUsize>, crash: Option<Crash>) -> Run 
 }
 
 /// A fresh runtime goes on, and this is what there is in the end.
-fn resume(place: &Place, launches: &Arc<AtomicUsize>) -> End {
+fn resume(place: &TestHome, launches: &Arc<AtomicUsize>) -> End {
     tokio_runtime().block_on(async {
         let runtime = Runtime::with_parts(place.config(), parts(launches)).await.unwrap();
         let session = runtime.session("a").await.unwrap();
@@ -177,7 +183,7 @@ fn results(records: &[Record]) -> Vec<(String, Value)> {
 
 /// The end of the turn when nothing happens to it, and its appends.
 fn undisturbed() -> (End, Vec<Vec<String>>) {
-    let (place, launches) = (Place::in_memory(), Arc::default());
+    let (place, launches) = (TestHome::in_memory(), Arc::default());
     let run = run(&place, &launches, None);
     assert!(!run.crashed);
     (resume(&place, &launches), run.appends)
@@ -189,8 +195,8 @@ fn play(share: usize, of: usize) {
     assert_eq!(undisturbed.files[3], "run\nslow\nc\n");
     assert_eq!((undisturbed.launches, undisturbed.results.len()), (1, 16));
     for append in (1..=appends.len()).filter(|append| append % of == share) {
-        for when in [When::Before, When::After] {
-            let (place, launches) = (Place::in_memory(), Arc::default());
+        for when in [CrashMoment::Before, CrashMoment::After] {
+            let (place, launches) = (TestHome::in_memory(), Arc::default());
             let run = run(&place, &launches, Some(Crash { append, when }));
             assert!(run.crashed, "append {append} of {}", appends.len());
             let boundary = run.appends.last().unwrap().clone();

@@ -15,9 +15,9 @@ use longhaul_agent::{Config, Parts, Runtime};
 use longhaul_journal::Journal;
 use longhaul_model::{Protocol, StopKind};
 use longhaul_protocol::{Input, InputId, JoinMode, Outcome, SessionRecord};
-use longhaul_testkit::wire::{Memory, Reply, Said, Script, Seen};
+use longhaul_testkit::wire::{MemoryTransport, ReceivedRequest, Reply, Script, ScriptedAnswer};
 use longhaul_testkit::{
-    Crash, FaultyJournal, Place, When, broken_rules, collect_until, ended_turn, records_of,
+    Crash, CrashMoment, FaultyJournal, TestHome, broken_rules, collect_until, ended_turn, records_of,
 };
 use serde_json::json;
 
@@ -26,7 +26,7 @@ use crate::wire;
 const CHAT: Protocol = Protocol::OpenaiChat;
 
 fn text(text: &str) -> Reply {
-    Reply::stream(Said::text(text).bytes(CHAT))
+    Reply::stream(ScriptedAnswer::text(text).bytes(CHAT))
 }
 
 fn tokio_runtime() -> tokio::runtime::Runtime {
@@ -37,13 +37,13 @@ fn tokio_runtime() -> tokio::runtime::Runtime {
 type Run = (Vec<Vec<String>>, bool);
 
 /// Runs it, killed before and after each of its appends; a fresh runtime must come to the same end each time.
-fn killed_anywhere(run: impl Fn(&Place, Option<Crash>) -> Run, resume: impl Fn(&Place) -> String) {
-    let place = Place::in_memory();
+fn killed_anywhere(run: impl Fn(&TestHome, Option<Crash>) -> Run, resume: impl Fn(&TestHome) -> String) {
+    let place = TestHome::in_memory();
     let (appends, _) = run(&place, None);
     let expected = resume(&place);
     for append in 1..=appends.len() {
-        for when in [When::Before, When::After] {
-            let place = Place::in_memory();
+        for when in [CrashMoment::Before, CrashMoment::After] {
+            let place = TestHome::in_memory();
             let (_, crashed) = run(&place, Some(Crash { append, when }));
 
             let end = resume(&place);
@@ -57,14 +57,14 @@ fn killed_anywhere(run: impl Fn(&Place, Option<Crash>) -> Run, resume: impl Fn(&
 mod calls {
     use super::*;
 
-    fn config_of(place: &Place) -> Config {
+    fn config_of(place: &TestHome) -> Config {
         let mut config = wire::config(place, CHAT);
         config.settings.model.fallback = vec!["custom/other".to_owned()];
         config.settings.retry.max_retries = 1;
         config
     }
 
-    fn answer(seen: &Seen) -> Reply {
+    fn answer(seen: &ReceivedRequest) -> Reply {
         if seen.protocol().is_none() {
             return Reply::json(&json!({"data": [{"id": "other", "max_model_len": 64_000}]}));
         }
@@ -74,23 +74,23 @@ mod calls {
         }
         let last = body["messages"].as_array().unwrap().last().unwrap().clone();
         let words = last["content"].as_str().unwrap_or_default().to_owned();
-        let reply = |said: Said| Reply::stream(said.usage(100, 5).bytes(CHAT));
+        let reply = |said: ScriptedAnswer| Reply::stream(said.usage(100, 5).bytes(CHAT));
         if words.contains("reached the limit") {
-            reply(Said::nothing().thought("hm"))
+            reply(ScriptedAnswer::nothing().thought("hm"))
         } else if words.contains("You have thought") {
-            reply(Said::text("two, ").call("list_files", json!({"path": "."})))
+            reply(ScriptedAnswer::text("two, ").call("list_files", json!({"path": "."})))
         } else if last["role"] == "tool" {
-            reply(Said::text("done."))
+            reply(ScriptedAnswer::text("done."))
         } else {
-            reply(Said::text("One, ").stop(StopKind::Length))
+            reply(ScriptedAnswer::text("One, ").stop(StopKind::Length))
         }
     }
 
-    fn run(place: &Place, crash: Option<Crash>) -> Run {
+    fn run(place: &TestHome, crash: Option<Crash>) -> Run {
         let tokio = tokio_runtime();
         let run = tokio.block_on(async {
             let journal = FaultyJournal::new(place.journal().await, crash);
-            let wire = Arc::new(Memory::new(Script::by(answer)));
+            let wire = Arc::new(MemoryTransport::new(Script::by(answer)));
             let parts = Parts { transport: Some(wire), journal: Some(journal.clone()), ..Parts::default() };
             let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
             let session = runtime.session("a").await.unwrap();
@@ -109,9 +109,9 @@ mod calls {
         run
     }
 
-    fn resume(place: &Place) -> String {
+    fn resume(place: &TestHome) -> String {
         tokio_runtime().block_on(async {
-            let wire = Arc::new(Memory::new(Script::by(answer)));
+            let wire = Arc::new(MemoryTransport::new(Script::by(answer)));
             let parts = Parts { transport: Some(wire.clone()), ..Parts::default() };
             let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
             let session = runtime.session("a").await.unwrap();
@@ -157,7 +157,7 @@ mod orders {
     use longhaul_agent::Session;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn config_of(place: &Place) -> Config {
+    fn config_of(place: &TestHome) -> Config {
         let mut config = wire::config(place, CHAT);
         config.settings.retry.max_retries = 0;
         config
@@ -165,7 +165,7 @@ mod orders {
 
     /// Turn 1 fails at once, its retry (turn 2) breaks off, going on (turn 3) works.
     fn script(phase: Arc<AtomicUsize>) -> Script {
-        Script::by(move |seen: &Seen| {
+        Script::by(move |seen: &ReceivedRequest| {
             let body = seen.json();
             let last = body["messages"].as_array().unwrap().last().unwrap().clone();
             if last["content"].as_str().unwrap_or_default().contains("was interrupted here") {
@@ -174,7 +174,7 @@ mod orders {
             match phase.load(Ordering::SeqCst) {
                 0 => Reply::error(401, "{}"),
                 _ => {
-                    let whole = Said::text("The first half of it").bytes(CHAT);
+                    let whole = ScriptedAnswer::text("The first half of it").bytes(CHAT);
                     let at = whole.windows(4).position(|w| w == b"half").unwrap() + 120;
                     Reply::stream(whole).cut_at(at)
                 }
@@ -220,12 +220,12 @@ mod orders {
         Err("no end".to_owned())
     }
 
-    fn run(place: &Place, crash: Option<Crash>) -> Run {
+    fn run(place: &TestHome, crash: Option<Crash>) -> Run {
         let tokio = tokio_runtime();
         let run = tokio.block_on(async {
             let journal = FaultyJournal::new(place.journal().await, crash);
             let phase = Arc::new(AtomicUsize::new(0));
-            let wire = Arc::new(Memory::new(script(phase.clone())));
+            let wire = Arc::new(MemoryTransport::new(script(phase.clone())));
             let parts = Parts { transport: Some(wire), journal: Some(journal.clone()), ..Parts::default() };
             let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
             let session = runtime.session("a").await.unwrap();
@@ -240,10 +240,10 @@ mod orders {
         run
     }
 
-    fn resume(place: &Place) -> String {
+    fn resume(place: &TestHome) -> String {
         tokio_runtime().block_on(async {
             let phase = Arc::new(AtomicUsize::new(0));
-            let wire = Arc::new(Memory::new(script(phase.clone())));
+            let wire = Arc::new(MemoryTransport::new(script(phase.clone())));
             let parts = Parts { transport: Some(wire), ..Parts::default() };
             let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
             let session = runtime.session("a").await.unwrap();

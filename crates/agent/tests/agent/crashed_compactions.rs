@@ -16,7 +16,7 @@ use longhaul_agent::{Config, Parts, Runtime, Session, Settled, load};
 use longhaul_journal::Journal;
 use longhaul_model::{Answer, Class, Facts, Failure, Model, Purpose, Request, Scripted};
 use longhaul_protocol::{Input, InputId, JoinMode, Outcome, Record, SessionRecord, StreamName};
-use longhaul_testkit::{Crash, FaultyJournal, Place, When, broken_rules, records_of};
+use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, TestHome, broken_rules, records_of};
 use serde_json::{Value, json};
 
 use crate::compacting::{config, summary, text};
@@ -86,7 +86,7 @@ struct End {
 }
 
 impl Scene {
-    fn parts(&self, place: &Place) -> (Config, Arc<dyn Model>) {
+    fn parts(&self, place: &TestHome) -> (Config, Arc<dyn Model>) {
         std::fs::write(place.work().join("a.txt"), "thirty bytes to a line, so long\n".repeat(40)).unwrap();
         let mut config = config(place, 8_000);
         (self.config)(&mut config, self.fixed);
@@ -130,7 +130,7 @@ impl Scene {
     }
 
     /// The session, up to its rest or to the crash; the appends that it made.
-    fn run(&self, place: &Place, crash: Option<Crash>) -> Vec<Vec<String>> {
+    fn run(&self, place: &TestHome, crash: Option<Crash>) -> Vec<Vec<String>> {
         let tokio = tokio_runtime();
         let appends = tokio.block_on(async {
             let journal = FaultyJournal::new(place.journal().await, crash);
@@ -150,7 +150,7 @@ impl Scene {
     }
 
     /// A fresh runtime goes on until there is nothing left to do.
-    fn resume(&self, place: &Place, context: &str) -> End {
+    fn resume(&self, place: &TestHome, context: &str) -> End {
         tokio_runtime().block_on(async {
             let (config, model) = self.parts(place);
             let runtime = Runtime::with_model(config, model).await.unwrap();
@@ -180,12 +180,12 @@ impl Scene {
 
     /// The boundaries with this remainder, so that a long table is played by several processes.
     fn play_part(&self, share: usize, of: usize) -> End {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let appends = self.run(&place, None);
         let undisturbed = self.resume(&place, "undisturbed");
         for append in (1..=appends.len()).filter(|append| append % of == share) {
-            for when in [When::Before, When::After] {
-                let place = Place::in_memory();
+            for when in [CrashMoment::Before, CrashMoment::After] {
+                let place = TestHome::in_memory();
                 let made = self.run(&place, Some(Crash { append, when }));
                 let context = format!("{when:?} append {append}: {:?}", made.last());
                 left_behind(&place, &context);
@@ -231,7 +231,7 @@ async fn until_it_rests(session: &Session, journal: &dyn Journal) {
 }
 
 /// Before or after, and never between: what a crash leaves breaks no rule.
-fn left_behind(place: &Place, context: &str) {
+fn left_behind(place: &TestHome, context: &str) {
     let records = tokio_runtime().block_on(async {
         let journal = place.journal().await;
         let entry = journal.session("a").await.unwrap();
@@ -247,7 +247,7 @@ fn left_behind(place: &Place, context: &str) {
     assert_eq!(count("system_message"), 2 * count("compact_done"), "{context}");
 }
 
-fn end(place: &Place, records: &[Record], state: longhaul_agent::State) -> End {
+fn end(place: &TestHome, records: &[Record], state: longhaul_agent::State) -> End {
     let facts = facts(records);
     let texts = facts.iter().filter_map(|fact| match fact {
         SessionRecord::TurnEnded(ended) => {
@@ -388,14 +388,14 @@ fn killed_at_any_boundary_a_summary_that_fails_leaves_the_session_as_it_was() {
 fn killed_at_any_boundary_a_compaction_that_was_asked_for_begins_no_work() {
     let answers = json!(["First.", summary("s"), "Second."]);
     let scene = scene(answers, vec![say("first"), Act::Compact, say("second")]);
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let appends = scene.run(&place, None);
     let undisturbed = scene.resume(&place, "undisturbed");
     assert_eq!((undisturbed.done, undisturbed.texts.len()), (1, 2));
 
     for append in 1..=appends.len() {
-        for when in [When::Before, When::After] {
-            let place = Place::in_memory();
+        for when in [CrashMoment::Before, CrashMoment::After] {
+            let place = TestHome::in_memory();
             let made = scene.run(&place, Some(Crash { append, when }));
             let context = format!("{when:?} append {append}: {:?}", made.last());
             left_behind(&place, &context);
@@ -404,8 +404,8 @@ fn killed_at_any_boundary_a_compaction_that_was_asked_for_begins_no_work() {
 
             // Whoever asked is told that it was interrupted, and asks again if they like.
             let was_cut = made.last().is_some_and(|last| match (last[0].as_str(), when) {
-                ("compact_start", When::After) => true,
-                (_, When::Before) => last.iter().any(|kind| kind == "compact_done"),
+                ("compact_start", CrashMoment::After) => true,
+                (_, CrashMoment::Before) => last.iter().any(|kind| kind == "compact_done"),
                 _ => false,
             });
             let done = usize::from(!was_cut);

@@ -18,7 +18,7 @@ use longhaul_journal::{Journal, Page};
 use longhaul_memory::Book;
 use longhaul_model::{Answer, Facts, Failure, Model, Purpose, Request, Scripted, Window, WindowSource};
 use longhaul_protocol::{Item, MemoryRecord, SessionId, StreamName};
-use longhaul_testkit::{Chance, Crash, FaultyJournal, Place, When, broken_rules, records_of};
+use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, SeededRandom, TestHome, broken_rules, records_of};
 use serde_json::{Value, json};
 
 use crate::compacting::summary;
@@ -91,13 +91,13 @@ impl Model for Diligent {
     }
 }
 
-fn config(place: &Place) -> Config {
+fn config(place: &TestHome) -> Config {
     let mut config = place.config();
     config.settings.memory.consolidate_at_items = 2;
     config
 }
 
-async fn open(place: &Place, crash: Option<Crash>) -> (Runtime, Arc<FaultyJournal>) {
+async fn open(place: &TestHome, crash: Option<Crash>) -> (Runtime, Arc<FaultyJournal>) {
     let journal = FaultyJournal::new(place.journal().await, crash);
     let parts = Parts { model: Some(Diligent::new()), journal: Some(journal.clone()), ..Parts::default() };
     let runtime = Runtime::with_parts(config(place), parts).await.unwrap();
@@ -169,8 +169,8 @@ async fn a_runtime_that_dies_in_the_middle_loses_and_doubles_nothing() {
     loop {
         append += 1;
         let mut has_crashed = false;
-        for when in [When::Before, When::After] {
-            let place = Place::in_memory();
+        for when in [CrashMoment::Before, CrashMoment::After] {
+            let place = TestHome::in_memory();
             let scope = config(&place).memory_scope("", &place.work().canonicalize().unwrap());
             let (first, sound) = open(&place, None).await;
             let mut keys = Vec::new();
@@ -231,9 +231,9 @@ async fn release(dead: &[Arc<FaultyJournal>]) {
 /// Y6, J3: whatever the order of turns, compactions, extractions and crashes, no record is covered twice or skipped.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_record_is_covered_twice_or_skipped_whatever_happens() {
-    let mut chance = Chance::new();
+    let mut chance = SeededRandom::new();
     for round in 0..30 {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let (mut runtime, mut journal) = open(&place, None).await;
         let mut session = runtime.session("a").await.unwrap();
         session.send("begin").await.unwrap();
@@ -257,7 +257,7 @@ async fn no_record_is_covered_twice_or_skipped_whatever_happens() {
                 } else {
                     runtime.shutdown().await.unwrap();
                 }
-                let when = if chance.below(2) == 0 { When::Before } else { When::After };
+                let when = if chance.below(2) == 0 { CrashMoment::Before } else { CrashMoment::After };
                 let append = usize::try_from(1 + chance.below(9)).unwrap();
                 release(&dead).await;
                 (runtime, journal) = open(&place, Some(Crash { append, when })).await;

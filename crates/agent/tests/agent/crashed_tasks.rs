@@ -15,7 +15,9 @@ use std::time::Duration;
 use longhaul_agent::{Approval, ApprovalRule, Config, Parts, Runtime, Session, Settled};
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, Record, SessionRecord, TaskStatus};
-use longhaul_testkit::{Crash, FaultyJournal, Place, Recording, When, broken_rules, records_of};
+use longhaul_testkit::{
+    Crash, CrashMoment, FaultyJournal, RecordingModel, TestHome, broken_rules, records_of,
+};
 use serde_json::{Value, json};
 
 use crate::wire::facts;
@@ -33,7 +35,7 @@ fn answers() -> Value {
     ])
 }
 
-fn config(place: &Place) -> Config {
+fn config(place: &TestHome) -> Config {
     let mut config = place.config();
     let (tool, command) = ("exec".to_owned(), Some("true ask-me*".to_owned()));
     config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Ask }];
@@ -56,11 +58,11 @@ async fn until_it_rests(session: &Session) {
 }
 
 /// The session, up to its rest or to the crash; the appends that it made.
-fn run(place: &Place, crash: Option<Crash>) -> Vec<Vec<String>> {
+fn run(place: &TestHome, crash: Option<Crash>) -> Vec<Vec<String>> {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let appends = tokio.block_on(async {
         let journal = FaultyJournal::new(place.journal().await, crash);
-        let model = Recording::new(script(&answers()));
+        let model = RecordingModel::new(script(&answers()));
         let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
         let runtime = Runtime::with_parts(config(place), parts).await.unwrap();
         let session = runtime.session("a").await.unwrap();
@@ -79,10 +81,10 @@ fn run(place: &Place, crash: Option<Crash>) -> Vec<Vec<String>> {
 }
 
 /// A fresh runtime goes on until there is nothing left to do.
-fn resume(place: &Place) -> Vec<Record> {
+fn resume(place: &TestHome) -> Vec<Record> {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     tokio.block_on(async {
-        let model = Recording::new(script(&answers()));
+        let model = RecordingModel::new(script(&answers()));
         let runtime = Runtime::with_model(config(place), model).await.unwrap();
         let session = runtime.session("a").await.unwrap();
         runtime.start().await.unwrap();
@@ -96,7 +98,7 @@ fn resume(place: &Place) -> Vec<Record> {
 }
 
 /// What must be so in the end, wherever it was killed.
-fn check(place: &Place, records: &[Record], context: &str) {
+fn check(place: &TestHome, records: &[Record], context: &str) {
     assert_eq!(broken_rules(records), Vec::<String>::new(), "{context}");
     // Which of the two came first is up to the system.
     let log = place.file("log.txt");
@@ -124,12 +126,12 @@ fn check(place: &Place, records: &[Record], context: &str) {
 
 /// K3, K5, K9, P4, T12: the boundaries with this remainder, so that the table is played by several processes.
 fn play(share: usize, of: usize) {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let appends = run(&place, None);
     check(&place, &resume(&place), "undisturbed");
     for append in (1..=appends.len()).filter(|append| append % of == share) {
-        for when in [When::Before, When::After] {
-            let place = Place::in_memory();
+        for when in [CrashMoment::Before, CrashMoment::After] {
+            let place = TestHome::in_memory();
             let made = run(&place, Some(Crash { append, when }));
 
             let records = resume(&place);

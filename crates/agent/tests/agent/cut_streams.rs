@@ -15,26 +15,26 @@ use std::sync::{Arc, Mutex};
 use longhaul_journal::Journal;
 use longhaul_model::Protocol;
 use longhaul_protocol::{Item, Outcome, Role, SessionRecord};
-use longhaul_testkit::wire::{End, Reply, Said, Script, Seen};
-use longhaul_testkit::{Place, broken_rules, records_of};
+use longhaul_testkit::wire::{End, ReceivedRequest, Reply, Script, ScriptedAnswer};
+use longhaul_testkit::{TestHome, broken_rules, records_of};
 use serde_json::json;
 
 use crate::wire;
 
 /// Text, then two calls. They only look, so that a thousand sessions cost little.
-fn answer() -> Said {
-    Said::text("I look at both.")
+fn answer() -> ScriptedAnswer {
+    ScriptedAnswer::text("I look at both.")
         .call("list_files", json!({"path": "."}))
         .call("find_files", json!({"pattern": "*.md"}))
         .usage(120, 30)
 }
 
-fn last() -> Said {
-    Said::text("There is nothing.").usage(200, 5)
+fn last() -> ScriptedAnswer {
+    ScriptedAnswer::text("There is nothing.").usage(200, 5)
 }
 
 /// Whether a request has the results of tools in it.
-fn has_results(seen: &Seen) -> bool {
+fn has_results(seen: &ReceivedRequest) -> bool {
     let body = String::from_utf8_lossy(&seen.body);
     ["\"role\":\"tool\"", "function_call_output", "tool_result", "functionResponse"]
         .iter()
@@ -109,12 +109,12 @@ fn cuts(protocol: Protocol) -> BTreeSet<usize> {
 }
 
 async fn every_cut(protocol: Protocol, end: End) {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let cut = Arc::new(Mutex::new((0, false)));
     let bodies: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let script = Script::by({
         let (cut, bodies) = (cut.clone(), bodies.clone());
-        move |seen: &Seen| {
+        move |seen: &ReceivedRequest| {
             let mut cut = cut.lock().unwrap();
             bodies.lock().unwrap().push(seen.body.clone());
             if has_results(seen) {

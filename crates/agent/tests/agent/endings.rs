@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use longhaul_agent::{Error, Parts, Runtime};
 use longhaul_model::{Answer, Failure, Model, Request};
 use longhaul_protocol::{Effect, EventKind, Outcome};
-use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use longhaul_tools::Tool;
 use serde_json::json;
 
@@ -23,10 +23,10 @@ const BOUND: Duration = Duration::from_secs(5);
 async fn a_tool_that_hangs_does_not_hold_up_the_end() {
     for does in [|| Does::Hang, || Does::HangAtOnce] {
         at_best(BOUND, "the end", || async {
-            let place = Place::new();
+            let place = TestHome::new();
             let answers = json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Never."]);
             let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, does())];
-            let model = Recording::new(script(&answers));
+            let model = RecordingModel::new(script(&answers));
             let parts = Parts { model: Some(model), tools, ..Parts::default() };
             let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
             let session = runtime.session("a").await.unwrap();
@@ -51,8 +51,8 @@ async fn a_tool_that_hangs_does_not_hold_up_the_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_that_hangs_does_not_hold_up_the_end() {
     at_best(BOUND, "the end", || async {
-        let place = Place::new();
-        let (model, gate) = Gated::new(script(&json!(["Never."])));
+        let place = TestHome::new();
+        let (model, gate) = GatedModel::new(script(&json!(["Never."])));
         let (runtime, journal) = open_faulty(&place, model).await;
         runtime.start().await.unwrap();
         let sending = sends(&runtime.session("a").await.unwrap(), "go");
@@ -73,8 +73,8 @@ async fn a_journal_that_hangs_does_not_hold_up_the_end() {
 /// S1: two who end it end it once, and both return when it has ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_is_asked_for_twice_is_one_end() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["Once upon a time."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["Once upon a time."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
@@ -96,13 +96,13 @@ async fn an_end_that_is_asked_for_twice_is_one_end() {
 /// Y4: it is started once, and not after its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runtime_is_started_once_and_not_after_its_end() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
 
     runtime.start().await.unwrap();
     runtime.start().await.unwrap();
     runtime.shutdown().await.unwrap();
-    let ended = open(&place, Recording::new(script(&json!([])))).await;
+    let ended = open(&place, RecordingModel::new(script(&json!([])))).await;
     ended.shutdown().await.unwrap();
 
     assert!(matches!(ended.start().await, Err(Error::Suspended)));
@@ -111,8 +111,9 @@ async fn a_runtime_is_started_once_and_not_after_its_end() {
 /// S1: whoever gives up on an end can ask for it again, and nobody waits for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_was_given_up_leaves_nobody_waiting() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Never."])));
+    let place = TestHome::new();
+    let model =
+        RecordingModel::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Never."])));
     let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, Does::Hang)];
     let parts = Parts { model: Some(model), tools, ..Parts::default() };
     let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
@@ -148,7 +149,7 @@ impl Model for Panics {
 /// Whatever goes wrong in a turn ends it: it would go wrong again, at the cost of a model call each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_panics_ends_as_failed_and_is_not_tried_for_ever() {
-    let place = Place::new();
+    let place = TestHome::new();
     let model = Arc::new(Panics(AtomicUsize::new(0)));
     let runtime = open(&place, model.clone()).await;
     runtime.start().await.unwrap();
@@ -163,13 +164,13 @@ async fn a_turn_that_panics_ends_as_failed_and_is_not_tried_for_ever() {
 /// T12: a session that could not be read for a moment is resumed when it can be.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_could_not_be_read_once_is_looked_at_again() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["One."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["One."])));
     let first = open(&place, model).await;
     let _sending = sends(&first.session("a").await.unwrap(), "go");
     gate.reached().await;
     first.shutdown().await.unwrap();
-    let (second, journal) = open_faulty(&place, Recording::new(script(&json!(["One."])))).await;
+    let (second, journal) = open_faulty(&place, RecordingModel::new(script(&json!(["One."])))).await;
     let mut watcher = second.watch();
 
     journal.refuse_reads(Some(disk_full()));
@@ -186,10 +187,10 @@ async fn a_session_that_could_not_be_read_once_is_looked_at_again() {
 /// Whoever ends gives back what it held, at whatever moment it is asked to: the next host need not wait for a lease to expire.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runtime_that_ends_is_the_host_no_longer() {
-    let place = Place::new();
+    let place = TestHome::new();
     let journal = place.journal().await;
     for round in 0..20 {
-        let runtime = open(&place, Recording::new(script(&json!([])))).await;
+        let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
         runtime.start().await.unwrap();
         tokio::time::sleep(Duration::from_micros(100 * round)).await;
 
@@ -219,7 +220,7 @@ impl Model for PanicsFirst {
 /// Each turn that goes wrong is ended, not only the first one of a session's life.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_failed_once_gets_over_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     let runtime = open(&place, Arc::new(PanicsFirst(AtomicUsize::new(0)))).await;
     let session = runtime.session("a").await.unwrap();
 

@@ -2,7 +2,7 @@
 
 use longhaul_journal::{Journal, erase_record};
 use longhaul_protocol::{Outcome, Record, StreamName};
-use longhaul_testkit::{Place, Recording, records_of};
+use longhaul_testkit::{RecordingModel, TestHome, records_of};
 use serde_json::json;
 
 use crate::compacting::{config, open, summary, text};
@@ -11,8 +11,8 @@ use crate::script;
 /// The epoch that is erased is not the newest one, which goes on with it: only the whole past can make up for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_erased_epoch_that_the_newest_goes_on_with_is_made_up_for() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([text(2_000), "Two.", summary("g"), "Three.", "Four."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([text(2_000), "Two.", summary("g"), "Three.", "Four."])));
     let runtime = open(config(&place, 20_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -46,8 +46,8 @@ async fn an_erased_epoch_that_the_newest_goes_on_with_is_made_up_for() {
 /// A long request is pinned without its middle: what is left of it goes with the request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_first_request_is_erased_from_its_pin_too() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", summary("g"), "Two.", "Three."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", summary("g"), "Two.", "Three."])));
     let runtime = open(config(&place, 8_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send(format!("the word is xyzzysecret, remember it {}", text(1_500))).await.unwrap();
@@ -74,13 +74,13 @@ async fn a_long_first_request_is_erased_from_its_pin_too() {
 
 /// What the model was asked after a record was erased, in a session that was compacted.
 async fn asked_after_erasing(
-    place: &Place,
+    place: &TestHome,
     which: impl Fn(&[Record]) -> u64,
     answers: serde_json::Value,
     before: impl AsyncFn(&longhaul_agent::Session),
     after: impl AsyncFn(&longhaul_agent::Session),
 ) -> Vec<longhaul_model::Request> {
-    let model = Recording::new(script(&answers));
+    let model = RecordingModel::new(script(&answers));
     let runtime = open(config(place, 20_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     before(&session).await;
@@ -99,7 +99,7 @@ async fn asked_after_erasing(
 /// J10: erasing an old summary leaves the newer ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_summary_that_is_erased_takes_no_other_with_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!([text(2_000), "Two.", summary("goal-one"), "Three.", summary("goal-two"), "Four."]);
     let first =
         |records: &[Record]| records.iter().find(|record| record.kind == "system_message").unwrap().seq;
@@ -128,7 +128,7 @@ async fn an_old_summary_that_is_erased_takes_no_other_with_it() {
 /// C6, J10: what an epoch's summary says outlives the erasure of the epoch's record.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_summary_of_an_erased_epoch_goes_into_the_next() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!([text(2_000), "Two.", summary("goal-one"), "Three.", summary("goal-two"), "Four."]);
     let second =
         |records: &[Record]| records.iter().filter(|record| record.kind == "input_taken").nth(1).unwrap().seq;
@@ -157,7 +157,7 @@ async fn the_summary_of_an_erased_epoch_goes_into_the_next() {
 /// J10: what was covered does not come back because the order that asked for it is erased.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_focus_that_is_erased_with_its_epoch_brings_nothing_back() {
-    let place = Place::new();
+    let place = TestHome::new();
     let goal = "keep the account xyzzysecret in mind";
     let answers = json!([text(2_000), "Two.", summary(goal), "Three.", "Four."]);
     let order = |records: &[Record]| records.iter().find(|record| record.kind == "order_taken").unwrap().seq;

@@ -6,15 +6,15 @@ use longhaul_agent::{Patience, Session};
 use longhaul_model::Protocol;
 use longhaul_model::transport::Trouble;
 use longhaul_protocol::{EventKind, Outcome, SessionRecord};
-use longhaul_testkit::wire::{End, Reply, Said, Script};
-use longhaul_testkit::{Place, collect_until, ended_turn};
+use longhaul_testkit::wire::{End, Reply, Script, ScriptedAnswer};
+use longhaul_testkit::{TestHome, collect_until, ended_turn};
 
 use crate::{sound_records, wire};
 
 const CHAT: Protocol = Protocol::OpenaiChat;
 
 fn fine() -> Reply {
-    Reply::stream(Said::text("Fine.").usage(10, 2).bytes(CHAT))
+    Reply::stream(ScriptedAnswer::text("Fine.").usage(10, 2).bytes(CHAT))
 }
 
 fn error(status: u16, kind: &str) -> Reply {
@@ -33,7 +33,7 @@ fn waits(events: &[longhaul_protocol::Event]) -> Vec<(String, u32, u32)> {
 /// M1, M6
 #[tokio::test(flavor = "multi_thread")]
 async fn every_retry_is_announced_and_the_fifth_request_may_still_succeed() {
-    let place = Place::new();
+    let place = TestHome::new();
     let replies = (0..4).map(|_| error(503, "overloaded")).chain([fine()]).collect();
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::list(replies)).await;
     let session = runtime.session("a").await.unwrap();
@@ -67,7 +67,7 @@ async fn a_call_that_fails_for_good_says_what_it_was_and_how_often_it_was_tried(
     ];
 
     for (status, kind, requests, code, words) in table {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let script = Script::by(move |_| error(status, kind));
         let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
         let session = runtime.session("a").await.unwrap();
@@ -108,7 +108,7 @@ async fn what_is_no_model_server_is_named_as_such() {
     ];
 
     for (reply, code, words) in table {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::list(vec![reply])).await;
         let session = runtime.session("a").await.unwrap();
 
@@ -124,7 +124,7 @@ async fn what_is_no_model_server_is_named_as_such() {
 /// M5: nothing sleeps silently where nobody is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_delay_of_the_server_ends_a_one_shot_call_with_the_time() {
-    let place = Place::new();
+    let place = TestHome::new();
     let throttled = error(429, "rate_limit_error").header("retry-after", "300");
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::list(vec![throttled])).await;
     let session = runtime.session("a").await.unwrap();
@@ -151,7 +151,7 @@ async fn waiting(
 /// M5, M6, T3: retry now.
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_who_is_there_can_end_a_long_wait() {
-    let place = Place::new();
+    let place = TestHome::new();
     let throttled = error(429, "rate_limit_error").header("retry-after-ms", "300000");
     let mut config = wire::config(&place, CHAT);
     config.patience = Patience::Attended;
@@ -172,7 +172,7 @@ async fn somebody_who_is_there_can_end_a_long_wait() {
 /// M6, T10
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_ends_at_once_when_the_turn_is_cancelled_or_the_runtime_ends() {
-    let place = Place::new();
+    let place = TestHome::new();
     let throttled = || error(429, "rate_limit_error").header("retry-after", "600");
     let mut config = wire::config(&place, CHAT);
     config.patience = Patience::Attended;
@@ -201,7 +201,7 @@ async fn a_wait_ends_at_once_when_the_turn_is_cancelled_or_the_runtime_ends() {
 /// M4
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_has_answered_before_is_waited_for_and_one_that_never_did_is_not() {
-    let place = Place::new();
+    let place = TestHome::new();
     let gone = || Reply::trouble(Trouble::NoSuchHost("no such name".to_owned()));
     let mut config = wire::config(&place, CHAT);
     config.patience = Patience::Attended;
@@ -231,11 +231,11 @@ async fn a_host_that_has_answered_before_is_waited_for_and_one_that_never_did_is
 /// M8: an error event ends the attempt at once, whatever follows.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_in_the_middle_of_a_stream_is_an_error() {
-    let place = Place::new();
-    let mut frames = Said::text("Half of it").frames(CHAT);
+    let place = TestHome::new();
+    let mut frames = ScriptedAnswer::text("Half of it").frames(CHAT);
     frames.truncate(3);
     frames.push(b"data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n".to_vec());
-    frames.extend(Said::text("never read").frames(CHAT));
+    frames.extend(ScriptedAnswer::text("never read").frames(CHAT));
     let script = Script::list(vec![Reply::frames(frames).ending(End::Stall), fine()]);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
@@ -255,11 +255,12 @@ async fn an_error_in_the_middle_of_a_stream_is_an_error() {
 /// M10
 #[tokio::test(flavor = "multi_thread")]
 async fn the_text_of_an_answer_that_failed_is_kept_and_goes_on_only_when_somebody_says_so() {
-    let place = Place::new();
+    let place = TestHome::new();
     let cut = |text: &str| {
-        Reply::stream(Said::text(text).bytes(CHAT)).cut_at(Said::text(text).bytes(CHAT).len() - 60)
+        Reply::stream(ScriptedAnswer::text(text).bytes(CHAT))
+            .cut_at(ScriptedAnswer::text(text).bytes(CHAT).len() - 60)
     };
-    let second = Reply::stream(Said::text("two, three.").bytes(CHAT));
+    let second = Reply::stream(ScriptedAnswer::text("two, three.").bytes(CHAT));
     let mut config = wire::config(&place, CHAT);
     config.settings.retry.max_retries = 0;
     let script = Script::list(vec![cut("One, and then"), second]);
@@ -289,7 +290,7 @@ async fn the_text_of_an_answer_that_failed_is_kept_and_goes_on_only_when_somebod
 /// M19: a turn that failed is run again without new input.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_failed_can_be_run_again_without_new_input() {
-    let place = Place::new();
+    let place = TestHome::new();
     let script = Script::list(vec![error(429, "insufficient_quota"), fine()]);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
@@ -314,7 +315,7 @@ async fn a_turn_that_failed_can_be_run_again_without_new_input() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_model_stands_in_when_the_tries_are_spent_or_nothing_more_is_paid_for() {
     for (status, kind, requests) in [(503, "overloaded", 5), (429, "insufficient_quota", 1)] {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let mut config = wire::config(&place, CHAT);
         config.settings.model.fallback = vec!["custom/second".to_owned()];
         // The second one is asked for its window first.

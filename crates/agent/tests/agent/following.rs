@@ -6,7 +6,7 @@ use std::time::Duration;
 use longhaul_agent::{Followed, Follower, Watched, event_of};
 use longhaul_journal::{Journal, SqliteJournal};
 use longhaul_protocol::{Event, EventKind, SessionRecord};
-use longhaul_testkit::{Gated, Place, Recording};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::{eventually, of_record, open, script, sends, sound_records};
@@ -15,7 +15,7 @@ use crate::{eventually, of_record, open, script, sends, sound_records};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A journal of another process, as it were, to follow with.
-async fn visitor(place: &Place) -> Arc<SqliteJournal> {
+async fn visitor(place: &TestHome) -> Arc<SqliteJournal> {
     place.journal().await
 }
 
@@ -61,8 +61,8 @@ fn expected(records: &[longhaul_protocol::Record]) -> Vec<Event> {
 /// T14: the words come before the answer is over, and nothing is polled for them.
 #[tokio::test(flavor = "multi_thread")]
 async fn words_of_a_turn_in_another_runtime_come_while_they_are_said() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["Once upon a time.", "The end."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["Once upon a time.", "The end."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let first = sends(&session, "tell");
@@ -100,8 +100,8 @@ async fn words_of_a_turn_in_another_runtime_come_while_they_are_said() {
 /// T14, T12: one runtime stops in the middle of an answer, another goes on with it; whoever follows sees both.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_followed_from_one_runtime_to_the_next() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["Once upon a time."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["Once upon a time."])));
     let one = open(&place, model).await;
     let session = one.session("a").await.unwrap();
     let journal = visitor(&place).await;
@@ -112,7 +112,7 @@ async fn a_session_is_followed_from_one_runtime_to_the_next() {
 
     one.shutdown().await.unwrap();
     sending.await.unwrap().unwrap_err();
-    let other = open(&place, Recording::new(script(&json!(["Once upon a time."])))).await;
+    let other = open(&place, RecordingModel::new(script(&json!(["Once upon a time."])))).await;
     let resumed = other.session("a").await.unwrap();
     resumed.resume().await.unwrap();
     seen.extend(until(&mut follower, ended).await);
@@ -129,9 +129,9 @@ async fn a_session_is_followed_from_one_runtime_to_the_next() {
 /// T14: whoever doesn't read holds up nobody, and is missing nothing when it does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_follower_holds_up_nobody_and_misses_no_record_and_no_word() {
-    let place = Place::new();
+    let place = TestHome::new();
     let text = "word ".repeat(30_000);
-    let runtime = open(&place, Recording::new(script(&json!([text, "Second."])))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!([text, "Second."])))).await;
     let session = runtime.session("a").await.unwrap();
     session.put(crate::said("tell"), None).await.unwrap();
     let journal = visitor(&place).await;
@@ -153,8 +153,8 @@ async fn a_slow_follower_holds_up_nobody_and_misses_no_record_and_no_word() {
 /// For whoever waits for something that makes no event.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_record_comes_also_one_that_makes_no_event() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!(["Hello.", "Again."])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!(["Hello.", "Again."])))).await;
     let session = runtime.session("a").await.unwrap();
     session.send("hello").await.unwrap();
     let before = session.state().await.unwrap().head;
@@ -185,8 +185,8 @@ async fn every_record_comes_also_one_that_makes_no_event() {
 /// Who looks after sessions that nobody is at tells of the turns that begin there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_rests_is_followed_into_the_turn_that_somebody_begins() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["Hello.", "Here I am."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["Hello.", "Here I am."])));
     let config = longhaul_agent::Config { rest_time: Duration::ZERO, ..place.config() };
     let runtime = longhaul_agent::Runtime::with_model(config, model).await.unwrap();
     runtime.start().await.unwrap();

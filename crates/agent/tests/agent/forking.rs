@@ -8,7 +8,9 @@ use longhaul_journal::{
 };
 use longhaul_memory::extracted_through;
 use longhaul_protocol::{ExtractRecord, Extracted, Outcome, Record, SessionRecord, StreamName};
-use longhaul_testkit::{Crash, FaultyJournal, Place, Recording, When, broken_rules, records_of};
+use longhaul_testkit::{
+    Crash, CrashMoment, FaultyJournal, RecordingModel, TestHome, broken_rules, records_of,
+};
 use serde_json::{Value, json};
 
 use crate::compacting::{config, open as open_with, summary, text, texts};
@@ -41,8 +43,9 @@ async fn is_sound(journal: &SqliteJournal) {
 /// S4: the fork goes on from the parent's context, byte for byte, and the parent is as it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_goes_on_with_the_context_of_its_parent() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([exec("echo built"), "First.", "Second.", "In the fork."])));
+    let place = TestHome::new();
+    let model =
+        RecordingModel::new(script(&json!([exec("echo built"), "First.", "Second.", "In the fork."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("build it").await.unwrap();
@@ -77,8 +80,8 @@ async fn a_fork_goes_on_with_the_context_of_its_parent() {
 /// S4: whatever stands at the point, the fork is at rest, sound, and can be loaded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_can_be_forked_at_any_of_its_records() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([
         exec("echo one"),
         {"calls": [
             {"name": "exec", "arguments": {"command": "true", "description": "x", "run_in_background": true}},
@@ -137,8 +140,8 @@ fn texts_of(state: &State) -> Vec<String> {
 /// S4: rewind. What was compacted since is there again, word for word.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_of_an_older_epoch_has_what_was_compacted_since() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([text(2_000), "Two.", summary("the goal"), "Three."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([text(2_000), "Two.", summary("the goal"), "Three."])));
     let runtime = open_with(config(&place, 20_000), model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -164,10 +167,10 @@ async fn a_fork_of_an_older_epoch_has_what_was_compacted_since() {
 /// S4: tasks that run stay with the parent; the fork neither waits for them nor hears of their end.
 #[tokio::test(flavor = "multi_thread")]
 async fn running_tasks_stay_with_the_parent() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "while [ ! -e go ]; do sleep 0.02; done";
     let arguments = json!({"command": command, "description": "waits", "run_in_background": true});
-    let model = Recording::new(script(&json!([
+    let model = RecordingModel::new(script(&json!([
         {"calls": [{"name": "exec", "arguments": arguments}]},
         "Started.",
         "In the fork.",
@@ -200,9 +203,9 @@ async fn running_tasks_stay_with_the_parent() {
 /// S4: inside a turn. Without a point, the end of the turn before is meant; with one, what was open is closed in the copy.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_open_at_the_point_is_closed_in_the_fork_alone() {
-    let place = Place::new();
+    let place = TestHome::new();
     let wait = exec("while [ ! -e go ]; do sleep 0.02; done");
-    let model = Recording::new(script(&json!(["First.", wait, "Over.", "Later."])));
+    let model = RecordingModel::new(script(&json!(["First.", wait, "Over.", "Later."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -238,9 +241,10 @@ async fn what_is_open_at_the_point_is_closed_in_the_fork_alone() {
 /// S4, M3: what memory has gone through in the parent is not paid for again in the fork, nor is what the model said.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_past_of_a_fork_is_not_paid_for_again() {
-    let place = Place::new();
-    let model =
-        Recording::new(script(&json!([{"text": "First.", "usage": {"input": 10, "output": 2}}, "Second."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(
+        &json!([{"text": "First.", "usage": {"input": 10, "output": 2}}, "Second."]),
+    ));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -270,8 +274,8 @@ async fn the_past_of_a_fork_is_not_paid_for_again() {
 /// S4: deleting the parent leaves the fork whole, blobs and all.
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_the_parent_leaves_the_fork_whole() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([exec("seq 1 20000"), "Many.", "Still here."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([exec("seq 1 20000"), "Many.", "Still here."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("count").await.unwrap();
@@ -302,8 +306,8 @@ async fn deleting_the_parent_leaves_the_fork_whole() {
 /// S4: a point that does not exist is an error, which says what there is; nothing is made.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_point_that_does_not_exist_is_refused_with_the_range() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["First.", "Second."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["First.", "Second."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -337,8 +341,8 @@ async fn a_point_that_does_not_exist_is_refused_with_the_range() {
 /// S4, after a crash between the name and the records: the same fork works.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_that_was_cut_short_can_be_made_again() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["First.", "In the fork."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["First.", "In the fork."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -358,9 +362,9 @@ async fn a_fork_that_was_cut_short_can_be_made_again() {
 /// S4, killed after the records and before the note for memory, and after that: the fork is whole either way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_that_was_killed_after_its_records_is_whole() {
-    for when in [When::Before, When::After] {
-        let place = Place::new();
-        let model = Recording::new(script(&json!(["First.", "Second."])));
+    for when in [CrashMoment::Before, CrashMoment::After] {
+        let place = TestHome::new();
+        let model = RecordingModel::new(script(&json!(["First.", "Second."])));
         let runtime = open(&place, model.clone()).await;
         let session = runtime.session("a").await.unwrap();
         session.send("first").await.unwrap();

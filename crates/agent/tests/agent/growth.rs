@@ -1,7 +1,7 @@
 //! Within an epoch the context only grows at its end.
 
 use longhaul_protocol::{Input, InputId, Item, JoinMode};
-use longhaul_testkit::{Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::json;
 
 use crate::{eventually, open, script, sends, sound_records};
@@ -17,7 +17,7 @@ fn bytes(items: &[std::sync::Arc<Item>]) -> String {
 /// before it, system prompt and tools included.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_request_begins_with_the_bytes_of_the_one_before_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     std::fs::write(place.work().join("a.txt"), "content\n").unwrap();
     let step = |number: usize| {
         json!({"reasoning": "hm", "text": format!("step {number}"), "calls": [
@@ -29,7 +29,7 @@ async fn every_request_begins_with_the_bytes_of_the_one_before_it() {
     let mut answers: Vec<serde_json::Value> = (1..=30).map(step).collect();
     answers.push(json!("Done."));
     answers.push(json!("And again."));
-    let model = Recording::new(script(&json!(answers)));
+    let model = RecordingModel::new(script(&json!(answers)));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -52,7 +52,7 @@ async fn every_request_begins_with_the_bytes_of_the_one_before_it() {
 /// M16: whatever happens to a turn: an input that joins in the middle of a step, a cancel, a failure, a suspension.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_grow_only_at_their_end_whatever_happens_to_a_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let look = |number: usize| json!({"text": format!("look {number}"), "calls": [{"name": "list_files", "arguments": {"depth": number}}]});
     let wait = json!({"calls": [
         {"name": "list_files", "arguments": {}},
@@ -64,7 +64,7 @@ async fn requests_grow_only_at_their_end_whatever_happens_to_a_turn() {
     ]});
     let answers =
         json!([look(1), wait, "Joined.", hang, {"text": "no", "error": "overloaded"}, "Never.", "Never."]);
-    let model = Recording::new(script(&answers));
+    let model = RecordingModel::new(script(&answers));
     let first = open(&place, model.clone()).await;
     let session = first.session("a").await.unwrap();
     let sending = sends(&session, "go");

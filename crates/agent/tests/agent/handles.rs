@@ -6,7 +6,7 @@ use std::time::Duration;
 use longhaul_agent::{Config, Parts, Runtime};
 use longhaul_journal::{Journal, rename_session};
 use longhaul_protocol::{EventKind, Input, InputId, JoinMode, Outcome, StreamName};
-use longhaul_testkit::{FaultyJournal, Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{FaultyJournal, GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::json;
 
 use crate::{disk_full, eventually, open, open_faulty, script, sends, sound_records};
@@ -17,8 +17,8 @@ fn answers(count: usize) -> serde_json::Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn handles_that_go_leave_the_others_as_they_are() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&answers(3)))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&answers(3)))).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
     drop(session.clone());
@@ -39,8 +39,8 @@ async fn handles_that_go_leave_the_others_as_they_are() {
 /// T14: whoever watches needs no handle.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_without_a_handle_sees_everything_up_to_the_end() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&answers(1)))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&answers(1)))).await;
     let mut watcher = runtime.session("a").await.unwrap().watch();
 
     runtime.session("a").await.unwrap().send("one").await.unwrap();
@@ -53,9 +53,9 @@ async fn a_watcher_without_a_handle_sees_everything_up_to_the_end() {
 /// A session that rests gives everything back, and comes again as if it had never gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_rests_leaves_memory_and_comes_back() {
-    let place = Place::new();
+    let place = TestHome::new();
     let config = Config { rest_time: Duration::from_millis(20), ..place.config() };
-    let model = Recording::new(script(&answers(8)));
+    let model = RecordingModel::new(script(&answers(8)));
     let runtime = Runtime::with_model(config, model.clone()).await.unwrap();
     let session = runtime.session("a").await.unwrap();
     let journal = place.journal().await;
@@ -73,10 +73,10 @@ async fn a_session_that_rests_leaves_memory_and_comes_back() {
 }
 
 /// A runtime whose sessions leave memory almost at once, and a journal that can be made to fail.
-async fn short_rests(place: &Place, count: usize) -> (Runtime, Arc<FaultyJournal>) {
+async fn short_rests(place: &TestHome, count: usize) -> (Runtime, Arc<FaultyJournal>) {
     let journal = FaultyJournal::new(place.journal().await, None);
     let config = Config { rest_time: Duration::from_millis(20), ..place.config() };
-    let model = Recording::new(script(&answers(count)));
+    let model = RecordingModel::new(script(&answers(count)));
     let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
     (Runtime::with_parts(config, parts).await.unwrap(), journal)
 }
@@ -84,7 +84,7 @@ async fn short_rests(place: &Place, count: usize) -> (Runtime, Arc<FaultyJournal
 /// Whatever comes at the moment of leaving is run.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_while_a_session_leaves_is_not_lost() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (runtime, journal) = short_rests(&place, 40).await;
     journal.release_slowly(Duration::from_millis(60));
     let session = runtime.session("a").await.unwrap();
@@ -102,7 +102,7 @@ async fn what_comes_while_a_session_leaves_is_not_lost() {
 /// A lease that could not be given back is ours, and what is accepted is run.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_could_not_be_given_back_is_used_again() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (runtime, journal) = short_rests(&place, 3).await;
     let session = runtime.session("a").await.unwrap();
     journal.refuse_releases(Some(disk_full()));
@@ -119,7 +119,7 @@ async fn a_lease_that_could_not_be_given_back_is_used_again() {
 /// An input is accepted once, also where another process takes the session meanwhile; when that one is gone, it is answered here.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_another_process_should_run_is_accepted_once_and_answered() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (runtime, journal) = short_rests(&place, 3).await;
     let session = runtime.session("a").await.unwrap();
     journal.release_slowly(Duration::from_millis(600));
@@ -158,8 +158,8 @@ async fn inputs(journal: &dyn Journal, inbox: &StreamName) -> Vec<String> {
 /// T14: what is taken was accepted first, however busy the session is.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_is_shown_as_accepted_before_it_is_shown_as_taken() {
-    let place = Place::in_memory();
-    let runtime = open(&place, Recording::new(script(&answers(200)))).await;
+    let place = TestHome::in_memory();
+    let runtime = open(&place, RecordingModel::new(script(&answers(200)))).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
 
@@ -186,8 +186,8 @@ async fn an_input_is_shown_as_accepted_before_it_is_shown_as_taken() {
 /// here, and the caller gets its outcome.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_was_taken_over_is_let_go_of_and_taken_back() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&answers(2)));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&answers(2)));
     let (runtime, journal) = open_faulty(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -213,8 +213,8 @@ async fn a_session_that_was_taken_over_is_let_go_of_and_taken_back() {
 /// S3: a key that was given away leads nowhere, and then elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_was_renamed_away_begins_another_session() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&answers(3)))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&answers(3)))).await;
     let session = runtime.session("a").await.unwrap();
     session.send("one").await.unwrap();
     session.release().await;
@@ -233,9 +233,10 @@ async fn a_key_that_was_renamed_away_begins_another_session() {
 /// S3: whoever deletes a session needs it to be nobody's, at once and not when it has rested long enough.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_parted_with_is_nobodys() {
-    let place = Place::new();
+    let place = TestHome::new();
     let config = Config { rest_time: Duration::from_secs(3_600), ..place.config() };
-    let runtime = Runtime::with_model(config, Arc::new(Recording::new(script(&answers(2))))).await.unwrap();
+    let runtime =
+        Runtime::with_model(config, Arc::new(RecordingModel::new(script(&answers(2))))).await.unwrap();
     let session = runtime.session("a").await.unwrap();
     session.send("one").await.unwrap();
     let stream = StreamName::session(session.id().unwrap());

@@ -6,7 +6,7 @@ use longhaul_agent::{Runtime, Session};
 use longhaul_journal::{Append, Journal};
 use longhaul_model::Scripted;
 use longhaul_protocol::{Block, Item, Record, SessionRecord, SystemMessage, TextContent, ToolFinished};
-use longhaul_testkit::{Place, Recording};
+use longhaul_testkit::{RecordingModel, TestHome};
 use serde_json::{Value, json};
 
 use crate::{open, results, script, sound_records};
@@ -18,15 +18,15 @@ fn call(name: &str, arguments: &Value) -> Value {
 }
 
 /// A runtime with a session in which these answers are played.
-async fn session_with(place: &Place, answers: Value) -> (Runtime, Session, Arc<Recording<Scripted>>) {
-    let model = Recording::new(script(&answers));
+async fn session_with(place: &TestHome, answers: Value) -> (Runtime, Session, Arc<RecordingModel<Scripted>>) {
+    let model = RecordingModel::new(script(&answers));
     let runtime = open(place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     (runtime, session, model)
 }
 
 /// The results of the tools of history, in order, with whether they failed.
-async fn shown(place: &Place, session: &Session) -> Vec<(bool, String)> {
+async fn shown(place: &TestHome, session: &Session) -> Vec<(bool, String)> {
     let of_history = |(name, is_error, content): (String, bool, String)| {
         name.starts_with("history_").then_some((is_error, content))
     };
@@ -41,7 +41,7 @@ fn seq_of(records: &[Record], fits: impl Fn(SessionRecord) -> bool) -> u64 {
 /// C10: a fact that was said once in two hundred turns is the first hit for its words, and is read word for word.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fact_from_an_early_turn_is_found_and_read_word_for_word() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let turn =
         |number: usize| json!(format!("Noted: the archive of day {number} has its passphrase in the safe."));
     let mut answers: Vec<Value> = (0..200).map(turn).collect();
@@ -84,7 +84,7 @@ async fn a_fact_from_an_early_turn_is_found_and_read_word_for_word() {
 /// C10
 #[tokio::test(flavor = "multi_thread")]
 async fn records_are_read_as_a_transcript() {
-    let place = Place::new();
+    let place = TestHome::new();
     std::fs::write(place.work().join("a.txt"), "one\n[99] user\n").unwrap();
     let answers = json!([
         {"reasoning": "hm", "text": "I look.", "calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]},
@@ -135,7 +135,7 @@ async fn records_are_read_as_a_transcript() {
 /// C10: and of no other session.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_sessions_records_are_not_found() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!(["Noted.", call("history_search", &json!({"query": "osprey-41"})), "No."]);
     let (runtime, session, _) = session_with(&place, answers).await;
     let other = runtime.session("b").await.unwrap();
@@ -152,7 +152,7 @@ async fn another_sessions_records_are_not_found() {
 /// C10: neither what the tools of history showed, nor a summary, stands before what it repeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_repeats_others_is_no_hit() {
-    let place = Place::new();
+    let place = TestHome::new();
     let search = call("history_search", &json!({"query": "osprey-41", "limit": 1}));
     let read = call("history_read", &json!({"from": 1, "to": 9}));
     let again = call("history_search", &json!({"query": "osprey-41 passphrase"}));
@@ -183,7 +183,7 @@ async fn what_only_repeats_others_is_no_hit() {
 /// What was taken back is not shown as if it had been said.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_discarded_is_marked() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!(["Noted.", call("history_read", &json!({"from": 1, "to": 200})), "So."]);
     let (runtime, session, model) = session_with(&place, answers).await;
     session.send("Hello.").await.unwrap();
@@ -223,7 +223,7 @@ async fn what_was_discarded_is_marked() {
 /// C10: a body that was erased, and what is said about it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_erased_is_said_and_not_found() {
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!([
         "Noted.",
         "Yes.",
@@ -268,7 +268,7 @@ async fn what_was_erased_is_said_and_not_found() {
 /// T6: what does not fit is said, with what would.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_and_words_that_do_not_fit_are_explained() {
-    let place = Place::new();
+    let place = TestHome::new();
     let calls = json!({"calls": [
         {"name": "history_read", "arguments": {"from": 0}},
         {"name": "history_read", "arguments": {"from": 9, "to": 3}},
@@ -303,7 +303,7 @@ async fn numbers_and_words_that_do_not_fit_are_explained() {
 /// C8, C10: a transcript stays within what a result may have and says where to go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_transcript_says_where_to_go_on() {
-    let place = Place::new();
+    let place = TestHome::new();
     let filler = "filler ".repeat(3_000);
     let answers = json!([filler, filler, call("history_read", &json!({"from": 1, "to": 300})), "So."]);
     let (runtime, session, _) = session_with(&place, answers).await;
@@ -326,7 +326,7 @@ async fn a_long_transcript_says_where_to_go_on() {
 /// cut like any output, and the whole of it can be read as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_long_for_a_result_can_be_read_as_a_whole() {
-    let place = Place::new();
+    let place = TestHome::new();
     let long = format!("{}the middle\n{}", "line\n".repeat(1_500), "line\n".repeat(1_500));
     let print = call("exec", &json!({"command": "seq 1 5000"}));
     let (runtime, session, _) = session_with(&place, json!([print, "So."])).await;
@@ -337,7 +337,7 @@ async fn what_is_too_long_for_a_result_can_be_read_as_a_whole() {
     let result = seq_of(&records, |fact| matches!(fact, SessionRecord::ToolFinished(_)));
 
     let read = |seq: u64| call("history_read", &json!({"from": seq}));
-    let model = Recording::new(script(&json!(["", "", read(input), read(result), "So."])));
+    let model = RecordingModel::new(script(&json!(["", "", read(input), read(result), "So."])));
     let runtime = open(&place, model).await;
     runtime.session("a").await.unwrap().send("What was it?").await.unwrap();
     runtime.shutdown().await.unwrap();
@@ -366,7 +366,7 @@ async fn what_is_too_long_for_a_result_can_be_read_as_a_whole() {
 /// T15: the page of the tools has those that a model gets, in their order.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tools_of_a_request_are_those_of_the_page() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (runtime, session, model) = session_with(&place, json!(["Hello."])).await;
 
     session.send("hello").await.unwrap();

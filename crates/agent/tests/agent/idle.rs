@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use longhaul_agent::{Error, IdleStatus, Runtime, Watched, Watcher};
 use longhaul_journal::accept;
 use longhaul_protocol::{EventKind, InboxRecord};
-use longhaul_testkit::{Place, Recording};
+use longhaul_testkit::{RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::{at_best, disk_full, eventually, open, open_faulty, said, script};
@@ -37,8 +37,8 @@ fn warnings(watcher: &mut Watcher) -> Vec<(String, String)> {
 /// Y4: started once by `start`, or alone; `open` starts nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn opening_starts_nothing_and_starting_does() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
     assert_eq!(runtime.idle_status(), OFF);
 
     runtime.start().await.unwrap();
@@ -54,8 +54,8 @@ async fn opening_starts_nothing_and_starting_does() {
 /// Y4, T12: whoever is at a terminal has a session of their own; the turns of others are not begun there.
 #[tokio::test(flavor = "multi_thread")]
 async fn started_alone_it_begins_no_turn_of_sessions_that_nobody_holds() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["Yes.", "Never."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["Yes.", "Never."])));
     let first = open(&place, model.clone()).await;
     let session = first.session("a").await.unwrap();
     session.send("hello").await.unwrap();
@@ -75,8 +75,8 @@ async fn started_alone_it_begins_no_turn_of_sessions_that_nobody_holds() {
 /// Y4: it stops at once, also from a wait of any length, and can be started again.
 #[tokio::test(flavor = "multi_thread")]
 async fn it_stops_at_once_from_a_wait_of_any_length() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
     for interval in [Duration::from_secs(3_600), Duration::MAX] {
         runtime.set_check_interval(interval);
         runtime.start_idle().await.unwrap();
@@ -88,8 +88,8 @@ async fn it_stops_at_once_from_a_wait_of_any_length() {
     }
     runtime.shutdown().await.unwrap();
     at_best(Duration::from_secs(3), "the end of one that waits", || async {
-        let place = Place::new();
-        let runtime = open(&place, Recording::new(script(&json!([])))).await;
+        let place = TestHome::new();
+        let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
         runtime.set_check_interval(Duration::MAX);
         runtime.start_idle().await.unwrap();
 
@@ -105,8 +105,8 @@ async fn it_stops_at_once_from_a_wait_of_any_length() {
 /// Y3: the interval can change while running, and does so for the wait that is under way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shorter_interval_ends_a_long_wait() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
     runtime.set_check_interval(Duration::MAX);
     runtime.start_idle().await.unwrap();
 
@@ -122,8 +122,8 @@ async fn a_shorter_interval_ends_a_long_wait() {
 /// Y4: gone before `shutdown` returns, also after a failed start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_after_the_end_fails_and_leaves_nothing() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
     runtime.shutdown().await.unwrap();
 
     let started = [runtime.start_idle().await, runtime.start().await];
@@ -137,8 +137,8 @@ async fn a_start_after_the_end_fails_and_leaves_nothing() {
 /// Y4: sessions that can't be listed: told once per change, and shown in the status.
 #[tokio::test(flavor = "multi_thread")]
 async fn that_the_sessions_can_not_be_listed_is_told_once_and_shown_in_the_status() {
-    let place = Place::new();
-    let (runtime, journal) = open_faulty(&place, Recording::new(script(&json!([])))).await;
+    let place = TestHome::new();
+    let (runtime, journal) = open_faulty(&place, RecordingModel::new(script(&json!([])))).await;
     runtime.set_check_interval(INTERVAL);
     let mut watcher = runtime.watch();
     journal.refuse_listings(Some(disk_full()));

@@ -9,7 +9,7 @@ use longhaul_model::{Answer, Failure, Model, Request};
 use longhaul_protocol::{
     EventKind, Input, InputId, JoinMode, Outcome, SessionCreated, SessionRecord, StreamName,
 };
-use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn, records_of};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn, records_of};
 use serde_json::json;
 
 use crate::{heard, open, script, sends, sound_records};
@@ -20,8 +20,8 @@ fn input(text: &str, mode: JoinMode) -> Input {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_runs_from_an_input_to_its_answer() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!(["Hello."])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!(["Hello."])))).await;
     let session = runtime.session("app:alice").await.unwrap();
 
     let ended = session.send("hello").await.unwrap();
@@ -56,7 +56,7 @@ impl Model for Looking {
 /// T1: the input is on disk when `put` returns, and taken on disk before any model is asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_is_durable_before_it_is_acknowledged_and_before_any_model_call() {
-    let place = Place::new();
+    let place = TestHome::new();
     let journal = place.journal().await;
     let model = Arc::new(Looking { journal: journal.clone(), seen: Mutex::default() });
     let runtime = open(&place, model.clone()).await;
@@ -84,7 +84,7 @@ async fn an_input_is_durable_before_it_is_acknowledged_and_before_any_model_call
 /// A session that another process has begun, with the folder that it works in, is a session like any other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_was_begun_without_an_epoch_forgets_nothing() {
-    let place = Place::new();
+    let place = TestHome::new();
     let elsewhere = tempfile::tempdir().unwrap();
     let journal = place.journal().await;
     let id = longhaul_journal::name_session(&*journal, "a").await.unwrap();
@@ -97,7 +97,7 @@ async fn a_session_that_was_begun_without_an_epoch_forgets_nothing() {
     };
     let created = SessionRecord::SessionCreated(created).encode();
     journal.append(longhaul_journal::Append::to(&StreamName::session(id)).record(created)).await.unwrap();
-    let model = Recording::new(script(&json!(["One.", "Two."])));
+    let model = RecordingModel::new(script(&json!(["One.", "Two."])));
 
     for text in ["first", "second"] {
         let runtime = open(&place, model.clone()).await;
@@ -113,7 +113,7 @@ async fn a_session_that_was_begun_without_an_epoch_forgets_nothing() {
 /// What was erased from an inbox before it was taken is passed over, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_was_erased_holds_up_nothing() {
-    let place = Place::new();
+    let place = TestHome::new();
     let journal = place.journal().await;
     let id = longhaul_journal::name_session(&*journal, "a").await.unwrap();
     for text in ["secret", "open"] {
@@ -121,7 +121,7 @@ async fn an_input_that_was_erased_holds_up_nothing() {
         longhaul_journal::put(&*journal, id, record).await.unwrap();
     }
     journal.erase(&[(StreamName::inbox(id), 1), (StreamName::inbox(id), 2)], "a secret").await.unwrap();
-    let model = Recording::new(script(&json!(["Never."])));
+    let model = RecordingModel::new(script(&json!(["Never."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -137,8 +137,8 @@ async fn an_input_that_was_erased_holds_up_nothing() {
 /// T1
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_key_twice_is_one_input() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", "Two."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", "Two."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -157,14 +157,14 @@ async fn the_same_key_twice_is_one_input() {
 /// DESIGN §6: inputs that arrived together make one turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_that_wait_when_a_turn_begins_are_one_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let journal = place.journal().await;
     let id = longhaul_journal::name_session(&*journal, "a").await.unwrap();
     for text in ["one", "two"] {
         let record = longhaul_protocol::InboxRecord::Input(input(text, JoinMode::Join)).encode();
         longhaul_journal::put(&*journal, id, record).await.unwrap();
     }
-    let model = Recording::new(script(&json!(["Both."])));
+    let model = RecordingModel::new(script(&json!(["Both."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -179,11 +179,11 @@ async fn inputs_that_wait_when_a_turn_begins_are_one_turn() {
 /// T3
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_joins_is_seen_at_the_next_step_of_the_same_turn() {
-    let place = Place::new();
-    let recording = Recording::new(script(&json!([
+    let place = TestHome::new();
+    let recording = RecordingModel::new(script(&json!([
         {"text": "I look.", "calls": [{"name": "list_files", "arguments": {}}]}, "Also done.",
     ])));
-    let (model, gate) = Gated::new(recording.clone());
+    let (model, gate) = GatedModel::new(recording.clone());
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "first");
@@ -206,8 +206,8 @@ async fn an_input_that_joins_is_seen_at_the_next_step_of_the_same_turn() {
 /// T3: the last answer of a turn is not its end if somebody has said something meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_joins_during_the_last_step_gets_a_step_of_its_own() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["First.", "Second."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["First.", "Second."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "one");
@@ -226,9 +226,9 @@ async fn an_input_that_joins_during_the_last_step_gets_a_step_of_its_own() {
 /// T3
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_for_after_waits_for_the_next_turn_even_if_this_one_fails() {
-    let place = Place::new();
+    let place = TestHome::new();
     let script = script(&json!([{"text": "No.", "error": "overloaded"}, "never asked for"]));
-    let (model, gate) = Gated::new(script);
+    let (model, gate) = GatedModel::new(script);
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -256,9 +256,9 @@ async fn an_input_for_after_waits_for_the_next_turn_even_if_this_one_fails() {
 /// T3
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_interrupts_cancels_the_turn_and_then_runs() {
-    let place = Place::new();
-    let recording = Recording::new(script(&json!(["A long story.", "Something else."])));
-    let (model, gate) = Gated::new(recording.clone());
+    let place = TestHome::new();
+    let recording = RecordingModel::new(script(&json!(["A long story.", "Something else."])));
+    let (model, gate) = GatedModel::new(recording.clone());
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let first = sends(&session, "tell");
@@ -282,12 +282,12 @@ async fn an_input_that_interrupts_cancels_the_turn_and_then_runs() {
 /// T10, T11: what was finished stays; a call that was complete is not run later; the outcome is on record when it is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_ends_a_model_call_and_keeps_what_was_finished() {
-    let place = Place::new();
-    let recording = Recording::new(script(&json!([
+    let place = TestHome::new();
+    let recording = RecordingModel::new(script(&json!([
         {"text": "I write.", "calls": [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}]},
         "Next.",
     ])));
-    let (model, gate) = Gated::new(recording.clone());
+    let (model, gate) = GatedModel::new(recording.clone());
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "write it");
@@ -316,8 +316,8 @@ async fn cancel_ends_a_model_call_and_keeps_what_was_finished() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_without_a_turn_does_nothing_to_the_next_one() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!(["Hello.", "Again."])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!(["Hello.", "Again."])))).await;
     let session = runtime.session("a").await.unwrap();
     assert_eq!(session.cancel().await.unwrap(), None);
     session.send("hello").await.unwrap();
@@ -331,8 +331,8 @@ async fn cancel_without_a_turn_does_nothing_to_the_next_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn looking_at_a_key_stores_nothing() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
 
     let session = runtime.session("never:used").await.unwrap();
     let _watcher = session.watch();
@@ -344,8 +344,8 @@ async fn looking_at_a_key_stores_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_system_prompt_begins_an_epoch_and_keeps_the_conversation() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!(["One.", "Two.", "Three."])));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!(["One.", "Two.", "Three."])));
     let first = open(&place, model.clone()).await;
     first.session("a").await.unwrap().send("one").await.unwrap();
     first.shutdown().await.unwrap();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use longhaul_agent::{Runtime, Session};
 use longhaul_model::Protocol;
 use longhaul_protocol::{EventKind, Item, Outcome, Role};
-use longhaul_testkit::wire::{End, Reply, Said, Script};
-use longhaul_testkit::{Place, collect_until, ended_turn};
+use longhaul_testkit::wire::{End, Reply, Script, ScriptedAnswer};
+use longhaul_testkit::{TestHome, collect_until, ended_turn};
 use serde_json::Value;
 
 use crate::{sends, sound_records, wire};
@@ -16,13 +16,13 @@ const NOTE: &str = "The user interrupted here. The next message says how to go o
 
 /// An answer that stops coming in its middle.
 fn stalls(protocol: Protocol) -> Reply {
-    let whole = Said::text(ANSWER).bytes(protocol);
+    let whole = ScriptedAnswer::text(ANSWER).bytes(protocol);
     let middle = whole.windows(6).position(|bytes| bytes == b"change").unwrap();
     Reply::stream(whole).cut_at(middle).ending(End::Stall)
 }
 
 fn says(text: &str, protocol: Protocol) -> Reply {
-    Reply::stream(Said::text(text).bytes(protocol))
+    Reply::stream(ScriptedAnswer::text(text).bytes(protocol))
 }
 
 /// Says something, interrupts the answer when some of it was shown, and returns what was.
@@ -51,7 +51,7 @@ fn messages(body: &Value) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_before_an_interrupt_stays_in_the_context() {
     for protocol in wire::PROTOCOLS {
-        let place = Place::new();
+        let place = TestHome::new();
         let replies = vec![stalls(protocol), says("Fine.", protocol), says("Done.", protocol)];
         let (runtime, wire) = wire::open(wire::config(&place, protocol), Script::list(replies)).await;
         let session = runtime.session("a").await.unwrap();
@@ -92,7 +92,7 @@ fn without_cache_marks(mut value: Value) -> Value {
 /// T11, M10: `continue` goes on from what was interrupted, which stands in the context once.
 #[tokio::test(flavor = "multi_thread")]
 async fn continue_goes_on_from_what_the_user_interrupted() {
-    let place = Place::new();
+    let place = TestHome::new();
     let chat = Protocol::OpenaiChat;
     let replies = vec![stalls(chat), says("the second line of it.", chat)];
     let (runtime, wire) = wire::open(wire::config(&place, chat), Script::list(replies)).await;
@@ -112,7 +112,7 @@ async fn continue_goes_on_from_what_the_user_interrupted() {
 /// T11: an interrupt while the next try is waited for keeps what the try before it had said.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_between_two_tries_keeps_what_was_shown() {
-    let place = Place::new();
+    let place = TestHome::new();
     let chat = Protocol::OpenaiChat;
     let mut config = wire::config(&place, chat);
     (config.settings.retry.base_ms, config.settings.retry.cap_ms) = (60_000, 60_000);
@@ -138,7 +138,7 @@ async fn an_interrupt_between_two_tries_keeps_what_was_shown() {
 /// T11, T12: killed after the interrupt was taken and before the answer was closed, the next runtime keeps what was said and ends the turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_survives_a_kill() {
-    let place = Place::new();
+    let place = TestHome::new();
     let chat = Protocol::OpenaiChat;
     let (runtime, _wire) = wire::open(wire::config(&place, chat), Script::list(vec![stalls(chat)])).await;
     let session = runtime.session("a").await.unwrap();
@@ -174,7 +174,7 @@ async fn resumed(runtime: &Runtime) -> Session {
 #[tokio::test(flavor = "multi_thread")]
 async fn continue_after_a_kill_goes_on_from_the_kept_text_and_resume_asks_again() {
     for continues in [true, false] {
-        let place = Place::new();
+        let place = TestHome::new();
         let chat = Protocol::OpenaiChat;
         let (runtime, _wire) = wire::open(wire::config(&place, chat), Script::list(vec![stalls(chat)])).await;
         let session = runtime.session("a").await.unwrap();

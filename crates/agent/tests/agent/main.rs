@@ -61,7 +61,7 @@ use longhaul_agent::{Parts, Runtime, Session};
 use longhaul_journal::{Error, Journal};
 use longhaul_model::{Model, Scripted};
 use longhaul_protocol::{Event, EventKind, Item, Record, SessionRecord, TurnEnded};
-use longhaul_testkit::{FaultyJournal, Place, broken_rules, records_of};
+use longhaul_testkit::{FaultyJournal, TestHome, broken_rules, records_of};
 use longhaul_tools::Tool;
 
 #[test]
@@ -91,18 +91,18 @@ fn said(text: &str) -> longhaul_protocol::Input {
 }
 
 /// A runtime in this place.
-async fn open(place: &Place, model: Arc<dyn Model>) -> Runtime {
+async fn open(place: &TestHome, model: Arc<dyn Model>) -> Runtime {
     Runtime::with_model(place.config(), model).await.unwrap()
 }
 
 /// A runtime in this place, with one more tool.
-async fn open_with_tool(place: &Place, model: Arc<dyn Model>, tool: Arc<dyn Tool>) -> Runtime {
+async fn open_with_tool(place: &TestHome, model: Arc<dyn Model>, tool: Arc<dyn Tool>) -> Runtime {
     let parts = Parts { model: Some(model), tools: vec![tool], ..Parts::default() };
     Runtime::with_parts(place.config(), parts).await.unwrap()
 }
 
 /// The records of a session, which break no rule.
-async fn sound_records(place: &Place, session: &Session) -> Vec<Record> {
+async fn sound_records(place: &TestHome, session: &Session) -> Vec<Record> {
     let journal = place.journal().await;
     let records = records_of(&*journal, session.id().unwrap()).await;
     journal.close().await;
@@ -144,7 +144,7 @@ fn sends(
 }
 
 /// A runtime with a journal that can be made to fail.
-async fn open_faulty(place: &Place, model: Arc<dyn Model>) -> (Runtime, Arc<FaultyJournal>) {
+async fn open_faulty(place: &TestHome, model: Arc<dyn Model>) -> (Runtime, Arc<FaultyJournal>) {
     let journal = FaultyJournal::new(place.journal().await, None);
     let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
     (Runtime::with_parts(place.config(), parts).await.unwrap(), journal)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_model::{Answer, Failure, Model, Request, Scripted};
 use longhaul_protocol::Outcome;
-use longhaul_testkit::{Gated, Place, Recording};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::{eventually, heard, open, script, sends, sound_records};
@@ -31,7 +31,7 @@ impl Model for Selective {
 /// T2: a slow session never delays another, in the same runtime.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_wait_for_their_model_delay_no_other() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let runtime = open(&place, Arc::new(Selective(script(&json!(["Hello."]))))).await;
     let mut slow = Vec::new();
     for number in 0..20 {
@@ -56,9 +56,9 @@ async fn sessions_that_wait_for_their_model_delay_no_other() {
 /// T2: within a session, one turn at a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_from_everywhere_make_one_turn_after_the_other() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let answers: Vec<String> = (0..60).map(|number| format!("Answer {number}.")).collect();
-    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!(answers)))).await;
     let session = runtime.session("a").await.unwrap();
 
     let mut sends = tokio::task::JoinSet::new();
@@ -77,10 +77,10 @@ async fn inputs_from_everywhere_make_one_turn_after_the_other() {
 /// Whoever sends waits for the turn, so the process that has the session must be the one that is asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_sent_to_a_session_of_another_runtime_is_answered_there() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["One.", "Both."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["One.", "Both."])));
     let holder = open(&place, model).await;
-    let visitor = open(&place, Recording::new(script(&json!([])))).await;
+    let visitor = open(&place, RecordingModel::new(script(&json!([])))).await;
     let held = holder.session("a").await.unwrap();
     let sending = sends(&held, "one");
     gate.reached().await;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 use longhaul_agent::Patience;
 use longhaul_model::{Protocol, StopKind};
 use longhaul_protocol::{EventKind, Outcome, SessionRecord};
-use longhaul_testkit::wire::{End, Reply, Said, Script};
-use longhaul_testkit::{Place, collect_until, ended_turn};
+use longhaul_testkit::wire::{End, Reply, Script, ScriptedAnswer};
+use longhaul_testkit::{TestHome, collect_until, ended_turn};
 use serde_json::json;
 
 use crate::{at_best, sound_records, wire};
@@ -13,13 +13,13 @@ use crate::{at_best, sound_records, wire};
 const CHAT: Protocol = Protocol::OpenaiChat;
 
 fn text(text: &str) -> Reply {
-    Reply::stream(Said::text(text).bytes(CHAT))
+    Reply::stream(ScriptedAnswer::text(text).bytes(CHAT))
 }
 
 /// M18, M1: that a model can't call tools may be said within a stream too.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_tools_said_in_a_stream_does_not_loop() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let script = Script::by(|seen| {
         let has_tools = seen.json().get("tools").is_some();
         if has_tools {
@@ -41,8 +41,8 @@ async fn no_tools_said_in_a_stream_does_not_loop() {
 /// M9, M10: what there was of an answer is there for /continue, whatever the later tries gave.
 #[tokio::test(flavor = "multi_thread")]
 async fn text_of_a_broken_answer_outlives_tries_without_any() {
-    let place = Place::in_memory();
-    let whole = Said::text("A long answer that somebody has read half of already.").bytes(CHAT);
+    let place = TestHome::in_memory();
+    let whole = ScriptedAnswer::text("A long answer that somebody has read half of already.").bytes(CHAT);
     let mut first = Some(Reply::stream(whole.clone()).cut_at(whole.len() / 2));
     let script = Script::by(move |_| first.take().unwrap_or_else(|| Reply::error(503, "{}")));
     let (runtime, _wire) = wire::open(wire::config(&place, CHAT), script).await;
@@ -68,9 +68,10 @@ async fn text_of_a_broken_answer_outlives_tries_without_any() {
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_after_a_limit_does_not_end_with_what_the_model_said() {
     for protocol in wire::PROTOCOLS {
-        let place = Place::in_memory();
-        let cut = |text: &str| Reply::stream(Said::text(text).stop(StopKind::Length).bytes(protocol));
-        let fine = |text: &str| Reply::stream(Said::text(text).bytes(protocol));
+        let place = TestHome::in_memory();
+        let cut =
+            |text: &str| Reply::stream(ScriptedAnswer::text(text).stop(StopKind::Length).bytes(protocol));
+        let fine = |text: &str| Reply::stream(ScriptedAnswer::text(text).bytes(protocol));
         let replies = vec![cut("One, "), cut("two, "), fine("three."), fine("four")];
         let (runtime, wire) = wire::open(wire::config(&place, protocol), Script::list(replies)).await;
         let session = runtime.session("a").await.unwrap();
@@ -97,7 +98,7 @@ async fn retry_after_a_limit_does_not_end_with_what_the_model_said() {
 async fn cancel_does_not_wait_for_what_a_server_says_about_itself() {
     // It would wait for what is left of the two seconds of asking.
     at_best(Duration::from_millis(1_500), "cancelling", || async {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let mut config = wire::config(&place, CHAT);
         config.settings.model.context_window = None;
         config.settings.model.base_url = Some("http://127.0.0.1:9/v1".to_owned());
@@ -123,7 +124,7 @@ async fn cancel_does_not_wait_for_what_a_server_says_about_itself() {
 /// M15: those of the answer that says no are the ones that people want to see.
 #[tokio::test(flavor = "multi_thread")]
 async fn rate_limits_of_a_refusal_are_kept() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let mut config = wire::config(&place, CHAT);
     config.settings.retry.max_retries = 0;
     let refusal = Reply::error(429, "{\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit\"}}")
@@ -140,7 +141,7 @@ async fn rate_limits_of_a_refusal_are_kept() {
 /// M11: blanks are nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_blanks_is_an_empty_one() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let script = Script::list(vec![text("\n\n"), text("Here.")]);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
@@ -152,7 +153,7 @@ async fn an_answer_of_blanks_is_an_empty_one() {
 /// M13: with somebody to stand in, nobody waits for hours.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_delay_goes_to_the_fallback() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let mut config = wire::config(&place, CHAT);
     config.settings.model.fallback = vec!["custom/other".to_owned()];
     config.patience = Patience::Attended;
@@ -172,7 +173,7 @@ async fn a_long_delay_goes_to_the_fallback() {
 /// M11: a higher limit that a server does not take must not lose the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_higher_limit_that_is_refused_is_said_and_loses_nothing() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let script = Script::by(|seen| {
         if seen.json()["max_tokens"].as_u64() > Some(8_192) {
             return Reply::error(
@@ -180,7 +181,7 @@ async fn a_higher_limit_that_is_refused_is_said_and_loses_nothing() {
                 "{\"error\":{\"message\":\"max_tokens: 32768 > 8192, which is the most that this model gives\",\"type\":\"invalid_request_error\"}}",
             );
         }
-        Reply::stream(Said::text("One, two, ").stop(StopKind::Length).bytes(CHAT))
+        Reply::stream(ScriptedAnswer::text("One, two, ").stop(StopKind::Length).bytes(CHAT))
     });
     let mut config = wire::config(&place, CHAT);
     config.settings.model.context_window = Some(200_000);
@@ -194,10 +195,10 @@ async fn a_higher_limit_that_is_refused_is_said_and_loses_nothing() {
 /// T9: the record says why.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_the_time_ended_does_not_say_that_the_disk_did() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let mut config = wire::config(&place, CHAT);
     config.settings.limits.seconds_per_turn = 5;
-    let bytes = Said::text("One, two, three and four.").bytes(CHAT);
+    let bytes = ScriptedAnswer::text("One, two, three and four.").bytes(CHAT);
     let stalls = Reply::stream(bytes[..bytes.len() / 2].to_vec()).ending(End::Stall);
     let (runtime, _wire) = wire::open(config, Script::list(vec![stalls])).await;
     let session = runtime.session("a").await.unwrap();
@@ -215,7 +216,7 @@ async fn an_attempt_that_the_time_ended_does_not_say_that_the_disk_did() {
 /// M17: Mistral's thinking models send their content as a list.
 #[tokio::test(flavor = "multi_thread")]
 async fn content_that_is_a_list_is_read() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let frames = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\",\"text\":\"hm\"}]}]},\"finish_reason\":null}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Yes.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let (runtime, wire) =
         wire::open(wire::config(&place, CHAT), Script::by(move |_| Reply::stream(frames))).await;
@@ -228,9 +229,9 @@ async fn content_that_is_a_list_is_read() {
 /// M3: what the model garbled is not an invalid request of ours.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_malformed_call_of_gemini_is_tried_again() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let bad = "data: {\"candidates\":[{\"content\":{},\"finishReason\":\"MALFORMED_FUNCTION_CALL\",\"finishMessage\":\"Malformed function call: x(\"}]}\n\n";
-    let fine = Reply::stream(Said::text("Fine.").bytes(Protocol::Gemini));
+    let fine = Reply::stream(ScriptedAnswer::text("Fine.").bytes(Protocol::Gemini));
     let (runtime, wire) =
         wire::open(wire::config(&place, Protocol::Gemini), Script::list(vec![Reply::stream(bad), fine]))
             .await;
@@ -250,7 +251,7 @@ async fn a_malformed_call_of_gemini_is_tried_again() {
 /// M3, M8: an error in one piece after blanks, which some servers send to keep a connection alive.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_after_blanks_is_told() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let body = "{\"error\":{\"message\":\"credit balance is too low\",\"code\":402}}";
     let reply = move || Reply::frames(vec![b"\n\n".to_vec(), body.as_bytes().to_vec()]);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::by(move |_| reply())).await;
@@ -263,8 +264,8 @@ async fn an_error_after_blanks_is_told() {
 /// M11, T12: a restart in the middle of going on neither lowers the limit again nor goes on twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn going_on_survives_a_restart() {
-    let place = Place::new();
-    let cut = |text: &str| Reply::stream(Said::text(text).stop(StopKind::Length).bytes(CHAT));
+    let place = TestHome::new();
+    let cut = |text: &str| Reply::stream(ScriptedAnswer::text(text).stop(StopKind::Length).bytes(CHAT));
     let stalls = Reply::stream("").ending(End::Stall);
     let (runtime, wire) =
         wire::open(wire::config(&place, CHAT), Script::list(vec![cut("One, "), stalls])).await;
@@ -294,7 +295,7 @@ async fn going_on_survives_a_restart() {
 /// S2: no empty session is stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn choosing_a_model_stores_no_session() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let (runtime, _wire) = wire::open(wire::config(&place, CHAT), Script::list(vec![])).await;
     let _session = runtime.session("only looked at").await.unwrap();
     runtime.use_model("custom/other").unwrap();
@@ -307,7 +308,7 @@ async fn choosing_a_model_stores_no_session() {
 /// J8: a password in an address is a secret.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_in_the_address_is_not_told() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut config = wire::config(&place, CHAT);
     config.settings.model.base_url = Some("https://me:hunter2hunter2@model.test/v1".to_owned());
     let home = config.home.clone();
@@ -326,7 +327,7 @@ async fn a_password_in_the_address_is_not_told() {
 /// M11: a call that never fits is not asked for two hundred times.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_are_cut_again_and_again_come_to_an_end() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let mut asked = 0;
     let script = Script::by(move |_| {
         asked += 1;
@@ -350,7 +351,7 @@ async fn calls_that_are_cut_again_and_again_come_to_an_end() {
 /// T6: a call that was cut before its arguments came is not run without them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_cut_is_not_run() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let cut = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"list_files\",\"arguments\":\"\"}}]},\"finish_reason\":null}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
     let (runtime, _wire) =
         wire::open(wire::config(&place, CHAT), Script::list(vec![Reply::stream(cut), text("Done.")])).await;
@@ -367,7 +368,7 @@ async fn a_call_that_was_cut_is_not_run() {
 async fn a_retry_beside_a_cancelled_input_is_not_lost() {
     use longhaul_journal::put;
     use longhaul_protocol::{InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind};
-    let place = Place::new();
+    let place = TestHome::new();
     let (runtime, _wire) = wire::open(
         wire::config(&place, CHAT),
         Script::list(vec![Reply::error(401, "{}"), text("Fine."), text("Fine."), text("Fine.")]),
@@ -402,7 +403,7 @@ async fn a_retry_beside_a_cancelled_input_is_not_lost() {
 /// M5: one-shot ends with its own code whatever the status is that comes with the delay.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_overload_with_a_long_delay_is_told_apart() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let reply = Reply::error(503, "{}").header("retry-after", "3600");
     let (runtime, _wire) = wire::open(wire::config(&place, CHAT), Script::list(vec![reply])).await;
     let session = runtime.session("a").await.unwrap();
@@ -418,7 +419,7 @@ async fn an_overload_with_a_long_delay_is_told_apart() {
 /// C1: an occupancy counts the system prompt and the tools.
 #[tokio::test(flavor = "multi_thread")]
 async fn occupancy_counts_tools() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::list(vec![text("Fine.")])).await;
     let session = runtime.session("a").await.unwrap();
     session.send("hello").await.unwrap();
@@ -432,8 +433,9 @@ async fn occupancy_counts_tools() {
 /// M10: a refusal is no half of an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_not_offered_to_go_on_from() {
-    let place = Place::in_memory();
-    let refused = Reply::stream(Said::text("I would rather not.").stop(StopKind::Refused).bytes(CHAT));
+    let place = TestHome::in_memory();
+    let refused =
+        Reply::stream(ScriptedAnswer::text("I would rather not.").stop(StopKind::Refused).bytes(CHAT));
     let (runtime, _wire) = wire::open(wire::config(&place, CHAT), Script::list(vec![refused])).await;
     let session = runtime.session("a").await.unwrap();
     session.send("hello").await.unwrap();
@@ -445,7 +447,7 @@ async fn a_refusal_is_not_offered_to_go_on_from() {
 /// M11: reasoning only, where some blanks came with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn thoughts_and_blanks_are_only_thoughts() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let frames = "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"hm\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\\n\\n\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let (runtime, wire) =
         wire::open(wire::config(&place, CHAT), Script::list(vec![Reply::stream(frames), text("Here.")]))
@@ -459,8 +461,8 @@ async fn thoughts_and_blanks_are_only_thoughts() {
 /// C1: what one model's provider counted is not what another's would.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_count_of_one_model_is_not_shown_as_that_of_another() {
-    let place = Place::in_memory();
-    let script = Script::list(vec![Reply::stream(Said::text("Fine.").usage(1_000, 2).bytes(CHAT))]);
+    let place = TestHome::in_memory();
+    let script = Script::list(vec![Reply::stream(ScriptedAnswer::text("Fine.").usage(1_000, 2).bytes(CHAT))]);
     let (runtime, _wire) = wire::open(wire::config(&place, CHAT), script).await;
     let session = runtime.session("a").await.unwrap();
     session.send("hello").await.unwrap();
@@ -473,7 +475,7 @@ async fn the_count_of_one_model_is_not_shown_as_that_of_another() {
 /// T10
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_while_an_error_body_hangs() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let hangs = Reply { length: None, ..Reply::error(500, "{") }.ending(End::Stall);
     let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::list(vec![hangs])).await;
     let session = runtime.session("a").await.unwrap();

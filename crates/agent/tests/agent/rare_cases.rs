@@ -6,8 +6,8 @@ use longhaul_journal::put;
 use longhaul_model::transport::Trouble;
 use longhaul_model::{Protocol, StopKind};
 use longhaul_protocol::{InboxRecord, Item, Limit, Order, OrderId, OrderKind, Outcome, SessionId};
-use longhaul_testkit::Place;
-use longhaul_testkit::wire::{Latch, Piece, Reply, Said, Script};
+use longhaul_testkit::TestHome;
+use longhaul_testkit::wire::{Latch, Reply, ReplyPart, Script, ScriptedAnswer};
 use serde_json::json;
 
 use crate::{said, wire};
@@ -15,10 +15,10 @@ use crate::{said, wire};
 const CHAT: Protocol = Protocol::OpenaiChat;
 
 fn text(text: &str) -> Reply {
-    Reply::stream(Said::text(text).bytes(CHAT))
+    Reply::stream(ScriptedAnswer::text(text).bytes(CHAT))
 }
 
-fn priced(place: &Place, limit: f64) -> Config {
+fn priced(place: &TestHome, limit: f64) -> Config {
     let mut config = wire::config(place, Protocol::Anthropic);
     config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
     config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
@@ -29,8 +29,8 @@ fn priced(place: &Place, limit: f64) -> Config {
 /// T9, J4: one damaged session is no reason for all others to stop.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_session_does_not_stop_the_others_of_its_day() {
-    let place = Place::new();
-    let said = Said::text("Fine.").usage(600, 100);
+    let place = TestHome::new();
+    let said = ScriptedAnswer::text("Fine.").usage(600, 100);
     let (runtime, _) = wire::open(priced(&place, 1.0), Script::saying(said.clone())).await;
     runtime.session("damaged").await.unwrap().send("MARKERMARKERMARKER").await.unwrap();
     runtime.shutdown().await.unwrap();
@@ -58,20 +58,24 @@ async fn a_damaged_session_does_not_stop_the_others_of_its_day() {
 /// T9: what other sessions spend while a turn runs counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_spend_during_a_turn_counts() {
-    let place = Place::new();
+    let place = TestHome::new();
     let latch = Latch::new();
     let gate = latch.clone();
     let script = Script::by(move |seen| {
         let body = String::from_utf8_lossy(&seen.body).into_owned();
-        let cheap = |said: Said| Reply::stream(said.usage(100, 10).bytes(Protocol::Anthropic));
+        let cheap = |said: ScriptedAnswer| Reply::stream(said.usage(100, 10).bytes(Protocol::Anthropic));
         if body.contains("from the other") {
-            return Reply::stream(Said::text("Fine.").usage(10_000, 1_000).bytes(Protocol::Anthropic));
+            return Reply::stream(
+                ScriptedAnswer::text("Fine.").usage(10_000, 1_000).bytes(Protocol::Anthropic),
+            );
         }
         if body.contains("tool_result") {
-            return cheap(Said::text("Done."));
+            return cheap(ScriptedAnswer::text("Done."));
         }
-        let call = Said::nothing().call("list_files", json!({"path": "."})).usage(100, 10);
-        Reply::stream("").then(Piece::Gate(gate.clone())).then(Piece::Bytes(call.bytes(Protocol::Anthropic)))
+        let call = ScriptedAnswer::nothing().call("list_files", json!({"path": "."})).usage(100, 10);
+        Reply::stream("")
+            .then(ReplyPart::Gate(gate.clone()))
+            .then(ReplyPart::Bytes(call.bytes(Protocol::Anthropic)))
     });
     let (runtime, _) = wire::open(priced(&place, 0.005), script).await;
     let long = runtime.session("long").await.unwrap();
@@ -93,7 +97,7 @@ fn cutting() -> Script {
         Some(_) => {
             let length = seen.body.len() as u64 / 4;
             let counted = if length > 6_000 { 2_000 } else { length };
-            Reply::stream(Said::text("Fine.").usage(counted, 2).bytes(CHAT))
+            Reply::stream(ScriptedAnswer::text("Fine.").usage(counted, 2).bytes(CHAT))
         }
     })
 }
@@ -114,13 +118,13 @@ async fn cut_session(config: Config) -> SessionId {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_window_that_is_set_ends_the_cutting() {
     for (before, now) in [(Some(100_000), 200_000), (None, 32_768)] {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let mut config = wire::config(&place, CHAT);
         config.settings.model.context_window = before;
         cut_session(config.clone()).await;
         config.settings.model.context_window = Some(now);
         let reads_all = Script::by(|seen| {
-            Reply::stream(Said::text("Fine.").usage(seen.body.len() as u64 / 4, 2).bytes(CHAT))
+            Reply::stream(ScriptedAnswer::text("Fine.").usage(seen.body.len() as u64 / 4, 2).bytes(CHAT))
         });
         let (runtime, wire) = wire::open(config, reads_all).await;
 
@@ -136,7 +140,7 @@ async fn another_window_that_is_set_ends_the_cutting() {
 async fn a_window_that_could_not_be_asked_for_is_asked_for_again() {
     let loading = || Reply::error(503, r#"{"error":{"code":503,"message":"Loading model"}}"#);
     for not_yet in [Reply::trouble(Trouble::Refused), loading()] {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let mut config = wire::config(&place, CHAT);
         config.settings.model.context_window = None;
         let mut first = Some(not_yet);
@@ -161,7 +165,7 @@ async fn a_window_that_could_not_be_asked_for_is_asked_for_again() {
 /// M4, M13: a terminal waits without end, also if the one that could stand in can't be reached either.
 #[tokio::test(flavor = "multi_thread")]
 async fn offline_with_a_fallback_does_not_fail_a_turn_in_a_terminal() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let mut config = wire::config(&place, CHAT);
     config.settings.model.fallback = vec!["ollama/other".to_owned()];
     config.settings.retry.offline_wait_s = 1;
@@ -191,8 +195,8 @@ async fn offline_with_a_fallback_does_not_fail_a_turn_in_a_terminal() {
 /// M10, T11: an input that was cancelled before its turn takes nothing from an answer that was interrupted before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_input_does_not_take_what_continue_goes_on_from() {
-    let place = Place::new();
-    let whole = Said::text("A long answer that somebody has read half of already.").bytes(CHAT);
+    let place = TestHome::new();
+    let whole = ScriptedAnswer::text("A long answer that somebody has read half of already.").bytes(CHAT);
     let mut first = Some(Reply::stream(whole.clone()).cut_at(whole.len() / 2));
     let mut config = wire::config(&place, CHAT);
     config.settings.retry.max_retries = 0;
@@ -223,11 +227,11 @@ async fn a_cancelled_input_does_not_take_what_continue_goes_on_from() {
 /// M11, T3: what joins between an answer that was cut and its rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_joins_a_cut_answer() {
-    let place = Place::new();
+    let place = TestHome::new();
     let latch = Latch::new();
-    let cut = Said::text("One, two").stop(StopKind::Length).bytes(CHAT);
+    let cut = ScriptedAnswer::text("One, two").stop(StopKind::Length).bytes(CHAT);
     let replies = vec![
-        Reply::stream("").then(Piece::Gate(latch.clone())).then(Piece::Bytes(cut)),
+        Reply::stream("").then(ReplyPart::Gate(latch.clone())).then(ReplyPart::Bytes(cut)),
         text("I stopped counting."),
     ];
     let (runtime, _) = wire::open(wire::config(&place, CHAT), Script::list(replies)).await;
@@ -246,8 +250,8 @@ async fn what_joins_a_cut_answer() {
 /// M13: an answer that some other model would give is not lost to one that this one can't end.
 #[tokio::test(flavor = "multi_thread")]
 async fn more_calls_than_any_answer_may_have_run_none() {
-    let place = Place::new();
-    let mut many = Said::nothing();
+    let place = TestHome::new();
+    let mut many = ScriptedAnswer::nothing();
     for _ in 0..257 {
         many = many.call("list_files", json!({"path": "."}));
     }
@@ -266,8 +270,8 @@ async fn more_calls_than_any_answer_may_have_run_none() {
 async fn a_limit_for_the_day_does_not_make_sessions_wait_for_each_other() {
     let mut took = vec![];
     for limit in [0.0, 1_000_000.0] {
-        let place = Place::in_memory();
-        let said = Said::text("Fine.").usage(600, 100);
+        let place = TestHome::in_memory();
+        let said = ScriptedAnswer::text("Fine.").usage(600, 100);
         let (runtime, _) = wire::open(priced(&place, limit), Script::saying(said)).await;
         let mut round = vec![];
         for _ in 0..2 {
@@ -295,7 +299,7 @@ async fn a_limit_for_the_day_does_not_make_sessions_wait_for_each_other() {
 /// T10: what was cancelled ends as cancelled, whatever else is wrong with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_input_of_a_session_that_is_cut_ends_as_cancelled() {
-    let place = Place::new();
+    let place = TestHome::new();
     let id = cut_session(wire::config(&place, CHAT)).await;
     let (runtime, _) = wire::open(wire::config(&place, CHAT), cutting()).await;
     let journal = runtime.journal();

@@ -10,7 +10,7 @@ use longhaul_model::{
     Answer, Class, Facts, Failure, Model, Prices, Purpose, Request, Scripted, Window, WindowSource,
 };
 use longhaul_protocol::{EventKind, Usage};
-use longhaul_testkit::{Gated, Place, Recording};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::{Value, json};
 
 use crate::compacting::{summary, text};
@@ -25,7 +25,7 @@ fn priced(answers: &Value, window: Option<u64>) -> Scripted {
 }
 
 /// A dollar a day.
-fn with_a_dollar(place: &Place) -> Config {
+fn with_a_dollar(place: &TestHome) -> Config {
     let mut config = config(place);
     config.settings.limits.cost_per_day = 1.0;
     config
@@ -34,9 +34,9 @@ fn with_a_dollar(place: &Place) -> Config {
 /// T9: what a call cost that came to nothing stands in no record yet, and counts all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_calls_cost_that_came_to_nothing_counts() {
-    let place = Place::new();
+    let place = TestHome::new();
     let rubbish = json!({"extract": true, "text": "no", "usage": {"input": 500_000, "output": 0}});
-    let model = Recording::new(priced(&json!(["Hello.", rubbish]), None));
+    let model = RecordingModel::new(priced(&json!(["Hello.", rubbish]), None));
     let runtime = Runtime::with_model(with_a_dollar(&place), model.clone()).await.unwrap();
     let session = runtime.session("a").await.unwrap();
     session.send("hello").await.unwrap();
@@ -55,12 +55,12 @@ async fn what_calls_cost_that_came_to_nothing_counts() {
 /// T9: there is money for each call, or it is not made; what was paid for is kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_session_is_gone_through_as_far_as_there_is_money() {
-    let place = Place::new();
+    let place = TestHome::new();
     let arguments = json!({"items": []});
     let call = json!({"name": "write_extracted", "arguments": arguments});
     let extracted = json!({"calls": [call], "usage": {"input": 1_000_000, "output": 0}});
     let answers = json!([text(9_000), text(9_000), text(9_000), extracted, extracted, extracted]);
-    let model = Recording::new(priced(&answers, Some(64_000)));
+    let model = RecordingModel::new(priced(&answers, Some(64_000)));
     let runtime = Runtime::with_model(with_a_dollar(&place), model.clone()).await.unwrap();
     let session = runtime.session("a").await.unwrap();
     for _ in 0..3 {
@@ -99,7 +99,7 @@ impl Model for Disorderly {
 /// Y4, Y8: pages that can't be put in order are the trouble of one session of their scope, not of each.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scope_that_fails_is_tried_again_for_one_session_only() {
-    let place = Place::new();
+    let place = TestHome::new();
     let keys = ["a", "b", "c", "d"];
     let model = script(&json!(["Noted.", found("The port of staging is 5433.", 3)]));
     let runtime = Runtime::with_model(config(&place), Arc::new(model)).await.unwrap();
@@ -133,13 +133,13 @@ async fn a_scope_that_fails_is_tried_again_for_one_session_only() {
 /// Y5: at most one job a session, over all processes; who asks meanwhile waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_while_another_process_is_at_it_waits_for_that() {
-    let place = Place::new();
+    let place = TestHome::new();
     let one = Runtime::with_model(config(&place), Arc::new(script(&json!(["Hello."])))).await.unwrap();
     one.session("a").await.unwrap().send("hello").await.unwrap();
     one.shutdown().await.unwrap();
-    let (model, gate) = Gated::new(script(&json!([])));
+    let (model, gate) = GatedModel::new(script(&json!([])));
     let one = Runtime::with_model(config(&place), model).await.unwrap();
-    let idle = Recording::new(script(&json!([])));
+    let idle = RecordingModel::new(script(&json!([])));
     let other = Runtime::with_model(config(&place), idle.clone()).await.unwrap();
     let (here, there) = (one.session("a").await.unwrap(), other.session("a").await.unwrap());
 
@@ -160,7 +160,7 @@ async fn who_asks_while_another_process_is_at_it_waits_for_that() {
 /// Y11, C13: what is remembered fits as the model counts, and so is still there after a compaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_small_window_and_a_model_that_counts_more_still_have_what_is_remembered() {
-    let place = Place::new();
+    let place = TestHome::new();
     let counts_more =
         |answer: &str, input: u64| json!({"text": answer, "usage": {"input": input, "output": 1}});
     let long = text(3_000);
@@ -170,7 +170,7 @@ async fn a_small_window_and_a_model_that_counts_more_still_have_what_is_remember
         summary("count"),
         counts_more("Three.", 12_000)
     ]);
-    let model = Recording::new(priced(&answers, Some(24_000)));
+    let model = RecordingModel::new(priced(&answers, Some(24_000)));
     let runtime = Runtime::with_model(config(&place), model.clone()).await.unwrap();
     let session = runtime.session("a").await.unwrap();
     session.send("one").await.unwrap();

@@ -7,7 +7,7 @@ use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_agent::{Mode, Pruning, Reason, SessionSettings, prune};
 use longhaul_journal::{Journal, SqliteJournal, name_session, pin_session, put, resolve, trash_session};
 use longhaul_protocol::{At, InboxRecord, StreamName};
-use longhaul_testkit::{Place, Recording};
+use longhaul_testkit::{RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::{eventually, open, said, script};
@@ -20,8 +20,8 @@ fn days_from_now(days: i64) -> At {
 }
 
 /// Sessions with these keys, the newest last, each with one turn.
-async fn with_sessions(place: &Place, keys: &[&str]) {
-    let runtime = open(place, Recording::new(script(&json!(["Done."])))).await;
+async fn with_sessions(place: &TestHome, keys: &[&str]) {
+    let runtime = open(place, RecordingModel::new(script(&json!(["Done."])))).await;
     for key in keys {
         runtime.session(key).await.unwrap().send("hello").await.unwrap();
         tokio::time::sleep(Duration::from_millis(3)).await;
@@ -34,7 +34,7 @@ fn gone(pruning: &Pruning) -> Vec<(&str, Reason, bool)> {
 }
 
 async fn pruned(
-    place: &Place,
+    place: &TestHome,
     journal: &SqliteJournal,
     settings: &SessionSettings,
     days: i64,
@@ -50,7 +50,7 @@ fn keep(keep: u64) -> SessionSettings {
 /// S5: off until set; then the oldest go to the trash, and for good after two weeks there.
 #[tokio::test(flavor = "multi_thread")]
 async fn old_sessions_go_to_the_trash_and_from_there_after_two_weeks() {
-    let place = Place::new();
+    let place = TestHome::new();
     with_sessions(&place, &["a", "b", "c"]).await;
     let journal = place.journal().await;
     let off = SessionSettings::default();
@@ -83,7 +83,7 @@ async fn old_sessions_go_to_the_trash_and_from_there_after_two_weeks() {
 /// S5: neither what is pinned, nor what is at work, nor the newest.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_pinned_at_work_or_newest_is_never_touched() {
-    let place = Place::new();
+    let place = TestHome::new();
     with_sessions(&place, &["pinned", "held", "waiting", "plain", "newest"]).await;
     let journal = place.journal().await;
     pin_session(&*journal, "pinned").await.unwrap();
@@ -105,15 +105,15 @@ async fn what_is_pinned_at_work_or_newest_is_never_touched() {
 /// S5: an open turn and a running task are work, whoever began them and died.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_turn_and_a_running_task_keep_their_session() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "while [ ! -e go ]; do sleep 0.02; done";
     let task = json!({"command": command, "description": "waits", "run_in_background": true});
     let call = |arguments| json!({"calls": [{"name": "exec", "arguments": arguments}]});
-    let first = open(&place, Recording::new(script(&json!([call(task), "Started."])))).await;
+    let first = open(&place, RecordingModel::new(script(&json!([call(task), "Started."])))).await;
     first.session("with-task").await.unwrap().send("go").await.unwrap();
     first.shutdown().await.unwrap();
     let second =
-        open(&place, Recording::new(script(&json!([call(json!({"command": command})), "Over."])))).await;
+        open(&place, RecordingModel::new(script(&json!([call(json!({"command": command})), "Over."])))).await;
     let session = second.session("with-turn").await.unwrap();
     let sending = crate::sends(&session, "go");
     eventually("the command runs", || async {
@@ -147,10 +147,10 @@ async fn an_open_turn_and_a_running_task_keep_their_session() {
 /// S5, K15: whoever deleted the session for good could not find the task any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_command_left_running_keeps_its_session_in_the_trash() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "(while [ ! -e go ]; do sleep 0.02; done) > /dev/null 2>&1 &";
     let leaving = json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
-    let runtime = open(&place, Recording::new(script(&json!([leaving, "Left."])))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!([leaving, "Left."])))).await;
     runtime.session("leaves").await.unwrap().send("go").await.unwrap();
     runtime.shutdown().await.unwrap();
     let journal = place.journal().await;
@@ -173,7 +173,7 @@ async fn what_a_command_left_running_keeps_its_session_in_the_trash() {
 /// S2, S5: what nobody can have any use for goes always.
 #[tokio::test(flavor = "multi_thread")]
 async fn temporary_files_and_sessions_without_anything_go_after_a_day() {
-    let place = Place::new();
+    let place = TestHome::new();
     with_sessions(&place, &["a"]).await;
     let journal = place.journal().await;
     name_session(&*journal, "nothing").await.unwrap();
@@ -207,13 +207,13 @@ async fn temporary_files_and_sessions_without_anything_go_after_a_day() {
 /// S5: in the background, at most daily, also across restarts.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_put_away_in_the_background_once_a_day() {
-    let place = Place::new();
+    let place = TestHome::new();
     with_sessions(&place, &["a", "b", "c"]).await;
     let start = async || {
         let mut config = place.config();
         config.settings.sessions.keep = 2;
         config.settings.memory.extract_at_tokens = 0;
-        let model = Recording::new(script(&json!(["Done."])));
+        let model = RecordingModel::new(script(&json!(["Done."])));
         let runtime = longhaul_agent::Runtime::with_model(config, model).await.unwrap();
         runtime.set_check_interval(Duration::from_millis(5));
         runtime.start().await.unwrap();
@@ -244,8 +244,8 @@ async fn sessions_are_put_away_in_the_background_once_a_day() {
 /// S5: whoever still has a session open that was deleted is told, before anything is accepted that nobody would find.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_was_deleted_takes_nothing_any_more() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!(["One.", "Two."])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!(["One.", "Two."])))).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
     let journal = place.journal().await;

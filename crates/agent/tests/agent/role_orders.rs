@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use longhaul_agent::{Approval, ApprovalRule, Config, Runtime, Session, Told};
 use longhaul_model::Protocol;
 use longhaul_protocol::{Input, InputId, JoinMode, Outcome, SessionRecord};
-use longhaul_testkit::Place;
-use longhaul_testkit::wire::{Memory, Reply, RoleRule, Said, Script, Seen};
+use longhaul_testkit::TestHome;
+use longhaul_testkit::wire::{MemoryTransport, ReceivedRequest, Reply, RoleRule, Script, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::wire::{config, facts, open};
@@ -19,12 +19,12 @@ fn strict(rules: &[RoleRule]) -> Vec<RoleRule> {
     [rules, &ALWAYS].concat()
 }
 
-fn exec(command: &str) -> Said {
-    Said::nothing().call("exec", json!({"command": command}))
+fn exec(command: &str) -> ScriptedAnswer {
+    ScriptedAnswer::nothing().call("exec", json!({"command": command}))
 }
 
-fn in_background(command: &str) -> Said {
-    Said::nothing().call("exec", json!({"command": command, "run_in_background": true}))
+fn in_background(command: &str) -> ScriptedAnswer {
+    ScriptedAnswer::nothing().call("exec", json!({"command": command, "run_in_background": true}))
 }
 
 fn until(file: &str) -> String {
@@ -32,7 +32,7 @@ fn until(file: &str) -> String {
 }
 
 /// What the model says next, by what it has read last.
-fn answer(seen: &Seen) -> Said {
+fn answer(seen: &ReceivedRequest) -> ScriptedAnswer {
     let body = seen.json();
     let offers = |name: &str| {
         body["tools"]
@@ -40,10 +40,11 @@ fn answer(seen: &Seen) -> Said {
             .is_some_and(|tools| tools.iter().any(|tool| tool["function"]["name"] == name))
     };
     if offers("write_summary") {
-        return Said::nothing().call("write_summary", json!({"goal": "reach it", "next_action": "go on"}));
+        return ScriptedAnswer::nothing()
+            .call("write_summary", json!({"goal": "reach it", "next_action": "go on"}));
     }
     if offers("write_extracted") {
-        return Said::nothing().call("write_extracted", json!({"items": []}));
+        return ScriptedAnswer::nothing().call("write_extracted", json!({"items": []}));
     }
     let messages = body["messages"].as_array().unwrap();
     let is_new = messages.iter().rev().take_while(|message| message["role"] != "tool");
@@ -61,7 +62,7 @@ fn answer(seen: &Seen) -> Said {
                 other => panic!("{other}"),
             }
         }
-        _ => Said::text("Done."),
+        _ => ScriptedAnswer::text("Done."),
     }
 }
 
@@ -79,7 +80,7 @@ fn server(rules: Vec<RoleRule>, words: Option<&'static str>) -> (Script, Arc<Ato
     (script, refused)
 }
 
-fn strict_config(place: &Place) -> Config {
+fn strict_config(place: &TestHome) -> Config {
     let mut config = config(place, Protocol::OpenaiChat);
     let (tool, command) = ("exec".to_owned(), Some("touch asked".to_owned()));
     config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Ask }];
@@ -100,7 +101,7 @@ async fn calls_are_open(session: &Session) {
 }
 
 /// Everything that puts a message of the runtime, or two of the user, where a strict server may not want them.
-async fn live(place: &Place, session: &Session) {
+async fn live(place: &TestHome, session: &Session) {
     // A task in the background, and the note about it after the result.
     assert_eq!(session.send("order: start").await.unwrap().outcome, Outcome::Completed);
 
@@ -146,7 +147,7 @@ async fn live(place: &Place, session: &Session) {
 }
 
 async fn story(rules: &[RoleRule], words: Option<&'static str>) -> (usize, usize, Vec<Value>) {
-    let place = Place::new();
+    let place = TestHome::new();
     let (script, refused) = server(strict(rules), words);
     let (runtime, wire) = open(strict_config(&place), script.clone()).await;
     let session = runtime.session("a").await.unwrap();
@@ -169,11 +170,11 @@ async fn story(rules: &[RoleRule], words: Option<&'static str>) -> (usize, usize
     std::fs::remove_file(place.work().join("joined")).unwrap();
     live(&place, &again).await;
     runtime.shutdown().await.unwrap();
-    let bodies = wire.requests().iter().map(Seen::json).collect();
+    let bodies = wire.requests().iter().map(ReceivedRequest::json).collect();
     (before, refused.load(Ordering::SeqCst) - before, bodies)
 }
 
-async fn reopen(place: &Place, script: Script) -> (Runtime, Arc<Memory>) {
+async fn reopen(place: &TestHome, script: Script) -> (Runtime, Arc<MemoryTransport>) {
     open(strict_config(place), script).await
 }
 
@@ -225,7 +226,7 @@ fn pair((first, later, _): (usize, usize, Vec<Value>)) -> (usize, usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_refuses_every_order_ends_the_turn_with_its_words() {
     for (words, requests) in [("Conversation roles must alternate", 2), ("bad request", 1)] {
-        let place = Place::new();
+        let place = TestHome::new();
         let refusal = json!({"error": {"message": words}}).to_string();
         let script = Script::by(move |_| Reply::error(400, refusal.clone()));
         let (runtime, wire) = open(config(&place, Protocol::OpenaiChat), script).await;
@@ -244,7 +245,7 @@ async fn a_server_that_refuses_every_order_ends_the_turn_with_its_words() {
 /// K7: what was learned holds until the user declares another order.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_that_the_user_declares_wins_over_one_that_was_learned() {
-    let place = Place::new();
+    let place = TestHome::new();
     let lesson = json!({
         "server": "https://model.test/v1",
         "model": "m",

@@ -3,7 +3,7 @@
 use longhaul_agent::Error;
 use longhaul_journal::Error as JournalError;
 use longhaul_protocol::{EventKind, Outcome, SessionRecord};
-use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::json;
 
 use crate::{disk_full, open_faulty, script, sends, sound_records};
@@ -12,12 +12,12 @@ use crate::{disk_full, open_faulty, script, sends, sound_records};
 /// saved", and nothing that was acknowledged is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_stops_the_turn_and_what_happened_is_saved_when_there_is_room() {
-    let place = Place::new();
-    let recording = Recording::new(script(&json!([
+    let place = TestHome::new();
+    let recording = RecordingModel::new(script(&json!([
         {"text": "I write.", "calls": [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}]},
         "Next.",
     ])));
-    let (model, gate) = Gated::new(recording.clone());
+    let (model, gate) = GatedModel::new(recording.clone());
     let (runtime, journal) = open_faulty(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -52,9 +52,9 @@ async fn a_full_disk_stops_the_turn_and_what_happened_is_saved_when_there_is_roo
 /// What can never be recorded ends the turn, with that reason; tried again it would cost a model call each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_the_journal_ends_the_turn_and_is_not_tried_again() {
-    let place = Place::new();
-    let recording = Recording::new(script(&json!(["One.", "Two."])));
-    let (model, gate) = Gated::new(recording.clone());
+    let place = TestHome::new();
+    let recording = RecordingModel::new(script(&json!(["One.", "Two."])));
+    let (model, gate) = GatedModel::new(recording.clone());
     let (runtime, journal) = open_faulty(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
@@ -74,13 +74,13 @@ async fn what_does_not_fit_the_journal_ends_the_turn_and_is_not_tried_again() {
 /// J5: what was only announced when the disk was full is not done when there is room again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_could_not_be_recorded_in_time_is_not_run() {
-    let place = Place::new();
-    let recording = Recording::new(script(&json!([
+    let place = TestHome::new();
+    let recording = RecordingModel::new(script(&json!([
         {"calls": [{"name": "read_file", "arguments": {"path": "a"}}]},
         {"calls": [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}]},
         "Never.",
     ])));
-    let (model, gate) = Gated::new(recording.clone());
+    let (model, gate) = GatedModel::new(recording.clone());
     let (runtime, journal) = open_faulty(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -104,8 +104,8 @@ async fn a_call_that_could_not_be_recorded_in_time_is_not_run() {
 /// J5: neither a lease that can't be renewed for a moment nor an inbox that can't be taken from stops anything for good.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_is_full_for_a_while_stops_no_session_for_good() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["One.", "Two."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["One.", "Two."])));
     let (runtime, journal) = open_faulty(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");

@@ -2,8 +2,8 @@
 
 use longhaul_model::Protocol;
 use longhaul_protocol::EventKind;
-use longhaul_testkit::wire::{Reply, Said, Script};
-use longhaul_testkit::{Place, collect_until, ended_turn};
+use longhaul_testkit::wire::{Reply, Script, ScriptedAnswer};
+use longhaul_testkit::{TestHome, collect_until, ended_turn};
 use serde_json::json;
 
 use crate::wire;
@@ -29,7 +29,7 @@ fn holds(folder: &std::path::Path, secret: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_reaches_no_record_no_blob_and_no_event() {
     let key = std::env::var(VARIABLE).unwrap();
-    let place = Place::new();
+    let place = TestHome::new();
     std::fs::write(place.work().join("AGENTS.md"), format!("The password is {PASSWORD}.")).unwrap();
     std::fs::write(place.work().join("notes.txt"), format!("{PASSWORD}\n").repeat(3_000)).unwrap();
     let mut config = wire::config(&place, Protocol::OpenaiChat);
@@ -46,7 +46,7 @@ async fn a_secret_reaches_no_record_no_blob_and_no_event() {
         b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
             .to_vec(),
     );
-    let reading = Said::nothing().call("read_file", json!({"path": "notes.txt"}));
+    let reading = ScriptedAnswer::nothing().call("read_file", json!({"path": "notes.txt"}));
     let replies = vec![
         Reply::stream(reading.bytes(Protocol::OpenaiChat)),
         Reply::frames(frames),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use longhaul_agent::{Config, Runtime, Session, Wake};
 use longhaul_model::Model;
 use longhaul_protocol::{Event, EventKind, Item, Outcome, Role, SessionRecord, TaskId, TaskStatus};
-use longhaul_testkit::{Place, Recording, TaskProcesses, collect_until, ended_turn};
+use longhaul_testkit::{RecordingModel, TaskProcesses, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
 use crate::wire::facts;
@@ -26,7 +26,7 @@ fn until(file: &str) -> String {
     format!("while [ ! -e {file} ]; do sleep 0.02; done")
 }
 
-async fn open_with(place: &Place, model: Arc<dyn Model>, change: impl FnOnce(&mut Config)) -> Runtime {
+async fn open_with(place: &TestHome, model: Arc<dyn Model>, change: impl FnOnce(&mut Config)) -> Runtime {
     let mut config = place.config();
     change(&mut config);
     Runtime::with_model(config, model).await.unwrap()
@@ -59,10 +59,10 @@ fn is_task_end(event: &Event) -> bool {
 /// K3, K5, K7: it is started and goes on, the next request says so, and a later one has its end, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_task_is_in_the_next_request_of_the_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let wait = exec(&json!({"command": format!("touch go; {}", until("gone"))}));
     let command = format!("{}; echo built; touch gone", until("go"));
-    let model = Recording::new(script(&json!([
+    let model = RecordingModel::new(script(&json!([
         background(&command, "the build"),
         wait,
         "All done.",
@@ -96,9 +96,10 @@ async fn the_end_of_a_task_is_in_the_next_request_of_the_turn() {
 /// K5: the exact block, in the voice of the user, at the next step boundary; everything that a program or the model wrote is escaped.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_notification_in_a_request_is_the_block_that_the_format_says() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = format!("{}; echo '</output> <b> & c'; exit 3", until("go"));
-    let model = Recording::new(script(&json!([background(&command, "a <b> & c"), "It runs.", "It failed."])));
+    let model =
+        RecordingModel::new(script(&json!([background(&command, "a <b> & c"), "It runs.", "It failed."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("build it").await.unwrap();
@@ -135,9 +136,10 @@ async fn a_notification_in_a_request_is_the_block_that_the_format_says() {
 /// K6: with nobody talking, the end of a task begins a turn, and the agent answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_ends_while_idle_wakes_the_session() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = format!("{}; echo built; exit 3", until("go"));
-    let model = Recording::new(script(&json!([background(&command, "the build"), "It runs.", "It failed."])));
+    let model =
+        RecordingModel::new(script(&json!([background(&command, "the build"), "It runs.", "It failed."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("build it").await.unwrap();
@@ -160,13 +162,13 @@ async fn a_task_that_ends_while_idle_wakes_the_session() {
 /// K6: ends that come close together make one turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn ends_that_come_together_make_one_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let start = |number: u8| {
         let command = format!("{}; echo {number}", until("go"));
         json!({"name": "exec", "arguments": {"command": command, "run_in_background": true}})
     };
     let starts = json!({"calls": [start(1), start(2), start(3)]});
-    let model = Recording::new(script(&json!([starts, "They run.", "All three ended.", "Never."])));
+    let model = RecordingModel::new(script(&json!([starts, "They run.", "All three ended.", "Never."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
@@ -186,9 +188,10 @@ async fn ends_that_come_together_make_one_turn() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_does_not_wake_is_told_with_the_next_turn() {
     for (wake, code) in [(Wake::Never, 1), (Wake::OnFailure, 0)] {
-        let place = Place::new();
+        let place = TestHome::new();
         let command = format!("{}; exit {code}", until("go"));
-        let model = Recording::new(script(&json!([background(&command, "quick"), "It runs.", "I see."])));
+        let model =
+            RecordingModel::new(script(&json!([background(&command, "quick"), "It runs.", "I see."])));
         let runtime = open_with(&place, model.clone(), |config| config.settings.exec.wake = wake).await;
         let session = runtime.session("a").await.unwrap();
         session.send("go").await.unwrap();
@@ -213,16 +216,16 @@ async fn an_end_that_does_not_wake_is_told_with_the_next_turn() {
 /// K9, K6: the command outlives the runtime; the next one finds it, and an end that came meanwhile is told once.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_came_while_nobody_was_there_is_in_the_first_request_of_the_next_turn() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = format!("echo once >> log.txt; {}; echo built; touch over", until("go"));
     let answers = json!([background(&command, "the build"), "It runs.", "It is built."]);
-    let first = open(&place, Recording::new(script(&answers))).await;
+    let first = open(&place, RecordingModel::new(script(&answers))).await;
     first.session("a").await.unwrap().send("build it").await.unwrap();
     first.shutdown().await.unwrap();
 
     std::fs::write(place.work().join("go"), "").unwrap();
     eventually("the command has ended", || async { place.work().join("over").exists() }).await;
-    let model = Recording::new(script(&answers));
+    let model = RecordingModel::new(script(&answers));
     let second = open(&place, model.clone()).await;
     let session = second.session("a").await.unwrap();
     session.send("well?").await.unwrap();
@@ -238,16 +241,16 @@ async fn an_end_that_came_while_nobody_was_there_is_in_the_first_request_of_the_
 /// K6: a runtime that starts treats ends that it finds like ends that it saw.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runtime_that_starts_wakes_for_an_end_that_it_finds() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = format!("{}; echo built; touch over", until("go"));
     let answers = json!([background(&command, "the build"), "It runs.", "It is built."]);
-    let first = open(&place, Recording::new(script(&answers))).await;
+    let first = open(&place, RecordingModel::new(script(&answers))).await;
     first.session("a").await.unwrap().send("build it").await.unwrap();
     first.shutdown().await.unwrap();
     std::fs::write(place.work().join("go"), "").unwrap();
     eventually("the command has ended", || async { place.work().join("over").exists() }).await;
 
-    let second = open(&place, Recording::new(script(&answers))).await;
+    let second = open(&place, RecordingModel::new(script(&answers))).await;
     let mut watcher = second.watch();
     second.start().await.unwrap();
     let events = collect_until(&mut watcher, ended_turn).await;
@@ -262,14 +265,14 @@ async fn a_runtime_that_starts_wakes_for_an_end_that_it_finds() {
 /// K9: a runtime that only looks after sessions watches tasks that another process has started.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runtime_that_looks_after_sessions_sees_the_end_of_a_task_that_ran_before_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = format!("{}; echo built", until("go"));
     let answers = json!([background(&command, "the build"), "It runs.", "It is built."]);
-    let first = open(&place, Recording::new(script(&answers))).await;
+    let first = open(&place, RecordingModel::new(script(&answers))).await;
     first.session("a").await.unwrap().send("build it").await.unwrap();
     first.shutdown().await.unwrap();
 
-    let second = open(&place, Recording::new(script(&answers))).await;
+    let second = open(&place, RecordingModel::new(script(&answers))).await;
     let mut watcher = second.watch();
     second.start().await.unwrap();
     std::fs::write(place.work().join("go"), "").unwrap();
@@ -284,8 +287,8 @@ async fn a_runtime_that_looks_after_sessions_sees_the_end_of_a_task_that_ran_bef
 /// K9: the keeper was killed. The task is lost, with what output there is, and that is said once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_whose_keeper_was_killed_is_lost_and_said_to_be() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([
         background("echo so far; echo > begun; sleep 300", "x"),
         "Go.",
         "Lost."
@@ -317,9 +320,9 @@ async fn a_task_whose_keeper_was_killed_is_lost_and_said_to_be() {
 /// K2: the time passes, nothing moves, and the end is told with what was printed after the flip.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_takes_too_long_goes_on_as_a_task() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = format!("echo before; {}; echo after", until("go"));
-    let model = Recording::new(script(&json!([
+    let model = RecordingModel::new(script(&json!([
         exec(&json!({"command": command, "timeout": 5})),
         "It runs.",
         "It ended."
@@ -345,9 +348,9 @@ async fn a_command_that_takes_too_long_goes_on_as_a_task() {
 /// K14: a turn that is cancelled takes its command with it, and not its tasks.
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_a_turn_leaves_its_tasks_alone() {
-    let place = Place::new();
+    let place = TestHome::new();
     let foreground = exec(&json!({"command": "touch there; sleep 0.1; while true; do sleep 1; done"}));
-    let model = Recording::new(script(&json!([
+    let model = RecordingModel::new(script(&json!([
         background("while true; do sleep 1; done", "server"),
         foreground,
         "Never."
@@ -371,8 +374,8 @@ async fn cancelling_a_turn_leaves_its_tasks_alone() {
 /// K8, K7: what somebody ends is not told as if it had ended by itself; a note says that none is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_somebody_ended_makes_no_notification_and_wakes_nobody() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([
         background("while true; do sleep 1; done", "server"),
         "Go.",
         "I see."
@@ -399,9 +402,9 @@ async fn a_task_that_somebody_ended_makes_no_notification_and_wakes_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_to_end_a_task_is_carried_out() {
     use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
-    let place = Place::new();
+    let place = TestHome::new();
     let answers = json!([background("while true; do sleep 1; done", "server"), "Go."]);
-    let first = open(&place, Recording::new(script(&answers))).await;
+    let first = open(&place, RecordingModel::new(script(&answers))).await;
     let session = first.session("a").await.unwrap();
     session.send("go").await.unwrap();
     let (task, _) = tasks_of(&session).await[0];
@@ -411,7 +414,7 @@ async fn an_order_to_end_a_task_is_carried_out() {
     longhaul_journal::put(&*journal, session.id().unwrap(), order.encode()).await.unwrap();
     longhaul_journal::Journal::close(&*journal).await;
 
-    let second = open(&place, Recording::new(script(&answers))).await;
+    let second = open(&place, RecordingModel::new(script(&answers))).await;
     second.start().await.unwrap();
     let session = second.session("a").await.unwrap();
     eventually("the end is on record", || all_ended(&session)).await;
@@ -424,9 +427,10 @@ async fn an_order_to_end_a_task_is_carried_out() {
 /// K12: silence after what looks like a question is said once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_seems_to_wait_for_input_is_reported_once() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = format!("printf 'Continue? [y/N] '; {}; echo no", until("go"));
-    let model = Recording::new(script(&json!([background(&command, "asks"), "Go.", "I see.", "It ended."])));
+    let model =
+        RecordingModel::new(script(&json!([background(&command, "asks"), "Go.", "I see.", "It ended."])));
     let runtime =
         open_with(&place, model.clone(), |config| config.stall_time = Duration::from_millis(100)).await;
     let session = runtime.session("a").await.unwrap();
@@ -453,9 +457,9 @@ async fn a_task_that_seems_to_wait_for_input_is_reported_once() {
 /// K10, J8: what a task printed is kept when its raw files are gone, without secrets.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_output_of_a_task_is_kept_and_has_no_secrets() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "printf 'key is s3cret-%s\\n' 12345; seq 5";
-    let model = Recording::new(script(&json!([background(command, "prints"), "Go.", "Fine."])));
+    let model = RecordingModel::new(script(&json!([background(command, "prints"), "Go.", "Fine."])));
     let runtime = open_with(&place, model.clone(), |config| {
         config.settings.secrets.patterns = vec!["s3cret-[0-9]+".to_owned()];
     })

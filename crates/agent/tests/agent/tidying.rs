@@ -4,13 +4,13 @@ use std::fs::{File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use longhaul_testkit::{Place, Recording};
+use longhaul_testkit::{RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::{eventually, open, script, sound_records};
 
 /// The folders of tasks.
-fn task_folders(place: &Place) -> Vec<PathBuf> {
+fn task_folders(place: &TestHome) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(place.home().join("tasks")).unwrap().flatten();
     let names = entries.map(|entry| entry.path());
     names.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("task_")).collect()
@@ -31,7 +31,7 @@ fn make_old(folder: &Path) {
     std::fs::write(&status, fields.to_string()).unwrap();
 }
 
-fn let_an_hour_pass(place: &Place) {
+fn let_an_hour_pass(place: &TestHome) {
     let mark = File::options().write(true).open(place.home().join("cache/tidied"));
     if let Ok(mark) = mark {
         let earlier = SystemTime::now() - Duration::from_secs(2 * 60 * 60);
@@ -42,9 +42,10 @@ fn let_an_hour_pass(place: &Place) {
 /// K16
 #[tokio::test(flavor = "multi_thread")]
 async fn raw_files_go_a_day_after_the_end_and_what_is_on_record_stays() {
-    let place = Place::new();
+    let place = TestHome::new();
     let exec = |command: &str| json!({"calls": [{"name": "exec", "arguments": {"command": command}}]});
-    let model = Recording::new(script(&json!([exec("echo old; touch /tmp/x"), exec("echo new"), "Done."])));
+    let model =
+        RecordingModel::new(script(&json!([exec("echo old; touch /tmp/x"), exec("echo new"), "Done."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
@@ -83,11 +84,11 @@ async fn raw_files_go_a_day_after_the_end_and_what_is_on_record_stays() {
 /// K16, K9: an end that nobody was there to record is not removed, however long ago it came.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_is_not_on_record_is_kept() {
-    let place = Place::new();
+    let place = TestHome::new();
     let start =
         json!({"command": "while [ ! -e go ]; do sleep 0.02; done; echo built", "run_in_background": true});
     let answers = json!([{"calls": [{"name": "exec", "arguments": start}]}, "It runs.", "It is built."]);
-    let first = open(&place, Recording::new(script(&answers))).await;
+    let first = open(&place, RecordingModel::new(script(&answers))).await;
     first.session("a").await.unwrap().send("go").await.unwrap();
     first.shutdown().await.unwrap();
     std::fs::write(place.work().join("go"), "").unwrap();
@@ -98,7 +99,7 @@ async fn an_end_that_is_not_on_record_is_kept() {
     .await;
     make_old(&folder);
 
-    let second = open(&place, Recording::new(script(&answers))).await;
+    let second = open(&place, RecordingModel::new(script(&answers))).await;
     second.tidy().await;
 
     assert!(folder.exists());
@@ -113,10 +114,10 @@ async fn an_end_that_is_not_on_record_is_kept() {
 /// K16: trouble with one file is no reason to remove what a running command works with.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_temporary_files_of_a_session_stay_while_a_task_of_it_runs_whose_spec_is_unreadable() {
-    let place = Place::new();
+    let place = TestHome::new();
     let start = json!({"command": "while true; do sleep 1; done", "run_in_background": true});
     let answers = json!([{"calls": [{"name": "exec", "arguments": start}]}, "It runs."]);
-    let runtime = open(&place, Recording::new(script(&answers))).await;
+    let runtime = open(&place, RecordingModel::new(script(&answers))).await;
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
     let task = session.state().await.unwrap().tasks.all()[0].id();
@@ -135,8 +136,8 @@ async fn the_temporary_files_of_a_session_stay_while_a_task_of_it_runs_whose_spe
 /// K16: a clock that was wrong once does not end the tidying for as long as it was wrong.
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_tidied_though_the_last_time_is_in_the_future() {
-    let place = Place::new();
-    let runtime = open(&place, Recording::new(script(&json!([])))).await;
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!([])))).await;
     let left = place.home().join("tmp").join(longhaul_protocol::SessionId::generate().to_string());
     std::fs::create_dir_all(&left).unwrap();
     let long_ago = SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_agent::{Config, Parts, Runtime};
 use longhaul_protocol::{Effect, Limit, Outcome, SessionRecord};
-use longhaul_testkit::{Place, Recording};
-use longhaul_tools::{About, Call, Finished, Prepared, Tool};
+use longhaul_testkit::{RecordingModel, TestHome};
+use longhaul_tools::{PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome};
 use serde_json::json;
 use tokio::sync::Barrier;
 
@@ -16,7 +16,7 @@ use crate::{heard, open, open_with_tool, results, script, sound_records};
 
 /// A tool made of what a test needs.
 pub(crate) struct Odd {
-    about: About,
+    definition: ToolDefinition,
     does: Does,
 }
 
@@ -36,39 +36,40 @@ pub(crate) enum Does {
 impl Odd {
     pub(crate) fn new(name: &'static str, effect: Effect, does: Does) -> Arc<Self> {
         let schema = json!({"type": "object"});
-        let about = About { name, description: "odd", effect, schema, limits: &[], example: "{}" };
-        Arc::new(Self { about, does })
+        let definition =
+            ToolDefinition { name, description: "odd", effect, schema, limits: &[], example: "{}" };
+        Arc::new(Self { definition, does })
     }
 }
 
 #[async_trait]
 impl Tool for Odd {
-    fn about(&self) -> &About {
-        &self.about
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
     }
 
-    async fn prepare(&self, _call: &Call) -> Result<Prepared, Finished> {
+    async fn prepare(&self, _call: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
         let does = self.does.clone();
         match does {
             Does::PanicAtOnce => panic!("as it should"),
             Does::HangAtOnce => std::future::pending().await,
             _ => {}
         }
-        Ok(Prepared::new(move |_stop| {
+        Ok(PreparedCall::new(move |_stop| {
             assert!(!matches!(does, Does::PanicSynchronously), "as it should");
             run(does)
         }))
     }
 }
 
-async fn run(does: Does) -> Finished {
+async fn run(does: Does) -> ToolOutcome {
     match does {
         Does::Meet(barrier) => {
             barrier.wait().await;
-            Finished::ok("met")
+            ToolOutcome::ok("met")
         }
-        Does::Count(count) => Finished::ok(count.fetch_add(1, Ordering::SeqCst).to_string()),
-        Does::Say(text) => Finished::ok(text),
+        Does::Count(count) => ToolOutcome::ok(count.fetch_add(1, Ordering::SeqCst).to_string()),
+        Does::Say(text) => ToolOutcome::ok(text),
         Does::Hang => std::future::pending().await,
         Does::Panic | Does::PanicSynchronously | Does::PanicAtOnce | Does::HangAtOnce => {
             panic!("as it should")
@@ -83,10 +84,10 @@ fn call(name: &str, arguments: &serde_json::Value) -> serde_json::Value {
 /// T4
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_of_one_step_run_side_by_side() {
-    let place = Place::new();
+    let place = TestHome::new();
     let meet = Odd::new("meet", Effect::Read, Does::Meet(Arc::new(Barrier::new(3))));
     let calls = vec![call("meet", &json!({})); 3];
-    let model = Recording::new(script(&json!([{"calls": calls}, "Done."])));
+    let model = RecordingModel::new(script(&json!([{"calls": calls}, "Done."])));
     let runtime = open_with_tool(&place, model, meet).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -100,11 +101,11 @@ async fn reads_of_one_step_run_side_by_side() {
 /// T4: what changes something waits for its turn, and results come in the order of the calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_of_one_step_run_in_order_and_reads_see_them() {
-    let place = Place::new();
+    let place = TestHome::new();
     let write = |content: &str| call("write_file", &json!({"path": "a.txt", "content": content}));
     let read = call("read_file", &json!({"path": "a.txt"}));
     let model =
-        Recording::new(script(&json!([{"calls": [write("one"), read, write("two"), read]}, "Done."])));
+        RecordingModel::new(script(&json!([{"calls": [write("one"), read, write("two"), read]}, "Done."])));
     let runtime = open(&place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -119,8 +120,8 @@ async fn writes_of_one_step_run_in_order_and_reads_see_them() {
 /// T6, T7
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_does_not_fit_is_not_run_and_the_turn_goes_on() {
-    let place = Place::new();
-    let model = Recording::new(script(&json!([
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&json!([
         {"calls": [
             call("write_file", &json!("{\"path\": \"a")),
             call("write_file", &json!({"path": "a"})),
@@ -154,9 +155,10 @@ async fn a_call_that_does_not_fit_is_not_run_and_the_turn_goes_on() {
 /// T6: arguments go back to the model as they came.
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_that_do_not_parse_are_kept_as_they_came() {
-    let place = Place::new();
+    let place = TestHome::new();
     let broken = "{\"path\": \"a";
-    let model = Recording::new(script(&json!([{"calls": [call("read_file", &json!(broken))]}, "Done."])));
+    let model =
+        RecordingModel::new(script(&json!([{"calls": [call("read_file", &json!(broken))]}, "Done."])));
     let runtime = open(&place, model.clone()).await;
 
     runtime.session("a").await.unwrap().send("go").await.unwrap();
@@ -175,12 +177,12 @@ async fn a_tool_that_panics_or_takes_too_long_is_an_error_result() {
     for (does, word) in
         [(Does::Panic, "panicked"), (Does::PanicAtOnce, "panicked"), (Does::Hang, "still running")]
     {
-        let place = Place::new();
+        let place = TestHome::new();
         let usual = place.config();
         // One that panics must not be given up before it does.
         let tool_time = if matches!(does, Does::Hang) { Duration::from_millis(50) } else { usual.tool_time };
         let config = Config { tool_time, ..usual };
-        let model = Recording::new(script(&json!([{"calls": [call("odd", &json!({}))]}, "Done."])));
+        let model = RecordingModel::new(script(&json!([{"calls": [call("odd", &json!({}))]}, "Done."])));
         let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Read, does)];
         let parts = Parts { model: Some(model), tools, ..Parts::default() };
         let runtime = Runtime::with_parts(config, parts).await.unwrap();
@@ -198,9 +200,9 @@ async fn a_tool_that_panics_or_takes_too_long_is_an_error_result() {
 /// T8
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_does_the_same_again_and_again_is_told_and_then_stopped() {
-    let place = Place::new();
+    let place = TestHome::new();
     let again = json!({"calls": [call("same", &json!({}))]});
-    let model = Recording::new(script(&json!(vec![again; 9])));
+    let model = RecordingModel::new(script(&json!(vec![again; 9])));
     let same = Odd::new("same", Effect::Read, Does::Say("nothing".to_owned()));
     let runtime = open_with_tool(&place, model.clone(), same).await;
     let session = runtime.session("a").await.unwrap();
@@ -219,10 +221,10 @@ async fn a_model_that_does_the_same_again_and_again_is_told_and_then_stopped() {
 /// T9, its part: a turn has an end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_reaches_its_limit_of_steps_says_so_and_how_to_go_on() {
-    let place = Place::new();
+    let place = TestHome::new();
     let count = Arc::new(AtomicUsize::new(0));
     let again = json!({"calls": [call("count", &json!({}))]});
-    let model = Recording::new(script(&json!(vec![again; 9])));
+    let model = RecordingModel::new(script(&json!(vec![again; 9])));
     let mut config = place.config();
     config.settings.limits.steps = 4;
     let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("count", Effect::Read, Does::Count(count.clone()))];
@@ -243,10 +245,10 @@ async fn a_turn_that_reaches_its_limit_of_steps_says_so_and_how_to_go_on() {
 /// The todo list is part of the session's records, and so of its state.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_todo_list_is_what_its_records_say() {
-    let place = Place::new();
+    let place = TestHome::new();
     let items =
         json!({"items": [{"text": "build", "status": "in_progress"}, {"text": "ship", "status": "pending"}]});
-    let model = Recording::new(script(&json!([{"calls": [call("todo", &items)]}, "Planned."])));
+    let model = RecordingModel::new(script(&json!([{"calls": [call("todo", &items)]}, "Planned."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
 
@@ -266,9 +268,9 @@ async fn the_todo_list_is_what_its_records_say() {
 /// M9, its part: of an answer that breaks off after a complete call, that call is run, and somebody is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_breaks_off_after_a_call_counts_up_to_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     let cut = json!({"text": "I write.", "calls": [call("write_file", &json!({"path": "a", "content": "x"}))], "cut": true});
-    let runtime = open(&place, Recording::new(script(&json!([cut, "Done."])))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!([cut, "Done."])))).await;
     let session = runtime.session("a").await.unwrap();
 
     let ended = session.send("go").await.unwrap();

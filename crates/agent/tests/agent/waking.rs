@@ -7,7 +7,7 @@ use longhaul_agent::{Config, Runtime};
 use longhaul_journal::Journal;
 use longhaul_model::Model;
 use longhaul_protocol::StreamName;
-use longhaul_testkit::{Place, Recording, TaskProcesses};
+use longhaul_testkit::{RecordingModel, TaskProcesses, TestHome};
 use serde_json::{Value, json};
 
 use crate::{eventually, open, script};
@@ -20,7 +20,7 @@ fn build() -> Value {
     json!([{"calls": [{"name": "exec", "arguments": arguments}]}, "It runs.", "It is built."])
 }
 
-async fn open_with(place: &Place, model: Arc<dyn Model>, change: impl FnOnce(&mut Config)) -> Runtime {
+async fn open_with(place: &TestHome, model: Arc<dyn Model>, change: impl FnOnce(&mut Config)) -> Runtime {
     let mut config = place.config();
     change(&mut config);
     Runtime::with_model(config, model).await.unwrap()
@@ -29,8 +29,8 @@ async fn open_with(place: &Place, model: Arc<dyn Model>, change: impl FnOnce(&mu
 /// K6: the session is about to leave memory when the task ends: the 300 ms of gathering outlast what is left of its rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_does_not_leave_memory_while_it_gathers_ends() {
-    let place = Place::new();
-    let model = Recording::new(script(&build()));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&build()));
     let runtime =
         open_with(&place, model.clone(), |config| config.rest_time = Duration::from_millis(100)).await;
     let session = runtime.session("a").await.unwrap();
@@ -47,8 +47,8 @@ async fn a_session_does_not_leave_memory_while_it_gathers_ends() {
 /// K6: whoever stays for tasks learns that they have ended, also where another process was the one to record that.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_settles_hears_of_an_end_that_another_process_has_recorded() {
-    let place = Place::new();
-    let waits = open_with(&place, Recording::new(script(&build())), |config| {
+    let place = TestHome::new();
+    let waits = open_with(&place, RecordingModel::new(script(&build())), |config| {
         config.rest_time = Duration::from_millis(50);
     })
     .await;
@@ -58,7 +58,7 @@ async fn whoever_settles_hears_of_an_end_that_another_process_has_recorded() {
         let session = session.clone();
         async move { session.settle().await }
     });
-    let other = open(&place, Recording::new(script(&build()))).await;
+    let other = open(&place, RecordingModel::new(script(&build()))).await;
     let held = other.session("a").await.unwrap();
     while held.wake().await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -76,8 +76,8 @@ async fn whoever_settles_hears_of_an_end_that_another_process_has_recorded() {
 /// K6: the task ends in the moment in which another process has the session, which then leaves without a look.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_comes_while_another_process_has_the_session_wakes_it_afterwards() {
-    let place = Place::new();
-    let model = Recording::new(script(&build()));
+    let place = TestHome::new();
+    let model = RecordingModel::new(script(&build()));
     let runtime =
         open_with(&place, model.clone(), |config| config.rest_time = Duration::from_millis(50)).await;
     let session = runtime.session("a").await.unwrap();
@@ -108,11 +108,11 @@ async fn an_end_that_comes_while_another_process_has_the_session_wakes_it_afterw
 /// K6, K9: what can't be looked at for a moment is looked at again, as the comment in `record_ends` says.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_could_not_be_read_at_once_is_recorded_later() {
-    let place = Place::new();
+    let place = TestHome::new();
     let command = "echo > begun; while true; do sleep 1; done";
     let arguments = json!({"command": command, "run_in_background": true});
     let answers = json!([{"calls": [{"name": "exec", "arguments": arguments}]}, "It runs.", "It is lost."]);
-    let runtime = open(&place, Recording::new(script(&answers))).await;
+    let runtime = open(&place, RecordingModel::new(script(&answers))).await;
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
     eventually("the command runs", || async { place.file("begun").ends_with('\n') }).await;

@@ -2,7 +2,7 @@
 
 use longhaul_agent::{State, Watched, Watcher, event_of};
 use longhaul_protocol::{Event, EventKind, Record, Role};
-use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::json;
 
 use crate::{of_record, open, script, sends, sound_records};
@@ -10,11 +10,11 @@ use crate::{of_record, open, script, sends, sound_records};
 /// T14: in commit order, and all of them are there before the call that caused them returns.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_come_in_the_order_of_their_commits_and_before_the_call_returns() {
-    let place = Place::new();
+    let place = TestHome::new();
     let script = script(&json!([
         {"text": "I look.", "usage": {"input": 3}, "calls": [{"name": "list_files", "arguments": {}}]}, "Done.",
     ]));
-    let runtime = open(&place, Recording::new(script)).await;
+    let runtime = open(&place, RecordingModel::new(script)).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
 
@@ -51,8 +51,8 @@ async fn events_come_in_the_order_of_their_commits_and_before_the_call_returns()
 /// T14: whoever joins during an answer gets its text so far, then the rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_joins_during_an_answer_gets_its_text_so_far() {
-    let place = Place::new();
-    let (model, gate) = Gated::new(script(&json!(["Once upon a time."])));
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["Once upon a time."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "tell");
@@ -101,9 +101,9 @@ async fn all_until_end(watcher: &mut Watcher) -> Vec<Event> {
 /// T14: a watcher that doesn't read during a long answer holds up nobody; it gets every word and every record.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_pauses_during_a_long_answer_gets_all_of_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     let text = "word ".repeat(6_000);
-    let runtime = open(&place, Recording::new(script(&json!([text, "Second."])))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!([text, "Second."])))).await;
     let session = runtime.session("a").await.unwrap();
     let mut slow = session.watch();
 
@@ -127,9 +127,9 @@ async fn a_watcher_that_pauses_during_a_long_answer_gets_all_of_it() {
 /// T14: what a full queue has no room for is read from the journal, for each session in its order and each event once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_pauses_for_many_turns_reads_what_it_missed_from_the_journal() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let answers: Vec<String> = (0..300).map(|number| format!("Answer {number}.")).collect();
-    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!(answers)))).await;
     let sessions = [runtime.session("a").await.unwrap(), runtime.session("b").await.unwrap()];
     let mut of_all = runtime.watch();
     let mut of_one = sessions[0].watch();
@@ -185,9 +185,9 @@ async fn read_until_it_waits(watcher: &mut Watcher) -> Vec<Event> {
 /// T14: a watcher that gave up in the middle of catching up gets the rest, or is told of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_for_a_watcher_includes_the_records_that_it_was_about_to_read() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let answers: Vec<String> = (0..300).map(|number| format!("Answer {number}.")).collect();
-    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!(answers)))).await;
     let session = runtime.session("a").await.unwrap();
     let (mut reading, mut told) = (session.watch(), session.watch());
     for _ in 0..260 {
@@ -216,9 +216,9 @@ async fn what_waits_for_a_watcher_includes_the_records_that_it_was_about_to_read
 /// T14: what was missed is found by the session's id, which a rename does not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_catches_up_with_a_session_that_was_renamed_meanwhile() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let answers: Vec<String> = (0..200).map(|number| format!("Answer {number}.")).collect();
-    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!(answers)))).await;
     let session = runtime.session("a").await.unwrap();
     let mut slow = runtime.watch();
     for _ in 0..200 {
@@ -241,9 +241,9 @@ async fn a_watcher_catches_up_with_a_session_that_was_renamed_meanwhile() {
 /// T14: a watcher that can't read the journal any more is told what it missed, and from where to read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_can_not_catch_up_is_told_what_it_missed() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let answers: Vec<String> = (0..300).map(|number| format!("Answer {number}.")).collect();
-    let runtime = open(&place, Recording::new(script(&json!(answers)))).await;
+    let runtime = open(&place, RecordingModel::new(script(&json!(answers)))).await;
     let session = runtime.session("a").await.unwrap();
     let mut slow = session.watch();
     for _ in 0..200 {

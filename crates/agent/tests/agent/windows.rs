@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use longhaul_agent::Config;
 use longhaul_model::{Protocol, WindowSource};
 use longhaul_protocol::{Outcome, SessionRecord};
-use longhaul_testkit::Place;
-use longhaul_testkit::wire::{Reply, Said, Script, Seen};
+use longhaul_testkit::TestHome;
+use longhaul_testkit::wire::{ReceivedRequest, Reply, Script, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::sound_records;
@@ -31,7 +31,7 @@ fn prompt(body: &Value) -> u64 {
 fn server(refuses: impl Fn(u64, u64) -> Option<Reply> + Send + 'static) -> (Script, Arc<AtomicUsize>) {
     let refused = Arc::new(AtomicUsize::new(0));
     let count = refused.clone();
-    let script = Script::by(move |seen: &Seen| {
+    let script = Script::by(move |seen: &ReceivedRequest| {
         if seen.method == "GET" {
             return Reply::error(404, "{}");
         }
@@ -41,7 +41,7 @@ fn server(refuses: impl Fn(u64, u64) -> Option<Reply> + Send + 'static) -> (Scri
             count.fetch_add(1, Ordering::SeqCst);
             return reply;
         }
-        Reply::frames(Said::text("Hello.").usage(prompt, 5).frames(CHAT))
+        Reply::frames(ScriptedAnswer::text("Hello.").usage(prompt, 5).frames(CHAT))
     });
     (script, refused)
 }
@@ -88,7 +88,7 @@ const WORDS: [(&str, Words); 5] = [
     }),
 ];
 
-fn too_large(place: &Place) -> Config {
+fn too_large(place: &TestHome) -> Config {
     config(place, CHAT)
 }
 
@@ -97,7 +97,7 @@ fn too_large(place: &Place) -> Config {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_is_configured_too_large_is_corrected_by_the_first_refusal() {
     for (name, say) in WORDS {
-        let place = Place::new();
+        let place = TestHome::new();
         let (script, refused) =
             server(move |prompt, answer| (prompt + answer > WINDOW).then(|| say(prompt, answer)));
         let (runtime, wire) = open(too_large(&place), script.clone()).await;
@@ -141,7 +141,7 @@ async fn a_window_that_is_configured_too_large_is_corrected_by_the_first_refusal
 /// M14: who sets another window since has done what was asked for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_is_set_anew_counts_more_than_an_old_refusal() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (_, say) = WORDS[0];
     let (script, _) = server(move |prompt, answer| (prompt + answer > WINDOW).then(|| say(prompt, answer)));
     let (runtime, _) = open(too_large(&place), script.clone()).await;
@@ -160,7 +160,7 @@ async fn a_window_that_is_set_anew_counts_more_than_an_old_refusal() {
 /// C1: a server that limits the answer alone is asked for no more than it gives.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_longer_than_the_server_gives_is_asked_for_shorter() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (script, refused) = server(|_, answer| {
         let message = format!(
             "max_tokens is too large: {answer}. This model supports at most {LONGEST_ANSWER} completion tokens, whereas you \
@@ -188,7 +188,7 @@ async fn a_server_that_refuses_whatever_it_is_sent_ends_the_turn_after_a_few_req
     for (message, most) in
         [("maximum context length is 100 tokens", 1), ("Please reduce the length of the messages", 3)]
     {
-        let place = Place::new();
+        let place = TestHome::new();
         let (script, refused) = server(move |_, _| Some(words(400, &json!({ "message": message }))));
         let (runtime, _) = open(too_large(&place), script).await;
 

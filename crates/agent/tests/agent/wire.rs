@@ -5,14 +5,14 @@ use std::sync::Arc;
 use longhaul_agent::{Config, Parts, Patience, Runtime};
 use longhaul_model::Protocol;
 use longhaul_protocol::{Record, SessionRecord};
-use longhaul_testkit::Place;
-use longhaul_testkit::wire::{Memory, Script};
+use longhaul_testkit::TestHome;
+use longhaul_testkit::wire::{MemoryTransport, Script};
 
 pub(crate) const PROTOCOLS: [Protocol; 4] =
     [Protocol::OpenaiChat, Protocol::OpenaiResponses, Protocol::Anthropic, Protocol::Gemini];
 
 /// A config for a model of this protocol, with waits that a test can wait for.
-pub(crate) fn config(place: &Place, protocol: Protocol) -> Config {
+pub(crate) fn config(place: &TestHome, protocol: Protocol) -> Config {
     let mut config = place.config();
     config.settings.model.name = "custom/m".to_owned();
     config.settings.model.base_url = Some("https://model.test/v1".to_owned());
@@ -25,8 +25,8 @@ pub(crate) fn config(place: &Place, protocol: Protocol) -> Config {
 }
 
 /// A runtime of this config, and the wire that its models are behind.
-pub(crate) async fn open(config: Config, script: Script) -> (Runtime, Arc<Memory>) {
-    let wire = Arc::new(Memory::new(script));
+pub(crate) async fn open(config: Config, script: Script) -> (Runtime, Arc<MemoryTransport>) {
+    let wire = Arc::new(MemoryTransport::new(script));
     let parts = Parts { transport: Some(wire.clone()), ..Parts::default() };
     (Runtime::with_parts(config, parts).await.unwrap(), wire)
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_protocol::{At, CallId, Effect, Event, InputId, Outcome, QuestionId, Role, TaskId};
-use longhaul_testkit::Emulated;
+use longhaul_testkit::TerminalScreen;
 
 use super::super::input::{History, Sources};
 use super::super::sgr::Colours;
@@ -16,7 +16,7 @@ use crate::tui::chat::slash::COMMANDS;
 struct Seen {
     view: View,
     viewport: Viewport<Vec<u8>>,
-    terminal: Emulated,
+    terminal: TerminalScreen,
     now: Instant,
 }
 
@@ -34,7 +34,7 @@ impl Seen {
             saved: Saved::All,
         });
         let viewport = Viewport::new(Vec::new(), size, Colours::Shown);
-        let terminal = Emulated::new(size);
+        let terminal = TerminalScreen::new(size);
         Self { view, viewport, terminal, now: Instant::now() }
     }
 

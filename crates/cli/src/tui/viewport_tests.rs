@@ -1,4 +1,4 @@
-use longhaul_testkit::Emulated;
+use longhaul_testkit::TerminalScreen;
 use ratatui::style::Stylize;
 
 use super::*;
@@ -10,13 +10,13 @@ fn frame(above: &[&str], rows: &[&str]) -> Frame {
 }
 
 struct Seen {
-    terminal: Emulated,
+    terminal: TerminalScreen,
     viewport: Viewport<Vec<u8>>,
 }
 
 impl Seen {
     fn new(width: u16, height: u16) -> Self {
-        let terminal = Emulated::new((width, height));
+        let terminal = TerminalScreen::new((width, height));
         Self { terminal, viewport: Viewport::new(Vec::new(), (width, height), Colours::Shown) }
     }
 

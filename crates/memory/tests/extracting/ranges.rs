@@ -239,7 +239,7 @@ async fn whoever_loses_the_lease_meanwhile_writes_nothing() {
     stage.talk("hi", "hello").await;
     let (journal, stream) = (stage.journal.clone(), StreamName::extract(stage.session));
     let faulty = longhaul_testkit::FaultyJournal::new(journal.clone(), None);
-    let (model, gate) = longhaul_testkit::Gated::new(Told::new([]));
+    let (model, gate) = longhaul_testkit::GatedModel::new(Told::new([]));
     let faulty_journal: Arc<dyn Journal> = faulty.clone();
     let session = stage.session;
     let job =

@@ -11,21 +11,21 @@ use longhaul_protocol::{
     Item, JoinMode, NewRecord, Outcome, Record, Role, Seq, SessionId, SessionRecord, StepStarted, StreamName,
     ToolFinished, TurnEnded, TurnStarted, Usage,
 };
-use longhaul_testkit::Place;
+use longhaul_testkit::TestHome;
 use serde_json::value::RawValue;
 
 pub(crate) const SCOPE: &str = "agent-test";
 
 /// A session in a journal of its own.
 pub(crate) struct Stage {
-    pub(crate) place: Place,
+    pub(crate) place: TestHome,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) session: SessionId,
 }
 
 impl Stage {
     pub(crate) async fn new() -> Self {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let journal = place.journal().await;
         Self { place, journal, session: SessionId::generate() }
     }

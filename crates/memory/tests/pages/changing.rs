@@ -5,7 +5,7 @@ use longhaul_memory::{Book, Change, Error, change_page, diff, log, note, undo};
 use longhaul_protocol::{
     ChangedBy, MemoryRecord, NewRecord, PageChange, PagesChanged, Seq, Source, Speaker, StreamName,
 };
-use longhaul_testkit::Place;
+use longhaul_testkit::TestHome;
 use proptest::prelude::*;
 
 const SCOPE: &str = "agent-x";
@@ -48,8 +48,8 @@ async fn text_of(journal: &dyn Journal, page: &str) -> Option<String> {
     book.pages.get(page).map(|page| page.text.clone())
 }
 
-async fn journal() -> (Place, Arc<SqliteJournal>) {
-    let place = Place::in_memory();
+async fn journal() -> (TestHome, Arc<SqliteJournal>) {
+    let place = TestHome::in_memory();
     let journal = place.journal().await;
     (place, journal)
 }

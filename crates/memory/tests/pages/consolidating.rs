@@ -6,15 +6,15 @@ use longhaul_journal::Journal;
 use longhaul_memory::{Book, Calling, Change, Consolidation, Error, change_page, consolidate, note};
 use longhaul_model::{Answer, Facts, Failure, Model, Request, Scripted};
 use longhaul_protocol::{ChangedBy, Item, SessionId, Source, Speaker, StreamName};
-use longhaul_testkit::{Gated, Place, Recording};
+use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::diligent::{
     Diligent, SCOPE, calling, changes, consolidated, extract, imported, scope_here, text_of, writing,
 };
 
-async fn journal() -> (Place, Arc<dyn Journal>) {
-    let place = Place::in_memory();
+async fn journal() -> (TestHome, Arc<dyn Journal>) {
+    let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     (place, journal)
 }
@@ -102,7 +102,7 @@ async fn items_of_other_scopes_are_passed_and_never_shown() {
     extract(&*journal, mixed, "agent-y", &[(Speaker::User, "a thing of another")]).await;
     extract(&*journal, mixed, SCOPE, &[(Speaker::User, "a thing of ours")]).await;
     extract(&*journal, other, "agent-y", &[(Speaker::User, "a thing of another")]).await;
-    let model = Recording::new(Diligent::default());
+    let model = RecordingModel::new(Diligent::default());
 
     let done = consolidated(&journal, &calling(model.clone())).await.unwrap();
 
@@ -218,8 +218,8 @@ async fn a_command_that_says_what_the_user_wants_does_not_become_a_wish() {
 async fn two_at_once_make_one_call_together() {
     let (_place, journal) = journal().await;
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
-    let model = Recording::new(Diligent::default());
-    let (gated, gate) = Gated::new(Shared(model.clone()));
+    let model = RecordingModel::new(Diligent::default());
+    let (gated, gate) = GatedModel::new(Shared(model.clone()));
     let calling = calling(gated);
 
     let first = tokio::spawn({
@@ -246,7 +246,7 @@ async fn what_a_person_changes_during_the_call_wins() {
         {"page": "core", "text": "# Core\n- likes green tea", "items": [1]},
         {"page": "drinks", "text": "# Drinks\n- likes green tea", "items": [1]},
     ]));
-    let (gated, gate) = Gated::new(Shared(model));
+    let (gated, gate) = GatedModel::new(Shared(model));
     let calling = calling(gated);
 
     let machine = tokio::spawn({
@@ -273,7 +273,7 @@ async fn a_model_without_tools_is_asked_for_text() {
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let answer =
         json!([{"pages": true, "text": "Sure: {\"pages\":[{\"page\":\"core\",\"text\":\"- likes tea\"}]}"}]);
-    let model = Recording::new(Scripted::from_json(&answer.to_string()).unwrap());
+    let model = RecordingModel::new(Scripted::from_json(&answer.to_string()).unwrap());
     let facts = Facts { tools: false, ..Facts::default() };
     let calling = Calling { facts, ..calling(model.clone()) };
 

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use longhaul_journal::SqliteJournal;
 use longhaul_memory::{Book, Change, Error, Mirrored, change_page, mirror, note};
 use longhaul_protocol::Speaker;
-use longhaul_testkit::Place;
+use longhaul_testkit::TestHome;
 
 const SCOPE: &str = "agent-x";
 
 struct Bench {
-    place: Place,
+    place: TestHome,
     journal: Arc<SqliteJournal>,
 }
 
 impl Bench {
     async fn new() -> Self {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let journal = place.journal().await;
         Self { place, journal }
     }

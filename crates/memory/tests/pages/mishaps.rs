@@ -11,7 +11,7 @@ use longhaul_journal::Journal;
 use longhaul_memory::{Book, Calling, Change, Consolidation, Error, change_page, consolidate, note};
 use longhaul_model::{Answer, Class, Facts, Failure, Model, Request, Scripted};
 use longhaul_protocol::{SessionId, Speaker, StreamName};
-use longhaul_testkit::{FaultyJournal, Place, Recording};
+use longhaul_testkit::{FaultyJournal, RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::diligent::{
@@ -47,7 +47,7 @@ async fn patiently(journal: &Arc<dyn Journal>, calling: &Calling) -> Consolidati
 async fn cut_wherever_it_waits_nothing_is_lost_and_nothing_doubled() {
     let mut whole = 0;
     for polls in 0..400 {
-        let place = Place::in_memory();
+        let place = TestHome::in_memory();
         let journal: Arc<dyn Journal> = place.journal().await;
         let sessions = [SessionId::generate(), SessionId::generate()];
         for (number, session) in sessions.iter().cycle().take(4).enumerate() {
@@ -83,7 +83,7 @@ async fn cut_wherever_it_waits_nothing_is_lost_and_nothing_doubled() {
 
 #[tokio::test]
 async fn an_append_that_fails_leaves_everything_for_later() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let faulty = FaultyJournal::new(place.journal().await, None);
     let journal: Arc<dyn Journal> = faulty.clone();
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
@@ -103,7 +103,7 @@ async fn an_append_that_fails_leaves_everything_for_later() {
 
 #[tokio::test]
 async fn an_answer_of_another_form_is_asked_for_once_more_and_then_left_for_later() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let said = |text: &str| json!({"pages": true, "text": text, "usage": {"input": 1, "output": 1}});
@@ -124,7 +124,7 @@ async fn an_answer_of_another_form_is_asked_for_once_more_and_then_left_for_late
 
 #[tokio::test]
 async fn a_model_that_takes_less_than_was_thought_is_asked_with_less() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     let session = SessionId::generate();
     for number in 0..20 {
@@ -142,7 +142,7 @@ async fn a_model_that_takes_less_than_was_thought_is_asked_with_less() {
 /// Y8: what is cut time and again would be paid for time and again.
 #[tokio::test]
 async fn an_answer_that_was_cut_is_asked_for_about_less_and_not_without_end() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     let session = SessionId::generate();
     for number in 0..20 {
@@ -168,7 +168,7 @@ async fn an_answer_that_was_cut_is_asked_for_about_less_and_not_without_end() {
 /// A large window is no reason to pay for all of it.
 #[tokio::test]
 async fn what_is_asked_is_small_however_large_the_window_is() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     for number in 0..20 {
         let text = format!("# Tea\n- likes tea {}\n", "often ".repeat(2_000));
@@ -177,7 +177,7 @@ async fn what_is_asked_is_small_however_large_the_window_is() {
         change_page(&*journal, SCOPE, change).await.unwrap();
     }
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
-    let model = Recording::new(Diligent::default());
+    let model = RecordingModel::new(Diligent::default());
     let calling = Calling { window: Some(1_000_000), ..calling(model.clone()) };
 
     consolidated(&journal, &calling).await.unwrap();
@@ -189,10 +189,10 @@ async fn what_is_asked_is_small_however_large_the_window_is() {
 /// Nobody is asked for more than it can answer.
 #[tokio::test]
 async fn an_answer_has_at_most_what_the_model_can_say() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
-    let model = Recording::new(Diligent::default());
+    let model = RecordingModel::new(Diligent::default());
     let facts = Facts { max_output: Some(2_048), ..Facts::default() };
     let calling = Calling { facts, ..calling(model.clone()) };
 
@@ -203,7 +203,7 @@ async fn an_answer_has_at_most_what_the_model_can_say() {
 
 #[tokio::test]
 async fn what_is_refused_is_said_in_short_and_without_secrets() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let model = writing(&json!([
@@ -219,7 +219,7 @@ async fn what_is_refused_is_said_in_short_and_without_secrets() {
 
 #[tokio::test]
 async fn records_that_are_damaged_are_passed_over() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let faulty = FaultyJournal::new(place.journal().await, None);
     let stream = StreamName::memory(SCOPE).unwrap();
     note(&*faulty, SCOPE, "likes tea", Speaker::User).await.unwrap();
@@ -237,7 +237,7 @@ async fn records_that_are_damaged_are_passed_over() {
 
 #[tokio::test]
 async fn a_window_that_is_too_small_costs_no_call() {
-    let place = Place::in_memory();
+    let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let model = Arc::new(Diligent::default());

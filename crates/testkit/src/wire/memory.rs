@@ -4,7 +4,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_model::transport::{Bytes, Incoming, Outgoing, Transport, Trouble};
 
-use super::{End, Piece, Reply, Script, Seen};
+use super::{End, ReceivedRequest, Reply, ReplyPart, Script};
 
 #[cfg(test)]
 #[path = "memory_tests.rs"]
@@ -12,19 +12,19 @@ mod tests;
 
 /// A transport without a network: whatever the address is, the script answers. Its pauses are tokio's, so that a test can stop
 /// the clock.
-pub struct Memory {
+pub struct MemoryTransport {
     script: Script,
     open: Arc<()>,
 }
 
-impl Memory {
+impl MemoryTransport {
     /// A transport to this script.
     pub fn new(script: Script) -> Self {
         Self { script, open: Arc::default() }
     }
 
     /// What was asked so far, also where no answer came.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.script.requests()
     }
 
@@ -35,7 +35,7 @@ impl Memory {
 }
 
 #[async_trait]
-impl Transport for Memory {
+impl Transport for MemoryTransport {
     async fn send(&self, outgoing: Outgoing) -> Result<Incoming, Trouble> {
         let within = outgoing.connect_within;
         let reply = self.script.reply(seen(outgoing));
@@ -55,7 +55,7 @@ impl Transport for Memory {
 }
 
 struct Body {
-    pieces: std::vec::IntoIter<Piece>,
+    pieces: std::vec::IntoIter<ReplyPart>,
     /// What is on its way: a caller that stops waiting and asks again finds the same pause, not a new one.
     coming: Option<Pin<Box<dyn Future<Output = Vec<u8>> + Send>>>,
     end: End,
@@ -85,12 +85,12 @@ impl Bytes for Body {
     }
 }
 
-fn seen(outgoing: Outgoing) -> Seen {
+fn seen(outgoing: Outgoing) -> ReceivedRequest {
     let after_scheme = outgoing.url.split_once("://").map_or(outgoing.url.as_str(), |(_, rest)| rest);
     let path = after_scheme.find('/').map_or("/", |slash| &after_scheme[slash..]).to_owned();
     let method = if outgoing.body.is_some() { "POST" } else { "GET" }.to_owned();
     let mut headers: Vec<_> =
         outgoing.headers.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect();
     headers.push(("host".to_owned(), after_scheme.split('/').next().unwrap_or_default().to_owned()));
-    Seen { method, path, headers, body: outgoing.body.unwrap_or_default() }
+    ReceivedRequest { method, path, headers, body: outgoing.body.unwrap_or_default() }
 }

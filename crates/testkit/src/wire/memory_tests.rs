@@ -17,7 +17,7 @@ fn outgoing() -> Outgoing {
 }
 
 async fn send(reply: Reply) -> Result<Incoming, Trouble> {
-    Memory::new(Script::list(vec![reply])).send(outgoing()).await
+    MemoryTransport::new(Script::list(vec![reply])).send(outgoing()).await
 }
 
 async fn drain(incoming: &mut Incoming) -> (Vec<Vec<u8>>, Option<Trouble>) {
@@ -48,13 +48,14 @@ async fn a_body_comes_in_its_pieces_with_its_pauses() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_remembered_as_a_server_would_see_it() {
-    let memory = Memory::new(Script::list(vec![]));
+    let memory = MemoryTransport::new(Script::list(vec![]));
 
     let incoming = memory.send(outgoing()).await.unwrap();
 
     let headers = [("x-name", "value"), ("host", "host.test:80")];
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    let expected = Seen { method: "GET".into(), path: "/v1/models?all".into(), headers, body: vec![] };
+    let expected =
+        ReceivedRequest { method: "GET".into(), path: "/v1/models?all".into(), headers, body: vec![] };
     assert_eq!((memory.requests(), incoming.status), (vec![expected], 599));
 }
 
@@ -103,7 +104,7 @@ async fn a_trouble_comes_instead_of_an_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_latch_holds_a_body_until_the_test_opens_it() {
     let latch = Latch::new();
-    let reply = Reply::stream("a").then(Piece::Gate(latch.clone())).then(Piece::Bytes(b"b".to_vec()));
+    let reply = Reply::stream("a").then(ReplyPart::Gate(latch.clone())).then(ReplyPart::Bytes(b"b".to_vec()));
     let mut incoming = send(reply).await.unwrap();
 
     let first = incoming.body.next().await.unwrap();
@@ -117,7 +118,7 @@ async fn a_latch_holds_a_body_until_the_test_opens_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_stops_waiting_and_asks_again_finds_the_same_pause() {
-    let reply = Reply::stream("").then(Piece::Pause(10 * SECOND)).then(Piece::Bytes(b"a".to_vec()));
+    let reply = Reply::stream("").then(ReplyPart::Pause(10 * SECOND)).then(ReplyPart::Bytes(b"a".to_vec()));
     let mut incoming = send(reply).await.unwrap();
     let began = Instant::now();
 
@@ -134,7 +135,7 @@ async fn a_caller_that_stops_waiting_and_asks_again_finds_the_same_pause() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_dropped_is_no_longer_open() {
-    let memory = Memory::new(Script::by(|_| Reply::stream("").ending(End::Stall)));
+    let memory = MemoryTransport::new(Script::by(|_| Reply::stream("").ending(End::Stall)));
 
     let incoming = memory.send(outgoing()).await.unwrap();
     let before = memory.open();

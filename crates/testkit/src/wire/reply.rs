@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 /// What a server does with one request.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// How long connecting takes. Only [`super::Memory`] can do this; loopback connects at once.
+    /// How long connecting takes. Only [`super::MemoryTransport`] can do this; loopback connects at once.
     pub connecting: Duration,
     /// Instead of an answer. [`super::ModelServer`] has only one way to do this: it resets the connection.
     pub trouble: Option<Trouble>,
@@ -20,14 +20,14 @@ pub struct Reply {
     /// The length that the head promises; without one the body is sent in chunks, one for each piece.
     pub length: Option<usize>,
     /// What comes after the head.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ReplyPart>,
     /// How it ends.
     pub end: End,
 }
 
 /// A piece of a body.
 #[derive(Debug, Clone)]
-pub enum Piece {
+pub enum ReplyPart {
     /// Bytes, sent at once.
     Bytes(Vec<u8>),
     /// Nothing, for so long.
@@ -58,7 +58,7 @@ impl Reply {
             status,
             headers: vec![("content-type".to_owned(), kind.to_owned())],
             length: None,
-            pieces: vec![Piece::Bytes(body)],
+            pieces: vec![ReplyPart::Bytes(body)],
             end: End::Close,
         }
     }
@@ -70,7 +70,7 @@ impl Reply {
 
     /// A stream with a chunk for each of these.
     pub fn frames(frames: Vec<Vec<u8>>) -> Self {
-        Self { pieces: frames.into_iter().map(Piece::Bytes).collect(), ..Self::stream("") }
+        Self { pieces: frames.into_iter().map(ReplyPart::Bytes).collect(), ..Self::stream("") }
     }
 
     /// A JSON value with its length.
@@ -104,11 +104,11 @@ impl Reply {
         let mut kept = Vec::new();
         for piece in std::mem::take(&mut self.pieces) {
             match piece {
-                Piece::Bytes(mut bytes) => {
+                ReplyPart::Bytes(mut bytes) => {
                     let whole = bytes.len() <= left;
                     bytes.truncate(left);
                     left -= bytes.len();
-                    kept.push(Piece::Bytes(bytes));
+                    kept.push(ReplyPart::Bytes(bytes));
                     if !whole {
                         break;
                     }
@@ -131,8 +131,8 @@ impl Reply {
     #[must_use]
     pub fn in_pieces(mut self, size: usize) -> Self {
         let split = |piece| match piece {
-            Piece::Bytes(bytes) => {
-                bytes.chunks(size.max(1)).map(|chunk| Piece::Bytes(chunk.to_vec())).collect()
+            ReplyPart::Bytes(bytes) => {
+                bytes.chunks(size.max(1)).map(|chunk| ReplyPart::Bytes(chunk.to_vec())).collect()
             }
             other => vec![other],
         };
@@ -146,7 +146,7 @@ impl Reply {
         let pieces = std::mem::take(&mut self.pieces);
         for (index, piece) in pieces.into_iter().enumerate() {
             if index > 0 {
-                self.pieces.push(Piece::Pause(pause));
+                self.pieces.push(ReplyPart::Pause(pause));
             }
             self.pieces.push(piece);
         }
@@ -155,7 +155,7 @@ impl Reply {
 
     /// With more at its end.
     #[must_use]
-    pub fn then(mut self, piece: Piece) -> Self {
+    pub fn then(mut self, piece: ReplyPart) -> Self {
         self.pieces.push(piece);
         self
     }
@@ -210,7 +210,7 @@ impl Default for Latch {
     }
 }
 
-impl Piece {
+impl ReplyPart {
     /// Its bytes, once it is time for them.
     pub(super) async fn come(self) -> Vec<u8> {
         match self {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Reply, Seen};
+use super::{ReceivedRequest, Reply};
 
 /// A rule about the messages of an openai-chat request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl RoleRule {
     }
 
     /// What a server with these rules answers to a request that breaks one: a 400 with its words.
-    pub fn refuse(rules: &[Self], seen: &Seen) -> Option<Reply> {
+    pub fn refuse(rules: &[Self], seen: &ReceivedRequest) -> Option<Reply> {
         let body = seen.json();
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
         let words = rules.iter().find_map(|rule| rule.broken_by(messages))?;

@@ -3,11 +3,11 @@ use std::sync::{Arc, Mutex};
 use longhaul_model::Protocol;
 use serde_json::Value;
 
-use super::{Reply, Said};
+use super::{Reply, ScriptedAnswer};
 
 /// A request as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// GET or POST.
     pub method: String,
     /// The path, with what follows it.
@@ -18,7 +18,7 @@ pub struct Seen {
     pub body: Vec<u8>,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// The value of a header; its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -44,13 +44,13 @@ impl Seen {
     }
 }
 
-type Decide = Box<dyn FnMut(&Seen) -> Reply + Send>;
+type Decide = Box<dyn FnMut(&ReceivedRequest) -> Reply + Send>;
 
 /// Has a reply to every request, and remembers them. A clone is the same script.
 #[derive(Clone)]
 pub struct Script {
     decide: Arc<Mutex<Decide>>,
-    seen: Option<Arc<Mutex<Vec<Seen>>>>,
+    seen: Option<Arc<Mutex<Vec<ReceivedRequest>>>>,
 }
 
 impl Script {
@@ -64,18 +64,18 @@ impl Script {
     }
 
     /// What this says about a request.
-    pub fn by(decide: impl FnMut(&Seen) -> Reply + Send + 'static) -> Self {
+    pub fn by(decide: impl FnMut(&ReceivedRequest) -> Reply + Send + 'static) -> Self {
         Self { decide: Arc::new(Mutex::new(Box::new(decide))), seen: Some(Arc::default()) }
     }
 
     /// The same answer to everybody, in whichever protocol the path asks for, with a chunk for each frame; 404 to other paths.
-    pub fn saying(said: Said) -> Self {
+    pub fn saying(said: ScriptedAnswer) -> Self {
         Self::by(move |seen| speak(seen, &said))
     }
 
     /// Like [`Script::saying`], from a server that reads only the last tokens of a prompt and does not say so: that is seen in the
     /// usage alone. A token is four bytes of the request.
-    pub fn cutting_prompts(said: Said, window: u64) -> Self {
+    pub fn cutting_prompts(said: ScriptedAnswer, window: u64) -> Self {
         Self::by(move |seen| {
             let read = (seen.body.len() as u64 / 4).min(window);
             speak(seen, &said.clone().reading(read))
@@ -89,12 +89,12 @@ impl Script {
     }
 
     /// What was asked so far.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.seen.as_ref().map(|seen| seen.lock().unwrap().clone()).unwrap_or_default()
     }
 
     /// Remembers a request, and decides.
-    pub(super) fn reply(&self, seen: Seen) -> Reply {
+    pub(super) fn reply(&self, seen: ReceivedRequest) -> Reply {
         let reply = self.decide.lock().unwrap()(&seen);
         if let Some(memory) = &self.seen {
             memory.lock().unwrap().push(seen);
@@ -103,7 +103,7 @@ impl Script {
     }
 }
 
-fn speak(seen: &Seen, said: &Said) -> Reply {
+fn speak(seen: &ReceivedRequest, said: &ScriptedAnswer) -> Reply {
     match seen.protocol() {
         Some(protocol) => Reply::frames(said.frames(protocol)),
         None => Reply::error(404, r#"{"error":{"message":"there is no such path"}}"#),

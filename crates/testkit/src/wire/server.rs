@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::{End, Reply, Script, Seen};
+use super::{End, ReceivedRequest, Reply, Script};
 
 #[cfg(test)]
 #[path = "server_tests.rs"]
@@ -57,7 +57,7 @@ impl ModelServer {
     }
 
     /// What was asked so far.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.script.requests()
     }
 
@@ -123,7 +123,10 @@ async fn left(reader: &mut ReadHalf<'_>, received: &mut Vec<u8>) {
 }
 
 /// The next request; nothing if the client has no more.
-async fn read_request(reader: &mut ReadHalf<'_>, received: &mut Vec<u8>) -> Result<Option<Seen>, Error> {
+async fn read_request(
+    reader: &mut ReadHalf<'_>,
+    received: &mut Vec<u8>,
+) -> Result<Option<ReceivedRequest>, Error> {
     const BLANK_LINE: &[u8] = b"\r\n\r\n";
     let head_length = loop {
         if let Some(at) = received.windows(BLANK_LINE.len()).position(|window| window == BLANK_LINE) {
@@ -146,7 +149,7 @@ async fn read_request(reader: &mut ReadHalf<'_>, received: &mut Vec<u8>) -> Resu
     Ok(Some(seen))
 }
 
-fn parse_head(head: &str) -> Result<Seen, Error> {
+fn parse_head(head: &str) -> Result<ReceivedRequest, Error> {
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (Some(method), Some(path)) = (words.next(), words.next()) else {
@@ -156,7 +159,7 @@ fn parse_head(head: &str) -> Result<Seen, Error> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
         .collect();
-    Ok(Seen { method: method.to_owned(), path: path.to_owned(), headers, body: vec![] })
+    Ok(ReceivedRequest { method: method.to_owned(), path: path.to_owned(), headers, body: vec![] })
 }
 
 async fn write_reply(writer: &mut WriteHalf<'_>, reply: Reply, closes: bool) -> Result<(), Error> {

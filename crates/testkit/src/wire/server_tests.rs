@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use longhaul_model::transport::Trouble;
 use serde_json::json;
 
-use super::super::{Latch, Piece, Said};
+use super::super::{Latch, ReplyPart, ScriptedAnswer};
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 fn connect(server: &ModelServer) -> TcpStream {
     let stream = TcpStream::connect(server.url().strip_prefix("http://").unwrap()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
     stream
 }
 
@@ -120,7 +120,7 @@ fn a_client_that_leaves_a_stalled_answer_is_noticed() {
 
     drop(stream);
 
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     while server.abandoned() == 0 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -132,7 +132,9 @@ fn many_connections_are_answered_side_by_side() {
     let latch = Latch::new();
     let gate = latch.clone();
     let server = ModelServer::start(Script::by(move |seen| match seen.path.as_str() {
-        "/slow" => Reply::stream("a").then(Piece::Gate(gate.clone())).then(Piece::Bytes(b"b".to_vec())),
+        "/slow" => {
+            Reply::stream("a").then(ReplyPart::Gate(gate.clone())).then(ReplyPart::Bytes(b"b".to_vec()))
+        }
         _ => Reply::stream("quick"),
     }));
     let mut slow = connect(&server);
@@ -165,7 +167,7 @@ fn it_ends_when_it_is_dropped() {
 /// M14
 #[test]
 fn a_server_can_cut_prompts_so_that_only_the_usage_shows_it() {
-    let server = ModelServer::start(Script::cutting_prompts(Said::text("Hello.").usage(1, 2), 100));
+    let server = ModelServer::start(Script::cutting_prompts(ScriptedAnswer::text("Hello.").usage(1, 2), 100));
     let counted = |length: usize| {
         let mut stream = connect(&server);
         post(&mut stream, "/v1/chat/completions", &"x".repeat(length), "close");

@@ -1,18 +1,18 @@
-use Action::{Ask, Auto, Deny};
+use ApprovalAction::{Ask, Auto, Deny};
 
 use super::*;
 
-fn rule(tool: &str, command: &str, action: Action) -> Rule {
+fn rule(tool: &str, command: &str, action: ApprovalAction) -> ToolApprovalRule {
     let command = (!command.is_empty()).then(|| command.to_owned());
-    Rule { tool: tool.to_owned(), command, action }
+    ToolApprovalRule { tool: tool.to_owned(), command, action }
 }
 
-fn approvals(default: Action, rules: &[(&str, Action)]) -> Approvals {
+fn approvals(default: ApprovalAction, rules: &[(&str, ApprovalAction)]) -> ApprovalPolicy {
     let rules = rules.iter().map(|(command, action)| rule("exec", command, *action)).collect();
-    Approvals::new(default, rules).unwrap()
+    ApprovalPolicy::new(default, rules).unwrap()
 }
 
-fn judge(approvals: &Approvals, line: &str) -> Verdict {
+fn judge(approvals: &ApprovalPolicy, line: &str) -> ApprovalVerdict {
     approvals.judge("exec", &serde_json::json!({ "command": line }).to_string())
 }
 
@@ -441,7 +441,7 @@ fn a_rule_lets_nothing_run_that_may_do_more_than_it_says() {
 #[test]
 fn a_rule_is_about_a_tool_or_several() {
     let rules = vec![rule("write_file", "", Ask), rule("task_*", "", Deny), rule("*", "git push*", Ask)];
-    let approvals = Approvals::new(Auto, rules).unwrap();
+    let approvals = ApprovalPolicy::new(Auto, rules).unwrap();
 
     let actions = ["write_file", "task_kill", "read_file", "write_files"]
         .map(|tool| approvals.judge(tool, r#"{"path": "x", "command": "git push"}"#).action);
@@ -529,7 +529,7 @@ fn a_rule_that_could_never_hold_is_an_error_that_names_it() {
     ];
 
     for (wrong, expected) in table {
-        let error = Approvals::new(Auto, vec![rule("exec", "ls", Ask), wrong]).unwrap_err();
+        let error = ApprovalPolicy::new(Auto, vec![rule("exec", "ls", Ask), wrong]).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 }

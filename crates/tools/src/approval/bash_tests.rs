@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::Action::{Ask, Auto, Deny};
+use super::ApprovalAction::{Ask, Auto, Deny};
 use super::*;
 use crate::shell::ShellScript;
 use hidden_commands::HIDING_LINES;
@@ -77,7 +77,7 @@ fn no_way_of_hiding_a_command_passes_for_a_command_that_is_let_run() {
         let names = script.commands.iter().filter_map(|command| command.words()[0].program());
         let names: Vec<String> =
             names.filter(|name| *name != "touch").map(|name| format!("{name}*")).collect();
-        let rules: Vec<(&str, Action)> = names.iter().map(|name| (name.as_str(), Auto)).collect();
+        let rules: Vec<(&str, ApprovalAction)> = names.iter().map(|name| (name.as_str(), Auto)).collect();
         !names.iter().any(|name| RUNNERS.contains(&name.trim_end_matches('*')))
             && judge(&approvals(Ask, &rules), line).action != Ask
     };

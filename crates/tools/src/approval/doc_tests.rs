@@ -1,6 +1,6 @@
 //! Every example in docs/approval.md, judged.
 
-use super::Action::{Ask, Auto, Deny};
+use super::ApprovalAction::{Ask, Auto, Deny};
 use super::*;
 
 fn page() -> String {
@@ -27,7 +27,7 @@ fn list_and_rest(section: &str) -> (&str, &str) {
 }
 
 #[track_caller]
-fn assert_judged(approvals: &Approvals, lines: &[&str], expected: Action) {
+fn assert_judged(approvals: &ApprovalPolicy, lines: &[&str], expected: ApprovalAction) {
     assert!(lines.len() > 5, "the page has lost its examples: {lines:?}");
     for line in lines {
         let verdict = judge(approvals, line);

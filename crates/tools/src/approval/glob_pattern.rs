@@ -35,7 +35,7 @@ pub(super) struct CommandText {
 }
 
 impl CommandText {
-    pub(super) fn plain(text: &str) -> Self {
+    pub(super) fn plain_text(text: &str) -> Self {
         Self { known: text.chars().map(TextPiece::Letter).collect(), possible: None }
     }
 

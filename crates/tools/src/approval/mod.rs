@@ -19,7 +19,7 @@ const EXEC_TOOL: &str = "exec";
 
 /// What to do with a call. A later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
+pub enum ApprovalAction {
     /// Run it.
     Auto,
     /// Ask a person first.
@@ -30,19 +30,19 @@ pub enum Action {
 
 /// One `[[approval.rule]]` of the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct ToolApprovalRule {
     /// The name of a tool, or a pattern of names.
     pub tool: String,
     /// A pattern of commands, such as `git push*`. Without it, the rule matches every call of the tool.
     pub command: Option<String>,
     /// What to do with the calls that match.
-    pub action: Action,
+    pub action: ApprovalAction,
 }
 
 /// A rule that can never match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rule {} of approval ({rule}): {problem}", .index + 1)]
-pub struct WrongRule {
+pub struct InvalidRule {
     /// Its place in the config, from 0 on.
     pub index: usize,
     /// The pattern that is wrong, with its key: ``command = " git"``.
@@ -53,23 +53,23 @@ pub struct WrongRule {
 
 /// The action for one call, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ApprovalVerdict {
     /// What to do with the call.
-    pub action: Action,
+    pub action: ApprovalAction,
     /// Which command matches which rule, in words for a person.
     pub reason: String,
 }
 
 /// All rules, and the action where none of them matches.
 #[derive(Debug, Clone)]
-pub struct Approvals {
-    default: Action,
+pub struct ApprovalPolicy {
+    default: ApprovalAction,
     rules: Vec<CompiledRule>,
 }
 
 #[derive(Debug, Clone)]
 struct CompiledRule {
-    rule: Rule,
+    rule: ToolApprovalRule,
     tool: GlobPattern,
     command: Option<GlobPattern>,
     /// The same pattern without the order of options, for a rule that asks or denies.
@@ -79,7 +79,7 @@ struct CompiledRule {
 impl CompiledRule {
     /// Whether the rule is sure to match this form of a command.
     fn matches(&self, form: &CommandForm) -> bool {
-        let is_strict = self.rule.action > Action::Auto;
+        let is_strict = self.rule.action > ApprovalAction::Auto;
         let by_text = self.command.as_ref().is_some_and(|pattern| pattern.matches(&form.text));
         (by_text && (is_strict || !form.is_guess)) || self.has_options(form, OptionPattern::matches)
     }
@@ -108,17 +108,17 @@ struct ExecArguments {
     command: String,
 }
 
-impl Approvals {
+impl ApprovalPolicy {
     /// Checks the rules. `default` holds where none of them matches.
-    pub fn new(default: Action, rules: Vec<Rule>) -> Result<Self, WrongRule> {
+    pub fn new(default: ApprovalAction, rules: Vec<ToolApprovalRule>) -> Result<Self, InvalidRule> {
         let rules = rules.into_iter().enumerate().map(|(index, rule)| compile_rule(index, rule));
         Ok(Self { default, rules: rules.collect::<Result<_, _>>()? })
     }
 
     /// Judges a call of a tool. `arguments` are JSON.
-    pub fn judge(&self, tool: &str, arguments: &str) -> Verdict {
+    pub fn judge(&self, tool: &str, arguments: &str) -> ApprovalVerdict {
         let rules: Vec<&CompiledRule> =
-            self.rules.iter().filter(|rule| rule.tool.matches(&CommandText::plain(tool))).collect();
+            self.rules.iter().filter(|rule| rule.tool.matches(&CommandText::plain_text(tool))).collect();
         let by_tool = self.judge_tool(tool, &rules);
         if tool != EXEC_TOOL {
             return by_tool;
@@ -129,18 +129,23 @@ impl Approvals {
     }
 
     /// The verdict of the rules without a `command`.
-    fn judge_tool(&self, tool: &str, rules: &[&CompiledRule]) -> Verdict {
+    fn judge_tool(&self, tool: &str, rules: &[&CompiledRule]) -> ApprovalVerdict {
         let of_tool = rules.iter().filter(|rule| rule.command.is_none());
         match of_tool.max_by_key(|rule| rule.rule.action) {
-            Some(rule) => Verdict {
+            Some(rule) => ApprovalVerdict {
                 action: rule.rule.action,
                 reason: format!("`{tool}` matches the rule for the tool `{}`", rule.rule.tool),
             },
-            None => Verdict { action: self.default, reason: format!("no rule matches `{tool}`") },
+            None => ApprovalVerdict { action: self.default, reason: format!("no rule matches `{tool}`") },
         }
     }
 
-    fn judge_line(&self, script: &ShellScript, by_tool: Verdict, rules: &[&CompiledRule]) -> Verdict {
+    fn judge_line(
+        &self,
+        script: &ShellScript,
+        by_tool: ApprovalVerdict,
+        rules: &[&CompiledRule],
+    ) -> ApprovalVerdict {
         let doubt = doubt_of_script(script);
         let judged = script.commands.iter().map(|command| {
             let forms = forms_of(command, doubt.as_ref());
@@ -154,19 +159,19 @@ impl Approvals {
         // A program may run the value of a variable, so only rules that ask or deny look at it.
         let strict: Vec<&CompiledRule> = rules
             .iter()
-            .filter(|rule| rule.rule.action > Action::Auto && rule.command.is_some())
+            .filter(|rule| rule.rule.action > ApprovalAction::Auto && rule.command.is_some())
             .copied()
             .collect();
-        let lenient = Self { default: Action::Auto, rules: Vec::new() };
+        let lenient = Self { default: ApprovalAction::Auto, rules: Vec::new() };
         let values = script.values.iter().map(|value| {
             lenient.judge_command(value, &forms_of(value, None), &lenient.judge_tool(EXEC_TOOL, &[]), &strict)
         });
         let found = values.fold(found.unwrap_or(by_tool), stricter);
         let is_stricter = |rule: &&CompiledRule| rule.rule.action > found.action;
         match script.unseen.first() {
-            Some(unseen) if found.action < Action::Ask && rules.iter().any(is_stricter) => {
+            Some(unseen) if found.action < ApprovalAction::Ask && rules.iter().any(is_stricter) => {
                 let reason = format!("not everything that it runs can be seen: {unseen}");
-                Verdict { action: Action::Ask, reason }
+                ApprovalVerdict { action: ApprovalAction::Ask, reason }
             }
             _ => found,
         }
@@ -176,19 +181,21 @@ impl Approvals {
         &self,
         command: &ShellCommand,
         forms: &[CommandForm],
-        by_tool: &Verdict,
+        by_tool: &ApprovalVerdict,
         rules: &[&CompiledRule],
-    ) -> Verdict {
+    ) -> ApprovalVerdict {
         // A rule overrides a stricter default only for a command that is sure to be what it looks like.
         let counts = |rule: &CompiledRule, form: &CommandForm| {
-            rule.rule.action > Action::Auto || self.default == Action::Auto || form.doubt.is_none()
+            rule.rule.action > ApprovalAction::Auto
+                || self.default == ApprovalAction::Auto
+                || form.doubt.is_none()
         };
         let holds = |rule: &&&CompiledRule| forms.iter().any(|form| counts(rule, form) && rule.matches(form));
         let is_about_all = rules.iter().any(|rule| rule.command.is_none());
         let matching = rules.iter().filter(holds).max_by_key(|rule| rule.rule.action);
         let found = match matching.map(|rule| (rule.rule.action, rule_pattern(&rule.rule))) {
             Some((action, pattern)) if !is_about_all || action > by_tool.action => {
-                Verdict { action, reason: format!("`{command}` matches the rule `{pattern}`") }
+                ApprovalVerdict { action, reason: format!("`{command}` matches the rule `{pattern}`") }
             }
             _ if is_about_all => by_tool.clone(),
             _ => {
@@ -198,10 +205,10 @@ impl Approvals {
                     Some(format!("`{command}` matches the rule `{pattern}`, but {doubt}"))
                 });
                 let reason = doubted.unwrap_or_else(|| format!("no rule matches `{command}`"));
-                Verdict { action: self.default, reason }
+                ApprovalVerdict { action: self.default, reason }
             }
         };
-        if found.action >= Action::Ask {
+        if found.action >= ApprovalAction::Ask {
             return found;
         }
         let is_stricter = |rule: &&&CompiledRule| rule.rule.action > found.action;
@@ -211,30 +218,30 @@ impl Approvals {
             let pattern = rule_pattern(&rule.rule);
             let reason =
                 format!("`{command}` may match the rule `{pattern}`: not all of it is known before it runs");
-            return Verdict { action: Action::Ask, reason };
+            return ApprovalVerdict { action: ApprovalAction::Ask, reason };
         }
         // A rule that allows an interpreter allows all of its code.
         if command.has_code && matching.is_none() && rules.iter().any(|rule| is_stricter(&rule)) {
             let reason =
                 format!("not everything that it runs can be seen: `{command}` runs code that is not read");
-            return Verdict { action: Action::Ask, reason };
+            return ApprovalVerdict { action: ApprovalAction::Ask, reason };
         }
         found
     }
 }
 
 /// The stricter of two verdicts; the first if they are equal.
-fn stricter(one: Verdict, other: Verdict) -> Verdict {
+fn stricter(one: ApprovalVerdict, other: ApprovalVerdict) -> ApprovalVerdict {
     if other.action > one.action { other } else { one }
 }
 
-fn rule_pattern(rule: &Rule) -> &str {
+fn rule_pattern(rule: &ToolApprovalRule) -> &str {
     rule.command.as_deref().unwrap_or(&rule.tool)
 }
 
-fn compile_rule(index: usize, rule: Rule) -> Result<CompiledRule, WrongRule> {
+fn compile_rule(index: usize, rule: ToolApprovalRule) -> Result<CompiledRule, InvalidRule> {
     let wrong = |key: &str, value: &str, problem| {
-        Err(WrongRule { index, rule: format!("{key} = {value:?}"), problem })
+        Err(InvalidRule { index, rule: format!("{key} = {value:?}"), problem })
     };
     if rule.tool.is_empty() || rule.tool.contains(char::is_whitespace) {
         return wrong("tool", &rule.tool, "a tool's name is one word; `*` is all of them");
@@ -242,7 +249,7 @@ fn compile_rule(index: usize, rule: Rule) -> Result<CompiledRule, WrongRule> {
     let tool = GlobPattern::new(&rule.tool);
     let command = match rule.command.as_deref() {
         None => None,
-        Some(command) if !tool.matches(&CommandText::plain(EXEC_TOOL)) => {
+        Some(command) if !tool.matches(&CommandText::plain_text(EXEC_TOOL)) => {
             return wrong(
                 "command",
                 command,
@@ -264,7 +271,7 @@ fn compile_rule(index: usize, rule: Rule) -> Result<CompiledRule, WrongRule> {
         }
         Some(command) => Some(GlobPattern::of_command(command)),
     };
-    let strict = rule.command.as_deref().filter(|_| rule.action > Action::Auto);
+    let strict = rule.command.as_deref().filter(|_| rule.action > ApprovalAction::Auto);
     let options = strict.and_then(OptionPattern::of_command);
     Ok(CompiledRule { rule, tool, command, options })
 }

@@ -14,7 +14,7 @@ use super::task_limit::TaskSlots;
 use super::{ExecSettings, LOCAL_TARGET};
 use crate::blocking::{WaitOutcome, run_before, run_to_completion, run_unless};
 use crate::output::unix_millis_now;
-use crate::{Cap, Finished, Resumed, Stop};
+use crate::{OutputLimit, ResumedCall, StopSignal, ToolOutcome};
 
 /// Delay before the keeper is asked again if it does not answer. The command goes on meanwhile.
 pub(crate) const KEEPER_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(super) enum RunMode {
 pub(super) struct CommandRun {
     pub(super) settings: Arc<ExecSettings>,
     pub(super) call: CallId,
-    pub(super) cap: Cap,
+    pub(super) output_limit: OutputLimit,
     pub(super) command: String,
     pub(super) description: String,
     pub(super) mode: RunMode,
@@ -60,7 +60,7 @@ enum CommandState {
     Running(Option<Task>),
     Ended(CommandEnd),
     /// Its state can't be read now, which may pass.
-    Unclear(Finished),
+    Unclear(ToolOutcome),
 }
 
 impl CommandRun {
@@ -70,7 +70,7 @@ impl CommandRun {
 
     /// Starts the command and waits for it. A call that is stopped before the command begins does not wait for a slow
     /// keeper.
-    pub(super) async fn start(self, spec: Spec, mut stop: Stop) -> Finished {
+    pub(super) async fn start(self, spec: Spec, mut stop: StopSignal) -> ToolOutcome {
         let tasks = Arc::clone(&self.settings.tasks);
         let mut starting = pin!(run_to_completion(move || Ok(tasks.start(&spec))));
         let Some(started) = run_unless(stop.asked(), starting.as_mut()).await else {
@@ -87,11 +87,11 @@ impl CommandRun {
         };
         match started {
             Ok(Ok(task)) => self.wait_for_end(Some(task), stop).await,
-            Ok(Err(error @ Error::NotStarted { .. })) => Finished::error(error.to_string()),
+            Ok(Err(error @ Error::NotStarted { .. })) => ToolOutcome::error(error.to_string()),
             // The command may have started all the same.
             Ok(Err(error)) => match self.find_state().await {
                 Ok(CommandState::NotStarted) => {
-                    Finished::error(format!("the command did not start: {error}"))
+                    ToolOutcome::error(format!("the command did not start: {error}"))
                 }
                 Ok(CommandState::Running(task)) => self.wait_for_end(task, stop).await,
                 Ok(CommandState::Unclear(_)) => self.wait_for_end(None, stop).await,
@@ -103,30 +103,30 @@ impl CommandRun {
     }
 
     /// Finds a command that was started before a crash.
-    pub(super) async fn resume(self, started: &ToolStarted) -> Resumed {
+    pub(super) async fn resume(self, started: &ToolStarted) -> ResumedCall {
         let is_here = |tasks: &String| tasks == self.settings.tasks.identity();
         let was_kept_here = started.kept_in.as_ref().is_none_or(is_here);
         match self.find_state().await {
             // Another home, or the folder of tasks was removed: the command may have run, and may be running.
             Ok(CommandState::NotStarted) if !was_kept_here => {
-                Resumed::Unknown(TASK_FOLDER_ELSEWHERE.to_owned())
+                ResumedCall::Unknown(TASK_FOLDER_ELSEWHERE.to_owned())
             }
-            Ok(CommandState::NotStarted) => Resumed::RunAgain,
+            Ok(CommandState::NotStarted) => ResumedCall::RunAgain,
             Ok(CommandState::Running(task)) => {
-                Resumed::Running(Box::new(move |stop| Box::pin(self.wait_for_end(task, stop))))
+                ResumedCall::Running(Box::new(move |stop| Box::pin(self.wait_for_end(task, stop))))
             }
             Ok(CommandState::Unclear(_)) => {
-                Resumed::Running(Box::new(move |stop| Box::pin(self.wait_for_end(None, stop))))
+                ResumedCall::Running(Box::new(move |stop| Box::pin(self.wait_for_end(None, stop))))
             }
-            Ok(CommandState::Ended(CommandEnd::Unknown)) => Resumed::Unknown(result::UNKNOWN.to_owned()),
-            Ok(CommandState::Ended(CommandEnd::Expired)) => Resumed::Unknown(result::EXPIRED.to_owned()),
-            Ok(CommandState::Ended(over)) => Resumed::Finished(self.finished(over).await),
-            Err(trouble) => Resumed::Unknown(trouble.content),
+            Ok(CommandState::Ended(CommandEnd::Unknown)) => ResumedCall::Unknown(result::UNKNOWN.to_owned()),
+            Ok(CommandState::Ended(CommandEnd::Expired)) => ResumedCall::Unknown(result::EXPIRED.to_owned()),
+            Ok(CommandState::Ended(over)) => ResumedCall::Finished(self.finished(over).await),
+            Err(trouble) => ResumedCall::Unknown(trouble.content),
         }
     }
 
     /// Waits for the command, or lets it go on as a task. Dropping this future changes nothing for the command.
-    async fn wait_for_end(mut self, task: Option<Task>, mut stop: Stop) -> Finished {
+    async fn wait_for_end(mut self, task: Option<Task>, mut stop: StopSignal) -> ToolOutcome {
         let mut deadline = self.background_deadline(task.as_ref());
         let (mut task, mut tries) = (task, 0);
         loop {
@@ -171,7 +171,7 @@ impl CommandRun {
         Instant::now() + if self.mode == RunMode::Background { Duration::ZERO } else { left }
     }
 
-    async fn move_to_background(self, task: Option<Task>) -> Finished {
+    async fn move_to_background(self, task: Option<Task>) -> ToolOutcome {
         let started_at = task.and_then(|task| task.started_at().ok().flatten());
         let run = self.clone();
         let told = run_to_completion(move || {
@@ -184,7 +184,7 @@ impl CommandRun {
     }
 
     /// Adds the task to a result.
-    fn with_task(&self, started_at: Option<At>, finished: Finished) -> Finished {
+    fn with_task(&self, started_at: Option<At>, finished: ToolOutcome) -> ToolOutcome {
         let task = TaskStarted {
             task_id: self.id(),
             command: self.command.clone(),
@@ -192,38 +192,40 @@ impl CommandRun {
             target: LOCAL_TARGET.to_owned(),
             started_at,
         };
-        Finished { task: Some(task), ..finished }
+        ToolOutcome { task: Some(task), ..finished }
     }
 
     /// Kills the command, and returns its result.
-    async fn kill(self) -> Finished {
+    async fn kill(self) -> ToolOutcome {
         if let Err(trouble) = self.kill_command().await {
             return trouble;
         }
         match self.find_state().await {
             Ok(CommandState::Ended(over)) => self.finished(over).await,
-            Ok(CommandState::NotStarted) => Finished::error("stopped before the command began"),
-            Ok(CommandState::Running(_)) => Finished::error("the command could not be ended: it still runs"),
+            Ok(CommandState::NotStarted) => ToolOutcome::error("stopped before the command began"),
+            Ok(CommandState::Running(_)) => {
+                ToolOutcome::error("the command could not be ended: it still runs")
+            }
             Ok(CommandState::Unclear(trouble)) | Err(trouble) => trouble,
         }
     }
 
     /// Makes sure that nothing runs and nothing begins.
-    async fn kill_command(&self) -> Result<(), Finished> {
+    async fn kill_command(&self) -> Result<(), ToolOutcome> {
         let (tasks, id) = (Arc::clone(&self.settings.tasks), self.id());
         run_to_completion(move || {
-            let failed = |error| Finished::error(format!("the command could not be ended: {error}"));
+            let failed = |error| ToolOutcome::error(format!("the command could not be ended: {error}"));
             tasks.kill(id).map_err(failed)
         })
         .await
     }
 
     /// Looks up the state of the command. While a keeper has the task, an error counts as running.
-    async fn find_state(&self) -> Result<CommandState, Finished> {
+    async fn find_state(&self) -> Result<CommandState, ToolOutcome> {
         let (tasks, id) = (Arc::clone(&self.settings.tasks), self.id());
         run_to_completion(move || {
             let failed =
-                |error| Finished::error(format!("nobody can tell what became of the command: {error}"));
+                |error| ToolOutcome::error(format!("nobody can tell what became of the command: {error}"));
             match tasks.find(id) {
                 Ok(Found::NotStarted) => Ok(CommandState::NotStarted),
                 Ok(Found::Running(task)) => Ok(CommandState::Running(Some(task))),
@@ -242,7 +244,7 @@ impl CommandRun {
         .await
     }
 
-    async fn finished(&self, over: CommandEnd) -> Finished {
+    async fn finished(&self, over: CommandEnd) -> ToolOutcome {
         // A background command is a task from the start; its end is reported like that of any task.
         match (self.mode, &over) {
             (RunMode::Background, CommandEnd::Ended(status)) if status.never_started().is_none() => {
@@ -264,7 +266,7 @@ async fn connection_closed(task: Option<Task>) {
             let nonblocking = stream.set_nonblocking(true).map(|()| stream);
             nonblocking.map_err(|source| Error::Io { what: "waiting for a keeper".to_owned(), source })
         });
-        connected.map_err(|error| Finished::error(error.to_string()))
+        connected.map_err(|error| ToolOutcome::error(error.to_string()))
     });
     let stream = connected.await.ok().and_then(|stream| tokio::net::UnixStream::from_std(stream).ok());
     let Some(mut stream) = stream else { return };

@@ -28,8 +28,8 @@ use crate::blocking::run_to_completion;
 use crate::sandbox::SandboxedCommand;
 use crate::shell::long_sleep;
 use crate::{
-    About, Call, Finished, Permission, Prepared, Redact, Resumed, Sandbox, SandboxMode, Scope, Tool,
-    arguments, display, schema_of,
+    Permission, PreparedCall, Redact, ResumedCall, Sandbox, SandboxMode, Scope, Tool, ToolDefinition,
+    ToolInvocation, ToolOutcome, arguments, display, schema_of,
 };
 
 const MAX_TIMEOUT_SECONDS: u64 = 600;
@@ -90,13 +90,13 @@ impl fmt::Debug for ExecSettings {
 
 /// The tool.
 pub struct ExecTool {
-    about: About,
+    definition: ToolDefinition,
     settings: Arc<ExecSettings>,
 }
 
 impl ExecTool {
     pub fn new(settings: ExecSettings) -> Self {
-        Self { about: about(), settings: Arc::new(settings) }
+        Self { definition: definition(), settings: Arc::new(settings) }
     }
 }
 
@@ -123,8 +123,8 @@ fn without_secrets(
     unicode.filter(|(name, _)| !is_hidden(name)).collect()
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "exec",
         description: "Runs a command with bash in the work folder and returns its output and exit code, as JSON, when it ends. \
                       One that takes long goes on as a task, with nothing lost; you are told when it ends.",
@@ -146,11 +146,11 @@ pub(crate) fn about() -> About {
 
 #[async_trait]
 impl Tool for ExecTool {
-    fn about(&self) -> &About {
-        &self.about
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
     }
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
+    async fn prepare(&self, call: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
         let arguments = self.parse_arguments(call)?;
         refuse_long_sleep(&arguments)?;
         let work_dir = self.folder(arguments.work_dir.as_deref()).await?;
@@ -181,13 +181,13 @@ impl Tool for ExecTool {
             settings.command_returned(session, id);
             finished
         };
-        Ok(Prepared::new(run).kept_in(&tasks))
+        Ok(PreparedCall::new(run).kept_in(&tasks))
     }
 
-    async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {
+    async fn resume(&self, call: &ToolInvocation, started: &ToolStarted) -> ResumedCall {
         let arguments = match self.parse_arguments(call) {
             Ok(arguments) => arguments,
-            Err(refused) => return Resumed::Unknown(refused.content),
+            Err(refused) => return ResumedCall::Unknown(refused.content),
         };
         let run = self.new_run(call, &arguments);
         let id = run.id();
@@ -207,9 +207,9 @@ impl ExecSettings {
 }
 
 impl ExecTool {
-    fn parse_arguments(&self, call: &Call) -> Result<Arguments, Finished> {
-        let arguments: Arguments = arguments::parse(&self.about, &call.arguments)?;
-        let refused = |why: &str| Err(Finished::error(format!("exec was not run: {why}")));
+    fn parse_arguments(&self, call: &ToolInvocation) -> Result<Arguments, ToolOutcome> {
+        let arguments: Arguments = arguments::parse(&self.definition, &call.arguments)?;
+        let refused = |why: &str| Err(ToolOutcome::error(format!("exec was not run: {why}")));
         if arguments.command.trim().is_empty() {
             return refused("`command` is empty");
         }
@@ -222,11 +222,11 @@ impl ExecTool {
         Ok(arguments)
     }
 
-    async fn folder(&self, path: Option<&str>) -> Result<PathBuf, Finished> {
+    async fn folder(&self, path: Option<&str>) -> Result<PathBuf, ToolOutcome> {
         let Some(path) = path.map(str::to_owned) else {
             let work_dir = self.settings.scope.work_dir();
             return match self.settings.scope.denies(work_dir) {
-                true => Err(Finished::error(format!(
+                true => Err(ToolOutcome::error(format!(
                     "exec was not run: the scope denies the work folder {} (`[[scope.deny]]`)",
                     display::display_path(work_dir)
                 ))),
@@ -236,18 +236,18 @@ impl ExecTool {
         let scope = Arc::clone(&self.settings.scope);
         run_to_completion(move || {
             let refused =
-                |error| Finished::error(format!("exec was not run, because of its `work_dir`: {error}"));
+                |error| ToolOutcome::error(format!("exec was not run, because of its `work_dir`: {error}"));
             scope.check_folder(&path, Permission::Read).map_err(refused)
         })
         .await
     }
 
     /// The bounds and environment of the command.
-    async fn confine(&self, call: &Call, work_dir: &Path) -> Result<SandboxedCommand, Finished> {
+    async fn confine(&self, call: &ToolInvocation, work_dir: &Path) -> Result<SandboxedCommand, ToolOutcome> {
         let (settings, work_dir, session) = (Arc::clone(&self.settings), work_dir.to_owned(), call.session);
         run_to_completion(move || {
             let refused =
-                |why| Finished::error(format!("exec was not run: it can't be held to the scope. {why}"));
+                |why| ToolOutcome::error(format!("exec was not run: it can't be held to the scope. {why}"));
             let sandbox = &settings.sandbox;
             if sandbox.mode() != SandboxMode::Off
                 && sandbox.should_confine(settings.tasks.enforcement()).map_err(refused)?
@@ -255,7 +255,7 @@ impl ExecTool {
                 let confined =
                     sandbox.confine(&settings.scope, &settings.environment, &work_dir, Some(session));
                 let mut confined =
-                    confined.map_err(|why| Finished::error(format!("exec was not run: {why}")))?;
+                    confined.map_err(|why| ToolOutcome::error(format!("exec was not run: {why}")))?;
                 if let Some(bounds) = &mut confined.bounds {
                     bounds.processes = settings.tasks.enforcement().processes();
                 }
@@ -266,7 +266,7 @@ impl ExecTool {
         .await
     }
 
-    fn new_run(&self, call: &Call, arguments: &Arguments) -> CommandRun {
+    fn new_run(&self, call: &ToolInvocation, arguments: &Arguments) -> CommandRun {
         let clamped = arguments.timeout.filter(|timeout| *timeout > MAX_TIMEOUT_SECONDS);
         let note =
             clamped.map(|timeout| format!("`timeout` was taken as {MAX_TIMEOUT_SECONDS}, not {timeout}"));
@@ -274,7 +274,7 @@ impl ExecTool {
         let in_background = arguments.run_in_background == Some(true);
         CommandRun {
             call: call.id,
-            cap: call.cap,
+            output_limit: call.output_limit,
             command: arguments.command.clone(),
             description: description_of(arguments),
             mode: if in_background { RunMode::Background } else { RunMode::Foreground },
@@ -288,10 +288,10 @@ impl ExecTool {
 }
 
 /// K4. Only before a command begins: `resume` waits for a running command, whatever it does.
-fn refuse_long_sleep(arguments: &Arguments) -> Result<(), Finished> {
+fn refuse_long_sleep(arguments: &Arguments) -> Result<(), ToolOutcome> {
     match long_sleep(&arguments.command) {
         Some(sleep) if arguments.run_in_background != Some(true) => {
-            Err(Finished::error(format!("exec was not run: {sleep}")))
+            Err(ToolOutcome::error(format!("exec was not run: {sleep}")))
         }
         _ => Ok(()),
     }

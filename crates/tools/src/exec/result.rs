@@ -4,7 +4,7 @@ use longhaul_keeper::Status;
 use longhaul_protocol::{TaskNews, TaskStatus};
 
 use super::command_run::CommandRun;
-use crate::Finished;
+use crate::ToolOutcome;
 use crate::output::{CommandReport, FullOutput};
 use crate::output::{OutputReader, OutputText};
 
@@ -30,7 +30,7 @@ pub(super) enum CommandEnd {
 }
 
 /// The result of a command that has ended. Blocks: it reads the output.
-pub(super) fn finished(run: &CommandRun, over: &CommandEnd) -> Finished {
+pub(super) fn finished(run: &CommandRun, over: &CommandEnd) -> ToolOutcome {
     let status = match over {
         CommandEnd::Ended(status) => status,
         CommandEnd::Lost => return lost(run, LOST),
@@ -38,12 +38,12 @@ pub(super) fn finished(run: &CommandRun, over: &CommandEnd) -> Finished {
         CommandEnd::Expired => return lost(run, EXPIRED),
     };
     match status.never_started() {
-        Some(reason) => Finished::error(format!("the command did not start: {reason}")),
+        Some(reason) => ToolOutcome::error(format!("the command did not start: {reason}")),
         None => ended(run, status),
     }
 }
 
-fn ended(run: &CommandRun, status: &Status) -> Finished {
+fn ended(run: &CommandRun, status: &Status) -> ToolOutcome {
     let how = match (status.status, run.max_runtime) {
         (TaskStatus::TimedOut, Some(seconds)) => Some(out_of_time(seconds)),
         (TaskStatus::Killed, _) if status.message.is_none() => Some("it was stopped".to_owned()),
@@ -58,7 +58,7 @@ fn ended(run: &CommandRun, status: &Status) -> Finished {
     with_output(run, report, said, status.status)
 }
 
-fn lost(run: &CommandRun, why: &str) -> Finished {
+fn lost(run: &CommandRun, why: &str) -> ToolOutcome {
     with_output(run, CommandReport::new(TaskStatus::Lost), vec![why.to_owned()], TaskStatus::Lost)
 }
 
@@ -68,15 +68,15 @@ pub(crate) fn out_of_time(seconds: u64) -> String {
 }
 
 /// K3: the result of a command that runs in the background from the start.
-pub(super) fn started(run: &CommandRun) -> Finished {
+pub(super) fn started(run: &CommandRun) -> ToolOutcome {
     let mut report =
         CommandReport { status: "background_started", task_id: Some(run.id()), ..CommandReport::default() };
     report.set_message([STARTED.to_owned()].into_iter().chain(run.notes.clone()));
-    Finished::ok(report.to_json())
+    ToolOutcome::ok(report.to_json())
 }
 
 /// K2: the result of a command that goes on as a task. Blocks: it reads the output.
-pub(super) fn goes_on(run: &CommandRun) -> Finished {
+pub(super) fn goes_on(run: &CommandRun) -> ToolOutcome {
     let report =
         CommandReport { status: "auto_backgrounded", task_id: Some(run.id()), ..CommandReport::default() };
     let said = format!(
@@ -93,7 +93,7 @@ fn with_output(
     mut report: CommandReport,
     mut said: Vec<String>,
     status: TaskStatus,
-) -> Finished {
+) -> ToolOutcome {
     let read = run.settings.tasks.output(run.id()).and_then(|output| {
         let printed = OutputReader::new(&output, &run.settings.redact);
         let end = printed.readable_end(status)?;
@@ -105,8 +105,8 @@ fn with_output(
     });
     report.set_message(said.into_iter().chain(run.notes.clone()));
     let news = TaskNews { task_id: run.id(), printed: end, ended: false };
-    Finished {
+    ToolOutcome {
         news: (status == TaskStatus::Running).then_some(news),
-        ..report.fit_within(run.cap, &text, FullOutput::OfCall(run.call))
+        ..report.fit_within(run.output_limit, &text, FullOutput::OfCall(run.call))
     }
 }

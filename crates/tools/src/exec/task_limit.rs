@@ -6,7 +6,7 @@ use longhaul_protocol::TaskId;
 
 use super::ExecSettings;
 use crate::blocking::run_to_completion;
-use crate::{Call, Finished};
+use crate::{ToolInvocation, ToolOutcome};
 
 /// The limit, and the tasks that count against it.
 #[derive(Clone)]
@@ -17,20 +17,20 @@ pub(super) struct TaskSlots {
 }
 
 impl TaskSlots {
-    pub(super) fn new(call: &Call, settings: &Arc<ExecSettings>) -> Self {
+    pub(super) fn new(call: &ToolInvocation, settings: &Arc<ExecSettings>) -> Self {
         let running = call.tasks.iter().filter(|task| task.ended.is_none());
         let running = running.map(|task| (task.started.task_id, task.started.description.clone()));
         Self { settings: Arc::clone(settings), running: running.collect() }
     }
 
     /// An error that the model can act on, if no more tasks may run.
-    pub(super) async fn check(&self) -> Result<(), Finished> {
+    pub(super) async fn check(&self) -> Result<(), ToolOutcome> {
         let running_tasks = self.running_tasks().await;
         if running_tasks.len() < self.settings.max_tasks {
             return Ok(());
         }
         let names: Vec<String> = running_tasks.iter().map(|(id, what)| format!("{id} ({what})")).collect();
-        Err(Finished::error(format!(
+        Err(ToolOutcome::error(format!(
             "exec was not run: {} tasks run, and at most {} may: {}. Wait for one with task_wait, or end one with task_kill",
             running_tasks.len(),
             self.settings.max_tasks,

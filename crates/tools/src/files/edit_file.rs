@@ -11,7 +11,7 @@ use super::MAX_WRITTEN_BYTES;
 use super::text_edits::{Edit, apply};
 use super::write_plan::{FileBeforeWrite, SizeLimit, WritePlan};
 use super::writing_tool::{WriteArguments, WritingTool};
-use crate::{About, Call, FileError, Finished, Scope, Tool, schema_of};
+use crate::{FileError, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, schema_of};
 
 const SIZE_LIMIT: SizeLimit = SizeLimit { bytes: MAX_WRITTEN_BYTES as u64, doing: "edit_file edits" };
 
@@ -26,8 +26,8 @@ struct Arguments {
     edits: Vec<Edit>,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "edit_file",
         description: "Replaces texts in a file. Each `old` must be exactly as in the file and occur once: give enough of \
                       what is around it. Fails if the file changed since it was read.",
@@ -43,7 +43,7 @@ pub(crate) fn about() -> About {
 }
 
 impl WriteArguments for Arguments {
-    fn plan(self, scope: &Scope, call: &Call) -> Result<WritePlan, Finished> {
+    fn plan(self, scope: &Scope, call: &ToolInvocation) -> Result<WritePlan, ToolOutcome> {
         let found = FileBeforeWrite::load(scope, call, &self.path, SIZE_LIMIT)?;
         let shown = found.path.shown().to_owned();
         let open = found.path.open()?;
@@ -51,15 +51,15 @@ impl WriteArguments for Arguments {
         let read = open.file.take(SIZE_LIMIT.bytes + 1).read_to_end(&mut bytes);
         read.map_err(|error| FileError::system("read", &shown, error))?;
         if Some(Hash::of(&bytes)) != found.before {
-            return Err(Finished::error(format!("{shown} changed while it was being read; try again")));
+            return Err(ToolOutcome::error(format!("{shown} changed while it was being read; try again")));
         }
         let text = String::from_utf8(bytes).map_err(|_| {
-            Finished::error(format!(
+            ToolOutcome::error(format!(
                 "{shown} is not UTF-8, so it can't be edited as text; use exec to change it"
             ))
         })?;
         let text =
-            apply(&text, &self.edits).map_err(|problem| Finished::error(format!("{shown}: {problem}")))?;
+            apply(&text, &self.edits).map_err(|problem| ToolOutcome::error(format!("{shown}: {problem}")))?;
         Ok(found.plan(call.id, text.into_bytes()))
     }
 
@@ -76,5 +76,5 @@ impl WriteArguments for Arguments {
 }
 
 pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
-    Arc::new(WritingTool::<Arguments>::new(about(), scope))
+    Arc::new(WritingTool::<Arguments>::new(definition(), scope))
 }

@@ -12,7 +12,8 @@ use super::line_range::{CollectedLines, LineCollector, LineRange};
 use crate::blocking::CancelFlag;
 use crate::scope::{OpenFile, Permission, ScopedPath};
 use crate::{
-    About, Call, Cap, FileError, Finished, Picture, Prepared, Scope, Tool, function_tool, schema_of,
+    FileError, OutputLimit, PreparedCall, Scope, Tool, ToolDefinition, ToolImage, ToolInvocation,
+    ToolOutcome, function_tool, schema_of,
 };
 
 const MAX_READ_BYTES: u64 = 64 << 20;
@@ -20,7 +21,7 @@ const MAX_IMAGE_BYTES: u64 = 5 << 20;
 const MAX_LINE_BYTES: usize = 16 << 10;
 const DEFAULT_LINES: u64 = 2_000;
 /// Reserved for the notes at the end, so that the whole result stays within the limit.
-const NOTES_RESERVE: Cap = Cap { lines: 3, bytes: 256 };
+const NOTES_RESERVE: OutputLimit = OutputLimit { lines: 3, bytes: 256 };
 
 /// What read_file takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,8 +37,8 @@ struct Arguments {
     limit: Option<u64>,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "read_file",
         description: "Reads a text file, as it is, or looks at a picture. A long file is read in parts: the note at \
                       the end says with which offset to go on.",
@@ -56,22 +57,31 @@ pub(crate) fn about() -> About {
 }
 
 pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
-    function_tool(about(), scope, prepare)
+    function_tool(definition(), scope, prepare)
 }
 
-fn prepare(scope: &Arc<Scope>, arguments: Arguments, call: &Call) -> Result<Prepared, Finished> {
-    let (scope, cap) = (Arc::clone(scope), call.cap);
-    Ok(Prepared::cancellable(move |cancel| {
-        read(&scope, &arguments, cap, cancel).unwrap_or_else(|problem| problem)
+fn prepare(
+    scope: &Arc<Scope>,
+    arguments: Arguments,
+    call: &ToolInvocation,
+) -> Result<PreparedCall, ToolOutcome> {
+    let (scope, output_limit) = (Arc::clone(scope), call.output_limit);
+    Ok(PreparedCall::cancellable(move |cancel| {
+        read(&scope, &arguments, output_limit, cancel).unwrap_or_else(|problem| problem)
     }))
 }
 
-fn read(scope: &Scope, arguments: &Arguments, cap: Cap, cancel: &CancelFlag) -> Result<Finished, Finished> {
+fn read(
+    scope: &Scope,
+    arguments: &Arguments,
+    output_limit: OutputLimit,
+    cancel: &CancelFlag,
+) -> Result<ToolOutcome, ToolOutcome> {
     let place = scope.resolve(&arguments.path, Permission::Read)?;
     let mut open = place.open()?;
     let shown = place.shown();
     if open.bytes() > MAX_READ_BYTES {
-        return Err(Finished::error(format!(
+        return Err(ToolOutcome::error(format!(
             "{shown} has {} bytes; read_file reads files up to {MAX_READ_BYTES}. Use search_text to find the place, or exec \
              with `sed -n 1,100p` to read a part",
             open.bytes()
@@ -86,12 +96,12 @@ fn read(scope: &Scope, arguments: &Arguments, cap: Cap, cancel: &CancelFlag) -> 
     }
     if let Some(kind) = file_type::binary_kind(&head) {
         let bytes = open.bytes();
-        return Err(Finished::error(format!(
+        return Err(ToolOutcome::error(format!(
             "{shown} is binary, {kind}, {bytes} bytes; it can't be shown as text"
         )));
     }
 
-    let lines = lines_within(arguments, cap);
+    let lines = lines_within(arguments, output_limit);
     let mut excerpt = LineCollector::new(lines);
     let mut hasher = blake3::Hasher::new();
     let mut part = head.as_slice();
@@ -99,14 +109,14 @@ fn read(scope: &Scope, arguments: &Arguments, cap: Cap, cancel: &CancelFlag) -> 
     let mut bytes = 0;
     while !part.is_empty() {
         if cancel.is_cancelled() {
-            return Err(Finished::error("stopped before it was done"));
+            return Err(ToolOutcome::error("stopped before it was done"));
         }
         hasher.update(part);
         excerpt.feed(part);
         bytes += part.len() as u64;
         // It may grow for ever while it is read.
         if bytes > MAX_READ_BYTES {
-            return Err(Finished::error(format!(
+            return Err(ToolOutcome::error(format!(
                 "{shown} grows while it is read and has more than {MAX_READ_BYTES} bytes"
             )));
         }
@@ -114,12 +124,15 @@ fn read(scope: &Scope, arguments: &Arguments, cap: Cap, cancel: &CancelFlag) -> 
         part = &buffer[..length];
     }
     let content = content(shown, lines, excerpt.finish())?;
-    Ok(Finished { seen: seen(&place, Hash::from_bytes(hasher.finalize().into())), ..Finished::ok(content) })
+    Ok(ToolOutcome {
+        seen: seen(&place, Hash::from_bytes(hasher.finalize().into())),
+        ..ToolOutcome::ok(content)
+    })
 }
 
-fn lines_within(arguments: &Arguments, cap: Cap) -> LineRange {
-    let most_lines = cap.lines.saturating_sub(NOTES_RESERVE.lines).max(1) as u64;
-    let max_bytes = cap.bytes.saturating_sub(NOTES_RESERVE.bytes).max(64);
+fn lines_within(arguments: &Arguments, output_limit: OutputLimit) -> LineRange {
+    let most_lines = output_limit.lines.saturating_sub(NOTES_RESERVE.lines).max(1) as u64;
+    let max_bytes = output_limit.bytes.saturating_sub(NOTES_RESERVE.bytes).max(64);
     LineRange {
         first: arguments.offset.unwrap_or(1),
         lines: arguments.limit.unwrap_or(DEFAULT_LINES).min(most_lines),
@@ -129,12 +142,12 @@ fn lines_within(arguments: &Arguments, cap: Cap) -> LineRange {
 }
 
 /// The lines, with notes if they are not the whole file or not exactly as in the file.
-fn content(shown: &str, lines: LineRange, taken: CollectedLines) -> Result<String, Finished> {
+fn content(shown: &str, lines: LineRange, taken: CollectedLines) -> Result<String, ToolOutcome> {
     let (first, total) = (lines.first, taken.total);
     let Some(last) = taken.last else {
         return match total {
             0 => Ok(format!("[{shown} is empty]")),
-            _ => Err(Finished::error(format!("{shown} has {total} lines; line {first} is past its end"))),
+            _ => Err(ToolOutcome::error(format!("{shown} has {total} lines; line {first} is past its end"))),
         };
     };
     let mut notes = Vec::new();
@@ -161,7 +174,7 @@ fn picture(
     mut open: OpenFile,
     mut bytes: Vec<u8>,
     media: &str,
-) -> Result<Finished, Finished> {
+) -> Result<ToolOutcome, ToolOutcome> {
     let shown = place.shown();
     let rest = MAX_IMAGE_BYTES.saturating_sub(bytes.len() as u64) + 1;
     (&mut open.file)
@@ -170,16 +183,16 @@ fn picture(
         .map_err(|error| FileError::system("read", shown, error))?;
     if bytes.len() as u64 > MAX_IMAGE_BYTES {
         let size = open.bytes();
-        return Err(Finished::error(format!(
+        return Err(ToolOutcome::error(format!(
             "{shown} is a picture ({media}) of {size} bytes; pictures up to {MAX_IMAGE_BYTES} bytes can be looked at. \
              Make a smaller copy first"
         )));
     }
-    Ok(Finished {
+    Ok(ToolOutcome {
         seen: seen(place, Hash::of(&bytes)),
         content: format!("{shown}: a picture ({media}), {} bytes", bytes.len()),
-        images: vec![Picture { media: media.to_owned(), bytes }],
-        ..Finished::default()
+        images: vec![ToolImage { media: media.to_owned(), bytes }],
+        ..ToolOutcome::default()
     })
 }
 

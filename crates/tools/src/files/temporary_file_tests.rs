@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::scope::{Allowed, Permission, Scope, ScopeConfig};
+use crate::scope::{AllowedTarget, Permission, Scope, ScopeConfig};
 
 /// A file in this folder that is about to be written, and its folder.
 fn about_to_write(path: &Path, config: &ScopeConfig) -> (ScopedPath, ScopedFolder) {
@@ -70,7 +70,7 @@ fn a_file_whose_name_only_begins_like_ours_is_left() {
 #[test]
 fn in_a_folder_that_may_not_be_written_nothing_is_removed() {
     let work = tempfile::tempdir().unwrap();
-    let allowed = |target: &str, permission| Allowed { target: target.to_owned(), permission };
+    let allowed = |target: &str, permission| AllowedTarget { target: target.to_owned(), permission };
     let left = name(CallId::generate()).into_string().unwrap();
     fs::write(work.path().join(&left), "half").unwrap();
     let allow = vec![allowed("mine", Permission::Write), allowed("./", Permission::Read)];

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::write_plan::{FileBeforeWrite, SizeLimit, WritePlan};
 use super::writing_tool::{WriteArguments, WritingTool};
 use super::{MAX_REPLACED_BYTES, MAX_WRITTEN_BYTES};
-use crate::{About, Call, Finished, Scope, Tool, schema_of};
+use crate::{Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, schema_of};
 
 const SIZE_LIMIT: SizeLimit = SizeLimit { bytes: MAX_REPLACED_BYTES, doing: "write_file replaces" };
 
@@ -23,8 +23,8 @@ struct Arguments {
     content: String,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "write_file",
         description: "Writes a whole file, new or in place of an old one. To change a part use edit_file. Fails if \
                       the file changed since it was read.",
@@ -43,10 +43,10 @@ pub(crate) fn about() -> About {
 }
 
 impl WriteArguments for Arguments {
-    fn plan(self, scope: &Scope, call: &Call) -> Result<WritePlan, Finished> {
+    fn plan(self, scope: &Scope, call: &ToolInvocation) -> Result<WritePlan, ToolOutcome> {
         let bytes = self.content.len();
         if bytes > MAX_WRITTEN_BYTES {
-            return Err(Finished::error(format!(
+            return Err(ToolOutcome::error(format!(
                 "`content` has {bytes} bytes; at most {MAX_WRITTEN_BYTES} are written"
             )));
         }
@@ -65,5 +65,5 @@ impl WriteArguments for Arguments {
 }
 
 pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
-    Arc::new(WritingTool::<Arguments>::new(about(), scope))
+    Arc::new(WritingTool::<Arguments>::new(definition(), scope))
 }

@@ -12,7 +12,7 @@ use longhaul_protocol::{CallId, FileSeen, FileWrite, Hash, ToolStarted};
 
 use super::{MAX_REPLACED_BYTES, atomic_replace, hash_of, temporary_file};
 use crate::scope::{Permission, ScopedFolder, ScopedPath};
-use crate::{Call, FileError, Finished, Resumed, Scope};
+use crate::{FileError, ResumedCall, Scope, ToolInvocation, ToolOutcome};
 
 /// The largest file that a tool changes.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ impl FileBeforeWrite {
     /// saw and that is gone may be written: nothing is lost.
     pub(super) fn load(
         scope: &Scope,
-        call: &Call,
+        call: &ToolInvocation,
         path: &str,
         largest: SizeLimit,
     ) -> Result<Self, FileError> {
@@ -82,7 +82,7 @@ impl WritePlan {
         self,
         scope: &Scope,
         success_text: impl FnOnce(&str, &FileWrite) -> String,
-    ) -> Finished {
+    ) -> ToolOutcome {
         let written = scope.at(&self.path, Permission::Write).and_then(|place| {
             atomic_replace::replace(&place, self.write.before, &self.content, self.call)?;
             Ok(place)
@@ -98,9 +98,9 @@ fn success(
     shown: &str,
     write: &FileWrite,
     success_text: impl FnOnce(&str, &FileWrite) -> String,
-) -> Finished {
+) -> ToolOutcome {
     let seen = FileSeen { path: write.path.clone(), hash: write.after };
-    Finished { seen: Some(seen), ..Finished::ok(success_text(shown, write)) }
+    ToolOutcome { seen: Some(seen), ..ToolOutcome::ok(success_text(shown, write)) }
 }
 
 /// Finds out whether a write happened that a crash interrupted.
@@ -108,9 +108,9 @@ pub(super) fn resume(
     scope: &Scope,
     started: &ToolStarted,
     success_text: impl FnOnce(&str, &FileWrite) -> String,
-) -> Resumed {
+) -> ResumedCall {
     let Some(write) = &started.write else {
-        return Resumed::Unknown("nothing was recorded of the file that it should write".to_owned());
+        return ResumedCall::Unknown("nothing was recorded of the file that it should write".to_owned());
     };
     let looked = scope.at(Path::new(&write.path), Permission::Write).and_then(|place| {
         let now = hash_at(&place, SizeLimit { bytes: MAX_REPLACED_BYTES, doing: "a write replaces" })?;
@@ -119,26 +119,26 @@ pub(super) fn resume(
     let (place, now) = match looked {
         Ok(looked) => looked,
         Err(error) => {
-            return Resumed::Unknown(format!(
+            return ResumedCall::Unknown(format!(
                 "the write may or may not have happened, and can't be checked: {error}"
             ));
         }
     };
     if now == Some(write.after) {
         match finish_interrupted_write(&place, write, started.call) {
-            Ok(None) => Resumed::Finished(success(place.shown(), write, success_text)),
-            Ok(Some(kept)) => Resumed::Unknown(format!(
+            Ok(None) => ResumedCall::Finished(success(place.shown(), write, success_text)),
+            Ok(Some(kept)) => ResumedCall::Unknown(format!(
                 "{} is as it should be after, but someone else changed it at the same time; what they wrote is in {kept}",
                 place.shown()
             )),
-            Err(error) => Resumed::Unknown(format!("it happened, but may not be durable: {error}")),
+            Err(error) => ResumedCall::Unknown(format!("it happened, but may not be durable: {error}")),
         }
     } else if now == write.before {
         // A leftover that can't be removed now is removed by a later write.
         let _ = place.parent().map(|(folder, _)| temporary_file::discard(&folder, started.call));
-        Resumed::RunAgain
+        ResumedCall::RunAgain
     } else {
-        Resumed::Unknown(format!(
+        ResumedCall::Unknown(format!(
             "{} is neither as it was before nor as it should be after; read it to see how it is now",
             place.shown()
         ))

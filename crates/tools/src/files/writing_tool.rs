@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 
 use super::write_plan::{WritePlan, resume};
 use crate::blocking::run_to_completion;
-use crate::{About, Call, Finished, Prepared, Resumed, Scope, Tool, arguments};
+use crate::{PreparedCall, ResumedCall, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, arguments};
 
 /// The arguments of a tool that writes one file.
 pub(super) trait WriteArguments: DeserializeOwned + Send + 'static {
     /// Decides what the file will hold. Changes nothing.
-    fn plan(self, scope: &Scope, call: &Call) -> Result<WritePlan, Finished>;
+    fn plan(self, scope: &Scope, call: &ToolInvocation) -> Result<WritePlan, ToolOutcome>;
 
     /// How much the call writes, for the success text.
     fn amount(&self) -> usize;
@@ -25,25 +25,25 @@ pub(super) trait WriteArguments: DeserializeOwned + Send + 'static {
 
 /// A tool that writes one file.
 pub(super) struct WritingTool<A> {
-    about: About,
+    definition: ToolDefinition,
     scope: Arc<Scope>,
     arguments: PhantomData<fn() -> A>,
 }
 
 impl<A: WriteArguments> WritingTool<A> {
-    pub(super) fn new(about: About, scope: Arc<Scope>) -> Self {
-        Self { about, scope, arguments: PhantomData }
+    pub(super) fn new(definition: ToolDefinition, scope: Arc<Scope>) -> Self {
+        Self { definition, scope, arguments: PhantomData }
     }
 }
 
 #[async_trait]
 impl<A: WriteArguments> Tool for WritingTool<A> {
-    fn about(&self) -> &About {
-        &self.about
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
     }
 
-    async fn prepare(&self, call: &Call) -> Result<Prepared, Finished> {
-        let arguments: A = arguments::parse(&self.about, &call.arguments)?;
+    async fn prepare(&self, call: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
+        let arguments: A = arguments::parse(&self.definition, &call.arguments)?;
         let amount = arguments.amount();
         let (scope, call) = (Arc::clone(&self.scope), call.clone());
         let plan = run_to_completion(move || arguments.plan(&scope, &call)).await?;
@@ -54,17 +54,17 @@ impl<A: WriteArguments> Tool for WritingTool<A> {
                 .await
                 .unwrap_or_else(|problem| problem)
         };
-        Ok(Prepared::new(run).writing(write).with_caution(caution))
+        Ok(PreparedCall::new(run).writing(write).with_caution(caution))
     }
 
-    async fn resume(&self, call: &Call, started: &ToolStarted) -> Resumed {
-        let amount = match arguments::parse::<A>(&self.about, &call.arguments) {
+    async fn resume(&self, call: &ToolInvocation, started: &ToolStarted) -> ResumedCall {
+        let amount = match arguments::parse::<A>(&self.definition, &call.arguments) {
             Ok(arguments) => arguments.amount(),
-            Err(problem) => return Resumed::Unknown(problem.content),
+            Err(problem) => return ResumedCall::Unknown(problem.content),
         };
         let (scope, started) = (Arc::clone(&self.scope), started.clone());
         let success = move |shown: &str, write: &FileWrite| A::success_text(shown, write, amount);
         let resumed = run_to_completion(move || Ok(resume(&scope, &started, success)));
-        resumed.await.unwrap_or_else(|problem| Resumed::Unknown(problem.content))
+        resumed.await.unwrap_or_else(|problem| ResumedCall::Unknown(problem.content))
     }
 }

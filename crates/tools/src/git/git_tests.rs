@@ -3,7 +3,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Allowed, ScopeConfig};
+use crate::{AllowedTarget, ScopeConfig};
 
 fn world(folders: &[&str], files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -18,8 +18,8 @@ fn world(folders: &[&str], files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     (folder, root)
 }
 
-fn allow(target: &str) -> Allowed {
-    Allowed { target: target.to_owned(), permission: Permission::Write }
+fn allow(target: &str) -> AllowedTarget {
+    AllowedTarget { target: target.to_owned(), permission: Permission::Write }
 }
 
 /// P3

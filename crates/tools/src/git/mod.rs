@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use enclosing_repository::{EnclosingRepository, enclosing_repository};
 pub(crate) use guards::{HookLink, RepositoryGuards, USER_CONFIG, guard_repositories};
-pub use repositories::{Repositories, RepositoryNews};
+pub use repositories::{RepositoryTracker, RepositoryWarning};
 
 use crate::{Permission, Scope};
 

@@ -38,7 +38,7 @@ const MAX_PROGRAMS: usize = 8;
 
 /// Tracks the repositories of a work folder for its sessions.
 #[derive(Debug)]
-pub struct Repositories {
+pub struct RepositoryTracker {
     /// Holds the temporary folders of sessions.
     temporary: PathBuf,
     survey: Mutex<LastScan>,
@@ -85,14 +85,14 @@ fn yes() -> bool {
 
 /// What the user should know about repositories that commands have created or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepositoryNews {
+pub struct RepositoryWarning {
     /// The text for the user.
     pub text: String,
     told: BTreeMap<PathBuf, String>,
     running: BTreeSet<TaskId>,
 }
 
-impl Repositories {
+impl RepositoryTracker {
     /// For sessions whose temporary folders are kept in `temporary`.
     pub(crate) fn new(temporary: PathBuf) -> Self {
         Self { temporary, survey: Mutex::default(), sessions: Mutex::default() }
@@ -187,7 +187,7 @@ impl Repositories {
         scope: &Scope,
         session: SessionId,
         goes_on: impl Fn(TaskId) -> bool,
-    ) -> Option<RepositoryNews> {
+    ) -> Option<RepositoryWarning> {
         let mut known = lock(&self.sessions).get(&session).cloned().or_else(|| self.read(session))?;
         if !known.is_due && known.running.is_empty() {
             return None;
@@ -214,11 +214,11 @@ impl Repositories {
             lines.push(format!("and {} more", told.len() - MAX_FINDINGS));
         }
         let text = format!("new in git since the last look: {}", lines.join("; "));
-        Some(RepositoryNews { text, told, running: known.running })
+        Some(RepositoryWarning { text, told, running: known.running })
     }
 
     /// The user has been told, and that is on record.
-    pub fn acknowledge(&self, session: SessionId, news: RepositoryNews) {
+    pub fn acknowledge(&self, session: SessionId, news: RepositoryWarning) {
         let mut sessions = lock(&self.sessions);
         let read = || self.read(session).unwrap_or_default();
         let known = sessions.entry(session).or_insert_with(read);

@@ -20,8 +20,8 @@ impl World {
     }
 
     /// A runtime that has just been started.
-    fn repositories(&self) -> Repositories {
-        Repositories::new(self.root.join("home/tmp"))
+    fn repositories(&self) -> RepositoryTracker {
+        RepositoryTracker::new(self.root.join("home/tmp"))
     }
 
     fn make(&self, repository: &str, config: &str) {
@@ -33,7 +33,7 @@ impl World {
         fs::write(folder.join("config"), config).unwrap();
     }
 
-    fn guarded(&self, repositories: &Repositories) -> Vec<PathBuf> {
+    fn guarded(&self, repositories: &RepositoryTracker) -> Vec<PathBuf> {
         lock(&repositories.survey).is_fresh = false;
         repositories.guarded(&self.scope, Some(self.session))
     }
@@ -113,7 +113,7 @@ fn what_a_task_makes_after_its_call_has_returned_is_told_at_the_end_of_a_turn() 
     let repositories = Arc::new(world.repositories());
     world.guarded(&repositories);
     repositories.note_running(world.session, TaskId::from(CallId::generate()));
-    let news = |repositories: &Repositories, goes_on: bool| {
+    let news = |repositories: &RepositoryTracker, goes_on: bool| {
         let news = repositories.news(&world.scope, world.session, |_| goes_on)?;
         repositories.acknowledge(world.session, news.clone());
         Some(news.text)

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::{Redact, plain};
+use super::plain_text;
+use crate::Redact;
 
 /// Bytes on each side of a cut that decide whether something goes through it.
 const CUT_CONTEXT_BYTES: usize = 16 << 10;
@@ -20,7 +21,7 @@ pub(crate) fn text_between_cuts(
     after: &[u8],
     redact: &Redact,
 ) -> TextBetweenCuts {
-    let read = |bytes: &[u8]| redact(&plain(bytes));
+    let read = |bytes: &[u8]| redact(&plain_text(bytes));
     let is_clean = |one: &[u8], other: &[u8]| {
         one.is_empty() || other.is_empty() || read(one) + &read(other) == read(&[one, other].concat())
     };

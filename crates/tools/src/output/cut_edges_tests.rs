@@ -54,7 +54,7 @@ proptest! {
         let (one, other) = (one.min(bytes.len()), other.min(bytes.len()));
         let (start, end) = (one.min(other), one.max(other));
         let redact = redact();
-        let whole = redact(&plain(&bytes));
+        let whole = redact(&plain_text(&bytes));
 
         let shown = text_between_cuts(&bytes[..start], &bytes[start..end], &bytes[end..], &redact);
         let first = text_between_cuts(&[], &bytes[..end], &bytes[end..], &redact);

@@ -13,9 +13,9 @@ mod reader;
 mod report;
 mod truncate;
 
-pub use plain_text::plain;
-pub use reader::last_line;
+pub use plain_text::plain_text;
+pub use reader::last_output_line;
 pub(crate) use reader::{LINE_SETTLE_TIME, MAX_KEPT_OUTPUT_BYTES, OutputReader, OutputText, unix_millis_now};
 pub(crate) use report::{CommandReport, FullOutput, json_string_len};
-pub use truncate::cap;
+pub use truncate::truncate_output;
 pub(crate) use truncate::{TruncatedPart, truncate_middle};

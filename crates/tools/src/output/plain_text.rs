@@ -5,7 +5,7 @@
 
 /// Turns any bytes into plain text. Of the control codes only newlines and tabs stay, and no code that reverses the
 /// direction of text. Bytes that aren't UTF-8 are replaced.
-pub fn plain(bytes: &[u8]) -> String {
+pub fn plain_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut screen = Screen::default();
     let mut letters = text.chars().peekable();

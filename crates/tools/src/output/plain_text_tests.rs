@@ -27,7 +27,7 @@ fn colours_and_control_codes_are_taken_out() {
     ];
 
     for (bytes, expected) in table {
-        assert_eq!(plain(bytes), expected, "{}", String::from_utf8_lossy(bytes).escape_debug());
+        assert_eq!(plain_text(bytes), expected, "{}", String::from_utf8_lossy(bytes).escape_debug());
     }
 }
 
@@ -39,9 +39,9 @@ fn codes_that_turn_text_around_are_taken_out_and_letters_of_any_direction_stay()
 
     let text: String = codes.chars().map(|code| format!("a{code}b ")).collect();
 
-    assert_eq!(plain(text.as_bytes()), "ab ".repeat(12));
-    assert_eq!(plain("\u{5e9}\u{5dc} \u{202e}txt.exe".as_bytes()), "\u{5e9}\u{5dc} txt.exe");
-    assert_eq!(plain("\u{1f468}\u{200d}\u{1f469}".as_bytes()), "\u{1f468}\u{200d}\u{1f469}");
+    assert_eq!(plain_text(text.as_bytes()), "ab ".repeat(12));
+    assert_eq!(plain_text("\u{5e9}\u{5dc} \u{202e}txt.exe".as_bytes()), "\u{5e9}\u{5dc} txt.exe");
+    assert_eq!(plain_text("\u{1f468}\u{200d}\u{1f469}".as_bytes()), "\u{1f468}\u{200d}\u{1f469}");
 }
 
 /// K13: a progress bar of any length is one line.
@@ -49,7 +49,7 @@ fn codes_that_turn_text_around_are_taken_out_and_letters_of_any_direction_stay()
 fn only_the_last_state_of_a_progress_bar_is_left() {
     let bar: String = (0..=1000).map(|done| format!("\r\x1b[2K{done}/1000")).collect();
 
-    assert_eq!(plain(format!("start\n{bar}\nend\n").as_bytes()), "start\n1000/1000\nend\n");
+    assert_eq!(plain_text(format!("start\n{bar}\nend\n").as_bytes()), "start\n1000/1000\nend\n");
 }
 
 /// Bytes of which many are the beginnings of something.
@@ -68,7 +68,7 @@ proptest! {
     /// K13
     #[test]
     fn no_control_code_is_left_of_anything(bytes in printed()) {
-        let text = plain(&bytes);
+        let text = plain_text(&bytes);
 
         prop_assert!(!text.contains(|letter: char| letter.is_control() && !matches!(letter, '\n' | '\t')));
     }
@@ -76,8 +76,8 @@ proptest! {
     /// K13
     #[test]
     fn plain_text_is_plain_already(bytes in printed()) {
-        let text = plain(&bytes);
+        let text = plain_text(&bytes);
 
-        prop_assert_eq!(plain(text.as_bytes()), text);
+        prop_assert_eq!(plain_text(text.as_bytes()), text);
     }
 }

@@ -11,8 +11,9 @@ use longhaul_keeper::{Output, Result};
 use longhaul_protocol::TaskStatus;
 
 use super::cut_edges::text_between_cuts;
+use super::plain_text;
+use crate::Redact;
 use crate::output::TruncatedPart;
-use crate::{Redact, plain};
 
 /// Bytes of an output that are kept for reading on.
 pub(crate) const MAX_KEPT_OUTPUT_BYTES: usize = 1 << 20;
@@ -316,10 +317,10 @@ impl<'a> OutputReader<'a> {
 }
 
 /// The last line of an output that is not blank, as plain text, with its newline if it is complete.
-pub fn last_line(output: &Output) -> Result<String> {
+pub fn last_output_line(output: &Output) -> Result<String> {
     let printed = output.printed()?;
     let chunk = output.read(printed.saturating_sub(MAX_LINE_BYTES as u64), MAX_LINE_BYTES)?;
-    let text = plain(&chunk.bytes);
+    let text = plain_text(&chunk.bytes);
     let line = text.split_inclusive('\n').rfind(|line| !line.trim().is_empty());
     Ok(line.unwrap_or_default().to_owned())
 }

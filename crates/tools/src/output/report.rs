@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::output::{MAX_KEPT_OUTPUT_BYTES, OutputText};
 use crate::output::{TruncatedPart, truncate_middle};
-use crate::{Cap, Finished, display};
+use crate::{OutputLimit, ToolOutcome, display};
 
 /// The fields of a result, in this order.
 #[derive(Debug, Default, Serialize)]
@@ -52,24 +52,29 @@ impl CommandReport {
         serde_json::to_string(self).expect("it has string keys and no fallible parts")
     }
 
-    /// Encodes the report as JSON within `cap`, escapes included. Where there is no room for everything, the output is
+    /// Encodes the report as JSON within `output_limit`, escapes included. Where there is no room for everything, the output is
     /// truncated first, then the message; last of all, fields are left out.
-    pub(crate) fn fit_within(mut self, cap: Cap, text: &OutputText, rest: FullOutput) -> Finished {
+    pub(crate) fn fit_within(
+        mut self,
+        output_limit: OutputLimit,
+        text: &OutputText,
+        rest: FullOutput,
+    ) -> ToolOutcome {
         self.output = Some(text.text.clone());
         let content = self.to_json();
-        if content.len() <= cap.bytes && text.text.lines().count() <= cap.lines {
-            return Finished::ok(content);
+        if content.len() <= output_limit.bytes && text.text.lines().count() <= output_limit.lines {
+            return ToolOutcome::ok(content);
         }
         let whole = match rest {
             FullOutput::OfCall(_) => Some(text.kept().into_bytes()),
             FullOutput::OfTask => None,
         };
-        let finished = |content| Finished { content, whole, ..Finished::default() };
+        let finished = |content| ToolOutcome { content, whole, ..ToolOutcome::default() };
 
-        self.shorten_message(cap);
+        self.shorten_message(output_limit);
         self.output = Some(String::new());
-        if let Some(room) = cap.bytes.checked_sub(self.to_json().len()) {
-            self.output = Some(text.truncated_to(Cap { bytes: room, ..cap }, rest));
+        if let Some(room) = output_limit.bytes.checked_sub(self.to_json().len()) {
+            self.output = Some(text.truncated_to(OutputLimit { bytes: room, ..output_limit }, rest));
             return finished(self.to_json());
         }
         for leave_out in [
@@ -81,16 +86,17 @@ impl CommandReport {
             |report| report.exit_code = None,
         ] {
             leave_out(&mut self);
-            if self.to_json().len() <= cap.bytes {
+            if self.to_json().len() <= output_limit.bytes {
                 break;
             }
         }
         finished(self.to_json())
     }
 
-    fn shorten_message(&mut self, cap: Cap) {
+    fn shorten_message(&mut self, output_limit: OutputLimit) {
         if let Some(message) = &mut self.message {
-            let fits = |bytes| json_string_len(display::truncate_str(message, bytes)) <= cap.bytes / 2;
+            let fits =
+                |bytes| json_string_len(display::truncate_str(message, bytes)) <= output_limit.bytes / 2;
             let bytes = largest_that_fits(message.len(), fits);
             message.truncate(message.floor_char_boundary(bytes));
         }
@@ -100,20 +106,24 @@ impl CommandReport {
 impl OutputText {
     /// The part of the text that is kept for reading on.
     pub(crate) fn kept(&self) -> String {
-        let kept =
-            truncate_middle(&self.text, Cap { lines: usize::MAX, bytes: MAX_KEPT_OUTPUT_BYTES }, |missing| {
-                format!("[… {} were not kept …]", self.with_dropped_bytes(missing))
-            });
+        let kept = truncate_middle(
+            &self.text,
+            OutputLimit { lines: usize::MAX, bytes: MAX_KEPT_OUTPUT_BYTES },
+            |missing| format!("[… {} were not kept …]", self.with_dropped_bytes(missing)),
+        );
         kept.unwrap_or_else(|| self.text.clone())
     }
 
-    /// Head and tail that fit into `cap` once they are escaped.
-    fn truncated_to(&self, cap: Cap, rest: FullOutput) -> String {
+    /// Head and tail that fit into `output_limit` once they are escaped.
+    fn truncated_to(&self, output_limit: OutputLimit, rest: FullOutput) -> String {
         let shown = |bytes| {
             let marker = |missing: &TruncatedPart| rest.marker(&self.with_dropped_bytes(missing));
-            truncate_middle(&self.text, Cap { bytes, ..cap }, marker).unwrap_or_else(|| self.text.clone())
+            truncate_middle(&self.text, OutputLimit { bytes, ..output_limit }, marker)
+                .unwrap_or_else(|| self.text.clone())
         };
-        shown(largest_that_fits(cap.bytes, |bytes| json_string_len(&shown(bytes)) <= cap.bytes))
+        shown(largest_that_fits(output_limit.bytes, |bytes| {
+            json_string_len(&shown(bytes)) <= output_limit.bytes
+        }))
     }
 }
 

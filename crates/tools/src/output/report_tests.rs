@@ -21,8 +21,8 @@ fn printed(text: &str) -> OutputText {
     OutputText { text: text.to_owned(), gaps: Vec::new() }
 }
 
-fn shown(cap: Cap, text: &str) -> Finished {
-    completed().fit_within(cap, &printed(text), FullOutput::OfCall(call()))
+fn shown(output_limit: OutputLimit, text: &str) -> ToolOutcome {
+    completed().fit_within(output_limit, &printed(text), FullOutput::OfCall(call()))
 }
 
 /// K1, C8: an escaped character takes up to six bytes, and what is cut afterwards is no JSON any more.
@@ -33,7 +33,7 @@ fn what_grows_when_it_is_escaped_stays_within_the_cap() {
         for bytes in [500, 1000, 4096, 32 << 10] {
             let text = piece.repeat(60_000 / piece.len());
 
-            let finished = shown(Cap { lines: 100_000, bytes }, &text);
+            let finished = shown(OutputLimit { lines: 100_000, bytes }, &text);
 
             let length = finished.content.len();
             assert!(length <= bytes && length > bytes / 2, "{piece:?}: {length} of {bytes}");
@@ -49,7 +49,7 @@ fn what_grows_when_it_is_escaped_stays_within_the_cap() {
 fn what_fits_only_as_it_was_printed_is_cut() {
     let text = "\"a\"\n".repeat(1000);
 
-    let finished = shown(Cap { lines: 2000, bytes: text.len() + 500 }, &text);
+    let finished = shown(OutputLimit { lines: 2000, bytes: text.len() + 500 }, &text);
 
     assert!(finished.content.len() <= text.len() + 500);
     assert_eq!(finished.whole, Some(text.into_bytes()));
@@ -63,7 +63,7 @@ fn where_the_keeper_dropped_something_only_bytes_are_counted() {
     let gaps = vec![OutputGap { line: 500..500 + gap.len(), bytes: 5000 }];
 
     let finished = completed().fit_within(
-        Cap { lines: 21, bytes: 10_000 },
+        OutputLimit { lines: 21, bytes: 10_000 },
         &OutputText { text, gaps },
         FullOutput::OfCall(call()),
     );
@@ -82,7 +82,7 @@ fn what_was_dropped_elsewhere_is_not_counted_twice() {
     let gaps = vec![OutputGap { line: 0..gap.len(), bytes: 5000 }];
 
     let finished = completed().fit_within(
-        Cap { lines: 21, bytes: 10_000 },
+        OutputLimit { lines: 21, bytes: 10_000 },
         &OutputText { text, gaps },
         FullOutput::OfCall(call()),
     );
@@ -95,7 +95,7 @@ fn what_was_dropped_elsewhere_is_not_counted_twice() {
 /// K1, C8: fields are left out before the object is broken.
 #[test]
 fn under_a_cap_that_is_too_small_the_most_important_fields_stay() {
-    let shown = |bytes| shown(Cap { lines: 10, bytes }, &"x".repeat(1000)).content;
+    let shown = |bytes| shown(OutputLimit { lines: 10, bytes }, &"x".repeat(1000)).content;
 
     assert_eq!(shown(69), r#"{"status":"completed","output":"","exit_code":0,"duration_ms":1234}"#);
     assert_eq!(shown(50), r#"{"status":"completed","output":"","exit_code":0}"#);
@@ -113,7 +113,7 @@ proptest! {
     ) {
         let text: String = pieces.iter().map(|(piece, times)| piece.repeat(*times)).collect();
 
-        let finished = shown(Cap { lines, bytes }, &text);
+        let finished = shown(OutputLimit { lines, bytes }, &text);
 
         prop_assert!(finished.content.len() <= bytes, "{} of {bytes}", finished.content.len());
         let fields: Value = serde_json::from_str(&finished.content).unwrap();

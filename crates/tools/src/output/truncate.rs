@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use longhaul_protocol::CallId;
 
-use crate::{Cap, display};
+use crate::{OutputLimit, display};
 
-/// Truncates an output to its head and tail. Both and the marker between them stay within `cap`. `None` if the output
+/// Truncates an output to its head and tail. Both and the marker between them stay within `output_limit`. `None` if the output
 /// fits as it is.
-pub fn cap(text: &str, cap: Cap, call: CallId) -> Option<String> {
-    truncate_middle(text, cap, |missing| missing.marker(call))
+pub fn truncate_output(text: &str, output_limit: OutputLimit, call: CallId) -> Option<String> {
+    truncate_middle(text, output_limit, |missing| missing.marker(call))
 }
 
 /// The part of a text that truncation left out.
@@ -44,21 +44,21 @@ impl std::fmt::Display for TruncatedPart {
     }
 }
 
-/// Like [`cap`], with any marker. A marker is one line, and must not get longer when less is missing.
+/// Like [`output_limit`], with any marker. A marker is one line, and must not get longer when less is missing.
 pub(crate) fn truncate_middle(
     text: &str,
-    cap: Cap,
+    output_limit: OutputLimit,
     marker: impl Fn(&TruncatedPart) -> String,
 ) -> Option<String> {
-    if text.len() <= cap.bytes && text.lines().count() <= cap.lines {
+    if text.len() <= output_limit.bytes && text.lines().count() <= output_limit.lines {
         return None;
     }
     let longest = marker(&TruncatedPart::of(text, 0..text.len()));
     // The newline of the marker, and the one that may be missing before it.
-    let Some(room) = cap.bytes.checked_sub(longest.len() + 2) else {
-        return Some(display::truncate_str(&longest, cap.bytes).to_owned());
+    let Some(room) = output_limit.bytes.checked_sub(longest.len() + 2) else {
+        return Some(display::truncate_str(&longest, output_limit.bytes).to_owned());
     };
-    let lines = cap.lines.saturating_sub(1);
+    let lines = output_limit.lines.saturating_sub(1);
     let head = head(text, lines.div_ceil(2), room.div_ceil(2));
     let tail = tail(text, lines / 2, room / 2);
     let missing = TruncatedPart::of(text, head.len()..text.len() - tail.len());

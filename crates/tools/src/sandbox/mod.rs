@@ -33,7 +33,7 @@ use longhaul_keeper::{Bounds, Enforcement, Network, Private, ProcessNamespace, U
 use longhaul_protocol::SessionId;
 
 use crate::display::display_path;
-use crate::git::Repositories;
+use crate::git::RepositoryTracker;
 use crate::{Permission, Scope};
 use folder_listings::FolderListings;
 use reachable_paths::{ReachablePaths, canonical};
@@ -56,16 +56,16 @@ pub enum SandboxMode {
 pub struct Sandbox {
     mode: SandboxMode,
     network: Network,
-    unavailable: Unavailable,
+    unavailable: SandboxFallback,
     /// Holds the temporary folders of sessions.
     temporary: PathBuf,
-    repositories: Arc<Repositories>,
+    repositories: Arc<RepositoryTracker>,
     listings: Arc<FolderListings>,
 }
 
 /// What to do with commands where the system can't confine them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unavailable {
+pub enum SandboxFallback {
     /// Refuse them.
     #[default]
     Refuse,
@@ -97,8 +97,8 @@ impl Sandbox {
         }
         let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
         let temporary = home.join("tmp");
-        let repositories = Arc::new(Repositories::new(temporary.clone()));
-        let (network, unavailable) = (mode.default_network(), Unavailable::default());
+        let repositories = Arc::new(RepositoryTracker::new(temporary.clone()));
+        let (network, unavailable) = (mode.default_network(), SandboxFallback::default());
         Self { mode, network, unavailable, temporary, repositories, listings: Arc::default() }
     }
 
@@ -110,7 +110,7 @@ impl Sandbox {
 
     /// The sandbox with another fallback.
     #[must_use]
-    pub fn or_else(self, unavailable: Unavailable) -> Self {
+    pub fn with_fallback(self, unavailable: SandboxFallback) -> Self {
         Self { unavailable, ..self }
     }
 
@@ -118,8 +118,8 @@ impl Sandbox {
     pub(crate) fn should_confine(&self, enforcement: &Enforcement) -> Result<bool, String> {
         match (self.unenforceable(enforcement), self.unavailable) {
             (None, _) => Ok(self.mode != SandboxMode::Off),
-            (Some(_), Unavailable::Run) => Ok(false),
-            (Some(why), Unavailable::Refuse) => Err(why),
+            (Some(_), SandboxFallback::Run) => Ok(false),
+            (Some(why), SandboxFallback::Refuse) => Err(why),
         }
     }
 
@@ -129,12 +129,12 @@ impl Sandbox {
     }
 
     /// The git repositories in the work folder.
-    pub fn repositories(&self) -> &Arc<Repositories> {
+    pub fn repositories(&self) -> &Arc<RepositoryTracker> {
         &self.repositories
     }
 
     /// The folder with a session's temporary files.
-    pub fn temporary_of(&self, session: SessionId) -> PathBuf {
+    pub fn session_temporary_folder(&self, session: SessionId) -> PathBuf {
         self.temporary.join(session.to_string())
     }
 
@@ -168,7 +168,7 @@ impl Sandbox {
         }
         let home = self.temporary.parent().unwrap_or(&self.temporary);
         let mut places = ReachablePaths::new(scope, environment, home, self.listings.now());
-        let own_folders = session.map(|session| self.temporary_of(session));
+        let own_folders = session.map(|session| self.session_temporary_folder(session));
         let private = private_folders(scope, own_folders.as_deref());
         // Writable paths come first, so that nothing else is found through them.
         if self.mode == SandboxMode::On {

@@ -1,7 +1,7 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Allowed, Denied, ScopeConfig};
+use crate::{AllowedTarget, DeniedTarget, ScopeConfig};
 
 struct World {
     root: PathBuf,
@@ -57,7 +57,8 @@ impl World {
 }
 
 fn allowing(targets: &[&str]) -> ScopeConfig {
-    let allowed = |target: &&str| Allowed { target: (*target).to_owned(), permission: Permission::Write };
+    let allowed =
+        |target: &&str| AllowedTarget { target: (*target).to_owned(), permission: Permission::Write };
     ScopeConfig { allow: targets.iter().map(allowed).collect(), deny: Vec::new() }
 }
 
@@ -219,7 +220,7 @@ fn keys_are_hidden_where_the_users_folder_is_reached_through_a_link_that_can_be_
 #[test]
 fn what_is_denied_is_hidden_under_every_path_that_it_has() {
     let world = World::new(&["work/denied"]);
-    let denied = Denied { target: "denied".to_owned(), permission: Permission::Read };
+    let denied = DeniedTarget { target: "denied".to_owned(), permission: Permission::Read };
     let config = ScopeConfig { allow: Vec::new(), deny: vec![denied] };
     let scope = Scope::new(&world.root.join("work"), &config, &world.root.join("home"));
 
@@ -464,5 +465,7 @@ fn the_caches_of_a_session_are_layers_one_for_each_place_that_has_some() {
     let expected =
         expected.map(|(over, at)| (vec![over.to_owned()], at.into_iter().map(str::to_owned).collect()));
     assert_eq!(overlays.iter().map(over).collect::<Vec<_>>(), expected);
-    assert!(overlays.iter().all(|overlay| overlay.kept_in.starts_with(sandbox.temporary_of(session))));
+    assert!(
+        overlays.iter().all(|overlay| overlay.kept_in.starts_with(sandbox.session_temporary_folder(session)))
+    );
 }

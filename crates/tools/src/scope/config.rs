@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct ScopeConfig {
     /// What may be used. If empty, the work folder may be written.
-    pub allow: Vec<Allowed>,
+    pub allow: Vec<AllowedTarget>,
     /// What may not be used. It wins over `allow`.
-    pub deny: Vec<Denied>,
+    pub deny: Vec<DeniedTarget>,
 }
 
 /// A folder or file that may be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Allowed {
+pub struct AllowedTarget {
     /// Absolute, from the work folder on, or from `~/` on.
     pub target: String,
     /// Reading, or reading and writing.
@@ -26,7 +26,7 @@ pub struct Allowed {
 /// A folder or file that may not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Denied {
+pub struct DeniedTarget {
     /// Absolute, from the work folder on, or from `~/` on. It need not exist yet.
     pub target: String,
     /// `read` denies reading and writing, `write` only writing.

@@ -85,7 +85,7 @@ impl FileError {
     }
 }
 
-impl From<FileError> for crate::Finished {
+impl From<FileError> for crate::ToolOutcome {
     fn from(error: FileError) -> Self {
         Self::error(error.to_string())
     }

@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use boundaries::{Boundaries, DenialReason, DeniedPath, fold_case, locate};
 pub(crate) use boundaries::{FileIdentity, PATH_ONLY};
-pub use config::{Allowed, Denied, Permission, ScopeConfig};
+pub use config::{AllowedTarget, DeniedTarget, Permission, ScopeConfig};
 pub use error::FileError;
 pub(crate) use folder::{EntryKind, EntryStatus, ScopedFolder};
 pub(crate) use path_trace::{PathTrace, is_within_any, untampered};
@@ -90,14 +90,14 @@ impl Scope {
         let user_home = user_home.or_else(std::env::home_dir).map(|home| locate(&home).0);
         let work_dir = canonical_path::canonicalize_existing(&canonical_path::absolute(work_dir))
             .unwrap_or_else(|| work_dir.to_owned());
-        let whole_work_dir = [Allowed { target: "./".to_owned(), permission: Permission::Write }];
+        let whole_work_dir = [AllowedTarget { target: "./".to_owned(), permission: Permission::Write }];
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
         let allow = resolve_allowed_roots(&work_dir, allow);
         let allowed = allow.iter().map(|ground| ground.path.as_path());
         let ProtectedPaths { keys, sockets, emptied, startup, .. } =
             ProtectedPaths::new(user_home.as_deref(), environment, allowed);
         let unreadable = keys.into_iter().chain(sockets).chain(emptied);
-        let denial = |denied: &Denied| {
+        let denial = |denied: &DeniedTarget| {
             DeniedPath::new(canonical_path::expand(&work_dir, &denied.target), denied.permission)
         };
         let home = DeniedPath::new(canonical_path::absolute(home), Permission::Read);
@@ -284,14 +284,15 @@ const BARRED: &str =
 
 /// Resolves the allowed targets. A command of an earlier session could write the user's caches and every writable
 /// target, so no link in those is followed.
-fn resolve_allowed_roots(work_dir: &Path, allow: &[Allowed]) -> Vec<AllowedRoot> {
-    let path =
-        |allowed: &Allowed| canonical_path::absolute(&canonical_path::expand(work_dir, &allowed.target));
+fn resolve_allowed_roots(work_dir: &Path, allow: &[AllowedTarget]) -> Vec<AllowedRoot> {
+    let path = |allowed: &AllowedTarget| {
+        canonical_path::absolute(&canonical_path::expand(work_dir, &allowed.target))
+    };
     let targets = allow.iter().filter(|allowed| allowed.permission == Permission::Write).map(path);
     let traces =
         targets.chain(user_cache_paths()).filter_map(|path| PathTrace::follow_existing(&path, &[])).collect();
     let writable: Vec<PathBuf> = untampered(traces, &[]).into_iter().map(|trace| trace.target).collect();
-    let ground = |allowed: &Allowed| {
+    let ground = |allowed: &AllowedTarget| {
         let trace = PathTrace::follow(&path(allowed), &writable);
         let (path, is_link_refused) =
             trace.map_or_else(|| (path(allowed), false), |trace| (trace.target, trace.is_link_refused));

@@ -13,7 +13,7 @@ fn work_folder() -> (TempDir, PathBuf) {
 }
 
 fn denying(work: &Path, target: &str, permission: Permission) -> Scope {
-    let deny = vec![Denied { target: target.to_owned(), permission }];
+    let deny = vec![DeniedTarget { target: target.to_owned(), permission }];
     Scope::new(work, &ScopeConfig { deny, ..ScopeConfig::default() }, &work.join("../home"))
 }
 
@@ -80,7 +80,7 @@ fn a_denied_name_is_denied_in_any_case() {
 fn a_link_put_in_place_of_an_allowed_target_does_not_move_it() {
     let (folder, work) = work_folder();
     fs::create_dir(folder.path().join("outside")).unwrap();
-    let allow = vec![Allowed { target: "out".to_owned(), permission: Permission::Write }];
+    let allow = vec![AllowedTarget { target: "out".to_owned(), permission: Permission::Write }];
     let scope = Scope::new(&work, &ScopeConfig { allow, deny: vec![] }, &folder.path().join("home"));
 
     symlink(folder.path().join("outside"), work.join("out")).unwrap();
@@ -115,8 +115,8 @@ fn the_scope_is_read_from_config_and_an_unknown_key_is_an_error() {
     let config = r#"{"allow": [{"target": "./", "permission": "write"}], "deny": [{"target": "secret"}]}"#;
     let read: ScopeConfig = serde_json::from_str(config).unwrap();
 
-    assert_eq!(read.allow, [Allowed { target: "./".to_owned(), permission: Permission::Write }]);
-    assert_eq!(read.deny, [Denied { target: "secret".to_owned(), permission: Permission::Read }]);
+    assert_eq!(read.allow, [AllowedTarget { target: "./".to_owned(), permission: Permission::Write }]);
+    assert_eq!(read.deny, [DeniedTarget { target: "secret".to_owned(), permission: Permission::Read }]);
     assert!(serde_json::from_str::<ScopeConfig>(r#"{"allowed": []}"#).is_err());
 }
 
@@ -127,7 +127,7 @@ fn a_target_that_is_a_link_in_what_may_be_written_is_not_followed() {
     fs::create_dir(folder.path().join("outside")).unwrap();
     fs::write(folder.path().join("outside/file"), "").unwrap();
     symlink("../outside", work.join("data")).unwrap();
-    let allowed = |target: &str, permission| Allowed { target: target.to_owned(), permission };
+    let allowed = |target: &str, permission| AllowedTarget { target: target.to_owned(), permission };
     let allow = vec![allowed("./", Permission::Write), allowed("data", Permission::Read)];
 
     let scope = Scope::new(&work, &ScopeConfig { allow, deny: vec![] }, &folder.path().join("home"));
@@ -143,7 +143,7 @@ fn a_target_that_is_a_link_elsewhere_is_followed() {
     let (folder, work) = work_folder();
     fs::create_dir(folder.path().join("outside")).unwrap();
     symlink("outside", folder.path().join("link")).unwrap();
-    let allow = vec![Allowed { target: "../link".to_owned(), permission: Permission::Write }];
+    let allow = vec![AllowedTarget { target: "../link".to_owned(), permission: Permission::Write }];
 
     let scope = Scope::new(&work, &ScopeConfig { allow, deny: vec![] }, &folder.path().join("home"));
 

@@ -11,7 +11,10 @@ use super::path_pattern::PathPattern;
 use super::walk::{FolderWalk, UNLIMITED_DEPTH, WalkEntry};
 use crate::blocking::CancelFlag;
 use crate::scope::{EntryKind, Permission};
-use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, function_tool, schema_of};
+use crate::{
+    FileError, PreparedCall, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool,
+    schema_of,
+};
 
 const MAX_FOUND_FILES: usize = 500;
 
@@ -26,8 +29,8 @@ struct Arguments {
     path: Option<String>,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "find_files",
         description: "Finds files by their path with a pattern, sorted by path.",
         effect: Effect::Read,
@@ -42,15 +45,20 @@ pub(crate) fn about() -> About {
 }
 
 pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
-    function_tool(about(), scope, prepare)
+    function_tool(definition(), scope, prepare)
 }
 
-fn prepare(scope: &Arc<Scope>, arguments: Arguments, _: &Call) -> Result<Prepared, Finished> {
-    let pattern = PathPattern::new(&arguments.pattern).map_err(Finished::error)?;
+fn prepare(
+    scope: &Arc<Scope>,
+    arguments: Arguments,
+    _: &ToolInvocation,
+) -> Result<PreparedCall, ToolOutcome> {
+    let pattern = PathPattern::new(&arguments.pattern).map_err(ToolOutcome::error)?;
     let scope = Arc::clone(scope);
-    let work =
-        move |cancel: &CancelFlag| find(&scope, &arguments, &pattern, cancel).unwrap_or_else(Finished::from);
-    Ok(Prepared::cancellable(work))
+    let work = move |cancel: &CancelFlag| {
+        find(&scope, &arguments, &pattern, cancel).unwrap_or_else(ToolOutcome::from)
+    };
+    Ok(PreparedCall::cancellable(work))
 }
 
 fn find(
@@ -58,7 +66,7 @@ fn find(
     arguments: &Arguments,
     pattern: &PathPattern,
     cancel: &CancelFlag,
-) -> Result<Finished, FileError> {
+) -> Result<ToolOutcome, FileError> {
     let place = scope.resolve(arguments.path.as_deref().unwrap_or("."), Permission::Read)?;
     let folder = place.folder()?;
     let mut lines = Vec::new();
@@ -83,5 +91,5 @@ fn find(
         lines.push(format!("[the first {MAX_FOUND_FILES}; there are more: use a narrower pattern or path]"));
     }
     lines.extend(walked.note(scope));
-    Ok(Finished::ok(lines.join("\n")))
+    Ok(ToolOutcome::ok(lines.join("\n")))
 }

@@ -11,7 +11,10 @@ use super::walk::{FolderWalk, WalkEntry};
 use crate::blocking::CancelFlag;
 use crate::display::display_path;
 use crate::scope::{EntryKind, Permission};
-use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, function_tool, schema_of};
+use crate::{
+    FileError, PreparedCall, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool,
+    schema_of,
+};
 
 const MAX_ENTRIES: usize = 1_000;
 
@@ -26,8 +29,8 @@ struct Arguments {
     depth: Option<u8>,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "list_files",
         description: "Lists what is in a folder: folders with a / at the end, files with their size in bytes, links with \
                       where they lead.",
@@ -42,15 +45,21 @@ pub(crate) fn about() -> About {
 }
 
 pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
-    function_tool(about(), scope, prepare)
+    function_tool(definition(), scope, prepare)
 }
 
-fn prepare(scope: &Arc<Scope>, arguments: Arguments, _: &Call) -> Result<Prepared, Finished> {
+fn prepare(
+    scope: &Arc<Scope>,
+    arguments: Arguments,
+    _: &ToolInvocation,
+) -> Result<PreparedCall, ToolOutcome> {
     let scope = Arc::clone(scope);
-    Ok(Prepared::cancellable(move |cancel| list(&scope, &arguments, cancel).unwrap_or_else(Finished::from)))
+    Ok(PreparedCall::cancellable(move |cancel| {
+        list(&scope, &arguments, cancel).unwrap_or_else(ToolOutcome::from)
+    }))
 }
 
-fn list(scope: &Scope, arguments: &Arguments, cancel: &CancelFlag) -> Result<Finished, FileError> {
+fn list(scope: &Scope, arguments: &Arguments, cancel: &CancelFlag) -> Result<ToolOutcome, FileError> {
     let place = scope.resolve(arguments.path.as_deref().unwrap_or("."), Permission::Read)?;
     let folder = place.folder()?;
     let mut lines = Vec::new();
@@ -74,7 +83,7 @@ fn list(scope: &Scope, arguments: &Arguments, cancel: &CancelFlag) -> Result<Fin
         ));
     }
     lines.extend(walked.note(scope));
-    Ok(Finished::ok(lines.join("\n")))
+    Ok(ToolOutcome::ok(lines.join("\n")))
 }
 
 fn line(scope: &Scope, entry: &WalkEntry<'_>) -> String {

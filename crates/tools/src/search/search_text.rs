@@ -17,7 +17,10 @@ use super::path_pattern::PathPattern;
 use super::walk::{FolderWalk, UNLIMITED_DEPTH, WalkEntry};
 use crate::blocking::CancelFlag;
 use crate::scope::{EntryKind, Permission};
-use crate::{About, Call, FileError, Finished, Prepared, Scope, Tool, function_tool, schema_of};
+use crate::{
+    FileError, PreparedCall, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool,
+    schema_of,
+};
 
 /// A line has to be in memory as a whole to be searched.
 const MAX_LINE_BYTES: usize = 8 << 20;
@@ -39,8 +42,8 @@ struct Arguments {
     context: Option<u8>,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "search_text",
         description: "Searches files for a regular expression. Each match is shown as path:line:text, lines around it as \
                       path-line-text, sorted by path.",
@@ -56,19 +59,23 @@ pub(crate) fn about() -> About {
 }
 
 pub(crate) fn tool(scope: Arc<Scope>) -> Arc<dyn Tool> {
-    function_tool(about(), scope, prepare)
+    function_tool(definition(), scope, prepare)
 }
 
-fn prepare(scope: &Arc<Scope>, arguments: Arguments, _: &Call) -> Result<Prepared, Finished> {
+fn prepare(
+    scope: &Arc<Scope>,
+    arguments: Arguments,
+    _: &ToolInvocation,
+) -> Result<PreparedCall, ToolOutcome> {
     let matcher = RegexMatcherBuilder::new().multi_line(true).crlf(true).build(&arguments.pattern);
     let matcher = matcher.map_err(|error| {
-        Finished::error(format!("the pattern `{}` can't be understood: {error}", arguments.pattern))
+        ToolOutcome::error(format!("the pattern `{}` can't be understood: {error}", arguments.pattern))
     })?;
-    let glob = arguments.glob.as_deref().map(PathPattern::new).transpose().map_err(Finished::error)?;
+    let glob = arguments.glob.as_deref().map(PathPattern::new).transpose().map_err(ToolOutcome::error)?;
     let scope = Arc::clone(scope);
-    Ok(Prepared::cancellable(move |cancel| {
+    Ok(PreparedCall::cancellable(move |cancel| {
         let search = TextSearch::new(&scope, matcher, arguments.context, cancel);
-        search.run(&arguments, glob.as_ref()).unwrap_or_else(Finished::from)
+        search.run(&arguments, glob.as_ref()).unwrap_or_else(ToolOutcome::from)
     }))
 }
 
@@ -105,7 +112,7 @@ impl<'a> TextSearch<'a> {
         }
     }
 
-    fn run(mut self, arguments: &Arguments, glob: Option<&PathPattern>) -> Result<Finished, FileError> {
+    fn run(mut self, arguments: &Arguments, glob: Option<&PathPattern>) -> Result<ToolOutcome, FileError> {
         let place = self.scope.resolve(arguments.path.as_deref().unwrap_or("."), Permission::Read)?;
         let mut note = None;
         match place.folder() {
@@ -140,7 +147,7 @@ impl<'a> TextSearch<'a> {
         lines.extend(self.found.note());
         lines.extend(self.passed_over_note());
         lines.extend(note);
-        Ok(Finished::ok(lines.join("\n")))
+        Ok(ToolOutcome::ok(lines.join("\n")))
     }
 
     fn search(&mut self, path: &Path, file: File) {

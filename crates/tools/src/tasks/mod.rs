@@ -19,10 +19,10 @@ use std::time::Duration;
 use longhaul_keeper::Tasks;
 use longhaul_protocol::TaskId;
 
-use crate::{Call, Finished, KnownTask, Redact, Tool};
+use crate::{Redact, SessionTask, Tool, ToolInvocation, ToolOutcome};
 
 pub use prompt::looks_like_a_prompt;
-pub use task_end::{Ended, task_end};
+pub use task_end::{FinishedTask, task_end};
 
 const DEFAULT_QUIET_TIME: Duration = Duration::from_secs(2);
 
@@ -61,7 +61,7 @@ pub fn task_tools(settings: &TaskSettings) -> Vec<Arc<dyn Tool>> {
 }
 
 /// Finds a task of this session. Another session's task is an error.
-fn find_task(call: &Call, task_id: &str) -> Result<KnownTask, Finished> {
+fn find_task(call: &ToolInvocation, task_id: &str) -> Result<SessionTask, ToolOutcome> {
     let there = || {
         let ids: Vec<String> = call.tasks.iter().map(|task| task.started.task_id.to_string()).collect();
         if ids.is_empty() {
@@ -70,7 +70,7 @@ fn find_task(call: &Call, task_id: &str) -> Result<KnownTask, Finished> {
             format!("there are {}", ids.join(", "))
         }
     };
-    let id: TaskId = task_id.parse().map_err(|error| Finished::error(format!("{error}; {}", there())))?;
+    let id: TaskId = task_id.parse().map_err(|error| ToolOutcome::error(format!("{error}; {}", there())))?;
     let task = call.task(id).cloned();
-    task.ok_or_else(|| Finished::error(format!("there is no task {id}; {}", there())))
+    task.ok_or_else(|| ToolOutcome::error(format!("there is no task {id}; {}", there())))
 }

@@ -10,7 +10,7 @@ use longhaul_keeper::{Output, Result};
 use crate::blocking::CancelFlag;
 use crate::output::json_string_len;
 use crate::output::{OutputReader, OutputText};
-use crate::{Cap, display};
+use crate::{OutputLimit, display};
 
 /// Bytes to search at once.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -26,7 +26,7 @@ pub(super) struct OutputSearch<'a> {
     pub(super) printed: &'a OutputReader<'a>,
     pub(super) output: &'a Output,
     pub(super) matcher: &'a RegexMatcher,
-    pub(super) cap: Cap,
+    pub(super) output_limit: OutputLimit,
     pub(super) cancel: &'a CancelFlag,
 }
 
@@ -138,9 +138,10 @@ impl OutputSearch<'_> {
         let Some(at) = self.matches(line) else { return true };
         let excerpt = excerpt(line, at);
         let bytes = json_string_len(&excerpt) + 2;
-        let room = self.cap.bytes.saturating_sub(OTHER_FIELDS_BYTES).max(self.cap.bytes / 4);
+        let room =
+            self.output_limit.bytes.saturating_sub(OTHER_FIELDS_BYTES).max(self.output_limit.bytes / 4);
         let lines = usize::try_from(collected.lines).unwrap_or(usize::MAX);
-        if collected.lines > 0 && (collected.bytes + bytes > room || lines >= self.cap.lines) {
+        if collected.lines > 0 && (collected.bytes + bytes > room || lines >= self.output_limit.lines) {
             return false;
         }
         collected.text.push_str(&excerpt);

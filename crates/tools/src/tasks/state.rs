@@ -6,7 +6,7 @@ use longhaul_protocol::{TaskId, TaskStatus};
 use crate::exec::result::{EXPIRED, LOST, UNKNOWN, out_of_time};
 use crate::output::CommandReport;
 use crate::output::unix_millis_now;
-use crate::{Finished, KnownTask};
+use crate::{SessionTask, ToolOutcome};
 
 const FOLDER_GONE: &str = "the folder of this task is gone, so it is not known how it ended";
 
@@ -43,7 +43,10 @@ impl TaskState {
 }
 
 /// Loads the state of a session's task. Blocks.
-pub(crate) fn load_task_state(tasks: &Tasks, known: &KnownTask) -> std::result::Result<TaskState, Finished> {
+pub(crate) fn load_task_state(
+    tasks: &Tasks,
+    known: &SessionTask,
+) -> std::result::Result<TaskState, ToolOutcome> {
     let id = known.started.task_id;
     if let Some(ended) = &known.ended {
         // Its files may be gone by now; where they are not, they say the same.
@@ -55,7 +58,7 @@ pub(crate) fn load_task_state(tasks: &Tasks, known: &KnownTask) -> std::result::
         });
     }
     let mut state = keeper_state(tasks, id)
-        .map_err(|error| Finished::error(format!("nobody can tell now how {id} is: {error}")))?;
+        .map_err(|error| ToolOutcome::error(format!("nobody can tell now how {id} is: {error}")))?;
     if let (TaskStatus::Running, Some(started_at)) = (state.status, known.started.started_at) {
         state.duration_ms = u64::try_from(unix_millis_now() - started_at.0).ok();
     }

@@ -9,7 +9,7 @@ use crate::output::OutputReader;
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct FinishedTask {
     /// Lost if its end is unknown; the message says why.
     pub status: TaskStatus,
     pub exit_code: Option<i32>,
@@ -28,12 +28,12 @@ pub struct Ended {
 
 /// How a task ended and what it printed; `None` while it runs. An error may pass. Blocks: it reads files and may kill
 /// what a dead keeper left.
-pub fn task_end(tasks: &Tasks, id: TaskId, redact: &Redact) -> Result<Option<Ended>> {
+pub fn task_end(tasks: &Tasks, id: TaskId, redact: &Redact) -> Result<Option<FinishedTask>> {
     let state = keeper_state(tasks, id)?;
     if !state.has_ended() {
         return Ok(None);
     }
-    let mut ended = Ended {
+    let mut ended = FinishedTask {
         status: state.status,
         exit_code: state.exit_code,
         duration_ms: state.duration_ms.unwrap_or(0),

@@ -11,7 +11,10 @@ use super::state::{TaskState, load_task_state};
 use super::{TaskSettings, find_task};
 use crate::blocking::run_to_completion;
 use crate::output::OutputReader;
-use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, function_tool, schema_of};
+use crate::{
+    OutputLimit, PreparedCall, SessionTask, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool,
+    schema_of,
+};
 
 /// What task_kill takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,8 +24,8 @@ struct Arguments {
     task_id: String,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "task_kill",
         description: "Ends a task and everything that it started or left running.",
         effect: Effect::Idempotent,
@@ -33,14 +36,19 @@ pub(crate) fn about() -> About {
 }
 
 pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
-    function_tool(about(), settings, prepare)
+    function_tool(definition(), settings, prepare)
 }
 
-fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result<Prepared, Finished> {
-    let (known, settings, cap) = (find_task(call, &arguments.task_id), settings.clone(), call.cap);
+fn prepare(
+    settings: &TaskSettings,
+    arguments: Arguments,
+    call: &ToolInvocation,
+) -> Result<PreparedCall, ToolOutcome> {
+    let (known, settings, output_limit) =
+        (find_task(call, &arguments.task_id), settings.clone(), call.output_limit);
     let session = call.session;
-    Ok(Prepared::new(move |_| async move {
-        let kill = move || kill_task_or_leftover(&settings, known, &arguments.task_id, session, cap);
+    Ok(PreparedCall::new(move |_| async move {
+        let kill = move || kill_task_or_leftover(&settings, known, &arguments.task_id, session, output_limit);
         run_to_completion(kill).await.unwrap_or_else(|trouble| trouble)
     }))
 }
@@ -48,50 +56,60 @@ fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result
 /// Kills a task. A command that ended in the foreground is no task, but processes that it left are killed like one.
 fn kill_task_or_leftover(
     settings: &TaskSettings,
-    known: Result<KnownTask, Finished>,
+    known: Result<SessionTask, ToolOutcome>,
     task_id: &str,
     session: SessionId,
-    cap: Cap,
-) -> Result<Finished, Finished> {
+    output_limit: OutputLimit,
+) -> Result<ToolOutcome, ToolOutcome> {
     let refused = match known {
-        Ok(task) => return kill(settings, &task, cap),
+        Ok(task) => return kill(settings, &task, output_limit),
         Err(refused) => refused,
     };
     let left = task_id.parse().ok().and_then(|id| left_behind(settings, id));
     let Some(left) = left.filter(|left| left.session == Some(session)) else { return Err(refused) };
-    let finished = kill(settings, &left.started.into(), cap)?;
+    let finished = kill(settings, &left.started.into(), output_limit)?;
     // The model has no state of something that is no task.
-    Ok(Finished { news: None, ..finished })
+    Ok(ToolOutcome { news: None, ..finished })
 }
 
 fn left_behind(settings: &TaskSettings, id: TaskId) -> Option<LeftBehind> {
     settings.tasks.left_behind(id).ok().flatten()
 }
 
-fn kill(settings: &TaskSettings, task: &KnownTask, cap: Cap) -> Result<Finished, Finished> {
+fn kill(
+    settings: &TaskSettings,
+    task: &SessionTask,
+    output_limit: OutputLimit,
+) -> Result<ToolOutcome, ToolOutcome> {
     let id = task.started.task_id;
     let before = load_task_state(&settings.tasks, task)?;
     // Asked after the state: a task that was running then can't have left anything before.
     let left = left_behind(settings, id);
     if before.has_ended() && left.is_none() {
         let said = format!("it had ended before ({})", before.status.word());
-        return Ok(over(settings, task, &before, cap, said));
+        return Ok(over(settings, task, &before, output_limit, said));
     }
-    let failed = |error| Finished::error(format!("{id} could not be ended: {error}"));
+    let failed = |error| ToolOutcome::error(format!("{id} could not be ended: {error}"));
     settings.tasks.kill(id).map_err(failed)?;
     if let Some(left) = left.filter(|_| before.has_ended()) {
         let said = format!("it had ended before ({}) and {left}, which is over now", before.status.word());
-        return Ok(over(settings, task, &before, cap, said));
+        return Ok(over(settings, task, &before, output_limit, said));
     }
     let state = load_task_state(&settings.tasks, task)?;
     if !state.has_ended() {
-        return Err(Finished::error(format!("{id} could not be ended: it still runs")));
+        return Err(ToolOutcome::error(format!("{id} could not be ended: it still runs")));
     }
-    Ok(over(settings, task, &state, cap, "it is over, with everything that it started".to_owned()))
+    Ok(over(settings, task, &state, output_limit, "it is over, with everything that it started".to_owned()))
 }
 
 /// The result: how the task ended, and its last output.
-fn over(settings: &TaskSettings, task: &KnownTask, state: &TaskState, cap: Cap, said: String) -> Finished {
+fn over(
+    settings: &TaskSettings,
+    task: &SessionTask,
+    state: &TaskState,
+    output_limit: OutputLimit,
+    said: String,
+) -> ToolOutcome {
     let id = task.started.task_id;
     let told = task.told.map_or(0, |told| told.printed);
     let mut report = state.report(id);
@@ -103,10 +121,10 @@ fn over(settings: &TaskSettings, task: &KnownTask, state: &TaskState, cap: Cap, 
     if let Ok((tail, end)) = &read {
         (report.output, report.printed) = (Some(tail.clone()), Some(*end));
     }
-    if report.to_json().len() > cap.bytes {
+    if report.to_json().len() > output_limit.bytes {
         report.output = None;
     }
     let printed = read.map_or(told, |(_, end)| end);
     let news = TaskNews { task_id: id, printed, ended: true };
-    Finished { news: Some(news), ..Finished::ok(report.to_json()) }
+    ToolOutcome { news: Some(news), ..ToolOutcome::ok(report.to_json()) }
 }

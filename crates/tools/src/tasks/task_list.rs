@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskSettings;
 use super::state::load_task_state;
-use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, display, function_tool, schema_of};
+use crate::{
+    OutputLimit, PreparedCall, SessionTask, Tool, ToolDefinition, ToolInvocation, ToolOutcome, display,
+    function_tool, schema_of,
+};
 
 /// Bytes of a command or a description to show.
 const MAX_TEXT_BYTES: usize = 200;
@@ -45,8 +48,8 @@ struct TaskTable {
     message: Option<String>,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "task_list",
         description: "Lists this session's tasks, the oldest first.",
         effect: Effect::Read,
@@ -60,24 +63,28 @@ pub(crate) fn about() -> About {
 }
 
 pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
-    function_tool(about(), settings, prepare)
+    function_tool(definition(), settings, prepare)
 }
 
-fn prepare(settings: &TaskSettings, _: Arguments, call: &Call) -> Result<Prepared, Finished> {
-    let (settings, known, cap) = (settings.clone(), call.tasks.clone(), call.cap);
+fn prepare(
+    settings: &TaskSettings,
+    _: Arguments,
+    call: &ToolInvocation,
+) -> Result<PreparedCall, ToolOutcome> {
+    let (settings, known, output_limit) = (settings.clone(), call.tasks.clone(), call.output_limit);
     let session = call.session;
-    Ok(Prepared::cancellable(move |_| {
+    Ok(PreparedCall::cancellable(move |_| {
         let mut left = settings.tasks.all_left_behind();
         left.retain(|left| left.session == Some(session));
         let is_known = |id| known.iter().any(|task| task.started.task_id == id);
         let others = left.iter().filter(|left| !is_known(left.started.task_id));
-        let others: Vec<KnownTask> = others.map(|left| left.started.clone().into()).collect();
+        let others: Vec<SessionTask> = others.map(|left| left.started.clone().into()).collect();
         let rows = known.iter().chain(&others).map(|task| row(&settings, task, &left)).collect();
-        Finished::ok(within(cap, TaskTable { tasks: rows, message: None }))
+        ToolOutcome::ok(within(output_limit, TaskTable { tasks: rows, message: None }))
     }))
 }
 
-fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> TaskRow {
+fn row(settings: &TaskSettings, known: &SessionTask, left: &[LeftBehind]) -> TaskRow {
     let started = &known.started;
     let short = |text: &str| display::truncate_with_ellipsis(&(settings.redact)(text), MAX_TEXT_BYTES);
     let printed = settings.tasks.output(started.task_id).and_then(|output| output.printed()).ok();
@@ -107,12 +114,12 @@ fn row(settings: &TaskSettings, known: &KnownTask, left: &[LeftBehind]) -> TaskR
     }
 }
 
-/// Encodes the table within `cap`. If there are too many tasks, the oldest are left out.
-fn within(cap: Cap, mut list: TaskTable) -> String {
+/// Encodes the table within `output_limit`. If there are too many tasks, the oldest are left out.
+fn within(output_limit: OutputLimit, mut list: TaskTable) -> String {
     let encode =
         |list: &TaskTable| serde_json::to_string(list).expect("it has string keys and no fallible parts");
     let (mut content, mut left_out) = (encode(&list), 0);
-    while content.len() > cap.bytes && !list.tasks.is_empty() {
+    while content.len() > output_limit.bytes && !list.tasks.is_empty() {
         list.tasks.remove(0);
         left_out += 1;
         list.message = Some(format!("{left_out} older tasks are not shown"));

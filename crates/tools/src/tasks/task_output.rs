@@ -14,7 +14,10 @@ use super::{TaskSettings, find_task};
 use crate::blocking::CancelFlag;
 use crate::output::OutputReader;
 use crate::output::{CommandReport, FullOutput};
-use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Tool, function_tool, schema_of};
+use crate::{
+    OutputLimit, PreparedCall, SessionTask, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool,
+    schema_of,
+};
 
 /// A read is not halved below this, however much JSON escapes add.
 const MIN_READ_BYTES: usize = 64;
@@ -38,8 +41,8 @@ struct Arguments {
     grep: Option<String>,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "task_output",
         description: "Reads what a task has printed: head and tail, or from `offset` on; `next_offset` reads on.",
         effect: Effect::Read,
@@ -56,39 +59,43 @@ pub(crate) fn about() -> About {
 }
 
 pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
-    function_tool(about(), settings, prepare)
+    function_tool(definition(), settings, prepare)
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "a function tool hands its arguments over")]
-fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result<Prepared, Finished> {
+fn prepare(
+    settings: &TaskSettings,
+    arguments: Arguments,
+    call: &ToolInvocation,
+) -> Result<PreparedCall, ToolOutcome> {
     let read = OutputRead {
         settings: settings.clone(),
         task: find_task(call, &arguments.task_id)?,
-        cap: call.cap,
+        output_limit: call.output_limit,
         offset: arguments.offset,
         limit: arguments.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX),
         matcher: arguments.grep.as_deref().map(matcher).transpose()?,
     };
-    Ok(Prepared::cancellable(move |cancel| read.run(cancel)))
+    Ok(PreparedCall::cancellable(move |cancel| read.run(cancel)))
 }
 
-fn matcher(pattern: &str) -> Result<RegexMatcher, Finished> {
+fn matcher(pattern: &str) -> Result<RegexMatcher, ToolOutcome> {
     RegexMatcherBuilder::new().build(pattern).map_err(|error| {
-        Finished::error(format!("the expression `{pattern}` in `grep` can't be understood: {error}"))
+        ToolOutcome::error(format!("the expression `{pattern}` in `grep` can't be understood: {error}"))
     })
 }
 
 struct OutputRead {
     settings: TaskSettings,
-    task: KnownTask,
-    cap: Cap,
+    task: SessionTask,
+    output_limit: OutputLimit,
     offset: Option<u64>,
     limit: usize,
     matcher: Option<RegexMatcher>,
 }
 
 impl OutputRead {
-    fn run(&self, cancel: &CancelFlag) -> Finished {
+    fn run(&self, cancel: &CancelFlag) -> ToolOutcome {
         let state = match load_task_state(&self.settings.tasks, &self.task) {
             Ok(state) => state,
             Err(trouble) => return trouble,
@@ -99,18 +106,20 @@ impl OutputRead {
             Err(Error::NoSuchTask { .. }) => return self.gone(&state),
             Err(error) => Err(error),
         };
-        read.unwrap_or_else(|error| Finished::error(format!("the output of {id} can't be read now: {error}")))
+        read.unwrap_or_else(|error| {
+            ToolOutcome::error(format!("the output of {id} can't be read now: {error}"))
+        })
     }
 
     /// The task folder is gone.
-    fn gone(&self, state: &TaskState) -> Finished {
+    fn gone(&self, state: &TaskState) -> ToolOutcome {
         let id = self.task.started.task_id;
         let mut report = state.report(id);
         report.set_message(state.message.clone().into_iter().chain([format!(
             "raw output is kept for 24 hours after the end; read_file with the path \"output:{}\" has what was kept",
             id.call()
         )]));
-        Finished { news: Some(self.news(state, 0)), ..Finished::ok(report.to_json()) }
+        ToolOutcome { news: Some(self.news(state, 0)), ..ToolOutcome::ok(report.to_json()) }
     }
 
     fn read(
@@ -118,34 +127,36 @@ impl OutputRead {
         output: &Output,
         state: &TaskState,
         cancel: &CancelFlag,
-    ) -> longhaul_keeper::Result<Finished> {
+    ) -> longhaul_keeper::Result<ToolOutcome> {
         let printed = OutputReader::new(output, &self.settings.redact);
         let end = printed.readable_end(state.status)?;
         let report =
             CommandReport { printed: Some(output.printed()?), ..state.report(self.task.started.task_id) };
         if let Some(matcher) = &self.matcher {
-            let search = OutputSearch { printed: &printed, output, matcher, cap: self.cap, cancel };
+            let search =
+                OutputSearch { printed: &printed, output, matcher, output_limit: self.output_limit, cancel };
             let found = search.run(self.offset.unwrap_or(0), end)?;
-            return Ok(Finished { news: Some(self.news(state, 0)), ..self.told(found, report, state) });
+            return Ok(ToolOutcome { news: Some(self.news(state, 0)), ..self.told(found, report, state) });
         }
         let Some(offset) = self.offset else {
             let mut report = CommandReport { next_offset: Some(end), ..report };
             report.set_message(state.message.clone());
             let text = printed.read_all(end)?;
-            let bytes = self.limit.saturating_add(OTHER_FIELDS_BYTES).min(self.cap.bytes);
-            let finished = report.fit_within(Cap { bytes, ..self.cap }, &text, FullOutput::OfTask);
-            return Ok(Finished { news: Some(self.news(state, end)), ..finished });
+            let bytes = self.limit.saturating_add(OTHER_FIELDS_BYTES).min(self.output_limit.bytes);
+            let finished =
+                report.fit_within(OutputLimit { bytes, ..self.output_limit }, &text, FullOutput::OfTask);
+            return Ok(ToolOutcome { news: Some(self.news(state, end)), ..finished });
         };
         self.from(offset, end, &printed, report, state)
     }
 
     /// The matching lines as a report.
-    fn told(&self, found: OutputMatches, mut report: CommandReport, state: &TaskState) -> Finished {
+    fn told(&self, found: OutputMatches, mut report: CommandReport, state: &TaskState) -> ToolOutcome {
         report.matches = Some(found.lines);
         report.next_offset = Some(found.next);
         let said = found.said.into_iter().chain(state.message.clone());
         report.set_message(said);
-        report.fit_within(self.cap, &found.text, FullOutput::OfTask)
+        report.fit_within(self.output_limit, &found.text, FullOutput::OfTask)
     }
 
     /// Reads from an offset on, as much as fits.
@@ -156,29 +167,30 @@ impl OutputRead {
         printed: &OutputReader<'_>,
         report: CommandReport,
         state: &TaskState,
-    ) -> longhaul_keeper::Result<Finished> {
+    ) -> longhaul_keeper::Result<ToolOutcome> {
         let mut report = report;
         let total = report.printed.unwrap_or(end);
         if offset > total {
             report.set_message([format!("only {total} bytes were printed so far")]);
             (report.output, report.next_offset) = (Some(String::new()), Some(total));
-            return Ok(Finished { news: Some(self.news(state, 0)), ..Finished::ok(report.to_json()) });
+            return Ok(ToolOutcome { news: Some(self.news(state, 0)), ..ToolOutcome::ok(report.to_json()) });
         }
-        let mut most = self.limit.min(self.cap.bytes);
+        let mut most = self.limit.min(self.output_limit.bytes);
         loop {
             let (text, next) = printed.read_from(offset, most, end)?;
             report.next_offset = Some(next);
             report.set_message(state.message.clone().filter(|_| next >= end));
             report.output = Some(text.text.clone());
             let content = report.to_json();
-            let fits = content.len() <= self.cap.bytes && text.text.lines().count() <= self.cap.lines;
+            let fits = content.len() <= self.output_limit.bytes
+                && text.text.lines().count() <= self.output_limit.lines;
             if fits || most <= MIN_READ_BYTES {
                 let finished = if fits {
-                    Finished::ok(content)
+                    ToolOutcome::ok(content)
                 } else {
-                    report.fit_within(self.cap, &text, FullOutput::OfTask)
+                    report.fit_within(self.output_limit, &text, FullOutput::OfTask)
                 };
-                return Ok(Finished { news: Some(self.news(state, next)), ..finished });
+                return Ok(ToolOutcome { news: Some(self.news(state, next)), ..finished });
             }
             most /= 2;
         }

@@ -20,7 +20,10 @@ use crate::blocking::{WaitOutcome, run_before, run_to_completion};
 use crate::exec::KEEPER_RETRY_DELAY;
 use crate::output::FullOutput;
 use crate::output::{LINE_SETTLE_TIME, MAX_KEPT_OUTPUT_BYTES, OutputReader, OutputText, unix_millis_now};
-use crate::{About, Call, Cap, Finished, KnownTask, Prepared, Stop, Tool, function_tool, schema_of};
+use crate::{
+    OutputLimit, PreparedCall, SessionTask, StopSignal, Tool, ToolDefinition, ToolInvocation, ToolOutcome,
+    function_tool, schema_of,
+};
 
 const DEFAULT_WAIT_SECONDS: u64 = 60;
 const MAX_WAIT_SECONDS: u64 = 600;
@@ -41,8 +44,8 @@ struct Arguments {
     seconds: Option<u64>,
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "task_wait",
         description: "Waits until a task ends or prints something new after silence.",
         effect: Effect::Read,
@@ -57,29 +60,33 @@ pub(crate) fn about() -> About {
 }
 
 pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
-    function_tool(about(), settings, prepare)
+    function_tool(definition(), settings, prepare)
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "a function tool hands its arguments over")]
-fn prepare(settings: &TaskSettings, arguments: Arguments, call: &Call) -> Result<Prepared, Finished> {
+fn prepare(
+    settings: &TaskSettings,
+    arguments: Arguments,
+    call: &ToolInvocation,
+) -> Result<PreparedCall, ToolOutcome> {
     let seconds = arguments.seconds.unwrap_or(DEFAULT_WAIT_SECONDS);
     let clamped = seconds > MAX_WAIT_SECONDS;
     let waiter = TaskWaiter {
         settings: settings.clone(),
         task: find_task(call, &arguments.task_id)?,
-        cap: call.cap,
+        output_limit: call.output_limit,
         seconds: seconds.min(MAX_WAIT_SECONDS),
         note: clamped.then(|| format!("`seconds` was taken as {MAX_WAIT_SECONDS}, not {seconds}")),
     };
     let most = Duration::from_secs(waiter.seconds) + CALL_MARGIN;
-    Ok(Prepared::new(move |stop| waiter.run(stop)).taking_up_to(most))
+    Ok(PreparedCall::new(move |stop| waiter.run(stop)).taking_up_to(most))
 }
 
 #[derive(Clone)]
 struct TaskWaiter {
     settings: TaskSettings,
-    task: KnownTask,
-    cap: Cap,
+    task: SessionTask,
+    output_limit: OutputLimit,
     seconds: u64,
     note: Option<String>,
 }
@@ -93,7 +100,7 @@ enum WaitEvent {
 }
 
 impl TaskWaiter {
-    async fn run(self, mut stop: Stop) -> Finished {
+    async fn run(self, mut stop: StopSignal) -> ToolOutcome {
         let due = Instant::now() + Duration::from_secs(self.seconds);
         loop {
             let mut state = match self.look().await {
@@ -114,7 +121,7 @@ impl TaskWaiter {
                 WaitEvent::DeadlinePassed => {
                     return self.report_news(state, Some("the time is over, and it goes on")).await;
                 }
-                WaitEvent::Stopped => return Finished::error(STOPPED),
+                WaitEvent::Stopped => return ToolOutcome::error(STOPPED),
                 WaitEvent::Closed => {}
             }
             // It has ended; or its keeper is busy or unreachable, and is asked again.
@@ -128,19 +135,19 @@ impl TaskWaiter {
                 WaitOutcome::DeadlinePassed => {
                     return self.report_news(state, Some("the time is over, and it goes on")).await;
                 }
-                WaitOutcome::Stopped => return Finished::error(STOPPED),
+                WaitOutcome::Stopped => return ToolOutcome::error(STOPPED),
             }
         }
     }
 
     /// Loads the state of the task. An error if the model was told of its end before.
-    async fn look(&self) -> Result<TaskState, Finished> {
+    async fn look(&self) -> Result<TaskState, ToolOutcome> {
         let waiting = self.clone();
         let state =
             run_to_completion(move || load_task_state(&waiting.settings.tasks, &waiting.task)).await?;
         if state.has_ended() && self.task.told.is_some_and(|told| told.ended) {
             let (id, how) = (self.task.started.task_id, state.status.word());
-            return Err(Finished::error(format!(
+            return Err(ToolOutcome::error(format!(
                 "there is nothing to wait for: {id} has ended ({how}), and you were told; task_output reads what it printed"
             )));
         }
@@ -150,7 +157,7 @@ impl TaskWaiter {
     async fn follow_output(&self, task: Option<Task>) -> Option<(UnixStream, Following)> {
         let task = task?;
         let followed = run_to_completion(move || {
-            let failed = |error: &dyn std::fmt::Display| Finished::error(error.to_string());
+            let failed = |error: &dyn std::fmt::Display| ToolOutcome::error(error.to_string());
             let (stream, following) = task.follow().map_err(|error| failed(&error))?;
             stream.set_nonblocking(true).map_err(|error| failed(&error))?;
             Ok((stream, following))
@@ -166,7 +173,7 @@ impl TaskWaiter {
         mut connection: UnixStream,
         mut following: Following,
         due: Instant,
-        stop: &mut Stop,
+        stop: &mut StopSignal,
     ) -> WaitEvent {
         let quiet = self.settings.quiet;
         let settles_in = quiet.max(LINE_SETTLE_TIME);
@@ -211,7 +218,7 @@ impl TaskWaiter {
             let settled = output.and_then(|output| {
                 OutputReader::new(&output, &settings.redact).readable_end(TaskStatus::Running)
             });
-            settled.map_err(|error| Finished::error(error.to_string()))
+            settled.map_err(|error| ToolOutcome::error(error.to_string()))
         });
         let told = self.task.told.map_or(0, |told| told.printed);
         settled.await.is_ok_and(|settled| settled > told)
@@ -232,14 +239,14 @@ impl TaskWaiter {
     }
 
     /// The output that the model does not know yet.
-    async fn report_news(&self, state: TaskState, how: Option<&'static str>) -> Finished {
+    async fn report_news(&self, state: TaskState, how: Option<&'static str>) -> ToolOutcome {
         let waiting = self.clone();
         run_to_completion(move || Ok(waiting.build_report(&state, how)))
             .await
             .unwrap_or_else(|trouble| trouble)
     }
 
-    fn build_report(&self, state: &TaskState, how: Option<&'static str>) -> Finished {
+    fn build_report(&self, state: &TaskState, how: Option<&'static str>) -> ToolOutcome {
         let id = self.task.started.task_id;
         let told = self.task.told.map_or(0, |told| told.printed);
         let read = self.settings.tasks.output(id).and_then(|output| {
@@ -261,6 +268,6 @@ impl TaskWaiter {
         };
         report.set_message(said.into_iter().chain(self.note.clone()));
         let news = TaskNews { task_id: id, printed: end, ended: state.has_ended() };
-        Finished { news: Some(news), ..report.fit_within(self.cap, &text, FullOutput::OfTask) }
+        ToolOutcome { news: Some(news), ..report.fit_within(self.output_limit, &text, FullOutput::OfTask) }
     }
 }

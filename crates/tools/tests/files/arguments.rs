@@ -85,9 +85,9 @@ async fn nothing_is_an_object_without_fields_and_null_is_a_field_that_is_not_the
 /// They are sent with every request, which is to be under 6.5 KB.
 #[test]
 fn all_tools_together_are_told_in_five_and_a_half_kilobytes() {
-    let sizes = longhaul_tools::all_abouts()
-        .into_iter()
-        .map(|about| about.name.len() + about.description.len() + about.schema.to_string().len());
+    let sizes = longhaul_tools::all_tool_definitions().into_iter().map(|definition| {
+        definition.name.len() + definition.description.len() + definition.schema.to_string().len()
+    });
 
     let all: usize = sizes.sum();
 
@@ -97,8 +97,8 @@ fn all_tools_together_are_told_in_five_and_a_half_kilobytes() {
 /// Providers differ in what of JSON Schema they take; these are plain.
 #[test]
 fn schemas_are_plain_objects() {
-    for about in longhaul_tools::all_abouts() {
-        let text = about.schema.to_string();
+    for definition in longhaul_tools::all_tool_definitions() {
+        let text = definition.schema.to_string();
         for noise in [
             "$schema",
             "$ref",
@@ -110,13 +110,13 @@ fn schemas_are_plain_objects() {
             "oneOf",
             "additionalProperties",
         ] {
-            assert!(!text.contains(noise), "{}: {noise} in {text}", about.name);
+            assert!(!text.contains(noise), "{}: {noise} in {text}", definition.name);
         }
-        assert_eq!(about.schema["type"], "object");
-        for (name, field) in about.schema["properties"].as_object().unwrap() {
-            assert!(field["description"].is_string(), "{}: {name} is not explained", about.name);
+        assert_eq!(definition.schema["type"], "object");
+        for (name, field) in definition.schema["properties"].as_object().unwrap() {
+            assert!(field["description"].is_string(), "{}: {name} is not explained", definition.name);
         }
-        let example: Value = serde_json::from_str(about.example).unwrap();
+        let example: Value = serde_json::from_str(definition.example).unwrap();
         assert!(example.is_object());
     }
 }
@@ -124,7 +124,7 @@ fn schemas_are_plain_objects() {
 #[test]
 fn the_tools_come_in_a_fixed_order() {
     let place = Workplace::new();
-    let names: Vec<&str> = place.tools().iter().map(|tool| tool.about().name).collect();
+    let names: Vec<&str> = place.tools().iter().map(|tool| tool.definition().name).collect();
 
     assert_eq!(
         names,

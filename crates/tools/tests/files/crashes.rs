@@ -12,7 +12,7 @@
 use std::fs;
 
 use longhaul_protocol::{FileWrite, Hash};
-use longhaul_tools::{Call, Finished, Resumed};
+use longhaul_tools::{ResumedCall, ToolInvocation, ToolOutcome};
 use serde_json::{Value, json};
 
 use crate::workplace::{Workplace, call, content, run};
@@ -20,10 +20,10 @@ use crate::workplace::{Workplace, call, content, run};
 struct Crash {
     place: Workplace,
     tool: &'static str,
-    call: Call,
+    call: ToolInvocation,
     write: FileWrite,
     /// What the call answers if nothing comes between.
-    undisturbed: Finished,
+    undisturbed: ToolOutcome,
 }
 
 /// A call that was prepared and recorded as started, with the file as it was before.
@@ -51,23 +51,23 @@ impl Crash {
         format!(".longhaul-{}", self.call.id.to_string().to_lowercase())
     }
 
-    async fn resume(&self) -> Resumed {
+    async fn resume(&self) -> ResumedCall {
         self.place.resume(self.tool, &self.call, self.write.clone()).await
     }
 
     async fn says_that_it_happened(&self) {
-        let Resumed::Finished(finished) = self.resume().await else { panic!("it did happen") };
+        let ResumedCall::Finished(finished) = self.resume().await else { panic!("it did happen") };
         assert_eq!(finished, self.undisturbed);
     }
 
     async fn says_to_run_it_again(&self) {
-        assert!(matches!(self.resume().await, Resumed::RunAgain));
+        assert!(matches!(self.resume().await, ResumedCall::RunAgain));
         let again = self.place.make(self.tool, &self.call).await;
         assert_eq!(again, self.undisturbed);
     }
 
     async fn says_that_it_can_not_be_told(&self) -> String {
-        let Resumed::Unknown(what) = self.resume().await else { panic!("nobody can know") };
+        let ResumedCall::Unknown(what) = self.resume().await else { panic!("nobody can know") };
         what
     }
 }
@@ -88,7 +88,7 @@ async fn half_a_temporary_file_is_removed_and_the_write_run_again() {
     let crash = crashed_write().await;
     crash.place.put(&crash.temporary(), "ne");
 
-    assert!(matches!(crash.resume().await, Resumed::RunAgain));
+    assert!(matches!(crash.resume().await, ResumedCall::RunAgain));
 
     assert_eq!(crash.place.names(&crash.place.work()), ["a.txt"]);
     crash.says_to_run_it_again().await;
@@ -194,7 +194,7 @@ async fn a_write_outside_of_the_scope_can_not_be_checked() {
     let path = crash.place.outside().join("secret.txt").to_str().unwrap().to_owned();
     let write = FileWrite { path, ..crash.write.clone() };
 
-    let Resumed::Unknown(what) = crash.place.resume("write_file", &crash.call, write).await else {
+    let ResumedCall::Unknown(what) = crash.place.resume("write_file", &crash.call, write).await else {
         panic!("nobody can know")
     };
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::workplace::{Workplace, call, call_having_seen, content, error, run};
 
-async fn edit(place: &Workplace, edits: Value) -> longhaul_tools::Finished {
+async fn edit(place: &Workplace, edits: Value) -> longhaul_tools::ToolOutcome {
     place.call("edit_file", json!({ "path": "a.txt", "edits": edits })).await
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use longhaul_tools::{Denied, Permission, Scope, ScopeConfig, file_tools};
+use longhaul_tools::{DeniedTarget, Permission, Scope, ScopeConfig, file_tools};
 use serde_json::json;
 
 use crate::workplace::{Workplace, call, error, run};
@@ -45,12 +45,12 @@ fn a_bind_mount_is_no_way_around_a_denied_folder() {
 async fn part_that_reads_through_a_bind_mount() {
     let work = PathBuf::from(std::env::var_os(FOLDER).unwrap());
     assert_eq!(std::fs::read_to_string(work.join("other/key.txt")).unwrap(), "key", "it is mounted");
-    let deny = vec![Denied { target: "denied".to_owned(), permission: Permission::Read }];
+    let deny = vec![DeniedTarget { target: "denied".to_owned(), permission: Permission::Read }];
     let config = ScopeConfig { deny, ..ScopeConfig::default() };
     let scope = Arc::new(Scope::new(&work, &config, &work.join("../home")));
 
     for tool in file_tools(scope) {
-        let arguments = match tool.about().name {
+        let arguments = match tool.definition().name {
             "read_file" => json!({ "path": "other/key.txt" }),
             "search_text" => json!({ "path": "other", "pattern": "key" }),
             _ => continue,

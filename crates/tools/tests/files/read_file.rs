@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 
 use longhaul_protocol::{FileSeen, Hash};
-use longhaul_tools::Cap;
+use longhaul_tools::OutputLimit;
 use serde_json::json;
 
 use crate::workplace::{Workplace, call, content, error};
@@ -32,7 +32,10 @@ async fn a_long_file_is_read_in_parts_that_fit_together() {
     let mut read = String::new();
     loop {
         let part = content(place.call("read_file", json!({ "path": "long.txt", "offset": offset })).await);
-        assert!(part.len() <= Cap::default().bytes && part.lines().count() <= Cap::default().lines);
+        assert!(
+            part.len() <= OutputLimit::default().bytes
+                && part.lines().count() <= OutputLimit::default().lines
+        );
         let (lines, note) = part.rsplit_once('\n').unwrap();
         read += lines;
         read += "\n";
@@ -132,7 +135,7 @@ async fn a_line_of_50_megabytes_is_cut_and_what_follows_is_still_read() {
 
     let text = content(place.read("line.txt").await);
 
-    assert!(text.len() <= Cap::default().bytes, "{}", text.len());
+    assert!(text.len() <= OutputLimit::default().bytes, "{}", text.len());
     assert!(text.ends_with("é … [cut: a line of 52428800 bytes]\nthe end\n"), "{}", &text[text.len() - 80..]);
 }
 
@@ -142,7 +145,7 @@ async fn a_small_cap_makes_small_parts() {
     let place = Workplace::new();
     place.put("a.txt", "0123456789\n".repeat(1_000));
     let mut call = call(&json!({ "path": "a.txt" }));
-    call.cap = Cap { lines: 2_000, bytes: 1_000 };
+    call.output_limit = OutputLimit { lines: 2_000, bytes: 1_000 };
 
     let text = content(place.make("read_file", &call).await);
 

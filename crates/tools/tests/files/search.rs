@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-use longhaul_tools::Stop;
+use longhaul_tools::StopSignal;
 use serde_json::{Value, json};
 
 use crate::workplace::{Workplace, call, content, error};
@@ -232,10 +232,10 @@ fn a_search_stops_when_it_is_asked_to_and_when_it_is_dropped() {
                 .map_err(|finished| finished.content)
                 .unwrap()
         };
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = StopSignal::pair();
         stopper.stop();
         assert_eq!(error(((prepare().await).run)(stop).await), "stopped before it was done");
-        let (_stopper, stop) = Stop::pair();
+        let (_stopper, stop) = StopSignal::pair();
         let dropped = tokio::time::timeout(Duration::from_millis(10), ((prepare().await).run)(stop)).await;
         assert!(dropped.is_err(), "it takes longer than that");
     });

@@ -3,7 +3,7 @@
 use std::fs;
 
 use longhaul_keeper::Network;
-use longhaul_tools::{Allowed, Denied, Permission, SandboxMode, ScopeConfig};
+use longhaul_tools::{AllowedTarget, DeniedTarget, Permission, SandboxMode, ScopeConfig};
 
 use crate::workplace::{SECRET, Workplace};
 
@@ -142,7 +142,7 @@ fn common_programs_run_in_strict() {
 #[test]
 fn a_denied_work_folder_runs_no_command() {
     for target in ["/", "./", "..", "/usr"] {
-        let denied = Denied { target: target.to_owned(), permission: Permission::Read };
+        let denied = DeniedTarget { target: target.to_owned(), permission: Permission::Read };
         let scope = ScopeConfig { allow: Vec::new(), deny: vec![denied] };
         let workplace = Workplace::with_scope(SandboxMode::On, &scope);
 
@@ -156,8 +156,8 @@ fn a_denied_work_folder_runs_no_command() {
 #[test]
 fn where_all_writing_is_denied_a_command_writes_nothing_and_reads_on() {
     let scope = ScopeConfig {
-        allow: vec![Allowed { target: "/".to_owned(), permission: Permission::Write }],
-        deny: vec![Denied { target: "/".to_owned(), permission: Permission::Write }],
+        allow: vec![AllowedTarget { target: "/".to_owned(), permission: Permission::Write }],
+        deny: vec![DeniedTarget { target: "/".to_owned(), permission: Permission::Write }],
     };
     let workplace = Workplace::with_scope(SandboxMode::On, &scope);
 

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Enforcement, Launcher, Network, ProcessNamespace, Tasks};
 use longhaul_protocol::{CallId, SessionId};
 use longhaul_tools::{
-    Allowed, Call, Cap, Denied, ExecSettings, ExecTool, Finished, Permission, Repositories, Sandbox,
-    SandboxMode, Scope, ScopeConfig, Stop, Tool,
+    AllowedTarget, DeniedTarget, ExecSettings, ExecTool, OutputLimit, Permission, RepositoryTracker, Sandbox,
+    SandboxMode, Scope, ScopeConfig, StopSignal, Tool, ToolInvocation, ToolOutcome,
 };
 use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ pub(crate) struct Workplace {
     session: SessionId,
     tool: ExecTool,
     scope: Arc<Scope>,
-    repositories: Arc<Repositories>,
+    repositories: Arc<RepositoryTracker>,
     /// A process of another user, whose folder and open file are outside.
     victim: Child,
     /// A terminal of another user.
@@ -202,20 +202,20 @@ impl Workplace {
     pub(crate) fn try_result(&self, command: &str) -> Result<Value, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let command = format!("{}\n{command}", self.header());
-        let call = Call {
+        let call = ToolInvocation {
             id: CallId::generate(),
             arguments: json!({ "command": command }).to_string(),
             seen: Arc::default(),
-            cap: Cap::default(),
+            output_limit: OutputLimit::default(),
             session: self.session,
             tasks: Arc::default(),
         };
-        let (_stopper, stop) = Stop::pair();
+        let (_stopper, stop) = StopSignal::pair();
         let finished = runtime.block_on(async {
             let prepared = self.tool.prepare(&call).await?;
             Ok(tokio::time::timeout(PATIENCE, (prepared.run)(stop)).await.expect("it ends in time"))
         });
-        let finished = finished.map_err(|refused: Finished| refused.content)?;
+        let finished = finished.map_err(|refused: ToolOutcome| refused.content)?;
         match finished.is_error {
             true => Err(finished.content),
             false => Ok(serde_json::from_str(&finished.content).unwrap()),
@@ -277,13 +277,13 @@ pub(crate) fn user_command(root: &Path) -> Command {
 }
 
 fn scope_config() -> ScopeConfig {
-    let deny = |target: &str, permission| Denied { target: target.to_owned(), permission };
+    let deny = |target: &str, permission| DeniedTarget { target: target.to_owned(), permission };
     ScopeConfig {
         allow: vec![
-            Allowed { target: "./".to_owned(), permission: Permission::Write },
-            Allowed { target: "../library".to_owned(), permission: Permission::Read },
-            Allowed { target: "fixed/deep".to_owned(), permission: Permission::Write },
-            Allowed { target: "../user/.docker/plugins".to_owned(), permission: Permission::Read },
+            AllowedTarget { target: "./".to_owned(), permission: Permission::Write },
+            AllowedTarget { target: "../library".to_owned(), permission: Permission::Read },
+            AllowedTarget { target: "fixed/deep".to_owned(), permission: Permission::Write },
+            AllowedTarget { target: "../user/.docker/plugins".to_owned(), permission: Permission::Read },
         ],
         deny: vec![
             deny("denied", Permission::Read),

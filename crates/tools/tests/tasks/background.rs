@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use longhaul_protocol::{TaskId, TaskNews, TaskStarted, TaskStatus};
-use longhaul_tools::{Resumed, Stop};
+use longhaul_tools::{ResumedCall, StopSignal};
 use serde_json::json;
 
 use crate::workplace::{Workplace, fields, in_time, running, text, until, wait_for};
@@ -47,7 +47,7 @@ async fn a_command_in_the_background_that_ends_at_once_is_a_task_all_the_same() 
     let resumed = place.resume(&call).await;
 
     assert_eq!(fields(&finished)["status"], "background_started");
-    let Resumed::Finished(again) = resumed else { panic!("it ended") };
+    let ResumedCall::Finished(again) = resumed else { panic!("it ended") };
     assert_eq!(again.content, finished.content);
     let without_time = |task: Option<TaskStarted>| TaskStarted { started_at: None, ..task.unwrap() };
     assert_eq!(without_time(again.task), without_time(finished.task.clone()));
@@ -62,14 +62,14 @@ async fn a_command_in_the_background_that_can_not_start_is_an_error() {
     let call = place.call(&json!({"command": "true", "run_in_background": true, "work_dir": "inner"}));
     let prepared = place.tool("exec").prepare(&call).await.unwrap();
     fs::remove_dir(place.work.join("inner")).unwrap();
-    let (_stopper, stop) = Stop::pair();
+    let (_stopper, stop) = StopSignal::pair();
 
     let finished = in_time((prepared.run)(stop)).await;
     let resumed = place.resume(&call).await;
 
     assert!(finished.is_error && finished.content.contains("inner is not there"), "{}", finished.content);
     assert_eq!(finished.task, None);
-    assert!(matches!(resumed, Resumed::Finished(again) if again == finished));
+    assert!(matches!(resumed, ResumedCall::Finished(again) if again == finished));
 }
 
 /// K2: from the first number to the last, nothing is missing and nothing runs twice.
@@ -127,7 +127,7 @@ async fn the_time_counts_from_the_start_of_the_command_also_after_a_restart() {
     place.age(TaskId::from(call.id), "spawning", Duration::from_secs(599));
 
     let run = running(place.resume(&call).await);
-    let (_stopper, stop) = Stop::pair();
+    let (_stopper, stop) = StopSignal::pair();
     let finished = in_time(run(stop)).await;
 
     assert_eq!(fields(&finished)["status"], "auto_backgrounded");
@@ -145,7 +145,7 @@ async fn a_command_in_the_background_is_found_again_running() {
     place.until_there("begun").await;
 
     let run = running(place.resume(&call).await);
-    let (stopper, stop) = Stop::pair();
+    let (stopper, stop) = StopSignal::pair();
     stopper.stop();
     let finished = in_time(run(stop)).await;
 
@@ -167,7 +167,7 @@ async fn stopping_never_kills_a_command_in_the_background() {
     std::os::unix::fs::symlink(&aside, &folder).unwrap();
 
     let run = running(place.resume(&call).await);
-    let (stopper, stop) = Stop::pair();
+    let (stopper, stop) = StopSignal::pair();
     stopper.stop();
     let finished = in_time(run(stop)).await;
 
@@ -206,6 +206,6 @@ async fn a_command_whose_folder_has_expired_is_not_run_again() {
 
     let resumed = place.resume(&call).await;
 
-    assert!(matches!(resumed, Resumed::Unknown(why) if why.contains("kept 24 hours")));
+    assert!(matches!(resumed, ResumedCall::Unknown(why) if why.contains("kept 24 hours")));
     assert_eq!(fs::read_to_string(place.work.join("runs")).unwrap(), "ran\n");
 }

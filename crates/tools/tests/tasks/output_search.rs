@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use longhaul_tools::Cap;
+use longhaul_tools::OutputLimit;
 use serde_json::json;
 
 use crate::workplace::{SECRET, Workplace, fields, text};
@@ -35,7 +35,7 @@ async fn only_lines_that_match_are_shown() {
 #[tokio::test]
 async fn more_lines_than_fit_are_gone_on_with() {
     let mut place = Workplace::new();
-    place.cap = Cap { lines: 2000, bytes: 3000 };
+    place.output_limit = OutputLimit { lines: 2000, bytes: 3000 };
     let id = place.finish("seq 100000").await;
     let (mut all, mut offset, mut calls) = (String::new(), 0, 0);
 
@@ -64,7 +64,7 @@ async fn no_line_is_skipped_where_lines_can_not_be_counted() {
     let mut place = Workplace::with(|settings| {
         settings.redact = Arc::new(move |text: &str| text.replace(&key, "[redacted]\n"));
     });
-    place.cap = Cap { lines: 2000, bytes: 3000 };
+    place.output_limit = OutputLimit { lines: 2000, bytes: 3000 };
     let id = place.finish(&format!("seq 3000; printf '{lines_of_key}'; seq 3001 6000")).await;
     let (mut all, mut offset) = (BTreeSet::new(), 0);
 

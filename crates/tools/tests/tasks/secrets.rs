@@ -1,6 +1,6 @@
 //! C8, J8: no part of a secret shows, wherever an output is cut.
 
-use longhaul_tools::Cap;
+use longhaul_tools::OutputLimit;
 use serde_json::json;
 
 use crate::workplace::{SECRET, Workplace, fields, text};
@@ -19,7 +19,7 @@ async fn a_result_that_is_cut_shows_no_part_of_a_secret() {
     let command = format!("for n in $(seq 200); do printf 'x%s' {SECRET}; done");
 
     for bytes in 700..740 {
-        place.cap = Cap { lines: 100, bytes };
+        place.output_limit = OutputLimit { lines: 100, bytes };
         let finished = place.make("exec", json!({"command": command})).await;
 
         let output = fields(&finished)["output"].as_str().unwrap().to_owned();

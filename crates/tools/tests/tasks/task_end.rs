@@ -4,13 +4,13 @@ use std::fs;
 use std::time::Duration;
 
 use longhaul_protocol::{CallId, TaskId, TaskStatus};
-use longhaul_tools::{Ended, last_line, looks_like_a_prompt, task_end};
+use longhaul_tools::{FinishedTask, last_output_line, looks_like_a_prompt, task_end};
 use serde_json::json;
 
 use crate::secrets::shows_a_part;
 use crate::workplace::{SECRET, Workplace, until, wait_for};
 
-fn end(place: &Workplace, id: TaskId) -> Option<Ended> {
+fn end(place: &Workplace, id: TaskId) -> Option<FinishedTask> {
     task_end(&place.tasks, id, &place.settings.redact).unwrap()
 }
 
@@ -106,7 +106,7 @@ async fn the_last_line_of_a_task_that_asks_looks_like_a_prompt() {
         place.start("yes log line | head -n 100000; printf '\\e[1mOverwrite?\\e[0m [y/N] '; sleep 600").await;
     let works = place.start("echo; echo 'building:'; echo; sleep 600").await;
     let silent = place.start("sleep 600").await;
-    let last = |id| last_line(&place.tasks.output(id).unwrap()).unwrap();
+    let last = |id| last_output_line(&place.tasks.output(id).unwrap()).unwrap();
 
     until(|| last(asks) == "Overwrite? [y/N] ").await;
     until(|| last(works) == "building:\n").await;

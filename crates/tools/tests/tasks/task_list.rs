@@ -1,7 +1,7 @@
 //! `task_list`, and which tasks there are for a session.
 
 use longhaul_protocol::{CallId, SessionId, TaskId};
-use longhaul_tools::{Call, Cap};
+use longhaul_tools::{OutputLimit, ToolInvocation};
 use serde_json::{Value, json};
 
 use crate::workplace::{SECRET, Workplace, fields, text};
@@ -36,7 +36,7 @@ async fn the_list_says_of_each_task_how_it_is() {
 #[tokio::test]
 async fn a_list_that_is_too_long_leaves_out_the_oldest() {
     let mut place = Workplace::new();
-    place.cap = Cap { lines: 100, bytes: 900 };
+    place.output_limit = OutputLimit { lines: 100, bytes: 900 };
     let mut ids = Vec::new();
     for _ in 0..6 {
         ids.push(place.finish("true").await);
@@ -95,7 +95,7 @@ async fn what_a_command_left_running_is_listed_and_killed() {
     let listed = place.make("task_list", json!({})).await.content;
     let list: Value = serde_json::from_str(&listed).unwrap();
     let id = list["tasks"][0]["task_id"].as_str().unwrap();
-    let foreign = Call { session: SessionId::generate(), ..place.call(&json!({"task_id": id})) };
+    let foreign = ToolInvocation { session: SessionId::generate(), ..place.call(&json!({"task_id": id})) };
     let refused = place.make_call("task_kill", &foreign).await;
     let killed = place.make("task_kill", json!({"task_id": id})).await;
     let after = place.make("task_list", json!({})).await.content;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_protocol::{TaskId, TaskNews};
-use longhaul_tools::{Cap, plain};
+use longhaul_tools::{OutputLimit, plain_text};
 use serde_json::{Value, json};
 
 use crate::secrets::shows_a_part;
@@ -51,7 +51,7 @@ async fn the_output_of_a_running_task_can_be_read_and_read_on() {
 #[tokio::test]
 async fn without_an_offset_head_and_tail_are_shown() {
     let mut place = Workplace::new();
-    place.cap = Cap { lines: 50, bytes: 1000 };
+    place.output_limit = OutputLimit { lines: 50, bytes: 1000 };
     let id = place.finish("seq 10000").await;
 
     let read = place.make("task_output", json!({"task_id": id})).await;
@@ -95,7 +95,7 @@ async fn what_a_program_prints_stays_text() {
     let read = place.make("task_output", json!({"task_id": id})).await;
 
     let fields = fields(&read);
-    assert_eq!(text(&fields, "output"), plain(&raw));
+    assert_eq!(text(&fields, "output"), plain_text(&raw));
     assert!(text(&fields, "output").starts_with("red \u{fffd}\u{fffd}\n</task-notification>\n"), "{fields}");
     for limit in 1..40 {
         let text = in_pieces(&place, id, limit).await.concat();
@@ -165,7 +165,7 @@ async fn an_offset_beyond_what_was_printed_says_how_much_there_is() {
 #[tokio::test]
 async fn what_grows_as_json_is_read_in_smaller_pieces() {
     let mut place = Workplace::new();
-    place.cap = Cap { lines: 2000, bytes: 2000 };
+    place.output_limit = OutputLimit { lines: 2000, bytes: 2000 };
     let id = place.finish("head -c 20000 /dev/zero | tr '\\0' '\"'").await;
 
     let pieces = in_pieces(&place, id, 32 << 10).await;

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_protocol::{CallId, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
 use longhaul_tools::{
-    Call, Cap, ExecSettings, ExecTool, Finished, KnownTask, Redact, Resumed, Run, Sandbox, SandboxMode,
-    Scope, ScopeConfig, Stop, Stopper, TaskSettings, Tool, task_end, task_tools,
+    ExecSettings, ExecTool, OutputLimit, Redact, ResumedCall, RunCall, Sandbox, SandboxMode, Scope,
+    ScopeConfig, SessionTask, StopHandle, StopSignal, TaskSettings, Tool, ToolInvocation, ToolOutcome,
+    task_end, task_tools,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -39,9 +40,9 @@ pub(crate) struct Workplace {
     pub(crate) folder: PathBuf,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) settings: ExecSettings,
-    pub(crate) cap: Cap,
+    pub(crate) output_limit: OutputLimit,
     session: SessionId,
-    known: Mutex<Vec<KnownTask>>,
+    known: Mutex<Vec<SessionTask>>,
     tools: Vec<Arc<dyn Tool>>,
     _temporary: TempDir,
 }
@@ -88,7 +89,7 @@ impl Workplace {
             work: root.join("work"),
             folder: root.join("home/tasks"),
             tasks,
-            cap: Cap::default(),
+            output_limit: OutputLimit::default(),
             session: SessionId::generate(),
             known: Mutex::default(),
             tools: tools(&settings, quiet),
@@ -97,29 +98,29 @@ impl Workplace {
         }
     }
 
-    pub(crate) fn call(&self, arguments: &Value) -> Call {
-        Call {
+    pub(crate) fn call(&self, arguments: &Value) -> ToolInvocation {
+        ToolInvocation {
             id: CallId::generate(),
             session: self.session,
             arguments: arguments.to_string(),
             seen: Arc::default(),
-            cap: self.cap,
+            output_limit: self.output_limit,
             tasks: self.known.lock().unwrap().clone().into(),
         }
     }
 
     pub(crate) fn tool(&self, name: &str) -> &Arc<dyn Tool> {
-        self.tools.iter().find(|tool| tool.about().name == name).unwrap()
+        self.tools.iter().find(|tool| tool.definition().name == name).unwrap()
     }
 
     /// Makes a call and remembers what came of it, as the runtime does.
-    pub(crate) async fn make(&self, tool: &str, arguments: Value) -> Finished {
+    pub(crate) async fn make(&self, tool: &str, arguments: Value) -> ToolOutcome {
         let call = self.call(&arguments);
         self.make_call(tool, &call).await
     }
 
-    pub(crate) async fn make_call(&self, tool: &str, call: &Call) -> Finished {
-        let (_stopper, stop) = Stop::pair();
+    pub(crate) async fn make_call(&self, tool: &str, call: &ToolInvocation) -> ToolOutcome {
+        let (_stopper, stop) = StopSignal::pair();
         let finished = match self.tool(tool).prepare(call).await {
             Ok(prepared) => in_time((prepared.run)(stop)).await,
             Err(refused) => refused,
@@ -129,16 +130,20 @@ impl Workplace {
     }
 
     /// Begins a call.
-    pub(crate) async fn begin(&self, tool: &str, call: &Call) -> (Stopper, JoinHandle<Finished>) {
-        let (stopper, stop) = Stop::pair();
+    pub(crate) async fn begin(
+        &self,
+        tool: &str,
+        call: &ToolInvocation,
+    ) -> (StopHandle, JoinHandle<ToolOutcome>) {
+        let (stopper, stop) = StopSignal::pair();
         let run = self.tool(tool).prepare(call).await.unwrap().run;
         (stopper, tokio::spawn(run(stop)))
     }
 
-    pub(crate) fn remember(&self, finished: &Finished) {
+    pub(crate) fn remember(&self, finished: &ToolOutcome) {
         let mut known = self.known.lock().unwrap();
         if let Some(started) = finished.task.clone() {
-            known.push(KnownTask { started, ended: None, told: None, is_waiting: false });
+            known.push(SessionTask { started, ended: None, told: None, is_waiting: false });
         }
         if let Some(news) = finished.news {
             let task = known.iter_mut().find(|task| task.started.task_id == news.task_id).unwrap();
@@ -177,7 +182,7 @@ impl Workplace {
         finished.task.unwrap().task_id
     }
 
-    pub(crate) async fn resume(&self, call: &Call) -> Resumed {
+    pub(crate) async fn resume(&self, call: &ToolInvocation) -> ResumedCall {
         let started = ToolStarted {
             call: call.id,
             name: "exec".to_owned(),
@@ -262,7 +267,7 @@ pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-pub(crate) fn fields(finished: &Finished) -> Value {
+pub(crate) fn fields(finished: &ToolOutcome) -> Value {
     assert!(!finished.is_error, "{}", finished.content);
     serde_json::from_str(&finished.content).unwrap()
 }
@@ -271,11 +276,11 @@ pub(crate) fn text<'a>(fields: &'a Value, name: &str) -> &'a str {
     fields[name].as_str().unwrap_or_else(|| panic!("{name} in {fields}"))
 }
 
-pub(crate) fn running(resumed: Resumed) -> Run {
+pub(crate) fn running(resumed: ResumedCall) -> RunCall {
     match resumed {
-        Resumed::Running(run) => run,
-        Resumed::Finished(finished) => panic!("it ended: {finished:?}"),
-        Resumed::RunAgain => panic!("it was not started"),
-        Resumed::Unknown(why) => panic!("{why}"),
+        ResumedCall::Running(run) => run,
+        ResumedCall::Finished(finished) => panic!("it ended: {finished:?}"),
+        ResumedCall::RunAgain => panic!("it was not started"),
+        ResumedCall::Unknown(why) => panic!("{why}"),
     }
 }

@@ -9,7 +9,7 @@ use longhaul_model::Scripted;
 use longhaul_protocol::{
     EventKind, InboxRecord, Input, InputId, JoinMode, NamesRecord, SessionId, SessionTrashed, StreamName,
 };
-use longhaul_testkit::{FaultyJournal, Gated};
+use longhaul_testkit::{FaultyJournal, GatedModel};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -156,7 +156,7 @@ async fn a_session_with_nothing_new_is_not_looked_at_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_in_a_turn_is_not_idle_however_long_it_takes() {
     let home = tempfile::tempdir().unwrap();
-    let (model, gate) = Gated::new(Scripted::from_json(r#"["Slowly."]"#).unwrap());
+    let (model, gate) = GatedModel::new(Scripted::from_json(r#"["Slowly."]"#).unwrap());
     let runtime = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
     let session = runtime.session("a").await.unwrap();
     let (jobs, mut calls) = job(|_| nothing());
@@ -177,7 +177,7 @@ async fn a_session_in_a_turn_is_not_idle_however_long_it_takes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_with_an_open_turn_or_something_in_its_inbox_is_not_idle() {
     let home = tempfile::tempdir().unwrap();
-    let (model, gate) = Gated::new(Scripted::from_json(r#"["Yes.", "Never."]"#).unwrap());
+    let (model, gate) = GatedModel::new(Scripted::from_json(r#"["Yes.", "Never."]"#).unwrap());
     let first = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
     let waits = first.session("waits").await.unwrap();
     gate.open();
@@ -204,7 +204,7 @@ async fn a_session_with_an_open_turn_or_something_in_its_inbox_is_not_idle() {
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_and_commands_are_activity() {
     let home = tempfile::tempdir().unwrap();
-    let (model, gate) = Gated::new(Scripted::from_json(r#"["Yes.", "Never."]"#).unwrap());
+    let (model, gate) = GatedModel::new(Scripted::from_json(r#"["Yes.", "Never."]"#).unwrap());
     let runtime = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
     gate.open();
     let [session] = talked(&runtime, ["a"]).await;

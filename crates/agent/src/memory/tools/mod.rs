@@ -50,8 +50,8 @@ pub(crate) fn memory_tools(
 
 /// What is known of them without having any, for `docs/tools.md`.
 #[cfg(test)]
-pub(crate) fn memory_abouts() -> [longhaul_tools::About; 3] {
-    [search::about(), read::about(), note::about()]
+pub(crate) fn memory_abouts() -> [longhaul_tools::ToolDefinition; 3] {
+    [search::definition(), read::definition(), note::definition()]
 }
 
 /// Where what a session remembers is found.

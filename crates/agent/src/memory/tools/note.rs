@@ -1,6 +1,8 @@
 use async_trait::async_trait;
 use longhaul_protocol::{Effect, SessionId, Speaker};
-use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, schema_of};
+use longhaul_tools::{
+    PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -22,19 +24,19 @@ struct Arguments {
 
 /// The tool.
 pub(super) struct MemoryNote {
-    about: About,
+    definition: ToolDefinition,
     shelf: Shelf,
     noting: Noting,
 }
 
 impl MemoryNote {
     pub(super) fn new(shelf: Shelf, noting: Noting) -> Self {
-        Self { about: about(), shelf, noting }
+        Self { definition: definition(), shelf, noting }
     }
 }
 
-pub(super) fn about() -> About {
-    About {
+pub(super) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "memory_note",
         description: "Remembers something for all sessions, because the user asked for it.",
         effect: Effect::Idempotent,
@@ -50,27 +52,27 @@ pub(super) fn about() -> About {
 
 #[async_trait]
 impl Tool for MemoryNote {
-    fn about(&self) -> &About {
-        &self.about
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
     }
 
-    async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
-        let Arguments { text } = parse_arguments(&self.about, &call.arguments)?;
+    async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
+        let Arguments { text } = parse_arguments(&self.definition, &call.arguments)?;
         if !text.chars().any(char::is_alphanumeric) {
-            return Err(Finished::error("`text` has no word in it; say what to remember"));
+            return Err(ToolOutcome::error("`text` has no word in it; say what to remember"));
         }
         let (shelf, noting, session) = (self.shelf.clone(), self.noting.clone(), call.session);
-        Ok(Prepared::new(move |_stop| async move {
+        Ok(PreparedCall::new(move |_stop| async move {
             match note(&shelf, &noting, session, text.trim()).await {
                 Ok(finished) => finished,
-                Err(error) => Finished::error(format!("it could not be remembered: {error}")),
+                Err(error) => ToolOutcome::error(format!("it could not be remembered: {error}")),
             }
         }))
     }
 }
 
-async fn note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) -> Result<Finished> {
-    let Some(scope) = shelf.scopes.of(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
+async fn note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) -> Result<ToolOutcome> {
+    let Some(scope) = shelf.scopes.of(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
     let recent = Recent::turns(&*shelf.journal, session, TURNS_BEFORE).await?;
     let quotation = recent.quotation_for(text).map(|quotation| format!("\"{quotation}\""));
     let (speaker, text) = match (recent.speaker_of(text), &quotation) {
@@ -83,7 +85,7 @@ async fn note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) ->
     let changed = longhaul_memory::note(&*shelf.journal, &scope, &text, speaker).await?;
     (noting.told)(&scope, &changed.pages);
     let pages = changed.pages.join(", ");
-    Ok(Finished::ok(match speaker {
+    Ok(ToolOutcome::ok(match speaker {
         Speaker::User => format!("remembered in the page {pages}, in the user's own words: {text}"),
         Speaker::Assistant => format!("remembered in the page {pages}, as yours: the user did not say so"),
         Speaker::Untrusted => {

@@ -1,7 +1,9 @@
 use async_trait::async_trait;
 use longhaul_memory::{Book, Places};
 use longhaul_protocol::{ChangedBy, Effect, Seq, SessionId};
-use longhaul_tools::{About, Call, Cap, Finished, Prepared, Tool, parse_arguments, schema_of};
+use longhaul_tools::{
+    OutputLimit, PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -24,18 +26,18 @@ struct Arguments {
 
 /// The tool.
 pub(super) struct MemoryRead {
-    about: About,
+    definition: ToolDefinition,
     shelf: Shelf,
 }
 
 impl MemoryRead {
     pub(super) fn new(shelf: Shelf) -> Self {
-        Self { about: about(), shelf }
+        Self { definition: definition(), shelf }
     }
 }
 
-pub(super) fn about() -> About {
-    About {
+pub(super) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "memory_read",
         description: "Shows a page of memory, or a record of any session with what stood around it.",
         effect: Effect::Read,
@@ -50,29 +52,29 @@ pub(super) fn about() -> About {
 
 #[async_trait]
 impl Tool for MemoryRead {
-    fn about(&self) -> &About {
-        &self.about
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
     }
 
-    async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
-        let Arguments { page } = parse_arguments(&self.about, &call.arguments)?;
-        let (shelf, session, cap) = (self.shelf.clone(), call.session, call.cap);
-        Ok(Prepared::new(move |_stop| async move {
+    async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
+        let Arguments { page } = parse_arguments(&self.definition, &call.arguments)?;
+        let (shelf, session, cap) = (self.shelf.clone(), call.session, call.output_limit);
+        Ok(PreparedCall::new(move |_stop| async move {
             match read(&shelf, session, page.trim(), cap).await {
                 Ok(finished) => finished,
-                Err(error) => Finished::error(format!("memory can't be read: {error}")),
+                Err(error) => ToolOutcome::error(format!("memory can't be read: {error}")),
             }
         }))
     }
 }
 
-async fn read(shelf: &Shelf, session: SessionId, name: &str, cap: Cap) -> Result<Finished> {
-    let Some(places) = shelf.places(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
+async fn read(shelf: &Shelf, session: SessionId, name: &str, cap: OutputLimit) -> Result<ToolOutcome> {
+    let Some(places) = shelf.places(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
     if let Some(page) = page(&places.book, name) {
-        return Ok(Finished::ok(page));
+        return Ok(ToolOutcome::ok(page));
     }
     let Some((session, seq)) = record(&places, name) else {
-        return Ok(Finished::error(unknown(&places.book, name)));
+        return Ok(ToolOutcome::error(unknown(&places.book, name)));
     };
     let (from, to) = (seq.saturating_sub(AROUND).max(1), seq.saturating_add(AROUND));
     Ok(read_records(&shelf.journal, session, from, to, cap).await?)

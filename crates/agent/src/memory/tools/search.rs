@@ -1,7 +1,9 @@
 use async_trait::async_trait;
 use longhaul_memory::{Found, Place, Places, Words, recall};
 use longhaul_protocol::{Effect, Seq, SessionId, Speaker};
-use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, schema_of};
+use longhaul_tools::{
+    PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -26,18 +28,18 @@ struct Arguments {
 
 /// The tool.
 pub(super) struct MemorySearch {
-    about: About,
+    definition: ToolDefinition,
     shelf: Shelf,
 }
 
 impl MemorySearch {
     pub(super) fn new(shelf: Shelf) -> Self {
-        Self { about: about(), shelf }
+        Self { definition: definition(), shelf }
     }
 }
 
-pub(super) fn about() -> About {
-    About {
+pub(super) fn definition() -> ToolDefinition {
+    ToolDefinition {
         name: "memory_search",
         description: "Finds what is remembered from all sessions: pages, facts, and what was said.",
         effect: Effect::Read,
@@ -56,37 +58,37 @@ pub(super) fn about() -> About {
 
 #[async_trait]
 impl Tool for MemorySearch {
-    fn about(&self) -> &About {
-        &self.about
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
     }
 
-    async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
-        let Arguments { query, limit } = parse_arguments(&self.about, &call.arguments)?;
+    async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
+        let Arguments { query, limit } = parse_arguments(&self.definition, &call.arguments)?;
         if !query.chars().any(char::is_alphanumeric) {
-            return Err(Finished::error("`query` has no word in it; say what you look for"));
+            return Err(ToolOutcome::error("`query` has no word in it; say what you look for"));
         }
         if query.chars().count() > LONGEST_QUERY {
-            return Err(Finished::error(format!(
+            return Err(ToolOutcome::error(format!(
                 "`query` has more than {LONGEST_QUERY} characters; a few words do"
             )));
         }
         let (shelf, session) = (self.shelf.clone(), call.session);
         let limit = limit.unwrap_or(USUAL_LIMIT);
-        Ok(Prepared::new(move |_stop| async move {
+        Ok(PreparedCall::new(move |_stop| async move {
             match find(&shelf, session, &query, limit).await {
                 Ok(finished) => finished,
-                Err(error) => Finished::error(format!("memory can't be searched: {error}")),
+                Err(error) => ToolOutcome::error(format!("memory can't be searched: {error}")),
             }
         }))
     }
 }
 
-async fn find(shelf: &Shelf, session: SessionId, query: &str, limit: usize) -> Result<Finished> {
-    let Some(mut places) = shelf.places(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
+async fn find(shelf: &Shelf, session: SessionId, query: &str, limit: usize) -> Result<ToolOutcome> {
+    let Some(mut places) = shelf.places(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
     let recent = Recent::turns(&*shelf.journal, session, 0).await?;
     places.present = Some((session, recent.from));
     let found = recall(&[&Words], &*shelf.journal, &places, query, limit).await?;
-    Ok(Finished::ok(in_words(&found, &places)))
+    Ok(ToolOutcome::ok(in_words(&found, &places)))
 }
 
 fn in_words(found: &[Found], places: &Places) -> String {

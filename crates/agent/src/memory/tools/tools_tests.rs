@@ -5,7 +5,7 @@ use longhaul_protocol::{
     CallId, InputId, InputTaken, JoinMode, Outcome, Seq, SessionCreated, SessionRecord, StreamName,
     ToolFinished, TurnEnded, TurnStarted,
 };
-use longhaul_tools::{Call, Cap, Finished, Stop};
+use longhaul_tools::{OutputLimit, StopSignal, ToolInvocation, ToolOutcome};
 
 use super::*;
 
@@ -67,12 +67,13 @@ impl Desk {
         self.append(session, SessionRecord::TurnEnded(ended)).await;
     }
 
-    async fn call(&self, session: SessionId, name: &str, arguments: serde_json::Value) -> Finished {
-        let tool = self.tools.iter().find(|tool| tool.about().name == name).unwrap();
+    async fn call(&self, session: SessionId, name: &str, arguments: serde_json::Value) -> ToolOutcome {
+        let tool = self.tools.iter().find(|tool| tool.definition().name == name).unwrap();
         let (seen, tasks) = (Arc::default(), Arc::default());
         let (id, arguments) = (CallId::generate(), arguments.to_string());
-        let call = Call { id, session, arguments, seen, cap: Cap::default(), tasks };
-        let (_stopper, stop) = Stop::pair();
+        let call =
+            ToolInvocation { id, session, arguments, seen, output_limit: OutputLimit::default(), tasks };
+        let (_stopper, stop) = StopSignal::pair();
         match tool.prepare(&call).await {
             Ok(prepared) => (prepared.run)(stop).await,
             Err(refused) => refused,

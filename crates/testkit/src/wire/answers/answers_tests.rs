@@ -5,13 +5,14 @@ use super::*;
 const ALL: [Protocol; 4] =
     [Protocol::OpenaiChat, Protocol::OpenaiResponses, Protocol::Anthropic, Protocol::Gemini];
 
-fn everything() -> Said {
-    let said = Said::text("Good morning, everybody.").thought("They greet me.").usage(100, 20).cached(60);
+fn everything() -> ScriptedAnswer {
+    let said =
+        ScriptedAnswer::text("Good morning, everybody.").thought("They greet me.").usage(100, 20).cached(60);
     said.call("read_file", json!({"path": "notes/today.md"})).call("task_list", json!({}))
 }
 
 /// The data of every frame; of one that is no JSON, its text.
-fn data(said: &Said, protocol: Protocol) -> Vec<Value> {
+fn data(said: &ScriptedAnswer, protocol: Protocol) -> Vec<Value> {
     let text = String::from_utf8(said.bytes(protocol)).unwrap().replace("\r\n", "\n");
     let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
     lines.map(|line| serde_json::from_str(line).unwrap_or_else(|_| line.into())).collect()
@@ -60,7 +61,7 @@ fn chat_begins_with_the_role_and_ends_with_reason_usage_and_done() {
 #[test]
 fn anthropic_opens_and_closes_every_block() {
     let data = data(
-        &Said::text("Good morning.").thought("Hm, what?").usage(100, 20).cached(60),
+        &ScriptedAnswer::text("Good morning.").thought("Hm, what?").usage(100, 20).cached(60),
         Protocol::Anthropic,
     );
 
@@ -142,7 +143,7 @@ fn texts_and_arguments_come_in_several_pieces() {
 
 #[test]
 fn a_call_without_arguments_has_not_even_braces() {
-    let said = Said::nothing().call("task_list", Value::Null);
+    let said = ScriptedAnswer::nothing().call("task_list", Value::Null);
 
     let chat = data(&said, Protocol::OpenaiChat);
     let gemini = data(&said, Protocol::Gemini);
@@ -157,7 +158,7 @@ fn a_call_without_arguments_has_not_even_braces() {
 #[test]
 fn a_stop_has_each_protocols_own_word() {
     let words = |stop: StopKind| {
-        let said = Said::text("Hm").stop(stop);
+        let said = ScriptedAnswer::text("Hm").stop(stop);
         ALL.map(|protocol| {
             let data = data(&said, protocol);
             let places = [

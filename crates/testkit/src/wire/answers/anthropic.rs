@@ -1,9 +1,9 @@
 use longhaul_model::StopKind;
 use serde_json::{Value, json};
 
-use super::{MODEL, Said, argument_text, deltas, named};
+use super::{MODEL, ScriptedAnswer, argument_text, deltas, named};
 
-pub(super) fn frames(said: &Said) -> Vec<Vec<u8>> {
+pub(super) fn frames(said: &ScriptedAnswer) -> Vec<Vec<u8>> {
     let mut message = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": [],
         "stop_reason": null, "stop_sequence": null,
@@ -38,7 +38,7 @@ struct Block {
     deltas: Vec<Value>,
 }
 
-fn blocks(said: &Said) -> Vec<Block> {
+fn blocks(said: &ScriptedAnswer) -> Vec<Block> {
     let thought = said.thought.iter().map(|thought| {
         let thinking = |delta| json!({"type": "thinking_delta", "thinking": delta});
         let signature = json!({"type": "signature_delta", "signature": "c2lnbmF0dXJl"});
@@ -66,7 +66,7 @@ fn blocks(said: &Said) -> Vec<Block> {
     thought.chain(text).chain(calls).collect()
 }
 
-fn reason(said: &Said) -> &'static str {
+fn reason(said: &ScriptedAnswer) -> &'static str {
     match said.stop {
         StopKind::Finished if said.calls.is_empty() => "end_turn",
         StopKind::Finished => "tool_use",

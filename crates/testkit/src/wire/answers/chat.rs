@@ -1,9 +1,9 @@
 use longhaul_model::StopKind;
 use serde_json::{Value, json};
 
-use super::{MODEL, Said, argument_text, deltas};
+use super::{MODEL, ScriptedAnswer, argument_text, deltas};
 
-pub(super) fn frames(said: &Said) -> Vec<Vec<u8>> {
+pub(super) fn frames(said: &ScriptedAnswer) -> Vec<Vec<u8>> {
     let mut chunks = vec![choice(&json!({"role": "assistant", "content": ""}), None)];
     for delta in said.thought.iter().flat_map(|thought| deltas(thought)) {
         chunks.push(choice(&json!({"reasoning_content": delta}), None));
@@ -35,7 +35,7 @@ pub(super) fn frames(said: &Said) -> Vec<Vec<u8>> {
     frames
 }
 
-fn reason(said: &Said) -> &'static str {
+fn reason(said: &ScriptedAnswer) -> &'static str {
     match said.stop {
         StopKind::Finished if said.calls.is_empty() => "stop",
         StopKind::Finished => "tool_calls",

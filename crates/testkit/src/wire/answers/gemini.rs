@@ -1,9 +1,9 @@
 use longhaul_model::StopKind;
 use serde_json::{Value, json};
 
-use super::{MODEL, Said, deltas};
+use super::{MODEL, ScriptedAnswer, deltas};
 
-pub(super) fn frames(said: &Said) -> Vec<Vec<u8>> {
+pub(super) fn frames(said: &ScriptedAnswer) -> Vec<Vec<u8>> {
     let mut parts = Vec::new();
     for delta in said.thought.iter().flat_map(|thought| deltas(thought)) {
         parts.push(json!({"text": delta, "thought": true}));
@@ -33,7 +33,7 @@ pub(super) fn frames(said: &Said) -> Vec<Vec<u8>> {
     frames
 }
 
-fn frame(candidate: &Value, said: &Said) -> Vec<u8> {
+fn frame(candidate: &Value, said: &ScriptedAnswer) -> Vec<u8> {
     let mut body = json!({"candidates": [candidate], "modelVersion": MODEL, "responseId": "response-1"});
     if let Some((input, cached, output)) = said.counts() {
         let mut usage = json!({"promptTokenCount": input, "totalTokenCount": input});
@@ -49,7 +49,7 @@ fn frame(candidate: &Value, said: &Said) -> Vec<u8> {
     format!("data: {body}\r\n\r\n").into_bytes()
 }
 
-fn reason(said: &Said) -> &'static str {
+fn reason(said: &ScriptedAnswer) -> &'static str {
     match said.stop {
         StopKind::Finished => "STOP",
         StopKind::Length => "MAX_TOKENS",

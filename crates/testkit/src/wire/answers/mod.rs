@@ -17,7 +17,7 @@ const MODEL: &str = "test-model";
 
 /// What a model says: a thought, a text, calls of tools, in this order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct ScriptedAnswer {
     thought: Option<String>,
     text: Option<String>,
     calls: Vec<(String, Value)>,
@@ -25,7 +25,7 @@ pub struct Said {
     stop: StopKind,
 }
 
-impl Said {
+impl ScriptedAnswer {
     /// Nothing, to begin with.
     pub fn nothing() -> Self {
         Self { thought: None, text: None, calls: vec![], usage: None, stop: StopKind::Finished }

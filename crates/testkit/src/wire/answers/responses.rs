@@ -1,9 +1,9 @@
 use longhaul_model::StopKind;
 use serde_json::{Value, json};
 
-use super::{MODEL, Said, argument_text, deltas, named};
+use super::{MODEL, ScriptedAnswer, argument_text, deltas, named};
 
-pub(super) fn frames(said: &Said) -> Vec<Vec<u8>> {
+pub(super) fn frames(said: &ScriptedAnswer) -> Vec<Vec<u8>> {
     let mut events = Vec::new();
     let begun = response("in_progress", &[]);
     events.push(json!({"type": "response.created", "response": begun}));
@@ -36,7 +36,7 @@ fn response(status: &str, output: &[Value]) -> Value {
     })
 }
 
-fn end(said: &Said, items: &[Value]) -> Value {
+fn end(said: &ScriptedAnswer, items: &[Value]) -> Value {
     let (kind, status, reason) = match said.stop {
         StopKind::Finished => ("response.completed", "completed", None),
         StopKind::Length => ("response.incomplete", "incomplete", Some("max_output_tokens")),

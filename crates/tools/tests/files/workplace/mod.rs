@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use longhaul_protocol::{CallId, Effect, FileWrite, Hash, SessionId, ToolStarted};
 use longhaul_tools::{
-    Allowed, Call, Cap, Denied, Finished, Permission, Prepared, Resumed, Scope, ScopeConfig, Stop, Stopper,
-    Tool, file_tools,
+    AllowedTarget, DeniedTarget, OutputLimit, Permission, PreparedCall, ResumedCall, Scope, ScopeConfig,
+    StopHandle, StopSignal, Tool, ToolInvocation, ToolOutcome, file_tools,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,12 +28,13 @@ impl Workplace {
     }
 
     pub(crate) fn denying(targets: &[&str]) -> Self {
-        let denied = |target: &&str| Denied { target: (*target).to_owned(), permission: Permission::Read };
+        let denied =
+            |target: &&str| DeniedTarget { target: (*target).to_owned(), permission: Permission::Read };
         Self::with(&ScopeConfig { deny: targets.iter().map(denied).collect(), ..ScopeConfig::default() })
     }
 
     pub(crate) fn allowing(targets: &[(&str, Permission)]) -> Self {
-        let allowed = |(target, permission): &(&str, Permission)| Allowed {
+        let allowed = |(target, permission): &(&str, Permission)| AllowedTarget {
             target: (*target).to_owned(),
             permission: *permission,
         };
@@ -42,7 +43,7 @@ impl Workplace {
 
     /// A user's home folder `user`, of which these targets are allowed, from it on. `variables` name places from the root on.
     pub(crate) fn of_user(targets: &[&str], variables: &[(&str, &str)]) -> Self {
-        let allowed = |target: &&str| Allowed {
+        let allowed = |target: &&str| AllowedTarget {
             target: Path::new("../user").join(target).to_str().unwrap().to_owned(),
             permission: Permission::Write,
         };
@@ -113,30 +114,30 @@ impl Workplace {
     }
 
     pub(crate) fn tool(&self, name: &str) -> &dyn Tool {
-        self.tools.iter().find(|tool| tool.about().name == name).unwrap().as_ref()
+        self.tools.iter().find(|tool| tool.definition().name == name).unwrap().as_ref()
     }
 
     /// Calls a tool as the runtime does.
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Finished {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolOutcome {
         self.make(tool, &call(&arguments)).await
     }
 
-    pub(crate) async fn make(&self, tool: &str, call: &Call) -> Finished {
+    pub(crate) async fn make(&self, tool: &str, call: &ToolInvocation) -> ToolOutcome {
         match self.tool(tool).prepare(call).await {
             Ok(prepared) => run(prepared).await,
             Err(finished) => finished,
         }
     }
 
-    pub(crate) async fn read(&self, path: &str) -> Finished {
+    pub(crate) async fn read(&self, path: &str) -> ToolOutcome {
         self.call("read_file", json!({ "path": path })).await
     }
 
-    pub(crate) async fn write(&self, path: &str, content: &str) -> Finished {
+    pub(crate) async fn write(&self, path: &str, content: &str) -> ToolOutcome {
         self.call("write_file", json!({ "path": path, "content": content })).await
     }
 
-    pub(crate) async fn resume(&self, tool: &str, call: &Call, write: FileWrite) -> Resumed {
+    pub(crate) async fn resume(&self, tool: &str, call: &ToolInvocation, write: FileWrite) -> ResumedCall {
         let started = ToolStarted {
             call: call.id,
             name: tool.to_owned(),
@@ -149,42 +150,42 @@ impl Workplace {
     }
 }
 
-pub(crate) fn call(arguments: &Value) -> Call {
+pub(crate) fn call(arguments: &Value) -> ToolInvocation {
     call_with_text(&arguments.to_string())
 }
 
-pub(crate) fn call_with_text(arguments: &str) -> Call {
-    Call {
+pub(crate) fn call_with_text(arguments: &str) -> ToolInvocation {
+    ToolInvocation {
         id: CallId::generate(),
         arguments: arguments.to_owned(),
         seen: Arc::default(),
-        cap: Cap::default(),
+        output_limit: OutputLimit::default(),
         session: SessionId::generate(),
         tasks: Arc::default(),
     }
 }
 
 /// A call of a model that has seen this file as it was with this hash.
-pub(crate) fn call_having_seen(arguments: &Value, path: &Path, hash: Hash) -> Call {
+pub(crate) fn call_having_seen(arguments: &Value, path: &Path, hash: Hash) -> ToolInvocation {
     let seen = HashMap::from([(path.to_str().unwrap().to_owned(), hash)]);
-    Call { seen: Arc::new(seen), ..call(arguments) }
+    ToolInvocation { seen: Arc::new(seen), ..call(arguments) }
 }
 
-pub(crate) async fn run(prepared: Prepared) -> Finished {
-    let (_stopper, stop): (Stopper, Stop) = Stop::pair();
+pub(crate) async fn run(prepared: PreparedCall) -> ToolOutcome {
+    let (_stopper, stop): (StopHandle, StopSignal) = StopSignal::pair();
     (prepared.run)(stop).await
 }
 
 /// The content of a call that should have worked.
 #[track_caller]
-pub(crate) fn content(finished: Finished) -> String {
+pub(crate) fn content(finished: ToolOutcome) -> String {
     assert!(!finished.is_error, "{}", finished.content);
     finished.content
 }
 
 /// The content of a call that should have failed.
 #[track_caller]
-pub(crate) fn error(finished: Finished) -> String {
+pub(crate) fn error(finished: ToolOutcome) -> String {
     assert!(finished.is_error, "{}", finished.content);
     assert!(!finished.content.contains(SECRET), "{}", finished.content);
     finished.content

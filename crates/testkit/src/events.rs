@@ -4,7 +4,7 @@ use longhaul_agent::{Watched, Watcher};
 use longhaul_protocol::{Event, EventKind};
 
 /// How long a test waits before it gives up; nothing depends on it but how soon a failure is told.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Everything that a watcher sees up to and with the first event that this is true of.
 pub async fn collect_until(watcher: &mut Watcher, last: impl Fn(&EventKind) -> bool) -> Vec<Event> {
@@ -24,7 +24,7 @@ pub async fn collect_until(watcher: &mut Watcher, last: impl Fn(&EventKind) -> b
             }
         }
     };
-    if tokio::time::timeout(PATIENCE, collecting).await.is_err() {
+    if tokio::time::timeout(WAIT_LIMIT, collecting).await.is_err() {
         panic!("it did not come; until then there were {events:#?}");
     }
     events

@@ -1,15 +1,15 @@
 use std::num::NonZero;
 
 /// How many rows above the screen are kept.
-const KEPT: usize = 5_000;
+const SCROLLBACK_ROWS: usize = 5_000;
 
 /// A terminal that can be read: what somebody who looks at it sees.
-pub struct Emulated(vt100::Parser);
+pub struct TerminalScreen(vt100::Parser);
 
-impl Emulated {
+impl TerminalScreen {
     /// With so many columns and rows.
     pub fn new((width, height): (u16, u16)) -> Self {
-        Self(vt100::Parser::new(some(height), some(width), KEPT))
+        Self(vt100::Parser::new(some(height), some(width), SCROLLBACK_ROWS))
     }
 
     /// Shows what a program prints.

@@ -2,9 +2,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Random numbers, printed with their seed so that a failure can be played again: `LONGHAUL_SEED` sets it.
 #[derive(Debug)]
-pub struct Chance(u64);
+pub struct SeededRandom(u64);
 
-impl Chance {
+impl SeededRandom {
     /// With the seed that the environment names, or else with one from the clock.
     pub fn new() -> Self {
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
@@ -24,7 +24,7 @@ impl Chance {
     }
 }
 
-impl Default for Chance {
+impl Default for SeededRandom {
     fn default() -> Self {
         Self::new()
     }

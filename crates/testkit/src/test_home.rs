@@ -7,11 +7,11 @@ use longhaul_keeper::Launcher;
 use tempfile::TempDir;
 
 /// A home and a work folder that clean up after themselves.
-pub struct Place {
+pub struct TestHome {
     folder: TempDir,
 }
 
-impl Place {
+impl TestHome {
     /// On disk.
     pub fn new() -> Self {
         Self::within(&std::env::temp_dir())
@@ -78,7 +78,7 @@ impl TaskProcesses {
     }
 }
 
-impl Default for Place {
+impl Default for TestHome {
     fn default() -> Self {
         Self::new()
     }
