@@ -55,22 +55,24 @@ impl OptionSpec {
 
     /// The long option that this name, or the beginning of one, stands for.
     fn name(&self, name: &str) -> Option<(&'static str, usize)> {
-        let names = self.long.split(' ').map(|long| long.trim_start_matches('-'));
+        let names = self.long.split_whitespace().map(|long| long.trim_start_matches('-'));
         let exact = names.clone().find(|long| long.trim_end_matches(':') == name);
         exact.or_else(|| names.clone().find(|long| long.starts_with(name))).map(without_colons)
     }
 
     /// The long option that a word with a single dash is.
     fn single_dash(&self, word: &str) -> Option<(&'static str, usize)> {
-        let found =
-            self.long.split(' ').find(|long| long.starts_with('-') && long.trim_end_matches(':') == word);
+        let found = self
+            .long
+            .split_whitespace()
+            .find(|long| long.starts_with('-') && long.trim_end_matches(':') == word);
         found.map(|long| without_colons(&long[1..]))
     }
 }
 
 /// Whether a list, separated by blanks, has this word.
 pub(super) fn is_listed(list: &str, word: &str) -> bool {
-    list.split(' ').any(|listed| listed == word)
+    list.split_whitespace().any(|listed| listed == word)
 }
 
 fn without_colons(option: &'static str) -> (&'static str, usize) {

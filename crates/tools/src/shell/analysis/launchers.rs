@@ -2,79 +2,34 @@
 
 use super::getopt::{OptionSpec, is_listed, parse_options};
 use super::wrappers::{
-    InnerCommand, Wrapper, command_behind_options, find_wrapper, join_words, separate_command, text_of,
-    unseen_code, wrapper,
+    InnerCommand, command_behind_options, find_wrapper, join_words, separate_command, text_of, unseen_code,
 };
 use crate::shell::{ShellWord, UnseenReason, WordKind};
 
 /// Programs that run the words behind their options and operands as a command of its own, and do nothing else with them.
-const LAUNCHERS: [Wrapper; 10] = [
-    wrapper("pkexec", OptionSpec::leading("u:", "user: disable-internal-agent keep-cwd"), 0),
-    wrapper(
-        "ltrace",
-        OptionSpec::leading(
-            "A:a:bCcD:e:F:fhiLl:n:o:p:rSs:Ttu:Vw:x:",
-            "align: config: debug: demangle indent: library: output: no-signals where:",
-        ),
-        0,
-    ),
-    wrapper(
-        "setpriv",
-        OptionSpec::leading(
-            "d",
-            "dump nnp no-new-privs list-caps keep-groups clear-groups init-groups reset-env ruid: euid: reuid: rgid: egid: regid: groups: \
-     inh-caps: ambient-caps: bounding-set: securebits: pdeathsig: selinux-label: apparmor-profile:",
-        ),
-        0,
-    ),
-    wrapper(
-        "unshare",
-        OptionSpec::leading(
-            "CcfG:iml:npR:rS:TUuw:",
-            "mount:: uts:: ipc:: net:: pid:: user:: cgroup:: time:: fork mount-proc:: map-root-user map-current-user map-auto keep-caps \
-     kill-child:: root: wd: setuid: setgid: propagation: setgroups: map-user: map-group: map-users: map-groups: monotonic: boottime:",
-        ),
-        0,
-    ),
-    wrapper("taskset", OptionSpec::leading("acp", "all-tasks cpu-list pid"), 1),
-    wrapper(
-        "chrt",
-        OptionSpec::leading(
-            "abdfimoprvRT:P:D:",
-            "all-tasks batch deadline fifo idle other rr max pid reset-on-fork verbose sched-runtime: sched-period: \
-                 sched-deadline:",
-        ),
-        1,
-    ),
-    wrapper(
-        "prlimit",
-        OptionSpec::leading(
-            "p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::",
-            "pid: output: noheadings raw verbose core:: data:: nice:: fsize:: sigpending:: memlock:: rss:: nofile:: msgqueue:: \
-                 rtprio:: stack:: cpu:: nproc:: as:: locks:: rttime::",
-        ),
-        0,
-    ),
-    wrapper("chroot", OptionSpec::leading("", "groups: userspec: skip-chdir"), 1),
-    wrapper(
-        "systemd-run",
-        OptionSpec::leading(
-            "p:M:u:E:H:dGPqrSt",
-            "property: unit: slice: machine: host: setenv: description: uid: gid: nice: service-type: working-directory: user \
-                 system scope pty pipe quiet collect wait shell no-block same-dir remain-after-exit on-active: on-calendar:",
-        ),
-        0,
-    ),
-    wrapper(
-        "nsenter",
-        OptionSpec::leading(
-            "aC::Fi::m::n::p::r::S:G:T::t:U::u::w::Z",
-            "all target: setuid: setgid: mount:: uts:: ipc:: net:: pid:: cgroup:: user:: time:: root:: wd:: no-fork \
-                 preserve-credentials follow-context env",
-        ),
-        0,
-    ),
-];
+pub(super) const LAUNCHERS: &str = "
+    pkexec | 0 | u: | user: disable-internal-agent keep-cwd;
+    ltrace | 0 | A:a:bCcD:e:F:fhiLl:n:o:p:rSs:Ttu:Vw:x: | align: config: debug: demangle indent: library:
+        output: no-signals where:;
+    setpriv | 0 | d | dump nnp no-new-privs list-caps keep-groups clear-groups init-groups reset-env ruid:
+        euid: reuid: rgid: egid: regid: groups: inh-caps: ambient-caps: bounding-set: securebits: pdeathsig:
+        selinux-label: apparmor-profile:;
+    unshare | 0 | CcfG:iml:npR:rS:TUuw: | mount:: uts:: ipc:: net:: pid:: user:: cgroup:: time:: fork
+        mount-proc:: map-root-user map-current-user map-auto keep-caps kill-child:: root: wd: setuid:
+        setgid: propagation: setgroups: map-user: map-group: map-users: map-groups: monotonic: boottime:;
+    taskset | 1 | acp | all-tasks cpu-list pid;
+    chrt | 1 | abdfimoprvRT:P:D: | all-tasks batch deadline fifo idle other rr max pid reset-on-fork verbose
+        sched-runtime: sched-period: sched-deadline:;
+    prlimit | 0 | p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y:: | pid: output: noheadings raw verbose
+        core:: data:: nice:: fsize:: sigpending:: memlock:: rss:: nofile:: msgqueue:: rtprio:: stack:: cpu::
+        nproc:: as:: locks:: rttime::;
+    chroot | 1 | | groups: userspec: skip-chdir;
+    systemd-run | 0 | p:M:u:E:H:dGPqrSt | property: unit: slice: machine: host: setenv: description: uid:
+        gid: nice: service-type: working-directory: user system scope pty pipe quiet collect wait shell
+        no-block same-dir remain-after-exit on-active: on-calendar:;
+    nsenter | 0 | aC::Fi::m::n::p::r::S:G:T::t:U::u::w::Z | all target: setuid: setgid: mount:: uts:: ipc::
+        net:: pid:: cgroup:: user:: time:: root:: wd:: no-fork preserve-credentials follow-context env;
+";
 const WATCH_OPTIONS: OptionSpec = OptionSpec::leading(
     "bCcd::eghn:pq:rtwx",
     "beep color no-color differences:: errexit chgexit interval: precise equexit: no-rerun no-title no-wrap exec",
@@ -119,7 +74,7 @@ const PARALLEL_PLACEHOLDERS: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{
 
 /// What one of these programs runs, if it is one.
 pub(super) fn launched_command(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
-    if let Some(launcher) = find_wrapper(&LAUNCHERS, program) {
+    if let Some(launcher) = find_wrapper(LAUNCHERS, program) {
         return Some(separate_command(words, &launcher.options, launcher.operands));
     }
     let arguments = &words[1..];

@@ -28,49 +28,42 @@ pub(super) enum InnerCommand {
 
 /// A command that runs the words behind its options.
 pub(super) struct Wrapper {
-    /// Its names, separated by blanks.
-    names: &'static str,
     pub(super) options: OptionSpec,
     /// Operands before the command.
     pub(super) operands: usize,
 }
 
-pub(super) const fn wrapper(names: &'static str, options: OptionSpec, operands: usize) -> Wrapper {
-    Wrapper { names, options, operands }
-}
-
-pub(super) fn find_wrapper<'table>(table: &'table [Wrapper], program: &str) -> Option<&'table Wrapper> {
-    table.iter().find(|wrapper| is_listed(wrapper.names, program))
+/// Finds a program in a table of entries `names | operands | short options | long options;`. A test
+/// checks that all entries have this form.
+pub(super) fn find_wrapper(table: &'static str, program: &str) -> Option<Wrapper> {
+    table.split(';').find_map(|entry| {
+        let mut fields = entry.split('|').map(str::trim);
+        fields.next().filter(|names| is_listed(names, program))?;
+        let operands = fields.next()?.parse().ok()?;
+        Some(Wrapper { options: OptionSpec::leading(fields.next()?, fields.next()?), operands })
+    })
 }
 
 const NO_OPTIONS: OptionSpec = OptionSpec::leading("", "");
 /// Wrappers that pass a command on without changing what it does. Options that choose a program or a library
 /// are not here, so they are unknown.
-const PASSING_WRAPPERS: [Wrapper; 14] = [
-    wrapper("nohup builtin", NO_OPTIONS, 0),
-    wrapper("command", OptionSpec::leading("pvV", ""), 0),
-    wrapper("exec", EXEC_OPTIONS, 0),
-    wrapper("setsid", OptionSpec::leading("cfw", "ctty fork wait"), 0),
-    wrapper("nice", OptionSpec::leading("n:0123456789", "adjustment:"), 0),
-    wrapper("ionice", OptionSpec::leading("c:n:p:P:u:t", "class: classdata: pid: pgid: uid: ignore"), 0),
-    wrapper(
-        "timeout",
-        OptionSpec::leading("k:s:vfp", "kill-after: signal: verbose foreground preserve-status"),
-        1,
-    ),
-    wrapper("time", TIME_OPTIONS, 0),
-    wrapper("stdbuf", OptionSpec::leading("i:o:e:", "input: output: error:"), 0),
-    wrapper("chronic", OptionSpec::leading("ev", ""), 0),
-    wrapper("caffeinate", OptionSpec::leading("dimsut:w:", ""), 0),
-    wrapper("fakeroot", OptionSpec::leading("u", "unknown-is-real"), 0),
-    wrapper("dbus-run-session", NO_OPTIONS, 0),
-    wrapper("xvfb-run", XVFB_OPTIONS, 0),
-];
+const PASSING_WRAPPERS: &str = "
+    nohup builtin | 0 | | ;
+    command | 0 | pvV | ;
+    exec | 0 | a:cl | ;
+    setsid | 0 | cfw | ctty fork wait;
+    nice | 0 | n:0123456789 | adjustment:;
+    ionice | 0 | c:n:p:P:u:t | class: classdata: pid: pgid: uid: ignore;
+    timeout | 1 | k:s:vfp | kill-after: signal: verbose foreground preserve-status;
+    time | 0 | f:o:apqv | format: output: append portability quiet verbose;
+    stdbuf | 0 | i:o:e: | input: output: error:;
+    chronic | 0 | ev | ;
+    caffeinate | 0 | dimsut:w: | ;
+    fakeroot | 0 | u | unknown-is-real;
+    dbus-run-session | 0 | | ;
+    xvfb-run | 0 | an:ls:w: | auto-servernum server-num: listen-tcp server-args: wait:;
+";
 const EXEC_OPTIONS: OptionSpec = OptionSpec::leading("a:cl", "");
-const TIME_OPTIONS: OptionSpec =
-    OptionSpec::leading("f:o:apqv", "format: output: append portability quiet verbose");
-const XVFB_OPTIONS: OptionSpec =
-    OptionSpec::leading("an:ls:w:", "auto-servernum server-num: listen-tcp server-args: wait:");
 const ENV_OPTIONS: OptionSpec = OptionSpec::leading(
     "-i0u:C:S:va:",
     "ignore-environment null unset: chdir: split-string: debug argv0: block-signal:: default-signal:: ignore-signal:: \
@@ -114,7 +107,7 @@ pub(super) fn inner_command_of(words: &[ShellWord]) -> InnerCommand {
     let Some(program) = name.program() else {
         return InnerCommand::Unseen(UnseenReason::Name(name.text.clone()));
     };
-    if let Some(wrapper) = find_wrapper(&PASSING_WRAPPERS, program) {
+    if let Some(wrapper) = find_wrapper(PASSING_WRAPPERS, program) {
         return passed_command(words, &wrapper.options, wrapper.operands);
     }
     match program {
@@ -168,12 +161,11 @@ fn in_environment(words: &[ShellWord]) -> InnerCommand {
 pub(super) fn doubtful_option(words: &[ShellWord]) -> Option<String> {
     let program = words.first()?.program()?;
     let options = match program {
-        "time" => &TIME_OPTIONS,
-        "xvfb-run" => &XVFB_OPTIONS,
-        _ if is_environment(program) => &ENVIRONMENT_OPTIONS,
+        "time" | "xvfb-run" => find_wrapper(PASSING_WRAPPERS, program)?.options,
+        _ if is_environment(program) => ENVIRONMENT_OPTIONS,
         _ => return None,
     };
-    let parsed = parse_options(&words[1..], options);
+    let parsed = parse_options(&words[1..], &options);
     let run = words.get(words.len() - parsed.operands.len() + 1..).filter(|_| is_environment(program));
     let of_run = run.map(|arguments| parse_options(arguments, &RUN_OPTIONS));
     let mut names = parsed.names().chain(of_run.iter().flat_map(ParsedOptions::names));
@@ -411,3 +403,7 @@ fn sourced_file(arguments: &[ShellWord]) -> InnerCommand {
         },
     }
 }
+
+#[cfg(test)]
+#[path = "wrappers_tests.rs"]
+mod tests;
