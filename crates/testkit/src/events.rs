@@ -3,10 +3,10 @@ use std::time::Duration;
 use longhaul_agent::{Watched, Watcher};
 use longhaul_protocol::{Event, EventKind};
 
-/// How long a test waits before it gives up; nothing depends on it but how soon a failure is told.
+/// How long a test waits before it fails. Only the speed of a failure depends on it.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Everything that a watcher sees up to and with the first event that this is true of.
+/// Collects the events of a watcher up to and including the first that `last` accepts.
 pub async fn collect_until(watcher: &mut Watcher, last: impl Fn(&EventKind) -> bool) -> Vec<Event> {
     let mut events = Vec::new();
     let collecting = async {

@@ -24,7 +24,7 @@ pub async fn records_of(journal: &dyn Journal, id: SessionId) -> Vec<Record> {
 /// What is wrong with the records of a session: T1 (an input is taken once), T2 (one turn at a time), T5 (each call has one
 /// result), T13 (what finished is not run again), K5 (a task has one end, which is told once and not before), P4 (a question has one
 /// answer), C3 (a compaction has one end, and nothing comes between), and the chronicle: each compaction covers what comes after the one
-/// before, and nothing after its own beginning. And whoever reads only the newest epoch knows what whoever reads everything knows.
+/// before, and nothing after its own beginning. And the newest epoch alone gives the same state as all records.
 pub fn broken_rules(records: &[Record]) -> Vec<String> {
     let mut broken = Vec::new();
     let mut state = State::default();
@@ -101,7 +101,7 @@ pub fn broken_rules(records: &[Record]) -> Vec<String> {
     broken
 }
 
-/// The state that whoever loads a session has: its first record, then its newest epoch, or the one whose context that goes on with.
+/// The state of a loaded session: its first record, then its newest epoch, or the one whose context that epoch continues.
 pub fn of_newest_epoch(records: &[Record]) -> State {
     let newest = records.iter().rev().find_map(|record| match SessionRecord::decode(record) {
         Ok(SessionRecord::EpochStarted(epoch)) => Some(epoch.folds_from.unwrap_or(record.seq)),

@@ -26,7 +26,7 @@ pub struct Crash {
 pub enum CrashMoment {
     /// What was appended is lost.
     Before,
-    /// What was appended is on disk, and nobody was told.
+    /// The append is on disk, but the caller got no answer.
     After,
 }
 
@@ -101,7 +101,7 @@ impl FaultyJournal {
         self.inner.lock().unwrap().release_takes = time;
     }
 
-    /// How often somebody has begun to give back a lease.
+    /// Releases of a lease that were begun.
     pub fn releases(&self) -> usize {
         self.inner.lock().unwrap().releases
     }

@@ -4,24 +4,22 @@ use async_trait::async_trait;
 use longhaul_model::{Answer, Facts, Failure, Model, Part, Request};
 use tokio::sync::Semaphore;
 
-/// A model that remembers what it was asked.
+/// A model that records its requests.
 pub struct RecordingModel<M> {
     model: M,
     requests: Mutex<Vec<Request>>,
 }
 
 impl<M> RecordingModel<M> {
-    /// This model, with a memory.
     pub fn new(model: M) -> Arc<Self> {
         Arc::new(Self { model, requests: Mutex::default() })
     }
 
-    /// The model itself.
     pub fn model(&self) -> &M {
         &self.model
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
@@ -43,7 +41,7 @@ impl<M: Model> Model for RecordingModel<M> {
     }
 }
 
-/// Holds up the answers of a model until a test lets them pass.
+/// Holds the answers of a model until a test lets them pass.
 #[derive(Clone)]
 pub struct ModelGate {
     asked: Arc<Semaphore>,
@@ -56,20 +54,19 @@ impl ModelGate {
         self.asked.acquire().await.unwrap().forget();
     }
 
-    /// Lets one answer come to its end.
+    /// Lets one answer end.
     pub fn open(&self) {
         self.open.add_permits(1);
     }
 }
 
-/// A model whose answers come up to their end, and there wait at a gate.
+/// A model whose answers stop before their end and wait at a gate.
 pub struct GatedModel<M> {
     model: M,
     gate: ModelGate,
 }
 
 impl<M> GatedModel<M> {
-    /// This model behind a gate.
     pub fn new(model: M) -> (Arc<Self>, ModelGate) {
         let closed = || Arc::new(Semaphore::new(0));
         let gate = ModelGate { asked: closed(), open: closed() };

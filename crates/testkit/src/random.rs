@@ -1,11 +1,11 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Random numbers, printed with their seed so that a failure can be played again: `LONGHAUL_SEED` sets it.
+/// Random numbers. The seed is printed, and `LONGHAUL_SEED` sets it, so that a failure can be reproduced.
 #[derive(Debug)]
 pub struct SeededRandom(u64);
 
 impl SeededRandom {
-    /// With the seed that the environment names, or else with one from the clock.
+    /// With the seed in `LONGHAUL_SEED`, or one from the clock.
     pub fn new() -> Self {
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
         let given = std::env::var("LONGHAUL_SEED").ok().and_then(|seed| seed.parse().ok());

@@ -1,23 +1,22 @@
 use std::num::NonZero;
 
-/// How many rows above the screen are kept.
+/// Rows to keep above the screen.
 const SCROLLBACK_ROWS: usize = 5_000;
 
-/// A terminal that can be read: what somebody who looks at it sees.
+/// The screen of an emulated terminal, as a user sees it.
 pub struct TerminalScreen(vt100::Parser);
 
 impl TerminalScreen {
-    /// With so many columns and rows.
     pub fn new((width, height): (u16, u16)) -> Self {
         Self(vt100::Parser::new(some(height), some(width), SCROLLBACK_ROWS))
     }
 
-    /// Shows what a program prints.
+    /// Feeds the output of a program.
     pub fn show(&mut self, bytes: &[u8]) {
         self.0.process(bytes);
     }
 
-    /// Has another size from here on. What stood there is cut, not broken.
+    /// Changes the size. Rows are cut, not wrapped anew.
     pub fn resize(&mut self, (width, height): (u16, u16)) {
         self.0.screen_mut().set_size(some(height), some(width));
     }
@@ -40,7 +39,7 @@ impl TerminalScreen {
         rows
     }
 
-    /// Everything that can be read: the rows that scrolled away, and those of the screen.
+    /// All rows: those that scrolled away, and those of the screen.
     pub fn all(&mut self) -> Vec<String> {
         let screen = self.0.screen_mut();
         let (height, width) = screen.size();
@@ -58,13 +57,13 @@ impl TerminalScreen {
         rows
     }
 
-    /// Where the cursor stands: column, row.
+    /// The cursor: column, row.
     pub fn cursor(&self) -> (u16, u16) {
         let (row, column) = self.0.screen().cursor_position();
         (column, row)
     }
 
-    /// A place of the screen, with its colours.
+    /// A cell of the screen, with its colours.
     pub fn cell(&self, column: u16, row: u16) -> Option<&vt100::Cell> {
         self.0.screen().cell(row, column)
     }

@@ -28,11 +28,11 @@ pub struct Terminal {
     screen: Option<File>,
     printed: Receiver<Vec<u8>>,
     unread: String,
-    /// What somebody who looks at it sees.
+    /// The screen as a user sees it.
     seen: TerminalScreen,
 }
 
-/// Columns and rows, where nobody says otherwise.
+/// Columns and rows.
 const DEFAULT_SIZE: (u16, u16) = (80, 24);
 
 impl Terminal {
@@ -41,7 +41,7 @@ impl Terminal {
         Self::of_size(command, DEFAULT_SIZE)
     }
 
-    /// Starts a program in a new terminal with so many columns and rows.
+    /// Starts a program in a new terminal of this size.
     #[allow(unsafe_code, reason = "only between fork and exec can a process get a terminal of its own")]
     pub fn of_size(mut command: Command, size: (u16, u16)) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -126,7 +126,7 @@ impl Terminal {
         self.seen.all().join("\n")
     }
 
-    /// What somebody who looks at it sees.
+    /// The screen as a user sees it.
     pub fn screen(&self) -> &TerminalScreen {
         &self.seen
     }
@@ -147,7 +147,7 @@ impl Terminal {
         }
     }
 
-    /// Takes in what the program prints meanwhile, as a terminal does that somebody leaves open.
+    /// Reads what the program prints meanwhile, like a terminal that is left open.
     pub fn watch_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while let Ok(bytes) = self.printed.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -172,14 +172,14 @@ impl Terminal {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// From here on nobody reads what the program prints, as when a connection stands still: soon it can print no more.
+    /// Stops reading what the program prints, like a stalled connection: soon the program blocks.
     pub fn hold(&mut self) {
         self.reading.take().expect("it is held once").stop();
     }
 
     /// The terminal is gone, as when its window is closed or its connection breaks.
     pub fn hang_up(&mut self) {
-        // Whoever reads from it keeps it.
+        // The reading thread keeps the terminal open.
         self.reading.take().expect("it is hung up once").stop();
         self.keys = None;
     }

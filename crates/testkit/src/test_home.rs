@@ -6,7 +6,7 @@ use longhaul_journal::{Home, SqliteJournal};
 use longhaul_keeper::Launcher;
 use tempfile::TempDir;
 
-/// A home and a work folder that clean up after themselves.
+/// A home and a work folder in a temporary folder, removed with the test.
 pub struct TestHome {
     folder: TempDir,
 }
@@ -17,7 +17,7 @@ impl TestHome {
         Self::within(&std::env::temp_dir())
     }
 
-    /// In memory, where the machine has such a place: for tables that begin anew a thousand times.
+    /// In memory, where the machine has `/dev/shm`: for tests with thousands of homes.
     pub fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::within(memory) } else { Self::new() }
@@ -29,22 +29,22 @@ impl TestHome {
         Self { folder }
     }
 
-    /// Where everything is kept.
+    /// Longhaul's home.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    /// Where the agent works.
+    /// The work folder.
     pub fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    /// What a file of the work folder holds; empty if there is none.
+    /// The content of a file in the work folder; empty if there is none.
     pub fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.work().join(name)).unwrap_or_default()
     }
 
-    /// A config for both, with keepers that this test binary plays in its ignored test `keeper_process`.
+    /// A config for both folders. Keepers are run by this test binary in its ignored test `keeper_process`.
     pub fn config(&self) -> Config {
         let program = std::env::current_exe().unwrap();
         let launcher = Launcher::new(program, ["--exact", "--ignored", "--nocapture", "keeper_process"]);
@@ -60,14 +60,12 @@ impl TestHome {
 /// The processes of a task, by their numbers outside of its namespace.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskProcesses {
-    /// The one that keeps it.
     pub keeper: i64,
-    /// The command's own.
     pub command: i64,
 }
 
 impl TaskProcesses {
-    /// Those of the first task that a home has, once it has begun.
+    /// The processes of a home's first task, once it has started.
     pub fn of_first(home: &Path) -> Option<Self> {
         let mut folders: Vec<PathBuf> =
             std::fs::read_dir(home.join("tasks")).ok()?.flatten().map(|entry| entry.path()).collect();

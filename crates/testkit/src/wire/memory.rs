@@ -28,7 +28,7 @@ impl MemoryTransport {
         self.script.requests()
     }
 
-    /// How many answers somebody still holds.
+    /// Answers that are still held.
     pub fn open(&self) -> usize {
         Arc::strong_count(&self.open) - 1
     }

@@ -68,7 +68,8 @@ impl Script {
         Self { decide: Arc::new(Mutex::new(Box::new(decide))), seen: Some(Arc::default()) }
     }
 
-    /// The same answer to everybody, in whichever protocol the path asks for, with a chunk for each frame; 404 to other paths.
+    /// Gives the same answer to every request, in the protocol of its path, with a chunk for each frame; 404 for other
+    /// paths.
     pub fn saying(said: ScriptedAnswer) -> Self {
         Self::by(move |seen| speak(seen, &said))
     }

@@ -57,7 +57,7 @@ impl ScriptedAnswer {
         self
     }
 
-    /// With so many of the tokens that were sent found in the provider's cache.
+    /// Sets the tokens of the request that were found in the provider's cache.
     #[must_use]
     pub fn cached(mut self, cached: u64) -> Self {
         self.usage.get_or_insert_default().cached = Some(cached);
@@ -71,7 +71,7 @@ impl ScriptedAnswer {
         self
     }
 
-    /// With so many tokens read, whatever was said about them before.
+    /// Sets the tokens of the request, whatever was said about them before.
     pub(super) fn reading(mut self, input: u64) -> Self {
         self.usage.get_or_insert_default().input = Some(input);
         self
