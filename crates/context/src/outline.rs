@@ -204,11 +204,11 @@ impl Outline<'_> {
     pub fn asked(&self, most: u64) -> Vec<usize> {
         let open: Vec<usize> =
             (self.start()..self.items.len()).filter(|index| self.is_open(*index)).collect();
-        let said = |which: fn(&Item) -> bool| -> Vec<usize> {
+        let matching = |which: fn(&Item) -> bool| -> Vec<usize> {
             open.iter().copied().filter(|index| which(&self.items[*index])).collect()
         };
-        let by_person = said(is_of_a_person);
-        let asked = if by_person.is_empty() { said(is_told_of_task) } else { by_person };
+        let by_person = matching(is_of_a_person);
+        let asked = if by_person.is_empty() { matching(is_told_of_task) } else { by_person };
         let answered = open.iter().rposition(|index| is_by_model(&self.items[*index])).map(|at| open[at]);
         // With its pictures.
         let first = asked.first().map(|index| (self.place(*index).turn, self.place(*index).step));

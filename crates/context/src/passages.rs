@@ -35,7 +35,7 @@ pub fn passages(said: &str) -> Vec<String> {
     let passages = if whole.chars().count() <= SHORT_INPUT {
         vec![whole]
     } else {
-        blocks(said).iter().flat_map(Block::passages).collect()
+        blocks(said).iter().flat_map(Block::quotable_parts).collect()
     };
     passages.into_iter().filter(|passage| passage.contains(char::is_alphanumeric)).collect()
 }
@@ -59,7 +59,7 @@ enum BlockKind {
 
 impl Block {
     /// The block as a whole, or what it is made of if it is too long.
-    fn passages(&self) -> Vec<String> {
+    fn quotable_parts(&self) -> Vec<String> {
         let whole = joined(self.opening.iter().chain(&self.parts));
         if is_quotable(&whole) {
             return vec![whole];

@@ -34,15 +34,15 @@ pub struct Mirrored {
 
 /// What was last written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct State {
+struct MirrorState {
     /// The last change of all that was known then.
     #[serde(default)]
     head: Seq,
-    pages: BTreeMap<String, Written>,
+    pages: BTreeMap<String, MirroredVersion>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Written {
+struct MirroredVersion {
     /// The change that it was.
     seq: Seq,
     /// The hash of the text.
@@ -50,7 +50,7 @@ struct Written {
 }
 
 /// What stands where a page's file should be.
-enum Found {
+enum FileState {
     Nothing,
     Text(Text),
     /// Something that is not ours to touch, and why.
@@ -72,12 +72,12 @@ pub fn mirror(book: &Book, folder: &Path) -> Result<Mirrored> {
     // Two at once would take each other's files for a person's. Where a folder can't be locked, that is all that happens.
     let alone = File::open(folder).map_err(|error| said(folder, &error))?;
     let _ = alone.lock();
-    let before = State::read(folder)?;
+    let before = MirrorState::read(folder)?;
     if before.head > book.head {
         // Somebody who had read further was faster.
         return Ok(Mirrored::default());
     }
-    let state = State { head: book.head, ..before.clone() };
+    let state = MirrorState { head: book.head, ..before.clone() };
     let mut files = Files { book, folder, state, mirrored: Mirrored::default() };
     for name in book.pages.keys() {
         files.bring_up_to_date(name)?;
@@ -95,7 +95,7 @@ pub fn mirror(book: &Book, folder: &Path) -> Result<Mirrored> {
 struct Files<'a> {
     book: &'a Book,
     folder: &'a Path,
-    state: State,
+    state: MirrorState,
     mirrored: Mirrored,
 }
 
@@ -111,16 +111,16 @@ impl Files<'_> {
         let Some(page) = self.book.pages.get(name) else { return Ok(()) };
         let (file, hash) = (self.folder.join(format!("{name}.md")), Hash::of(&page.text));
         let newest = page.versions.last();
-        let now = Written { seq: newest.map_or(0, |version| version.seq), text: hash };
+        let now = MirroredVersion { seq: newest.map_or(0, |version| version.seq), text: hash };
         let last = self.state.pages.get(name).copied();
         let path = file.printable();
         match (look(&file), last) {
-            (Found::Text(there), _) if there.exact == hash => {
+            (FileState::Text(there), _) if there.exact == hash => {
                 self.state.pages.insert(name.to_owned(), now);
                 return Ok(());
             }
-            (Found::Text(there), _) if self.is_ours(name, &there) => {}
-            (Found::Text(_), _) => {
+            (FileState::Text(there), _) if self.is_ours(name, &there) => {}
+            (FileState::Text(_), _) => {
                 let left = format!(
                     "{path} was changed by hand and is left so: `longhaul memory edit {name} --file {path}` takes it in; once it is \
                      deleted, and {STATE} beside it, the page is written there again"
@@ -128,11 +128,11 @@ impl Files<'_> {
                 self.mirrored.left.push(left);
                 return Ok(());
             }
-            (Found::Nothing, None) => {}
+            (FileState::Nothing, None) => {}
             // Whoever edits the page after deleting its file wants it.
-            (Found::Nothing, Some(last))
+            (FileState::Nothing, Some(last))
                 if newest.is_some_and(|newest| newest.by == ChangedBy::Person && newest.seq > last.seq) => {}
-            (Found::Nothing, Some(_)) => {
+            (FileState::Nothing, Some(_)) => {
                 let left = format!(
                     "{path} was deleted by hand and is not written again: `longhaul memory edit {name}` writes it with what you change, \
                      `longhaul memory export` writes all pages elsewhere, and `longhaul memory show {name}` shows it"
@@ -140,7 +140,7 @@ impl Files<'_> {
                 self.mirrored.left.push(left);
                 return Ok(());
             }
-            (Found::Odd(reason), _) => {
+            (FileState::Odd(reason), _) => {
                 self.mirrored.left.push(format!("{path} is not written: {reason}"));
                 return Ok(());
             }
@@ -158,18 +158,18 @@ impl Files<'_> {
             let file = self.folder.join(format!("{name}.md"));
             let path = file.printable();
             match look(&file) {
-                Found::Nothing => {}
-                Found::Text(there) if self.is_ours(name, &there) => {
+                FileState::Nothing => {}
+                FileState::Text(there) if self.is_ours(name, &there) => {
                     fs::remove_file(&file).map_err(|error| said(&file, &error))?;
                 }
-                Found::Text(_) => {
+                FileState::Text(_) => {
                     self.mirrored.left.push(format!(
                         "{path} was changed by hand, and its page was removed: `longhaul memory edit {name} --file {path}` makes it a \
                          page again; delete it if it is not needed"
                     ));
                     return Ok(());
                 }
-                Found::Odd(reason) => {
+                FileState::Odd(reason) => {
                     self.mirrored.left.push(format!("{path} is not removed, though its page was: {reason}"));
                     return Ok(());
                 }
@@ -180,7 +180,7 @@ impl Files<'_> {
     }
 }
 
-impl State {
+impl MirrorState {
     /// What was noted; nothing, if it was lost or can't be understood.
     fn read(folder: &Path) -> Result<Self> {
         let file = folder.join(STATE);
@@ -222,7 +222,7 @@ fn make_folder(folder: &Path) -> Result<()> {
     }
 }
 
-fn look(file: &Path) -> Found {
+fn look(file: &Path) -> FileState {
     let is_plain = |metadata: &Metadata| {
         if metadata.is_symlink() {
             Err("it is a link, and is not followed".to_owned())
@@ -234,23 +234,23 @@ fn look(file: &Path) -> Found {
     };
     let metadata = match fs::symlink_metadata(file) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Found::Nothing,
-        Err(error) => return Found::Odd(error.to_string()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return FileState::Nothing,
+        Err(error) => return FileState::Odd(error.to_string()),
     };
     if let Err(reason) = is_plain(&metadata) {
-        return Found::Odd(reason);
+        return FileState::Odd(reason);
     }
     if metadata.len() > LARGEST_PAGE as u64 {
         // No page is so large: it need not be read to know that it is none of ours.
-        return Found::Text(Text { exact: Hash::ZERO, tidy: Hash::ZERO });
+        return FileState::Text(Text { exact: Hash::ZERO, tidy: Hash::ZERO });
     }
     match fs::read(file) {
         Ok(bytes) => {
             let exact = Hash::of(&bytes);
             let tidied = std::str::from_utf8(&bytes).ok().and_then(page::tidy);
-            Found::Text(Text { exact, tidy: tidied.map_or(exact, Hash::of) })
+            FileState::Text(Text { exact, tidy: tidied.map_or(exact, Hash::of) })
         }
-        Err(error) => Found::Odd(error.to_string()),
+        Err(error) => FileState::Odd(error.to_string()),
     }
 }
 

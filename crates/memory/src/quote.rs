@@ -11,7 +11,7 @@ const TELLS_OF: f64 = 0.5;
 /// The quotation that a text tells of, out of what the user said: the one that has most of its words. Nothing, if none has half of them.
 pub fn quotation_for<'a>(text: &str, said: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let words = ContentWords::of(text);
-    let passages = said.into_iter().flat_map(passages);
+    let passages = said.into_iter().flat_map(|input| passages(input));
     let scored = passages.map(|passage| (words.share_in(&ContentWords::of(&passage)), passage));
     let told = scored.filter(|(share, _)| *share >= TELLS_OF);
     // Of two that have as much of it, the shorter one; the later one, if they are the same.

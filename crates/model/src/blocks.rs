@@ -12,7 +12,7 @@ const MOST_CALLS: usize = 256;
 /// The block that is coming, and what the answer cost so far.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    open: Option<Open>,
+    open: Option<OpenBlock>,
     bytes: usize,
     calls: usize,
     /// What the provider counted so far.
@@ -22,7 +22,7 @@ pub struct Blocks {
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenBlock {
     Text(String),
     Reasoning(String),
     Call { wire_id: Option<String>, name: String, arguments: String },
@@ -61,29 +61,29 @@ impl Blocks {
             return Progress::TooLarge("the answer asks for more than 256 calls, which none may");
         }
         match (part, self.open.take()) {
-            (Part::TextStart, None) => self.begin(Open::Text(String::new())),
-            (Part::ReasoningStart, None) => self.begin(Open::Reasoning(String::new())),
+            (Part::TextStart, None) => self.begin(OpenBlock::Text(String::new())),
+            (Part::ReasoningStart, None) => self.begin(OpenBlock::Reasoning(String::new())),
             (Part::CallStart { wire_id, name }, None) => {
-                self.begin(Open::Call { wire_id, name, arguments: String::new() })
+                self.begin(OpenBlock::Call { wire_id, name, arguments: String::new() })
             }
-            (Part::TextDelta(delta), Some(Open::Text(text))) => {
-                self.open = Some(Open::Text(text + &delta));
+            (Part::TextDelta(delta), Some(OpenBlock::Text(text))) => {
+                self.open = Some(OpenBlock::Text(text + &delta));
                 Progress::Text(delta)
             }
-            (Part::ReasoningDelta(delta), Some(Open::Reasoning(text))) => {
-                self.open = Some(Open::Reasoning(text + &delta));
+            (Part::ReasoningDelta(delta), Some(OpenBlock::Reasoning(text))) => {
+                self.open = Some(OpenBlock::Reasoning(text + &delta));
                 Progress::Reasoning(delta)
             }
-            (Part::ArgumentsDelta(delta), Some(Open::Call { wire_id, name, arguments })) => {
-                self.begin(Open::Call { wire_id, name, arguments: arguments + &delta })
+            (Part::ArgumentsDelta(delta), Some(OpenBlock::Call { wire_id, name, arguments })) => {
+                self.begin(OpenBlock::Call { wire_id, name, arguments: arguments + &delta })
             }
-            (Part::TextStop, Some(Open::Text(text))) => {
+            (Part::TextStop, Some(OpenBlock::Text(text))) => {
                 Progress::Block(Item::Text { role: Role::Assistant, text })
             }
-            (Part::ReasoningStop { signature }, Some(Open::Reasoning(text))) => {
+            (Part::ReasoningStop { signature }, Some(OpenBlock::Reasoning(text))) => {
                 Progress::Block(Item::Reasoning { text, signature })
             }
-            (Part::CallStop { signature }, Some(Open::Call { wire_id, name, arguments })) => {
+            (Part::CallStop { signature }, Some(OpenBlock::Call { wire_id, name, arguments })) => {
                 let call = CallId::generate();
                 Progress::Block(Item::ToolCall { call, wire_id, name, arguments, signature })
             }
@@ -105,7 +105,7 @@ impl Blocks {
         }
     }
 
-    fn begin(&mut self, open: Open) -> Progress {
+    fn begin(&mut self, open: OpenBlock) -> Progress {
         self.open = Some(open);
         Progress::Nothing
     }

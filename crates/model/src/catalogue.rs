@@ -60,7 +60,7 @@ impl Catalogue {
 
     /// What is known about a model. The user's own entries count first; then those with a provider; then the longest pattern.
     pub fn find(&self, provider: &str, model: &str) -> Option<&Entry> {
-        let wanted = Wanted::new(provider, model);
+        let wanted = CatalogueQuery::new(provider, model);
         wanted.best(&self.own).or_else(|| wanted.best(&self.built_in))
     }
 
@@ -71,12 +71,12 @@ impl Catalogue {
 }
 
 /// The names under which a model may stand in the catalogue, in lower case.
-struct Wanted {
+struct CatalogueQuery {
     names: Vec<String>,
     with_provider: Vec<String>,
 }
 
-impl Wanted {
+impl CatalogueQuery {
     fn new(provider: &str, model: &str) -> Self {
         let model = model.to_lowercase();
         let mut names = vec![model.clone()];

@@ -21,7 +21,7 @@ const LONGEST_PAGE: usize = 64 << 10;
 const READ_OUT: Duration = Duration::from_secs(1);
 
 /// An answer on its way.
-pub(crate) struct Listening {
+pub(crate) struct RemoteAnswer {
     target: Arc<Target>,
     /// Nothing more is read once the answer is over.
     body: Option<Box<dyn Bytes>>,
@@ -42,7 +42,7 @@ pub(crate) struct Listening {
     due: Instant,
 }
 
-impl Listening {
+impl RemoteAnswer {
     pub(crate) fn new(
         target: Arc<Target>,
         incoming: Incoming,
@@ -86,12 +86,12 @@ impl Listening {
             Err(_) if self.is_new => {
                 return Err(target.late("first byte", target.clocks.first_byte, "first_byte_timeout_s"));
             }
-            Err(_) => return Err(target.late("further byte", target.clocks.silence, "silence_timeout_s")),
+            Err(_) => return Err(target.late("further byte", target.clocks.idle, "silence_timeout_s")),
         };
         if bytes.is_empty() {
             return Ok(());
         }
-        self.due = Instant::now() + target.clocks.silence;
+        self.due = Instant::now() + target.clocks.idle;
         self.is_new = false;
         if self.is_blank && self.is_no_stream(&bytes) {
             return Err(self.whole(bytes).await);
@@ -155,7 +155,7 @@ impl Listening {
 }
 
 #[async_trait]
-impl Answer for Listening {
+impl Answer for RemoteAnswer {
     async fn next(&mut self) -> Result<Part, Failure> {
         loop {
             if let Some(part) = self.parts.pop_front() {

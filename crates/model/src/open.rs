@@ -148,7 +148,7 @@ impl Models {
             clocks: Clocks {
                 connect: wanted.connect_timeout.unwrap_or(clocks.connect),
                 first_byte: wanted.first_byte_timeout.unwrap_or(clocks.first_byte),
-                silence: wanted.silence_timeout.unwrap_or(clocks.silence),
+                idle: wanted.silence_timeout.unwrap_or(clocks.idle),
             },
             window: wanted.context_window,
             tools: wanted.tools,

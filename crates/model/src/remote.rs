@@ -13,7 +13,7 @@ use crate::discovery::{Discovered, Server, ask_about};
 use crate::hosts::Hosts;
 use crate::learned::{Learned, LearnedWindow, Lesson, ServedModel};
 use crate::limits::corrected_window;
-use crate::listening::Listening;
+use crate::listening::RemoteAnswer;
 use crate::role_check::{RoleCheck, RoleOrders};
 use crate::target::Target;
 use crate::transport::{Incoming, Outgoing, Transport, Trouble};
@@ -33,7 +33,7 @@ const SLOW: Duration = Duration::from_millis(500);
 const SPARED: Duration = Duration::from_secs(30);
 
 /// What was found out, and until when that counts, if not for good.
-struct Found {
+struct CachedCapabilities {
     facts: Facts,
     until: Option<Instant>,
 }
@@ -44,7 +44,7 @@ pub struct Remote {
     transport: Arc<dyn Transport>,
     hosts: Arc<Hosts>,
     /// What was found out; what could not be asked is asked again.
-    facts: Mutex<Option<Found>>,
+    facts: Mutex<Option<CachedCapabilities>>,
     /// The server said that this model can't call tools.
     has_no_tools: Arc<AtomicBool>,
     roles: Arc<RoleOrders>,
@@ -122,7 +122,7 @@ impl Remote {
                 let (facts, is_all) = self.find_out().await;
                 // Whoever could not be asked is asked again: at once, unless that took so long that it would be felt.
                 let again = if began.elapsed() < SLOW { began } else { Instant::now() + SPARED };
-                *known = Some(Found { facts: facts.clone(), until: (!is_all).then_some(again) });
+                *known = Some(CachedCapabilities { facts: facts.clone(), until: (!is_all).then_some(again) });
                 facts
             }
         }
@@ -220,7 +220,7 @@ impl Model for Remote {
             return Err(target.no_model_server(&target.quoted(&what)));
         }
         let has_no_tools = self.has_no_tools.clone();
-        Ok(Box::new(Listening::new(target.clone(), incoming, first_byte_by, has_no_tools, roles)))
+        Ok(Box::new(RemoteAnswer::new(target.clone(), incoming, first_byte_by, has_no_tools, roles)))
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Clocks {
     /// Until the first byte of the body.
     pub first_byte: Duration,
     /// Between two bytes.
-    pub silence: Duration,
+    pub idle: Duration,
 }
 
 impl Clocks {
@@ -32,13 +32,13 @@ impl Clocks {
     pub const HOSTED: Self = Self {
         connect: Duration::from_secs(10),
         first_byte: Duration::from_secs(300),
-        silence: Duration::from_secs(120),
+        idle: Duration::from_secs(120),
     };
     /// For servers on this machine, which may have to load a model and have no more speed than it has.
     pub const LOCAL: Self = Self {
         connect: Duration::from_secs(10),
         first_byte: Duration::from_secs(900),
-        silence: Duration::from_secs(600),
+        idle: Duration::from_secs(600),
     };
 }
 

@@ -274,7 +274,7 @@ impl<'a> Guard<'a> {
                 None
             };
             let needs_quotation = is_core && !is_known && !taken.is_heading();
-            let quotation = self.quotation_for(&words).filter(|_| needs_quotation && reason.is_none());
+            let quotation = self.matching_quotation(&words).filter(|_| needs_quotation && reason.is_none());
             let reason = match needs_quotation && quotation.is_none() {
                 true => reason.or(Some("the user did not say it")),
                 false => reason,
@@ -305,7 +305,7 @@ impl<'a> Guard<'a> {
     }
 
     /// The quotation that a line of the core page tells of.
-    fn quotation_for(&self, words: &ContentWords) -> Option<&Quotation> {
+    fn matching_quotation(&self, words: &ContentWords) -> Option<&Quotation> {
         let shares = self.quotations.iter().map(|quotation| (words.share_in(&quotation.words), quotation));
         let told = shares.filter(|(share, _)| *share >= RESTS_ON);
         told.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, quotation)| quotation)

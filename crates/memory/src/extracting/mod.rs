@@ -31,7 +31,7 @@ use crate::text::brief;
 use crate::{Calling, Error, Form, Result};
 use asking::Asking;
 use parts::{Part, Parts};
-use reading::{Found, judge};
+use reading::{JudgedItems, judge};
 
 pub(crate) use asking::shown_tokens;
 
@@ -120,7 +120,7 @@ impl Job<'_> {
         extracts: Seq,
         asking: &mut Asking,
         usages: &mut Vec<Usage>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<JudgedItems>> {
         let purpose = Purpose::Extract { extracts_before: usize::try_from(extracts).unwrap_or(usize::MAX) };
         loop {
             let asked = asking.about(part);
@@ -165,10 +165,10 @@ impl Job<'_> {
         (from, through): (Seq, Seq),
         key: &str,
         head: Seq,
-        found: Found,
+        found: JudgedItems,
         usages: &mut Vec<Usage>,
     ) -> Result<()> {
-        let Found { items, refused } = found;
+        let JudgedItems { items, refused } = found;
         let scope = self.scope.to_owned();
         // Taken out before: whoever is cut while this is written must not say it a second time.
         let usage = std::mem::take(usages);

@@ -20,16 +20,16 @@ const LONGEST_NAME: usize = 60;
 
 /// What was found in a part.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct JudgedItems {
     pub(super) items: Vec<ExtractedItem>,
     /// What was not taken, with the reasons.
     pub(super) refused: Vec<String>,
 }
 
 /// The items that are as they should be, by whoever said them, and what is wrong with the others.
-pub(super) fn judge(values: Vec<Value>, part: &Part, redact: &Redact) -> Found {
+pub(super) fn judge(values: Vec<Value>, part: &Part, redact: &Redact) -> JudgedItems {
     let judge = Judge::new(part, redact);
-    let (mut found, all) = (Found::default(), values.len());
+    let (mut found, all) = (JudgedItems::default(), values.len());
     for (index, value) in values.into_iter().enumerate().take(MOST_ITEMS) {
         match judge.item(&value) {
             Ok(item) if found.items.iter().any(|before| is_the_same(before, &item)) => {}

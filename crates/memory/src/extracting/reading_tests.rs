@@ -4,7 +4,7 @@ use longhaul_protocol::{At, ExtractedItem, ExtractedKind, Seq, Speaker};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Found, judge};
+use super::{JudgedItems, judge};
 use crate::extracting::parts::{Part, Said};
 use crate::{Redact, Utterance};
 
@@ -27,7 +27,7 @@ fn plain() -> Redact {
     Arc::new(|text: &str| text.replace("hunter2", "[redacted]"))
 }
 
-fn judged(items: Value) -> Found {
+fn judged(items: Value) -> JudgedItems {
     let Value::Array(items) = items else { panic!("not a list") };
     judge(items, &part(), &plain())
 }

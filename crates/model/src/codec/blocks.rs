@@ -6,7 +6,7 @@ use crate::Part;
 
 /// The block that is open. There is only one at a time: what begins closes what was open before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Open {
+pub(super) enum OpenBlock {
     #[default]
     Nothing,
     Text,
@@ -16,21 +16,21 @@ pub(super) enum Open {
 
 /// Makes blocks of what a provider sends.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
-    open: Open,
+pub(super) struct PartWriter {
+    open: OpenBlock,
     /// The proof that belongs to the thought or the call that is open.
     signature: Option<String>,
 }
 
-impl Blocks {
-    pub(super) fn open(&self) -> Open {
+impl PartWriter {
+    pub(super) fn open(&self) -> OpenBlock {
         self.open
     }
 
     /// More text, in the block that is open if that is text.
     pub(super) fn text(&mut self, delta: String, parts: &mut VecDeque<Part>) {
         if !delta.is_empty() {
-            self.begin(Open::Text, parts);
+            self.begin(OpenBlock::Text, parts);
             parts.push_back(Part::TextDelta(delta));
         }
     }
@@ -38,20 +38,20 @@ impl Blocks {
     /// More of a thought, in the block that is open if that is one.
     pub(super) fn reasoning(&mut self, delta: String, parts: &mut VecDeque<Part>) {
         if !delta.is_empty() {
-            self.begin(Open::Reasoning, parts);
+            self.begin(OpenBlock::Reasoning, parts);
             parts.push_back(Part::ReasoningDelta(delta));
         }
     }
 
     /// A thought begins, perhaps one of which nothing is shown.
     pub(super) fn begin_reasoning(&mut self, parts: &mut VecDeque<Part>) {
-        self.begin(Open::Reasoning, parts);
+        self.begin(OpenBlock::Reasoning, parts);
     }
 
     /// A call begins.
     pub(super) fn begin_call(&mut self, wire_id: Option<String>, name: String, parts: &mut VecDeque<Part>) {
         self.close(parts);
-        self.open = Open::Call;
+        self.open = OpenBlock::Call;
         parts.push_back(Part::CallStart { wire_id, name });
     }
 
@@ -69,30 +69,30 @@ impl Blocks {
 
     /// What is open will never be complete.
     pub(super) fn abandon(&mut self) {
-        (self.open, self.signature) = (Open::Nothing, None);
+        (self.open, self.signature) = (OpenBlock::Nothing, None);
     }
 
     /// What is open is complete.
     pub(super) fn close(&mut self, parts: &mut VecDeque<Part>) {
         let signature = self.signature.take();
         match std::mem::take(&mut self.open) {
-            Open::Nothing => {}
-            Open::Text => parts.push_back(Part::TextStop),
-            Open::Reasoning => parts.push_back(Part::ReasoningStop { signature }),
-            Open::Call => parts.push_back(Part::CallStop { signature }),
+            OpenBlock::Nothing => {}
+            OpenBlock::Text => parts.push_back(Part::TextStop),
+            OpenBlock::Reasoning => parts.push_back(Part::ReasoningStop { signature }),
+            OpenBlock::Call => parts.push_back(Part::CallStop { signature }),
         }
     }
 
-    fn begin(&mut self, kind: Open, parts: &mut VecDeque<Part>) {
+    fn begin(&mut self, kind: OpenBlock, parts: &mut VecDeque<Part>) {
         if self.open == kind {
             return;
         }
         self.close(parts);
         self.open = kind;
         match kind {
-            Open::Text => parts.push_back(Part::TextStart),
-            Open::Reasoning => parts.push_back(Part::ReasoningStart),
-            Open::Nothing | Open::Call => {}
+            OpenBlock::Text => parts.push_back(Part::TextStart),
+            OpenBlock::Reasoning => parts.push_back(Part::ReasoningStart),
+            OpenBlock::Nothing | OpenBlock::Call => {}
         }
     }
 }

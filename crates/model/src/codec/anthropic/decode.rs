@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::HIDDEN;
-use crate::codec::blocks::Blocks;
+use crate::codec::blocks::PartWriter;
 use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
 use crate::{Part, Stop, StopKind, Tokens};
 
@@ -68,7 +68,7 @@ enum Kind {
 /// From events to parts.
 #[derive(Default)]
 pub(in crate::codec) struct Messages {
-    blocks: Blocks,
+    blocks: PartWriter,
     open: Option<(u64, Kind)>,
     stop: Option<Stop>,
     usage: Usage,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::blocks::{Blocks, Open};
+use crate::codec::blocks::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, Said, figure, parse, said};
 use crate::{Part, Stop, StopKind, Tokens};
 
@@ -56,7 +56,7 @@ struct FunctionCall<'a> {
 /// From frames to parts.
 #[derive(Default)]
 pub(in crate::codec) struct Generated {
-    blocks: Blocks,
+    blocks: PartWriter,
     usage: Option<Tokens>,
 }
 
@@ -75,7 +75,7 @@ impl Generated {
             self.blocks.close(parts);
         } else if piece.thought == Some(true) {
             self.blocks.reasoning(piece.text.unwrap_or_default(), parts);
-            if self.blocks.open() == Open::Reasoning {
+            if self.blocks.open() == OpenBlock::Reasoning {
                 self.sign(piece.thought_signature);
             }
         } else {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::blocks::{Blocks, Open};
+use crate::codec::blocks::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, Quirks, Said, figure, parse, said};
 use crate::{Part, Stop, StopKind, Tokens};
 
@@ -99,7 +99,7 @@ struct FunctionDelta<'a> {
 /// From chunks to parts.
 pub(in crate::codec) struct Chat {
     ends_at_finish_reason: bool,
-    blocks: Blocks,
+    blocks: PartWriter,
     /// How the call that began last is known.
     last: Option<CallKey>,
     /// What came besides a call that is not complete yet, and so has to wait.
@@ -123,7 +123,7 @@ impl Chat {
     pub(in crate::codec) fn new(quirks: &Quirks) -> Self {
         Self {
             ends_at_finish_reason: quirks.ends_at_finish_reason,
-            blocks: Blocks::default(),
+            blocks: PartWriter::default(),
             last: None,
             held: Vec::new(),
             refused: false,
@@ -153,7 +153,7 @@ impl Chat {
     fn say(&mut self, said: Option<Held>, parts: &mut VecDeque<Part>) {
         match said {
             Some(Held::Text(text) | Held::Reasoning(text)) if text.is_empty() => {}
-            Some(said) if self.blocks.open() == Open::Call => self.held.push(said),
+            Some(said) if self.blocks.open() == OpenBlock::Call => self.held.push(said),
             Some(Held::Text(text)) => self.text(text, parts),
             Some(Held::Reasoning(text)) => self.reasoning(text, parts),
             None => {}
@@ -165,7 +165,7 @@ impl Chat {
     }
 
     fn reasoning(&mut self, text: String, parts: &mut VecDeque<Part>) {
-        if self.blocks.open() != Open::Reasoning {
+        if self.blocks.open() != OpenBlock::Reasoning {
             self.blocks.begin_reasoning(parts);
             // There is no proof in this protocol; an empty one still gets the name of the model whose thought it is.
             self.blocks.sign("");
@@ -280,7 +280,7 @@ impl Decoder for Chat {
         if let Some(word) = finish.filter(|_| self.finish.is_none()) {
             let kind = meaning(&word).ok_or_else(|| failed(&word))?;
             // A call that was cut at the limit of the answer may have any part of its arguments: it must never be run.
-            if kind == StopKind::Length && self.blocks.open() == Open::Call {
+            if kind == StopKind::Length && self.blocks.open() == OpenBlock::Call {
                 self.blocks.abandon();
                 self.held.clear();
             }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Proof;
-use crate::codec::blocks::{Blocks, Open};
+use crate::codec::blocks::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
 use crate::{Part, Stop, StopKind, Tokens};
 
@@ -81,7 +81,7 @@ enum Content {
 /// From events to parts.
 #[derive(Default)]
 pub(in crate::codec) struct Responses {
-    blocks: Blocks,
+    blocks: PartWriter,
     /// The place of the call that is open.
     call: Option<u64>,
     /// The places of which deltas came, so that what is whole at the end is not said twice.
@@ -91,8 +91,8 @@ pub(in crate::codec) struct Responses {
 
 impl Responses {
     /// A call ends with its item alone, so that nothing else can come before that.
-    fn said(&mut self, index: u64, say: impl FnOnce(&mut Blocks)) -> Option<()> {
-        if self.blocks.open() == Open::Call {
+    fn said(&mut self, index: u64, say: impl FnOnce(&mut PartWriter)) -> Option<()> {
+        if self.blocks.open() == OpenBlock::Call {
             return None;
         }
         self.streamed.insert(index);
@@ -119,7 +119,7 @@ impl Responses {
                 self.said(index, |blocks| blocks.reasoning(delta, parts))
             }
             "response.reasoning_summary_part.added" => {
-                if self.blocks.open() == Open::Reasoning {
+                if self.blocks.open() == OpenBlock::Reasoning {
                     self.blocks.reasoning(BETWEEN_SUMMARIES.to_owned(), parts);
                 }
                 Some(())
@@ -207,7 +207,7 @@ impl Responses {
                 self.said(index, |blocks| blocks.text(text, parts))?;
             }
         }
-        if self.blocks.open() == Open::Text {
+        if self.blocks.open() == OpenBlock::Text {
             self.blocks.close(parts);
         }
         Some(())
@@ -238,7 +238,7 @@ impl Responses {
                 blocks.sign(&proof);
             })?;
         }
-        if self.blocks.open() == Open::Reasoning {
+        if self.blocks.open() == OpenBlock::Reasoning {
             self.blocks.close(parts);
         }
         Some(())
@@ -253,7 +253,7 @@ impl Responses {
             None if self.refused => Stop::new(StopKind::Refused, "refusal"),
             None => Stop::new(StopKind::Finished, "completed"),
         };
-        if self.blocks.open() == Open::Call {
+        if self.blocks.open() == OpenBlock::Call {
             // A call that was cut stays open: it may not be run. One that is just missing its end is no answer.
             cut.then_some(())?;
         } else {
