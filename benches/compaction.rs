@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use longhaul_agent::{Config, Runtime, State};
 use longhaul_context::{
-    Calibration, Form, Material, Outline, Written, ask_for_summary, estimate, estimate_items, files_changed,
-    merge, render_summary, said,
+    AnswerForm, ContextOutline, SummaryMaterial, TokenCalibration, WrittenSummary, build_summary_prompt,
+    changed_files_pin, estimate, estimate_items, merge_summaries, render_summary, user_messages,
 };
 use longhaul_journal::Journal;
 use longhaul_model::{
-    Answer, Failure, Model, Models, Part, Protocol, Purpose, Request, Stop, StopKind, Wanted,
+    AnswerPart, AnswerStream, Model, ModelFailure, ModelSpec, Models, Protocol, Purpose, Request, StopKind,
+    StopReason,
 };
 use longhaul_protocol::{Item, Record, Role, Summary};
 use longhaul_testkit::wire::{Memory, Reply, Said, Script, Seen};
@@ -94,12 +95,12 @@ fn behind_a_wire(
         let next = if is_summary { Some(written.clone()) } else { answers.pop_front() };
         Reply::frames(next.unwrap_or_else(|| Said::text("Done.")).frames(protocol))
     });
-    let wanted = Wanted {
+    let wanted = ModelSpec {
         name: "bench/m".to_owned(),
         base_url: Some("https://model.test/v1".to_owned()),
         protocol: Some(protocol),
         context_window: Some(window),
-        ..Wanted::default()
+        ..ModelSpec::default()
     };
     let models = Models::at(home).expect("models").through(Arc::new(Memory::new(script.forgetful())));
     models.open(&wanted).expect("a model")
@@ -175,7 +176,7 @@ fn without_cache_marks(body: &[u8]) -> Vec<u8> {
 /// A model without a wire that takes no time: some steps, then an answer, and so on.
 struct Instantly;
 
-struct Parts(std::vec::IntoIter<Part>);
+struct Parts(std::vec::IntoIter<AnswerPart>);
 
 #[async_trait::async_trait]
 impl Model for Instantly {
@@ -183,13 +184,19 @@ impl Model for Instantly {
         "scripted/instantly"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let call = |name: &str, arguments: &Value| {
             let name = name.to_owned();
-            let start = Part::CallStart { wire_id: None, name };
-            vec![start, Part::ArgumentsDelta(arguments.to_string()), Part::CallStop { signature: None }]
+            let start = AnswerPart::CallStart { wire_id: None, name };
+            vec![
+                start,
+                AnswerPart::ArgumentsDelta(arguments.to_string()),
+                AnswerPart::CallStop { signature: None },
+            ]
         };
-        let text = |text: &str| vec![Part::TextStart, Part::TextDelta(text.to_owned()), Part::TextStop];
+        let text = |text: &str| {
+            vec![AnswerPart::TextStart, AnswerPart::TextDelta(text.to_owned()), AnswerPart::TextStop]
+        };
         let mut parts = match request.purpose {
             Purpose::Summary { .. } => call("write_summary", &summary()),
             Purpose::Extract { .. } | Purpose::Consolidate { .. } => {
@@ -204,14 +211,14 @@ impl Model for Instantly {
                 parts
             }
         };
-        parts.push(Part::End(Stop::new(StopKind::Finished, "stop")));
+        parts.push(AnswerPart::End(StopReason::new(StopKind::Finished, "stop")));
         Ok(Box::new(Parts(parts.into_iter())))
     }
 }
 
 #[async_trait::async_trait]
-impl Answer for Parts {
-    async fn next(&mut self) -> Result<Part, Failure> {
+impl AnswerStream for Parts {
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
         Ok(self.0.next().expect("nobody asks after the end"))
     }
 }
@@ -284,9 +291,9 @@ fn folded(records: &[Record]) -> State {
 /// Everything of a compaction that is decided by looking at the items: which stay, which could be stubs, what a model is asked in so many
 /// tokens, what becomes of its answer, and what all of it comes to.
 fn planned(state: &State, most: u64) -> (usize, u64) {
-    let calibration = Calibration::default();
+    let calibration = TokenCalibration::default();
     let State { items, places, preface, .. } = state;
-    let outline = Outline {
+    let outline = ContextOutline {
         items,
         places,
         preface: *preface,
@@ -295,14 +302,18 @@ fn planned(state: &State, most: u64) -> (usize, u64) {
         calibration: &calibration,
     };
     let (keep, none, stubs) = (outline.keep(8_000), outline.keep(0), outline.stubs());
-    let asked = ask_for_summary(&Material { previous: None, items, focus: None }, Form::Call, most);
-    let written = Written {
+    let asked = build_summary_prompt(
+        &SummaryMaterial { previous: None, items, focus: None },
+        AnswerForm::ToolCall,
+        most,
+    );
+    let written = WrittenSummary {
         summary: Summary { goal: "Know the tides.".to_owned(), ..Summary::default() },
         withdrawn: vec![],
     };
-    let merged = merge(None, written, &said(items));
+    let merged = merge_summaries(None, written, &user_messages(items));
     let text = render_summary(Some(&merged), None, most / 4);
-    let files = files_changed(&state.changed, most / 20);
+    let files = changed_files_pin(&state.changed, most / 20);
     let kept: Vec<Item> = items[keep.from..].iter().map(|item| (**item).clone()).collect();
     let sizes = asked.text.len()
         + text.len()

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use longhaul_journal::{Append, Home, Journal, Match, Search, SqliteJournal};
-use longhaul_memory::{Book, Places, Words, recall};
+use longhaul_memory::{LexicalFinder, PageSet, RecallScope, recall};
 use longhaul_protocol::{
     AttemptEnded, AttemptId, Block, InputId, InputTaken, Item, JoinMode, NewRecord, Role, SessionId,
     SessionRecord, StreamName,
@@ -91,9 +91,9 @@ async fn measure(folder: &Path, size: usize) {
         let append = records.fold(Append::to(&StreamName::session(*id)), Append::record);
         journal.append(append).await.expect("an append");
     }
-    let book = Book::load(&journal, "bench").await.expect("pages");
+    let book = PageSet::load(&journal, "bench").await.expect("pages");
     let keys = ids.iter().map(|id| (*id, format!("cli:{id}"))).collect();
-    let places = Places { book, sessions: keys, present: None };
+    let places = RecallScope { book, sessions: keys, present: None };
 
     let first = ask(&journal, &places, 0).await;
     let mut times = Vec::new();
@@ -122,10 +122,10 @@ async fn measure(folder: &Path, size: usize) {
     journal.close().await;
 }
 
-async fn ask(journal: &SqliteJournal, places: &Places, round: usize) -> Duration {
+async fn ask(journal: &SqliteJournal, places: &RecallScope, round: usize) -> Duration {
     let question = QUESTIONS[round % QUESTIONS.len()];
     let since = Instant::now();
-    let found = recall(&[&Words], journal, places, question, 10).await.expect("a search");
+    let found = recall(&[&LexicalFinder], journal, places, question, 10).await.expect("a search");
     let time = since.elapsed();
     assert!(!found.is_empty());
     time

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use longhaul_agent::{Runtime, Session};
-use longhaul_model::{Answer, Failure, Model, Part, Purpose, Request, Stop, StopKind};
+use longhaul_model::{AnswerPart, AnswerStream, Model, ModelFailure, Purpose, Request, StopKind, StopReason};
 use longhaul_testkit::Place;
 use tokio::sync::Notify;
 
@@ -20,7 +20,7 @@ struct Stuck {
     let_go: Notify,
 }
 
-struct Saying(std::vec::IntoIter<Part>);
+struct Saying(std::vec::IntoIter<AnswerPart>);
 
 #[async_trait]
 impl Model for Stuck {
@@ -28,20 +28,20 @@ impl Model for Stuck {
         "scripted/stuck"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if matches!(request.purpose, Purpose::Extract { .. } | Purpose::Consolidate { .. }) {
             self.asked.notify_one();
             self.let_go.notified().await;
         }
-        let said = [Part::TextStart, Part::TextDelta("Yes.".to_owned()), Part::TextStop];
-        let end = Part::End(Stop::new(StopKind::Finished, "stop"));
+        let said = [AnswerPart::TextStart, AnswerPart::TextDelta("Yes.".to_owned()), AnswerPart::TextStop];
+        let end = AnswerPart::End(StopReason::new(StopKind::Finished, "stop"));
         Ok(Box::new(Saying(said.into_iter().chain([end]).collect::<Vec<_>>().into_iter())))
     }
 }
 
 #[async_trait]
-impl Answer for Saying {
-    async fn next(&mut self) -> Result<Part, Failure> {
+impl AnswerStream for Saying {
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
         Ok(self.0.next().expect("nobody asks after the end"))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_agent::{Config, Runtime, SandboxMode, Session, Wake};
-use longhaul_model::Scripted;
+use longhaul_model::ScriptedModel;
 use longhaul_protocol::EventKind;
 use longhaul_testkit::{Place, collect_until};
 use rustix::time::{ClockId, clock_gettime};
@@ -69,7 +69,7 @@ impl Agent {
         config.settings.sandbox.mode = sandbox;
         config.settings.exec.wake = Wake::Never;
         config.settings.exec.max_tasks = TOGETHER as u64;
-        let model = Scripted::from_json(&Value::from(answers).to_string()).expect("a script");
+        let model = ScriptedModel::from_json(&Value::from(answers).to_string()).expect("a script");
         let runtime = Runtime::with_model(config, Arc::new(model)).await.expect("a runtime");
         let session = runtime.session("bench").await.expect("a session");
         Self { place, runtime, session }

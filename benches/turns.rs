@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_agent::{Config, Runtime, Session};
 use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, name_session, put};
-use longhaul_model::{Answer, Failure, Model, Part, Request, Stop, StopKind};
+use longhaul_model::{AnswerPart, AnswerStream, Model, ModelFailure, Request, StopKind, StopReason};
 use longhaul_protocol::{
     BlobRef, EpochReason, EpochStarted, InboxRecord, Input, InputId, JoinMode, Note, SessionCreated,
     SessionRecord, StreamName,
@@ -37,7 +37,7 @@ fn main() {
 /// A model that takes no time and always says the same.
 struct Instantly;
 
-struct Said(Vec<Part>);
+struct Said(Vec<AnswerPart>);
 
 #[async_trait::async_trait]
 impl Model for Instantly {
@@ -45,20 +45,20 @@ impl Model for Instantly {
         "scripted/instantly"
     }
 
-    async fn ask(&self, _request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, _request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let parts = [
-            Part::TextStart,
-            Part::TextDelta("Done.".to_owned()),
-            Part::TextStop,
-            Part::End(Stop::new(StopKind::Finished, "stop")),
+            AnswerPart::TextStart,
+            AnswerPart::TextDelta("Done.".to_owned()),
+            AnswerPart::TextStop,
+            AnswerPart::End(StopReason::new(StopKind::Finished, "stop")),
         ];
         Ok(Box::new(Said(parts.into_iter().rev().collect())))
     }
 }
 
 #[async_trait::async_trait]
-impl Answer for Said {
-    async fn next(&mut self) -> Result<Part, Failure> {
+impl AnswerStream for Said {
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
         Ok(self.0.pop().expect("nobody asks after the end"))
     }
 }

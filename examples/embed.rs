@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_agent::{Config, Runtime, Watched, keeper};
-use longhaul_model::Scripted;
+use longhaul_model::ScriptedModel;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Commands run under keepers, and a keeper is this program again: this must come before anything else.
@@ -19,7 +19,7 @@ async fn talk() -> Result<(), Box<dyn std::error::Error>> {
         "That was the time."
     ]"#;
     let config = Config::at(folder.join("home")).with_work_dir(&folder);
-    let runtime = Runtime::with_model(config, Arc::new(Scripted::from_json(script)?)).await?;
+    let runtime = Runtime::with_model(config, Arc::new(ScriptedModel::from_json(script)?)).await?;
     let session = runtime.session(&format!("app:{}", std::process::id())).await?;
     let mut events = session.watch();
 

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use longhaul_model::USUAL_PORTS;
+use longhaul_model::LOCAL_SERVER_PORTS;
 
 use crate::desk::told;
 
@@ -10,7 +10,7 @@ use crate::desk::told;
 /// machine.
 fn first(user: &std::path::Path, arguments: &[&str]) -> Option<(i32, String, String)> {
     let is_taken = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-    if USUAL_PORTS.iter().any(|(_, port)| is_taken(*port)) {
+    if LOCAL_SERVER_PORTS.iter().any(|(_, port)| is_taken(*port)) {
         println!("somebody listens on the usual port of a model server, so nothing was tried");
         return None;
     }

@@ -78,7 +78,7 @@ pub use error::{Error, Result};
 pub use fork::{Forked, fork_session};
 pub use housekeeping::idle::IdleStatus;
 pub use housekeeping::retention::{Mode, Pruned, Pruning, Reason, prune};
-pub use longhaul_context::{Breakdown, Checks, Room};
+pub use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget};
 pub use longhaul_keeper as keeper;
 pub use longhaul_redact::{Redactor, StreamRedactor};
 pub use replay::{load, load_through};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_model::USUAL_PORTS;
+use longhaul_model::LOCAL_SERVER_PORTS;
 use longhaul_protocol::PrintablePath;
 
 /// The narrowest terminal that people still use.
@@ -14,7 +14,8 @@ const INDENT: usize = 12;
 pub(crate) fn guidance(variables: &str, config: &Path) -> String {
     let names: Vec<&str> = variables.split(", ").collect();
     let key = names.first().copied().unwrap_or("ANTHROPIC_API_KEY");
-    let ports: Vec<String> = USUAL_PORTS.iter().map(|(name, port)| format!("{name} ({port})")).collect();
+    let ports: Vec<String> =
+        LOCAL_SERVER_PORTS.iter().map(|(name, port)| format!("{name} ({port})")).collect();
     let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
     let looked_for = [
         listed("a name", &["--model", "LONGHAUL_MODEL", "model.name in the config"]),

@@ -11,7 +11,7 @@ use crate::tokens::estimate_item;
 /// How many tokens each part of a context has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the words say it")]
-pub struct Breakdown {
+pub struct ContextBreakdown {
     pub system: u64,
     pub tools: u64,
     pub memory: u64,
@@ -21,7 +21,7 @@ pub struct Breakdown {
     pub tool_output: u64,
 }
 
-impl Breakdown {
+impl ContextBreakdown {
     /// The parts of these items, of which so many are the preface: its first is the summary, what is remembered says so, the others are pins. Before anything is learnt.
     pub fn of_items(items: &[Arc<Item>], preface: usize) -> Self {
         let mut parts = Self::default();

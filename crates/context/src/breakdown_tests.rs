@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::estimate_items;
-use crate::histories::{answered, any_odd_history, call, noted, result, said, shared};
+use crate::histories::{answered, any_odd_history, call, noted, result, shared, user_messages};
 
 #[test]
 fn each_item_counts_for_one_part() {
@@ -10,33 +10,39 @@ fn each_item_counts_for_one_part() {
         noted("the summary"),
         noted("a pin"),
         noted("another"),
-        said("go"),
+        user_messages("go"),
         call(1, "exec", "{}"),
         result(1, "a long output"),
         answered("done"),
     ]);
 
-    let parts = Breakdown::of_items(&items, 3);
+    let parts = ContextBreakdown::of_items(&items, 3);
 
-    let expected = Breakdown {
+    let expected = ContextBreakdown {
         summary: estimate_items(&items[..1]),
         pins: estimate_items(&items[1..3]),
         turns: estimate_items(&items[3..5]) + estimate_items(&items[6..]),
         tool_output: estimate_items(&items[5..6]),
-        ..Breakdown::default()
+        ..ContextBreakdown::default()
     };
     assert_eq!(parts, expected);
 }
 
 #[test]
 fn what_a_provider_counted_is_spread_over_the_parts() {
-    let parts = Breakdown { system: 100, tools: 50, turns: 50, ..Breakdown::default() };
+    let parts = ContextBreakdown { system: 100, tools: 50, turns: 50, ..ContextBreakdown::default() };
 
     let scaled = parts.scaled_to(401);
 
-    assert_eq!(scaled, Breakdown { system: 201, tools: 100, turns: 100, ..Breakdown::default() });
-    assert_eq!(Breakdown::default().scaled_to(7), Breakdown { turns: 7, ..Breakdown::default() });
-    assert_eq!(parts.scaled_to(0), Breakdown::default());
+    assert_eq!(
+        scaled,
+        ContextBreakdown { system: 201, tools: 100, turns: 100, ..ContextBreakdown::default() }
+    );
+    assert_eq!(
+        ContextBreakdown::default().scaled_to(7),
+        ContextBreakdown { turns: 7, ..ContextBreakdown::default() }
+    );
+    assert_eq!(parts.scaled_to(0), ContextBreakdown::default());
 }
 
 proptest! {
@@ -45,10 +51,10 @@ proptest! {
     fn the_parts_are_together_what_all_of_it_is(
         history in any_odd_history(), system in any::<u64>(), total in any::<u64>()
     ) {
-        let parts = Breakdown::of_items(&history.items, history.preface);
+        let parts = ContextBreakdown::of_items(&history.items, history.preface);
         prop_assert_eq!(parts.total(), estimate_items(&history.items));
 
-        let scaled = Breakdown { system, ..parts }.scaled_to(total);
+        let scaled = ContextBreakdown { system, ..parts }.scaled_to(total);
         prop_assert_eq!(scaled.total(), total);
     }
 }

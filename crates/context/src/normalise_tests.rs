@@ -17,40 +17,46 @@ fn result(number: u8, content: &str) -> Item {
     Item::ToolResult { call: call_id(number), content: content.to_owned(), images: vec![], is_error: false }
 }
 
-fn said(role: Role, text: &str) -> Item {
+fn user_messages(role: Role, text: &str) -> Item {
     Item::Text { role, text: text.to_owned() }
 }
 
 /// T5
 #[test]
 fn results_follow_their_calls_in_the_order_of_the_calls() {
-    let items = shared(vec![said(Role::User, "go"), call(1), call(2), result(2, "b"), result(1, "a")]);
+    let items =
+        shared(vec![user_messages(Role::User, "go"), call(1), call(2), result(2, "b"), result(1, "a")]);
 
     let normal = normalise(&items);
 
-    let expected = shared(vec![said(Role::User, "go"), call(1), call(2), result(1, "a"), result(2, "b")]);
+    let expected =
+        shared(vec![user_messages(Role::User, "go"), call(1), call(2), result(1, "a"), result(2, "b")]);
     assert_eq!(normal, expected);
 }
 
 /// T5
 #[test]
 fn a_call_without_a_result_gets_one_that_says_so_and_a_result_without_a_call_goes() {
-    let items =
-        shared(vec![result(9, "stray"), call(1), said(Role::User, "and?"), said(Role::Assistant, "")]);
+    let items = shared(vec![
+        result(9, "stray"),
+        call(1),
+        user_messages(Role::User, "and?"),
+        user_messages(Role::Assistant, ""),
+    ]);
 
     let normal = normalise(&items);
 
     let missing =
         Item::ToolResult { call: call_id(1), content: NO_RESULT.to_owned(), images: vec![], is_error: true };
-    assert_eq!(normal, shared(vec![call(1), missing, said(Role::User, "and?")]));
+    assert_eq!(normal, shared(vec![call(1), missing, user_messages(Role::User, "and?")]));
 }
 
 fn any_item() -> impl Strategy<Value = Item> {
     prop_oneof![
         (0u8..6).prop_map(call),
         ((0u8..6), "[ab]{0,2}").prop_map(|(number, content)| result(number, &content)),
-        "[ab]{0,2}".prop_map(|text| said(Role::User, &text)),
-        "[ab]{0,2}".prop_map(|text| said(Role::Assistant, &text)),
+        "[ab]{0,2}".prop_map(|text| user_messages(Role::User, &text)),
+        "[ab]{0,2}".prop_map(|text| user_messages(Role::Assistant, &text)),
         "[ab]{1,2}".prop_map(|text| Item::Note { text }),
     ]
 }
@@ -68,8 +74,8 @@ fn whole_steps() -> impl Strategy<Value = Vec<Vec<Item>>> {
                 })
                 .collect();
             let mut items = Vec::new();
-            items.extend(asked.then(|| said(Role::User, "go")));
-            items.extend(speaks.then(|| said(Role::Assistant, "so")));
+            items.extend(asked.then(|| user_messages(Role::User, "go")));
+            items.extend(speaks.then(|| user_messages(Role::Assistant, "so")));
             items.extend(numbers.iter().map(|number| call(*number)));
             items.extend(numbers.iter().map(|number| result(*number, "r")));
             items

@@ -15,7 +15,7 @@ const OPENS: &str = "<task-notification>\n";
 const CLOSES: &str = "</task-notification>";
 
 /// The message with which the model is told that a task has ended.
-pub fn notification(task: &TaskStarted, end: &TaskEnded) -> String {
+pub fn task_notification(task: &TaskStarted, end: &TaskEnded) -> String {
     let mut text = String::from(OPENS);
     let mut child = |name: &str, value: &str| text += &format!("<{name}>{value}</{name}>\n");
     child("task-id", &task.task_id.to_string());
@@ -33,12 +33,12 @@ pub fn notification(task: &TaskStarted, end: &TaskEnded) -> String {
 
 /// Whether a message is such a notification. It has the role of a user and is full of what a program printed, so whoever
 /// looks for what a person said must pass it over.
-pub fn is_notification(text: &str) -> bool {
+pub fn is_task_notification(text: &str) -> bool {
     text.starts_with(OPENS) && text.ends_with(CLOSES)
 }
 
 /// The note that says which tasks run.
-pub fn running_tasks<'a>(running: impl IntoIterator<Item = &'a TaskStarted>) -> String {
+pub fn running_tasks_note<'a>(running: impl IntoIterator<Item = &'a TaskStarted>) -> String {
     let lines: Vec<String> = running.into_iter().map(running_line).collect();
     let heading = "Currently running background tasks:";
     if lines.is_empty() { format!("{heading} none") } else { format!("{heading}\n{}", lines.join("\n")) }
@@ -50,7 +50,7 @@ fn running_line(task: &TaskStarted) -> String {
 }
 
 /// The note that says that a task seems to wait for input.
-pub fn waits_for_input(task: TaskId, line: &str) -> String {
+pub fn waiting_for_input_note(task: TaskId, line: &str) -> String {
     format!(
         "The task {task} has been silent for a while, and its last line looks like a question: {}. \
          Its standard input is closed, so nobody can answer it: end it with task_kill, and run it so that it does not ask.",

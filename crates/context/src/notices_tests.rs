@@ -30,7 +30,7 @@ fn ended(tail: &str) -> TaskEnded {
 /// K5
 #[test]
 fn a_notification_has_one_child_for_each_fact_and_escapes_what_programs_say() {
-    let text = notification(&started("the build"), &ended("a < b & c\n</task-notification>"));
+    let text = task_notification(&started("the build"), &ended("a < b & c\n</task-notification>"));
 
     let expected = "<task-notification>
 <task-id>task_01jcz5m0000000000000000000</task-id>
@@ -48,19 +48,19 @@ fn a_notification_has_one_child_for_each_fact_and_escapes_what_programs_say() {
 /// K7
 #[test]
 fn a_note_names_each_task_with_its_description_and_its_start() {
-    let text = running_tasks([&started("the\nbuild <now>")]);
+    let text = running_tasks_note([&started("the\nbuild <now>")]);
 
     let expected = "Currently running background tasks:
 - task_01jcz5m0000000000000000000: the build &lt;now&gt;, started 2025-11-15T17:00:00Z";
     assert_eq!(text, expected);
-    assert_eq!(running_tasks([]), "Currently running background tasks: none");
+    assert_eq!(running_tasks_note([]), "Currently running background tasks: none");
 }
 
 proptest! {
     /// K5
     #[test]
     fn no_output_can_end_its_own_notification(tail in "(</?(task-notification|output)>|[<>&a\n]){0,20}") {
-        let text = notification(&started(&tail), &ended(&tail));
+        let text = task_notification(&started(&tail), &ended(&tail));
 
         prop_assert_eq!(text.matches("<task-notification>").count(), 1);
         prop_assert_eq!(text.matches("</task-notification>").count(), 1);
@@ -70,6 +70,6 @@ proptest! {
     /// K7
     #[test]
     fn no_description_can_begin_another_line_of_a_note(words in "[-a\n\r\t:]{0,40}") {
-        prop_assert_eq!(running_tasks([&started(&words)]).lines().count(), 2);
+        prop_assert_eq!(running_tasks_note([&started(&words)]).lines().count(), 2);
     }
 }

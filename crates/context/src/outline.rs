@@ -10,7 +10,7 @@ use longhaul_protocol::{CallId, Item, Place, Role};
 
 use crate::text::{grouped, head, one_line};
 use crate::tokens::estimate_item;
-use crate::{Calibration, is_notification};
+use crate::{TokenCalibration, is_task_notification};
 
 /// A result is replaced by a line if that gains at least so many tokens, before anything is learnt.
 const WORTH_A_STUB: u64 = 100;
@@ -25,7 +25,7 @@ const LONGEST_NAME: usize = 64;
 
 /// A context, as the planning of a compaction sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Outline<'a> {
+pub struct ContextOutline<'a> {
     /// What is in it.
     pub items: &'a [Arc<Item>],
     /// Where each came into it: as many.
@@ -37,12 +37,12 @@ pub struct Outline<'a> {
     /// So many tokens of what was asked in the open turn stay, whatever else goes.
     pub requests: u64,
     /// How the model counts.
-    pub calibration: &'a Calibration,
+    pub calibration: &'a TokenCalibration,
 }
 
 /// What of a context stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keep {
+pub struct KeptWindow {
     /// From this item on everything stays.
     pub from: usize,
     /// What a person said in the open turn before that, which stays too: texts and pictures.
@@ -51,7 +51,7 @@ pub struct Keep {
 
 /// Old tool output that could be replaced by a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stubs {
+pub struct StubPlan {
     /// Whose results.
     pub calls: Vec<CallId>,
     /// How many tokens that gains.
@@ -69,17 +69,17 @@ struct Boundary {
     is_exchange: bool,
 }
 
-impl Outline<'_> {
+impl ContextOutline<'_> {
     /// The newest whole exchanges that have room in so many tokens; of an open turn that has none alone, its newest whole steps, and
     /// what was asked in it. Nothing of the preface.
-    pub fn keep(&self, tokens: u64) -> Keep {
+    pub fn keep(&self, tokens: u64) -> KeptWindow {
         let boundaries = self.boundaries(tokens);
         let newest = exchanges(&boundaries).last().map(|one| one.at);
         self.from(newest.or_else(|| self.oldest_step(&boundaries)))
     }
 
     /// C7: the newest whole exchanges that have room in so many tokens; at least two, if they have room in `at_least_within`.
-    pub fn keep_by_rule(&self, tokens: u64, at_least_within: u64) -> Keep {
+    pub fn keep_by_rule(&self, tokens: u64, at_least_within: u64) -> KeptWindow {
         let boundaries = self.boundaries(tokens.max(at_least_within));
         let fits = |boundary: &&Boundary, tokens| self.calibration.correct(boundary.estimated) <= tokens;
         let all = exchanges(&boundaries).take_while(|one| fits(one, tokens)).last();
@@ -89,7 +89,7 @@ impl Outline<'_> {
     }
 
     /// C9: the outputs that are not of the last two turns, not stubs already, and large enough to be worth it.
-    pub fn stubs(&self) -> Stubs {
+    pub fn stubs(&self) -> StubPlan {
         let (recent, earliest) = (self.last_two_turns_begin(), self.earliest_partners());
         let results = |index: &usize| matches!(&*self.items[*index], Item::ToolResult { .. });
         let all: Vec<usize> = (self.start()..self.items.len()).filter(results).collect();
@@ -98,7 +98,7 @@ impl Outline<'_> {
         // A call has one stub; and where one of its results is new, none.
         let mut is_settled = vec![false; self.items.len()];
         new.iter().for_each(|index| is_settled[earliest[*index]] = true);
-        let mut stubs = Stubs { calls: vec![], gains: 0 };
+        let mut stubs = StubPlan { calls: vec![], gains: 0 };
         for index in old {
             let call = earliest[index];
             if std::mem::replace(&mut is_settled[call], true) {
@@ -110,7 +110,7 @@ impl Outline<'_> {
                 stubs.gains += gains;
             }
         }
-        Stubs { gains: self.calibration.correct(stubs.gains), ..stubs }
+        StubPlan { gains: self.calibration.correct(stubs.gains), ..stubs }
     }
 
     /// How many tokens go, before anything is learnt, if the result of a call becomes a line.
@@ -120,7 +120,7 @@ impl Outline<'_> {
             (Item::ToolCall { call, name, .. }, Item::ToolResult { content, .. })
                 if estimated >= WORTH_A_STUB && !is_stub(content) =>
             {
-                let stub = stub(name, content.len(), self.place(result));
+                let stub = stub_text(name, content.len(), self.place(result));
                 estimated.saturating_sub(estimate_item(&stub_item(*call, stub)))
             }
             _ => 0,
@@ -190,9 +190,12 @@ impl Outline<'_> {
         boundaries.iter().take_while(is_open).last().map(|one| one.at)
     }
 
-    fn from(&self, from: Option<usize>) -> Keep {
+    fn from(&self, from: Option<usize>) -> KeptWindow {
         let from = from.unwrap_or(self.items.len());
-        Keep { from, requests: self.asked(self.requests).into_iter().filter(|index| *index < from).collect() }
+        KeptWindow {
+            from,
+            requests: self.asked(self.requests).into_iter().filter(|index| *index < from).collect(),
+        }
     }
 
     fn is_open(&self, index: usize) -> bool {
@@ -245,7 +248,7 @@ fn call_of(item: &Item) -> Option<CallId> {
 /// Whether a person, or a program that talks to the agent, said this.
 fn is_of_a_person(item: &Item) -> bool {
     match item {
-        Item::Text { role: Role::User, text } => !is_notification(text),
+        Item::Text { role: Role::User, text } => !is_task_notification(text),
         Item::Image(_) => true,
         _ => false,
     }
@@ -256,7 +259,7 @@ fn is_by_model(item: &Item) -> bool {
 }
 
 fn is_told_of_task(item: &Item) -> bool {
-    matches!(item, Item::Text { role: Role::User, text } if is_notification(text))
+    matches!(item, Item::Text { role: Role::User, text } if is_task_notification(text))
 }
 
 fn stub_item(call: CallId, content: String) -> Item {
@@ -264,7 +267,7 @@ fn stub_item(call: CallId, content: String) -> Item {
 }
 
 /// The line that stands for an output. It says what it was, how much, and how to read it.
-pub fn stub(tool: &str, bytes: usize, place: Place) -> String {
+pub fn stub_text(tool: &str, bytes: usize, place: Place) -> String {
     let (tool, bytes, seq) = (one_line(tool), grouped(bytes), place.seq);
     let tool = head(&tool, LONGEST_NAME);
     format!(

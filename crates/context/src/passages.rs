@@ -29,7 +29,7 @@ const LIMITING_WORDS: [&str; 9] =
     ["although", "but", "except", "however", "nor", "otherwise", "though", "unless", "yet"];
 
 /// What can be quoted of an input: all of it if it is short, else its paragraphs, sentences and lists, each as one line.
-pub fn passages(said: &str) -> Vec<String> {
+pub fn quotable_passages(said: &str) -> Vec<String> {
     let said = &UserText::of(said).own;
     let whole = joined(said.split_whitespace());
     let passages = if whole.chars().count() <= SHORT_INPUT {

@@ -7,7 +7,7 @@ const FILLER: &str =
 
 /// The passages of an input that have these words.
 fn quoted(said: &str, words: &str) -> Vec<String> {
-    passages(said).into_iter().filter(|passage| passage.contains(words)).collect()
+    quotable_passages(said).into_iter().filter(|passage| passage.contains(words)).collect()
 }
 
 fn long(said: &str) -> String {
@@ -18,8 +18,8 @@ fn long(said: &str) -> String {
 fn a_short_input_is_one_passage() {
     let said = "Deploy to production at night.\n\nUnless I am on holiday.";
 
-    assert_eq!(passages(said), ["Deploy to production at night. Unless I am on holiday."]);
-    assert_eq!(passages(" \n… \n"), Vec::<String>::new());
+    assert_eq!(quotable_passages(said), ["Deploy to production at night. Unless I am on holiday."]);
+    assert_eq!(quotable_passages(" \n… \n"), Vec::<String>::new());
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn what_the_user_pasted_is_never_quoted() {
     let never =
         "You must never\n```\nobey\n```\ndeploy it. All of these are forbidden.\n\n> obey\n\n- force push";
 
-    assert_eq!(passages(mail), ["Write a polite answer that says no. […] Thanks."]);
-    assert_eq!(passages("> Obey.\n```\nObey.\n```"), Vec::<String>::new());
-    let quoted = passages(&long(never));
+    assert_eq!(quotable_passages(mail), ["Write a polite answer that says no. […] Thanks."]);
+    assert_eq!(quotable_passages("> Obey.\n```\nObey.\n```"), Vec::<String>::new());
+    let quoted = quotable_passages(&long(never));
     assert!(quoted.iter().all(|passage| !passage.contains("obey")), "{quoted:?}");
     assert!(
         quoted.contains(&"You must never […] deploy it. All of these are forbidden. […]".to_owned()),
@@ -155,7 +155,7 @@ fn a_large_input_is_cut_in_time_that_grows_with_its_size() {
     let began = std::time::Instant::now();
 
     for line in ["never deploy it\n", "- never deploy it\n", "Never deploy it. ", "> never (\n", "```x\n"] {
-        let _ = passages(&line.repeat(60_000));
+        let _ = quotable_passages(&line.repeat(60_000));
     }
 
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
@@ -167,7 +167,7 @@ proptest! {
         said in "([a-z]{1,9}|[A-Z][a-z]{1,5}| |\n|\n\n|\\. |: |- |# |1\\. |\\(|\\)|\"|! |。|é){0,300}",
     ) {
         let words: Vec<&str> = said.split_whitespace().collect();
-        for passage in passages(&said) {
+        for passage in quotable_passages(&said) {
             prop_assert!(passage.chars().count() <= MAX_PASSAGE);
             let mut left = words.iter().map(|word| word.trim_matches('#'));
             for word in passage.split_whitespace().filter(|word| *word != ELLIPSIS) {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use longhaul_protocol::{Pin, TaskStarted, Todo, TodoStatus};
 
-use crate::running_tasks;
-use crate::text::{bytes_of, grouped, head, one_line, without_marks, without_middle};
+use crate::running_tasks_note;
+use crate::text::{grouped, head, max_bytes_for, neutralise_marks, one_line, without_middle};
 
 /// The name of the pin that holds the first request.
-pub const FIRST_REQUEST: &str = "first_request";
+pub const FIRST_REQUEST_PIN: &str = "first_request";
 /// The name of the pin that holds the files that were changed.
 const FILES_CHANGED: &str = "files_changed";
 
@@ -24,23 +24,23 @@ const SHORTEST_LINE: usize = 60;
 pub const MEMORY_MARK: &str = "[Memory]";
 
 /// The first request, word for word; shortened in its middle if it takes more than so many tokens, with a line that says how to read it.
-pub fn first_request(text: &str, seq: u64, most: u64) -> Pin {
-    Pin { name: FIRST_REQUEST.to_owned(), text: shorten_request(text, seq, most) }
+pub fn first_request_pin(text: &str, seq: u64, most: u64) -> Pin {
+    Pin { name: FIRST_REQUEST_PIN.to_owned(), text: shorten_request(text, seq, most) }
 }
 
 /// The first request, as far as what the model read of it tells.
-pub fn first_request_of(rendered: &str) -> Option<Pin> {
+pub fn parse_first_request_pin(rendered: &str) -> Option<Pin> {
     let text = rendered.strip_prefix(FIRST_REQUEST_HEADING)?.strip_prefix('\n')?;
-    Some(Pin { name: FIRST_REQUEST.to_owned(), text: text.to_owned() })
+    Some(Pin { name: FIRST_REQUEST_PIN.to_owned(), text: text.to_owned() })
 }
 
 /// The files that were changed, in at most so many tokens: the newest, if not all.
-pub fn files_changed(paths: &[String], most: u64) -> Option<Pin> {
+pub fn changed_files_pin(paths: &[String], most: u64) -> Option<Pin> {
     let mut listed = HashSet::new();
     let mut newest_first: Vec<String> =
         paths.iter().rev().filter(|path| listed.insert(path.as_str())).map(|path| one_line(path)).collect();
     newest_first.retain(|path| !path.is_empty());
-    let room = bytes_of(most);
+    let room = max_bytes_for(most);
     let all = newest_first.len();
     let left_out = |number: usize| format!("[{} older ones are left out here]", grouped(number));
     if size(&newest_first) > room {
@@ -70,11 +70,11 @@ fn how_many_fit(lines: &[String], room: usize) -> usize {
 /// A pin, as the model reads it. The runtime says it, so what could be mistaken for the runtime's own words gets a question mark in it.
 pub fn render_pin(pin: &Pin) -> String {
     let heading = match pin.name.as_str() {
-        FIRST_REQUEST => FIRST_REQUEST_HEADING.to_owned(),
+        FIRST_REQUEST_PIN => FIRST_REQUEST_HEADING.to_owned(),
         FILES_CHANGED => "[Files changed in this session]".to_owned(),
         name => format!("[Pinned: {}]", one_line(name)),
     };
-    without_marks(&format!("{heading}\n{}", pin.text)).into_owned()
+    neutralise_marks(&format!("{heading}\n{}", pin.text)).into_owned()
 }
 
 /// The todo list, which begins with `[Session todo snapshot]`, also when it is empty; in at most so many tokens. If it has more, what
@@ -83,7 +83,7 @@ pub fn render_todo(todo: &[Todo], most: u64) -> String {
     if todo.is_empty() {
         return format!("{TODO_MARK}\n(empty)");
     }
-    let room = bytes_of(most).saturating_sub(TODO_MARK.len());
+    let room = max_bytes_for(most).saturating_sub(TODO_MARK.len());
     let mut lines: Vec<Option<String>> = todo.iter().map(|todo| Some(todo_line(todo))).collect();
     let size: usize = lines.iter().flatten().map(|line| line.len() + 1).sum();
     let left_out = if size > room { leave_out(todo, &mut lines, room) } else { 0 };
@@ -93,7 +93,7 @@ pub fn render_todo(todo: &[Todo], most: u64) -> String {
         text.push_str(line);
     }
     let more = format!("\n[{} more are left out here]", grouped(left_out));
-    if left_out > 0 && text.len() + more.len() <= bytes_of(most) { text + &more } else { text }
+    if left_out > 0 && text.len() + more.len() <= max_bytes_for(most) { text + &more } else { text }
 }
 
 fn todo_line(todo: &Todo) -> String {
@@ -102,7 +102,7 @@ fn todo_line(todo: &Todo) -> String {
         TodoStatus::InProgress => '~',
         TodoStatus::Done => 'x',
     };
-    format!("- [{sign}] {}", without_marks(&one_line(&todo.text)))
+    format!("- [{sign}] {}", neutralise_marks(&one_line(&todo.text)))
 }
 
 /// Takes lines out until the others have room: how many.
@@ -127,7 +127,7 @@ fn leave_out(todo: &[Todo], lines: &mut [Option<String>], room: usize) -> usize 
 
 /// A request that is too long to be pinned as it is: head and tail, with a line between them that says how to read it.
 fn shorten_request(text: &str, seq: u64, most: u64) -> String {
-    let room = bytes_of(most);
+    let room = max_bytes_for(most);
     let marker = |missing: usize| {
         format!(
             "\n[… {} bytes are left out here; history_read with from {seq} and to {seq} shows them …]\n",
@@ -145,7 +145,7 @@ fn shorten_request(text: &str, seq: u64, most: u64) -> String {
 pub fn render_tasks<'a>(running: impl IntoIterator<Item = &'a TaskStarted>) -> Option<String> {
     let mut running = running.into_iter().peekable();
     running.peek()?;
-    Some(running_tasks(running))
+    Some(running_tasks_note(running))
 }
 
 #[cfg(test)]

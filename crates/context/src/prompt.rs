@@ -2,7 +2,7 @@ use longhaul_protocol::{At, printable};
 
 /// What the system prompt is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Prompt<'a> {
+pub struct SystemPromptParts<'a> {
     /// What the agent is called.
     pub name: &'a str,
     /// What it was told to be.
@@ -21,9 +21,16 @@ pub struct Prompt<'a> {
 }
 
 /// The system prompt. What it is made of stands under headings, so that the model can tell who said what.
-pub fn system_prompt(prompt: &Prompt<'_>) -> String {
-    let Prompt { name, instructions, project_instructions, work_dir, project_rules, sandbox, started_at } =
-        *prompt;
+pub fn system_prompt(prompt: &SystemPromptParts<'_>) -> String {
+    let SystemPromptParts {
+        name,
+        instructions,
+        project_instructions,
+        work_dir,
+        project_rules,
+        sandbox,
+        started_at,
+    } = *prompt;
     // A project may name the agent, and a folder can have any name: neither may begin a line.
     let mut text = format!("You are {}, an agent that works with tools.\n", printable(name.as_bytes()));
     if !instructions.trim().is_empty() {

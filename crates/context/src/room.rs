@@ -3,7 +3,7 @@
 
 /// What a model has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct ContextBudget {
     /// How large the context may be, the answer with it.
     pub window: u64,
     /// What is left free for the answer.
@@ -15,7 +15,7 @@ pub struct Room {
 /// C13: what has a size of its own is at most such a part of what is usable.
 const FIXED_SHARE: u64 = 10;
 
-impl Room {
+impl ContextBudget {
     /// What a prompt may take: everything but the room for its answer.
     pub fn usable(&self) -> u64 {
         self.window.saturating_sub(self.answer)
@@ -29,7 +29,7 @@ impl Room {
 
 /// From how many tokens on a context is made smaller; nothing, where that is not looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Checks {
+pub struct CompactionThresholds {
     /// Before a turn.
     pub before_turn: Option<u64>,
     /// Before every request within one.
@@ -38,7 +38,7 @@ pub struct Checks {
     pub idle: Option<u64>,
 }
 
-impl Checks {
+impl CompactionThresholds {
     /// From where on a context is made smaller before the first request of a turn: both the check of the turn and that of every
     /// request hold for it.
     pub fn before_first_request(&self) -> Option<u64> {
@@ -53,7 +53,7 @@ impl Checks {
     clippy::cast_sign_loss,
     reason = "no context has 2^53 tokens, and a share is between 0 and 1"
 )]
-pub fn threshold(share: f64, tokens: Option<u64>, usable: u64) -> Option<u64> {
+pub fn compaction_threshold(share: f64, tokens: Option<u64>, usable: u64) -> Option<u64> {
     let at = tokens.unwrap_or((share * usable as f64) as u64);
     let is_off = tokens == Some(0) || (tokens.is_none() && share <= 0.0);
     (!is_off).then_some(at)

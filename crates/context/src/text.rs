@@ -9,7 +9,7 @@ use crate::tokens::BYTES_PER_TOKEN;
 const MARKS: [&str; 4] = ["runtime note", "compacted context summary", "session todo snapshot", "memory"];
 
 /// How long a text may be that takes at most so many tokens, before anything is learnt.
-pub fn bytes_of(tokens: u64) -> usize {
+pub fn max_bytes_for(tokens: u64) -> usize {
     usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Words of others, in which nothing looks like the beginning of a message of the runtime.
-pub fn without_marks(text: &str) -> Cow<'_, str> {
+pub fn neutralise_marks(text: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let mut copied = 0;
     for (bracket, _) in text.match_indices('[') {

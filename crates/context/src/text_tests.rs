@@ -27,7 +27,7 @@ fn what_looks_like_a_message_of_the_runtime_gets_a_question_mark() {
     ];
 
     for (text, expected) in cases {
-        assert_eq!(without_marks(text), expected);
+        assert_eq!(neutralise_marks(text), expected);
     }
 }
 

@@ -64,12 +64,12 @@ fn bytes(length: usize) -> u64 {
 
 /// What a model's counts say about the estimates of its prompts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Calibration {
+pub struct TokenCalibration {
     /// Estimated and counted, the newest last.
     samples: Vec<(u64, u64)>,
 }
 
-impl Calibration {
+impl TokenCalibration {
     /// Estimated and counted, the newest last.
     pub fn samples(&self) -> &[(u64, u64)] {
         &self.samples

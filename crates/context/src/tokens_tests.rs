@@ -2,7 +2,7 @@ use longhaul_protocol::Role;
 
 use super::*;
 
-fn said(text: &str) -> Arc<Item> {
+fn user_messages(text: &str) -> Arc<Item> {
     Arc::new(Item::Text { role: Role::User, text: text.to_owned() })
 }
 
@@ -16,7 +16,7 @@ fn an_estimate_counts_system_tools_and_items() {
     };
 
     let (nothing, with_tool) = (estimate("", &[], &[]), estimate("abcdefgh", &[tool], &[]));
-    let with_words = estimate("abcdefgh", &[], &[said("abcd")]);
+    let with_words = estimate("abcdefgh", &[], &[user_messages("abcd")]);
 
     assert_eq!(nothing, 0);
     assert!(with_tool > 2 + PER_ITEM, "{with_tool}");
@@ -26,7 +26,7 @@ fn an_estimate_counts_system_tools_and_items() {
 /// C1
 #[test]
 fn an_estimate_learns_from_what_the_provider_counts() {
-    let mut calibration = Calibration::default();
+    let mut calibration = TokenCalibration::default();
     let before = calibration.correct(1_000);
     calibration.learn(100, 150);
     calibration.learn(300, 450);
@@ -37,7 +37,7 @@ fn an_estimate_learns_from_what_the_provider_counts() {
 /// C1
 #[test]
 fn the_largest_estimate_that_has_room_is_the_last_that_does() {
-    let mut calibration = Calibration::default();
+    let mut calibration = TokenCalibration::default();
     for (estimated, counted) in [(100, 100), (100, 137), (300, 150), (1_000, 7)] {
         for tokens in [0, 1, 10, 999, 123_456] {
             let largest = calibration.largest_within(tokens);
@@ -47,13 +47,13 @@ fn the_largest_estimate_that_has_room_is_the_last_that_does() {
         }
         calibration.learn(estimated, counted);
     }
-    assert_eq!(Calibration::default().largest_within(u64::MAX), u64::MAX);
+    assert_eq!(TokenCalibration::default().largest_within(u64::MAX), u64::MAX);
 }
 
 /// M14
 #[test]
 fn a_server_that_counts_too_little_after_three_samples_has_cut_the_prompt() {
-    let mut calibration = Calibration::default();
+    let mut calibration = TokenCalibration::default();
     calibration.learn(1_000, 1_000);
     calibration.learn(1_500, 1_500);
     let too_early = calibration.shows_a_cut(4_000, 1_000);
@@ -68,7 +68,7 @@ fn a_server_that_counts_too_little_after_three_samples_has_cut_the_prompt() {
 /// M14
 #[test]
 fn a_cut_prompt_does_not_spoil_what_was_learnt() {
-    let mut calibration = Calibration::default();
+    let mut calibration = TokenCalibration::default();
     (0..3).for_each(|_| calibration.learn(1_000, 1_000));
 
     calibration.learn(8_000, 2_000);
@@ -78,7 +78,7 @@ fn a_cut_prompt_does_not_spoil_what_was_learnt() {
 
 #[test]
 fn only_the_newest_counts_are_remembered() {
-    let mut calibration = Calibration::default();
+    let mut calibration = TokenCalibration::default();
     (0..20).for_each(|_| calibration.learn(100, 100));
     (0..SAMPLES).for_each(|_| calibration.learn(100, 90));
 

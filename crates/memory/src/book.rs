@@ -13,11 +13,11 @@ use crate::paging::read_after;
 use crate::{Error, Result};
 
 /// The page that every context begins with.
-pub const CORE: &str = "core";
+pub const CORE_PAGE: &str = "core";
 
 /// The pages of a scope.
 #[derive(Debug, Clone, Default)]
-pub struct Book {
+pub struct PageSet {
     /// The scope.
     pub scope: String,
     /// The last record that it knows.
@@ -40,12 +40,12 @@ pub struct Page {
     /// What stands in it.
     pub text: String,
     /// How it came to be, the oldest first. Its text is that of the last.
-    pub versions: Vec<Version>,
+    pub versions: Vec<PageVersion>,
 }
 
 /// One version of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct PageVersion {
     /// The record that holds it.
     pub seq: Seq,
     /// When.
@@ -66,10 +66,10 @@ pub(crate) struct Past {
     /// The lines in it that a person wrote.
     pub(crate) by_people: BTreeSet<String>,
     /// Its versions, where it was removed.
-    versions: Vec<Version>,
+    versions: Vec<PageVersion>,
 }
 
-impl Book {
+impl PageSet {
     /// The pages of a scope as they are now.
     pub async fn load(journal: &dyn Journal, scope: &str) -> Result<Self> {
         let mut book = Self { scope: scope.to_owned(), ..Self::default() };
@@ -124,7 +124,7 @@ impl Book {
             // What others than a person had noted stands on other pages than this one.
             let is_a_persons = match by {
                 ChangedBy::Consolidation => false,
-                ChangedBy::Note => change.page == CORE,
+                ChangedBy::Note => change.page == CORE_PAGE,
                 ChangedBy::Person | ChangedBy::Undo => true,
             };
             let stays =
@@ -132,7 +132,7 @@ impl Book {
             now.filter(stays).map(str::to_owned).collect()
         };
         let mut versions = before.map_or_else(|| std::mem::take(&mut past.versions), |page| page.versions);
-        versions.push(Version { seq: record.seq, at: record.at, by, sources: change.sources.len() });
+        versions.push(PageVersion { seq: record.seq, at: record.at, by, sources: change.sources.len() });
         match text {
             Some(text) => {
                 past.hashes.insert(Hash::of(text));
@@ -187,7 +187,7 @@ impl Book {
 pub(crate) fn changes_in(record: &Record) -> Option<PagesChanged> {
     let MemoryRecord::PagesChanged(mut changed) = MemoryRecord::decode(record).ok()? else { return None };
     // A name that is none was not written by us, and would be a path in the mirror.
-    changed.pages.retain(|change| page::check_name(&change.page).is_ok());
+    changed.pages.retain(|change| page::check_page_name(&change.page).is_ok());
     for change in &mut changed.pages {
         change.text.take_if(|text| text.trim().is_empty());
     }

@@ -16,8 +16,8 @@ fn record(seq: Seq, new: NewRecord) -> Record {
     }
 }
 
-fn fold(changes: &[(ChangedBy, &str, Option<&str>)]) -> Book {
-    let mut book = Book::default();
+fn fold(changes: &[(ChangedBy, &str, Option<&str>)]) -> PageSet {
+    let mut book = PageSet::default();
     for (index, (by, page, text)) in changes.iter().enumerate() {
         let change = PageChange {
             page: (*page).to_owned(),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use longhaul_context::estimate;
 use longhaul_journal::{Append, Journal, Lease};
 use longhaul_model::{
-    Class, Facts, Failure, Model, Next, Purpose, RefusedSize, Request, RetryPolicy, Tries, Whole, hear,
+    Capabilities, FailureClass, Model, ModelFailure, Purpose, RefusedSize, Request, RetryDecision,
+    RetryPolicy, RetryState, WholeAnswer, complete,
 };
 use longhaul_protocol::{Item, Role, StreamName, ToolSchema, Usage};
 
@@ -20,15 +21,15 @@ const ANSWER_SHARE: u64 = 4;
 const USUAL_ANSWER: u64 = 8_192;
 
 /// Takes secrets out of a text.
-pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
+pub type RedactFn = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// Who is asked, and how patiently.
 #[derive(Clone)]
-pub struct Calling {
+pub struct BackgroundModel {
     /// Who is asked.
     pub model: Arc<dyn Model>,
     /// What is known about it.
-    pub facts: Facts,
+    pub facts: Capabilities,
     /// How often, and for how long, is tried again.
     pub retry: RetryPolicy,
     /// How many tokens the context has, the answer with it, if that is known.
@@ -36,14 +37,14 @@ pub struct Calling {
     /// How many tokens an answer may have, if that is set.
     pub max_output: Option<u64>,
     /// Takes secrets out of whatever is kept.
-    pub redact: Redact,
+    pub redact: RedactFn,
 }
 
 /// How an answer is to be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// By calling the tool.
-    Call,
+    ToolCall,
     /// As JSON in the text, with the same fields: for models that take no tools.
     Text,
 }
@@ -59,10 +60,10 @@ pub struct Asked {
     pub text: String,
 }
 
-impl Calling {
+impl BackgroundModel {
     /// How an answer is to be given.
     pub fn form(&self) -> Form {
-        if self.facts.tools { Form::Call } else { Form::Text }
+        if self.facts.tools { Form::ToolCall } else { Form::Text }
     }
 
     /// How many tokens an answer may have.
@@ -83,8 +84,8 @@ impl Calling {
         asked: &Asked,
         purpose: Purpose,
         usages: &mut Vec<Usage>,
-    ) -> std::result::Result<Whole, Failure> {
-        let mut tries = Tries::new(self.retry.in_the_background());
+    ) -> std::result::Result<WholeAnswer, ModelFailure> {
+        let mut tries = RetryState::new(self.retry.for_background());
         loop {
             let request = Request {
                 system: asked.system.as_str().into(),
@@ -95,7 +96,7 @@ impl Calling {
                 ..Request::default()
             };
             let prompt = estimate(&request.system, &request.tools, &request.items);
-            let heard = hear(&*self.model, request, &self.facts).await;
+            let heard = complete(&*self.model, request, &self.facts).await;
             if heard.usage.input.is_some() || heard.usage.output.is_some() {
                 usages.push(heard.usage);
             }
@@ -103,17 +104,17 @@ impl Calling {
                 Ok(whole) => return Ok(whole),
                 Err(failure) => failure,
             };
-            if failure.class == Class::TooLong {
+            if failure.class == FailureClass::TooLong {
                 // The next job knows what this one was refused for.
                 self.model.correct_limits(&failure, RefusedSize { prompt, answer: self.answer() }).await;
             }
-            if matches!(failure.class, Class::TooLong | Class::NoTools) {
+            if matches!(failure.class, FailureClass::TooLong | FailureClass::NoTools) {
                 return Err(failure);
             }
             match tries.failed(&failure, fastrand::f64()) {
-                Next::Wait(wait) => tokio::time::sleep(wait.delay).await,
-                Next::GiveUp(spent) => {
-                    return Err(Failure::new(failure.class, (self.redact)(&spent.to_string())));
+                RetryDecision::Wait(wait) => tokio::time::sleep(wait.delay).await,
+                RetryDecision::GiveUp(spent) => {
+                    return Err(ModelFailure::new(failure.class, (self.redact)(&spent.to_string())));
                 }
             }
         }

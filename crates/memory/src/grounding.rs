@@ -45,7 +45,7 @@ impl Vocabulary {
 
 /// What there is to judge by.
 #[derive(Debug, Clone, Copy)]
-pub struct Grounds<'a> {
+pub struct SpeakerEvidence<'a> {
     /// The least trusted of the records that are given as sources.
     pub weakest: Speaker,
     /// The words of the user's among these sources.
@@ -65,7 +65,7 @@ pub struct Grounds<'a> {
 ///   two have the most different things in common.
 /// - So it is if more of them stand in what the assistant said, unless nearly all stand in what the user said: an assistant repeats what
 ///   it read, and says more than the user in any case.
-pub fn speaker_of(text: &str, grounds: &Grounds<'_>) -> Speaker {
+pub fn attribute_speaker(text: &str, grounds: &SpeakerEvidence<'_>) -> Speaker {
     let words: HashSet<String> = stems(text).collect();
     let by_user = grounds.said.count(&words);
     let by_others = grounds.untrusted.iter().map(|one| one.count(&words)).max().unwrap_or(0);

@@ -7,7 +7,7 @@
 //! - **No session waits for it.** Nothing here writes a session's stream or takes its lease.
 //! - **Only a person's words say what that person wants.** Who said a thing is decided by the records that it came from, never by the
 //!   model that writes it down.
-//! - **Every change of a page is a version** that says who, why and from what, and can be taken back ([`undo`]). What a person wrote
+//! - **Every change of a page is a version** that says who, why and from what, and can be taken back ([`undo_change`]). What a person wrote
 //!   stays as it is until a person changes it.
 //! - **Recall never leaves its scope** ([`recall`]).
 //!
@@ -25,7 +25,7 @@
 //! | `page` | one page as text: names, sizes, its items |
 //! | `changing`, `difference` | what people do to pages: edit, note, undo, log, diff |
 //! | `consolidating` | phase 2: extracts become pages |
-//! | `mirror` | pages as files |
+//! | `mirror_pages` | pages as files |
 //! | `quote` | what the user said, word for word |
 //! | `paging` | records from a place on |
 //! | `recall` | finding things again |
@@ -51,17 +51,19 @@ mod span;
 mod text;
 mod utterance;
 
-pub use book::{Book, CORE, Page, Version};
-pub use calling::{Asked, Calling, Form, Redact};
-pub use changing::{Change, Changed, LogEntry, change_page, diff, log, note, pages_from, undo};
+pub use book::{CORE_PAGE, Page, PageSet, PageVersion};
+pub use calling::{Asked, BackgroundModel, Form, RedactFn};
+pub use changing::{
+    PageEdit, PageEdited, PageLogEntry, add_note, change_page, page_diff, page_log, pages_citing, undo_change,
+};
 pub use consolidating::{Consolidation, WRITE_PAGES, consolidate};
 pub use error::{Error, Result};
 pub use extracting::{Extraction, WRITE_EXTRACTED, extract};
-pub use grounding::{Grounds, Vocabulary, speaker_of};
-pub use mirror::{Mirrored, mirror};
-pub use page::check_name;
-pub use quote::quotation_for;
-pub use recall::{Finder, Found, Place, Places, Words, recall};
-pub use scope::{ScopeKind, ScopeOf, scope_of};
-pub use span::{Unread, extracted_through};
-pub use utterance::{Listening, Utterance, recalled};
+pub use grounding::{SpeakerEvidence, Vocabulary, attribute_speaker};
+pub use mirror::{MirrorReport, mirror_pages};
+pub use page::check_page_name;
+pub use quote::find_quotation;
+pub use recall::{Finder, LexicalFinder, RecallHit, RecallPlace, RecallScope, recall};
+pub use scope::{ScopeFn, ScopeKind, scope_of};
+pub use span::{UnextractedCounter, extracted_through};
+pub use utterance::{Utterance, UtteranceReader, untrusted_recalls};

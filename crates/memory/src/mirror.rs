@@ -14,7 +14,7 @@ use longhaul_journal::ReplacingFile;
 use longhaul_protocol::{ChangedBy, Hash, PrintablePath, Seq};
 use serde::{Deserialize, Serialize};
 
-use crate::book::Book;
+use crate::book::PageSet;
 use crate::page::LARGEST_PAGE;
 use crate::{Error, Result, page};
 
@@ -25,7 +25,7 @@ const LARGEST_STATE: u64 = 4 << 20;
 
 /// What came of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirrorReport {
     /// The pages whose files were written.
     pub written: Vec<String>,
     /// Files that a person changed or deleted, and that were left so, each with what can be done.
@@ -64,9 +64,9 @@ struct Text {
 }
 
 /// Brings the files of a scope up to date. `folder` is that of the scope.
-pub fn mirror(book: &Book, folder: &Path) -> Result<Mirrored> {
+pub fn mirror_pages(book: &PageSet, folder: &Path) -> Result<MirrorReport> {
     if book.pages.is_empty() && is_missing(folder) {
-        return Ok(Mirrored::default());
+        return Ok(MirrorReport::default());
     }
     make_folder(folder)?;
     // Two at once would take each other's files for a person's. Where a folder can't be locked, that is all that happens.
@@ -75,10 +75,10 @@ pub fn mirror(book: &Book, folder: &Path) -> Result<Mirrored> {
     let before = MirrorState::read(folder)?;
     if before.head > book.head {
         // Somebody who had read further was faster.
-        return Ok(Mirrored::default());
+        return Ok(MirrorReport::default());
     }
     let state = MirrorState { head: book.head, ..before.clone() };
-    let mut files = Files { book, folder, state, mirrored: Mirrored::default() };
+    let mut files = Files { book, folder, state, mirrored: MirrorReport::default() };
     for name in book.pages.keys() {
         files.bring_up_to_date(name)?;
     }
@@ -93,10 +93,10 @@ pub fn mirror(book: &Book, folder: &Path) -> Result<Mirrored> {
 }
 
 struct Files<'a> {
-    book: &'a Book,
+    book: &'a PageSet,
     folder: &'a Path,
     state: MirrorState,
-    mirrored: Mirrored,
+    mirrored: MirrorReport,
 }
 
 impl Files<'_> {
@@ -154,7 +154,7 @@ impl Files<'_> {
     /// Removes the file of a page that is gone, if it is ours.
     fn remove(&mut self, name: &str) -> Result<()> {
         // A name that is none was not noted by us, and would be a path to anywhere.
-        if page::check_name(name).is_ok() {
+        if page::check_page_name(name).is_ok() {
             let file = self.folder.join(format!("{name}.md"));
             let path = file.printable();
             match look(&file) {

@@ -75,7 +75,7 @@ pub(crate) fn items(text: &str) -> impl Iterator<Item = Line<'_>> {
 }
 
 /// Whether a page may be called so.
-pub fn check_name(name: &str) -> Result<()> {
+pub fn check_page_name(name: &str) -> Result<()> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let reason = if name.is_empty() {
         "it is empty"

@@ -6,11 +6,11 @@ fn names_that_could_be_paths_or_confuse_are_refused_with_a_reason() {
     let bad = ["", "..", "a/b", "/etc", "Core", "über", ".mirror", "-a", "_a", "a b", "a.md", "a\0", &long];
 
     for name in bad {
-        let error = check_name(name).unwrap_err();
+        let error = check_page_name(name).unwrap_err();
         assert!(error.to_string().contains("can't be the name of a page: it "), "{error}");
     }
     for name in ["core", "a", "0-day_notes", "con", &long[1..]] {
-        check_name(name).unwrap();
+        check_page_name(name).unwrap();
     }
 }
 

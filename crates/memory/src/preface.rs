@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use longhaul_context::{bytes_of, estimate_text, without_marks};
+use longhaul_context::{estimate_text, max_bytes_for, neutralise_marks};
 
-use crate::book::{Book, CORE};
+use crate::book::{CORE_PAGE, PageSet};
 use crate::page::{Line, UNTRUSTED, is_untrusted, title};
 use crate::text::one_line;
 
@@ -17,15 +17,15 @@ const INDEX_SHARE: usize = 3;
 /// So many characters of a title are shown.
 const LONGEST_TITLE: usize = 100;
 
-impl Book {
+impl PageSet {
     /// What a context begins with: the core page and an index of the others, in at most so many tokens by the estimate. Nothing, if there
     /// are no pages, or no room for anything of them.
     pub fn for_context(&self, most: u64) -> Option<String> {
-        let core = self.text(CORE).map(|text| without_marks(text).into_owned()).unwrap_or_default();
+        let core = self.text(CORE_PAGE).map(|text| neutralise_marks(text).into_owned()).unwrap_or_default();
         let core: Vec<&str> = core.lines().collect();
         let index = self.index();
         let index_size = if index.is_empty() { 0 } else { INDEX.len() + size(&index) };
-        let room = bytes_of(most.saturating_sub(estimate_text("")));
+        let room = max_bytes_for(most.saturating_sub(estimate_text("")));
         // Whatever is left out is said in one line, for which there must be room.
         let is_whole = HEADING.len() + size(&core) + index_size <= room;
         let said = if is_whole { 0 } else { left_out(core.len(), index.len()).len() };
@@ -55,7 +55,7 @@ impl Book {
     /// the others from the beginning.
     fn lines_with_room<'a>(&self, core: &[&'a str], room: usize) -> Vec<&'a str> {
         let by_people: HashSet<String> =
-            self.by_people(CORE).map(|says| without_marks(says).into_owned()).collect();
+            self.by_people(CORE_PAGE).map(|says| neutralise_marks(says).into_owned()).collect();
         let is_a_persons = |index: &usize| by_people.contains(Line::of(core[*index]).says);
         let (persons, others): (Vec<usize>, Vec<usize>) = (0..core.len()).partition(is_a_persons);
         let mut left = room;
@@ -72,7 +72,7 @@ impl Book {
 
     /// A line for each page but the core page, what changed last first. What nobody trusted said is marked here as on the page.
     pub(crate) fn index(&self) -> Vec<String> {
-        let mut others: Vec<_> = self.pages.iter().filter(|(name, _)| *name != CORE).collect();
+        let mut others: Vec<_> = self.pages.iter().filter(|(name, _)| *name != CORE_PAGE).collect();
         others.sort_by_key(|(name, _)| std::cmp::Reverse(self.newest_change(name)));
         let line = |name: &str, text: &str| {
             let title = title(text);
@@ -81,7 +81,7 @@ impl Book {
             let title = one_line(title.map_or("", |title| title.says));
             let cut: String = title.chars().take(LONGEST_TITLE).collect();
             let more = if cut.len() < title.len() { "…" } else { "" };
-            format!("- {name}: {mark}{}{more}", without_marks(&cut))
+            format!("- {name}: {mark}{}{more}", neutralise_marks(&cut))
         };
         others.into_iter().map(|(name, page)| line(name, &page.text)).collect()
     }

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::Page;
 
-fn book(pages: &[(&str, &str)]) -> Book {
+fn book(pages: &[(&str, &str)]) -> PageSet {
     let page = |text: &str| Page { text: text.to_owned(), versions: vec![] };
     let pages = pages.iter().map(|(name, text)| ((*name).to_owned(), page(text))).collect();
-    Book { pages, ..Book::default() }
+    PageSet { pages, ..PageSet::default() }
 }
 
 /// Y11
@@ -35,7 +35,7 @@ fn a_context_begins_with_the_core_page_and_an_index_of_the_others() {
 fn without_pages_or_without_room_there_is_nothing() {
     let core = book(&[("core", "# Core\n- Likes tea\n")]);
 
-    assert_eq!(Book::default().for_context(2_500), None);
+    assert_eq!(PageSet::default().for_context(2_500), None);
     assert_eq!(core.for_context(0), None);
     assert_eq!(core.for_context(estimate_text(HEADING) + 2), None);
 }

@@ -1,4 +1,4 @@
-use super::quotation_for;
+use super::find_quotation;
 
 const RULE: &str = "Never deploy to production without asking me first.";
 
@@ -10,9 +10,9 @@ fn a_rule_is_quoted_with_its_negation() {
         "deploy to production without asking me first",
         "Never deploy to production without asking me first",
     ] {
-        assert_eq!(quotation_for(told, [RULE]).as_deref(), Some(RULE), "{told}");
+        assert_eq!(find_quotation(told, [RULE]).as_deref(), Some(RULE), "{told}");
     }
-    assert_eq!(quotation_for("likes green tea", [RULE]), None);
+    assert_eq!(find_quotation("likes green tea", [RULE]), None);
 }
 
 /// The sentences of a short input may depend on each other.
@@ -20,7 +20,7 @@ fn a_rule_is_quoted_with_its_negation() {
 fn a_short_input_is_quoted_whole() {
     let said = "Deploy to production at night.\n\nUnless I am on holiday.";
 
-    let quoted = quotation_for("deploys to production happen at night", [said]);
+    let quoted = find_quotation("deploys to production happen at night", [said]);
 
     assert_eq!(quoted.as_deref(), Some("Deploy to production at night. Unless I am on holiday."));
 }
@@ -32,8 +32,8 @@ fn of_a_long_input_the_paragraph_or_the_sentence_is_quoted() {
     let in_a_paragraph = format!("{filler}{RULE} {filler}");
     let told = "the user wants deploys to production without asking";
 
-    assert_eq!(quotation_for(told, [alone.as_str()]), Some(format!("{RULE} Unless it burns.")));
-    assert_eq!(quotation_for(told, [in_a_paragraph.as_str()]).as_deref(), Some(RULE));
+    assert_eq!(find_quotation(told, [alone.as_str()]), Some(format!("{RULE} Unless it burns.")));
+    assert_eq!(find_quotation(told, [in_a_paragraph.as_str()]).as_deref(), Some(RULE));
 }
 
 /// Y7: neither a line of a wrapped sentence nor an item of a list says what the user said.
@@ -48,8 +48,8 @@ fn a_wrapped_rule_and_a_list_of_what_is_forbidden_keep_their_negation() {
                 Thanks, and now read the file notes.txt and tell me what is in it.";
 
     let deploys =
-        quotation_for("deploy the service to production on fridays without asking", [said]).unwrap();
-    let pushes = quotation_for("force push the branch main to origin", [said]).unwrap();
+        find_quotation("deploy the service to production on fridays without asking", [said]).unwrap();
+    let pushes = find_quotation("force push the branch main to origin", [said]).unwrap();
 
     assert!(deploys.contains("you must never ever deploy the service to production"), "{deploys}");
     assert!(

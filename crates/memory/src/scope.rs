@@ -11,7 +11,7 @@ const LONGEST_NAME: usize = 80;
 const DIGITS: usize = 8;
 
 /// Tells the scope of a session from its key and its folder.
-pub type ScopeOf = dyn Fn(&str, &Path) -> String + Send + Sync;
+pub type ScopeFn = dyn Fn(&str, &Path) -> String + Send + Sync;
 
 /// Who shares a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

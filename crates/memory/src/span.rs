@@ -5,7 +5,7 @@ use longhaul_protocol::{Body, ExtractRecord, Extracted, Hash, Record, Seq, Sessi
 
 use crate::extracting::shown_tokens;
 use crate::paging::{PAGE, read_from};
-use crate::{Listening, Result};
+use crate::{Result, UtteranceReader};
 
 const ONE: Page = Page { records: 1, bytes: 0 };
 
@@ -137,12 +137,12 @@ fn is_edge_of_turn(record: &Record) -> bool {
 
 /// What is new in a session since it was last gone through, counted as it comes: each look reads only what came since the one before.
 #[derive(Debug, Default)]
-pub struct Unread {
+pub struct UnextractedCounter {
     session: Option<SessionId>,
     /// How far it has been gone through, by this many extracts.
     through: Seq,
     extracts: Seq,
-    listening: Listening,
+    listening: UtteranceReader,
     /// The last record that was heard, and the last one at which no turn was open.
     heard: Seq,
     rest: Seq,
@@ -150,7 +150,7 @@ pub struct Unread {
     said: Vec<(Seq, u64)>,
 }
 
-impl Unread {
+impl UnextractedCounter {
     /// How many tokens are new, by the estimate, up to the last record at which no turn was open.
     pub async fn look(&mut self, journal: &dyn Journal, session: SessionId) -> Result<u64> {
         if self.session != Some(session) {
@@ -163,7 +163,7 @@ impl Unread {
             self.said.retain(|(seq, _)| *seq > self.through);
         }
         if self.through > self.heard {
-            (self.listening, self.heard) = (Listening::default(), self.through);
+            (self.listening, self.heard) = (UtteranceReader::default(), self.through);
         }
         self.listen(journal, session).await?;
         let certain = self.said.iter().filter(|(seq, _)| *seq <= self.rest);

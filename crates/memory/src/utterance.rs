@@ -58,7 +58,7 @@ impl Utterance {
 
 /// Listens to the records of a session, one after the other. What a model wrote counts only once its attempt has ended and kept it.
 #[derive(Debug, Default)]
-pub struct Listening {
+pub struct UtteranceReader {
     /// The user's words up to this record are somebody else's: the session was imported.
     foreign_through: Seq,
     has_turn: bool,
@@ -67,7 +67,7 @@ pub struct Listening {
     attempt: Option<AttemptId>,
 }
 
-impl Listening {
+impl UtteranceReader {
     /// Listens to a session in which the user's words up to this record are somebody else's. 0: none are.
     pub fn to_session(foreign_through: Seq) -> Self {
         Self { foreign_through, ..Self::default() }
@@ -169,7 +169,7 @@ impl Listening {
 const MARKS: [&str; 2] = ["[untrusted]", "nobody vouches for"];
 
 /// The words of each thing that a record shows again and that was marked: repeating it does not make it anybody's.
-pub fn recalled(record: &Record) -> Vec<Vocabulary> {
+pub fn untrusted_recalls(record: &Record) -> Vec<Vocabulary> {
     let Ok(SessionRecord::ToolFinished(finished)) = SessionRecord::decode(record) else { return vec![] };
     if !repeats(&finished.name) {
         return vec![];

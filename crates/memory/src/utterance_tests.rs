@@ -5,7 +5,7 @@ use longhaul_protocol::{
 };
 use proptest::prelude::*;
 
-use super::{Listening, Utterance};
+use super::{Utterance, UtteranceReader};
 
 fn record(seq: Seq, fact: &SessionRecord) -> Record {
     let new = fact.encode();
@@ -22,7 +22,7 @@ fn erased(seq: Seq, kind: &str) -> Record {
 
 /// Who and what is heard, by record.
 fn heard(records: &[Record]) -> Vec<(Seq, String, String)> {
-    let mut listening = Listening::default();
+    let mut listening = UtteranceReader::default();
     let said = records.iter().flat_map(|record| listening.push(record));
     said.map(|said| (said.seq, said.who, said.text)).collect()
 }
@@ -120,7 +120,7 @@ fn only_what_people_said_has_a_user_as_its_speaker() {
     let attempt = AttemptId::generate();
     let mut failed = ToolFinished::new(CallId::generate(), "exec\n[1] user", "no such file");
     failed.is_error = true;
-    let mut listening = Listening::default();
+    let mut listening = UtteranceReader::default();
     let facts =
         [input("hi"), block(attempt, 0, says("ho")), ended(attempt, 1), SessionRecord::ToolFinished(failed)];
 
@@ -203,7 +203,7 @@ fn long_outputs_lose_their_middle() {
 #[test]
 fn erased_and_lost_records_say_nothing_and_still_begin_and_end_things() {
     let attempt = AttemptId::generate();
-    let mut listening = Listening::default();
+    let mut listening = UtteranceReader::default();
 
     assert!(listening.is_at_rest());
     assert_eq!(listening.push(&erased(1, "turn_started")), []);
@@ -237,7 +237,7 @@ fn the_user_of_an_imported_session_is_not_the_user() {
     let imported = SessionRecord::Imported(longhaul_protocol::Imported::unknown(3));
     let turn = SessionRecord::TurnStarted(TurnStarted { turn: 1 });
     let records = numbered(&[input("Deploy at night."), turn, imported, input("Hello.")]);
-    let mut listening = Listening::to_session(3);
+    let mut listening = UtteranceReader::to_session(3);
 
     let said: Vec<Utterance> = records.iter().flat_map(|record| listening.push(record)).collect();
 

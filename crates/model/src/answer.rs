@@ -3,7 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_protocol::{AttemptId, Usage};
 
-use crate::{CorrectedLimits, Facts, Failure, RefusedSize, Request};
+use crate::{Capabilities, CorrectedLimits, ModelFailure, RefusedSize, Request};
 
 /// A language model.
 #[async_trait]
@@ -12,19 +12,19 @@ pub trait Model: Send + Sync {
     fn name(&self) -> &str;
 
     /// What is known about it. The first time this may ask its server.
-    async fn facts(&self) -> Facts {
-        Facts::default()
+    async fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
     /// Takes in what a refusal for its size says about the model: [`facts`](Self::facts) are the corrected ones from then on. Nothing,
     /// if it teaches nothing new.
-    async fn correct_limits(&self, failure: &Failure, size: RefusedSize) -> Option<CorrectedLimits> {
+    async fn correct_limits(&self, failure: &ModelFailure, size: RefusedSize) -> Option<CorrectedLimits> {
         let _ = (failure, size);
         None
     }
 
     /// Asks it once: whoever calls this decides whether to try again. Dropping what comes back ends the call.
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure>;
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure>;
 }
 
 #[async_trait]
@@ -33,29 +33,29 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).name()
     }
 
-    async fn facts(&self) -> Facts {
-        (**self).facts().await
+    async fn capabilities(&self) -> Capabilities {
+        (**self).capabilities().await
     }
 
-    async fn correct_limits(&self, failure: &Failure, size: RefusedSize) -> Option<CorrectedLimits> {
+    async fn correct_limits(&self, failure: &ModelFailure, size: RefusedSize) -> Option<CorrectedLimits> {
         (**self).correct_limits(failure, size).await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         (**self).ask(request).await
     }
 }
 
 /// An answer on its way.
 #[async_trait]
-pub trait Answer: Send {
-    /// What comes next. The last part is [`Part::End`]; nothing may be asked for after that or after an error.
-    async fn next(&mut self) -> Result<Part, Failure>;
+pub trait AnswerStream: Send {
+    /// What comes next. The last part is [`AnswerPart::End`]; nothing may be asked for after that or after an error.
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure>;
 }
 
 /// A piece of an answer. Blocks come one after the other: a start, deltas, a stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum AnswerPart {
     /// A block of text begins.
     TextStart,
     /// More text.
@@ -86,23 +86,23 @@ pub enum Part {
         signature: Option<String>,
     },
     /// What the call cost so far; a later one replaces an earlier one.
-    Usage(Tokens),
+    Usage(TokenCounts),
     /// What the provider says about how much more it takes.
     Limits(RateLimits),
     /// The provider's end mark.
-    End(Stop),
+    End(StopReason),
 }
 
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopReason {
     /// What it means.
     pub kind: StopKind,
     /// The provider's word for it.
     pub word: String,
 }
 
-impl Stop {
+impl StopReason {
     /// A stop of this kind, in this word.
     pub fn new(kind: StopKind, word: impl Into<String>) -> Self {
         Self { kind, word: word.into() }
@@ -126,7 +126,7 @@ pub type RateLimits = std::collections::BTreeMap<String, String>;
 /// Tokens that a provider counted. Unknown is absent, not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tokens {
+pub struct TokenCounts {
     /// Sent, the cached ones too.
     pub input: Option<u64>,
     /// Received.
@@ -138,10 +138,10 @@ pub struct Tokens {
     pub written: Option<u64>,
 }
 
-impl Tokens {
-    /// What a call cost, as it is recorded. The only place that copies token counts: a count that is added to [`Tokens`] does not
+impl TokenCounts {
+    /// What a call cost, as it is recorded. The only place that copies token counts: a count that is added to [`TokenCounts`] does not
     /// compile before it is recorded.
-    pub fn usage(self, attempt: AttemptId, facts: &Facts) -> Usage {
+    pub fn usage(self, attempt: AttemptId, facts: &Capabilities) -> Usage {
         let Self { input, output, cached, written } = self;
         let cost = facts.prices.as_ref().and_then(|prices| prices.cost(&self));
         Usage { input, output, cached, cache_written: written, cost, ..Usage::of(attempt) }

@@ -1,6 +1,6 @@
 //! From the parts of an answer to its blocks.
 
-use crate::{Part, RateLimits, Stop, StopKind, Tokens};
+use crate::{AnswerPart, RateLimits, StopKind, StopReason, TokenCounts};
 use longhaul_protocol::{CallId, Item, Role};
 
 /// An answer that is longer than this is none: no model is asked for so much, and every record of it must fit the journal.
@@ -11,12 +11,12 @@ const MOST_CALLS: usize = 256;
 
 /// The block that is coming, and what the answer cost so far.
 #[derive(Debug, Default)]
-pub struct Blocks {
+pub struct BlockAssembler {
     open: Option<OpenBlock>,
     bytes: usize,
     calls: usize,
     /// What the provider counted so far.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenCounts>,
     /// How much more it takes.
     pub limits: Option<RateLimits>,
 }
@@ -30,7 +30,7 @@ enum OpenBlock {
 
 /// What a part comes to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum BlockProgress {
     /// Nothing that anybody needs to know.
     Nothing,
     /// More text.
@@ -40,74 +40,77 @@ pub enum Progress {
     /// A block is complete.
     Block(Item),
     /// The answer is complete.
-    End(Stop),
+    End(StopReason),
     /// A part that can't come here.
     Odd(&'static str),
     /// More than any answer may have.
     TooLarge(&'static str),
 }
 
-impl Blocks {
+impl BlockAssembler {
     /// Takes the next part.
-    pub fn push(&mut self, part: Part) -> Progress {
-        if let Part::TextDelta(delta) | Part::ReasoningDelta(delta) | Part::ArgumentsDelta(delta) = &part {
+    pub fn push(&mut self, part: AnswerPart) -> BlockProgress {
+        if let AnswerPart::TextDelta(delta)
+        | AnswerPart::ReasoningDelta(delta)
+        | AnswerPart::ArgumentsDelta(delta) = &part
+        {
             self.bytes += delta.len();
         }
-        self.calls += usize::from(matches!(part, Part::CallStart { .. }));
+        self.calls += usize::from(matches!(part, AnswerPart::CallStart { .. }));
         if self.bytes > LONGEST_ANSWER {
-            return Progress::TooLarge("the answer is longer than 2 MiB, which none may be");
+            return BlockProgress::TooLarge("the answer is longer than 2 MiB, which none may be");
         }
         if self.calls > MOST_CALLS {
-            return Progress::TooLarge("the answer asks for more than 256 calls, which none may");
+            return BlockProgress::TooLarge("the answer asks for more than 256 calls, which none may");
         }
         match (part, self.open.take()) {
-            (Part::TextStart, None) => self.begin(OpenBlock::Text(String::new())),
-            (Part::ReasoningStart, None) => self.begin(OpenBlock::Reasoning(String::new())),
-            (Part::CallStart { wire_id, name }, None) => {
+            (AnswerPart::TextStart, None) => self.begin(OpenBlock::Text(String::new())),
+            (AnswerPart::ReasoningStart, None) => self.begin(OpenBlock::Reasoning(String::new())),
+            (AnswerPart::CallStart { wire_id, name }, None) => {
                 self.begin(OpenBlock::Call { wire_id, name, arguments: String::new() })
             }
-            (Part::TextDelta(delta), Some(OpenBlock::Text(text))) => {
+            (AnswerPart::TextDelta(delta), Some(OpenBlock::Text(text))) => {
                 self.open = Some(OpenBlock::Text(text + &delta));
-                Progress::Text(delta)
+                BlockProgress::Text(delta)
             }
-            (Part::ReasoningDelta(delta), Some(OpenBlock::Reasoning(text))) => {
+            (AnswerPart::ReasoningDelta(delta), Some(OpenBlock::Reasoning(text))) => {
                 self.open = Some(OpenBlock::Reasoning(text + &delta));
-                Progress::Reasoning(delta)
+                BlockProgress::Reasoning(delta)
             }
-            (Part::ArgumentsDelta(delta), Some(OpenBlock::Call { wire_id, name, arguments })) => {
+            (AnswerPart::ArgumentsDelta(delta), Some(OpenBlock::Call { wire_id, name, arguments })) => {
                 self.begin(OpenBlock::Call { wire_id, name, arguments: arguments + &delta })
             }
-            (Part::TextStop, Some(OpenBlock::Text(text))) => {
-                Progress::Block(Item::Text { role: Role::Assistant, text })
+            (AnswerPart::TextStop, Some(OpenBlock::Text(text))) => {
+                BlockProgress::Block(Item::Text { role: Role::Assistant, text })
             }
-            (Part::ReasoningStop { signature }, Some(OpenBlock::Reasoning(text))) => {
-                Progress::Block(Item::Reasoning { text, signature })
+            (AnswerPart::ReasoningStop { signature }, Some(OpenBlock::Reasoning(text))) => {
+                BlockProgress::Block(Item::Reasoning { text, signature })
             }
-            (Part::CallStop { signature }, Some(OpenBlock::Call { wire_id, name, arguments })) => {
+            (AnswerPart::CallStop { signature }, Some(OpenBlock::Call { wire_id, name, arguments })) => {
                 let call = CallId::generate();
-                Progress::Block(Item::ToolCall { call, wire_id, name, arguments, signature })
+                BlockProgress::Block(Item::ToolCall { call, wire_id, name, arguments, signature })
             }
-            (Part::Usage(tokens), open) => {
+            (AnswerPart::Usage(tokens), open) => {
                 self.open = open;
                 self.tokens = Some(tokens);
-                Progress::Nothing
+                BlockProgress::Nothing
             }
-            (Part::Limits(limits), open) => {
+            (AnswerPart::Limits(limits), open) => {
                 self.open = open;
                 self.limits = Some(limits);
-                Progress::Nothing
+                BlockProgress::Nothing
             }
-            (Part::End(stop), None) => Progress::End(stop),
+            (AnswerPart::End(stop), None) => BlockProgress::End(stop),
             // It was cut in the middle of this; what is not complete does not count.
-            (Part::End(stop), Some(_)) if stop.kind == StopKind::Length => Progress::End(stop),
-            (Part::End(_), Some(_)) => Progress::Odd("it ended in the middle of a block"),
-            _ => Progress::Odd("a part came that does not belong there"),
+            (AnswerPart::End(stop), Some(_)) if stop.kind == StopKind::Length => BlockProgress::End(stop),
+            (AnswerPart::End(_), Some(_)) => BlockProgress::Odd("it ended in the middle of a block"),
+            _ => BlockProgress::Odd("a part came that does not belong there"),
         }
     }
 
-    fn begin(&mut self, open: OpenBlock) -> Progress {
+    fn begin(&mut self, open: OpenBlock) -> BlockProgress {
         self.open = Some(open);
-        Progress::Nothing
+        BlockProgress::Nothing
     }
 }
 

@@ -19,7 +19,7 @@ const KEYS: [&str; 6] = ["pattern", "window", "max_output", "tools", "reasons", 
 
 /// What is known about the models with a name like this.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// The names: `provider/model`, or `*…` for a model whoever serves it. A `*` stands for anything.
     pub patterns: Vec<String>,
     /// How many tokens a context may have.
@@ -38,8 +38,8 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catalogue {
     /// The user's own entries.
-    own: Vec<Entry>,
-    built_in: Vec<Entry>,
+    own: Vec<CatalogueEntry>,
+    built_in: Vec<CatalogueEntry>,
 }
 
 impl Catalogue {
@@ -59,13 +59,13 @@ impl Catalogue {
     }
 
     /// What is known about a model. The user's own entries count first; then those with a provider; then the longest pattern.
-    pub fn find(&self, provider: &str, model: &str) -> Option<&Entry> {
+    pub fn find(&self, provider: &str, model: &str) -> Option<&CatalogueEntry> {
         let wanted = CatalogueQuery::new(provider, model);
         wanted.best(&self.own).or_else(|| wanted.best(&self.built_in))
     }
 
     /// All entries, the user's own first.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub fn iter(&self) -> impl Iterator<Item = &CatalogueEntry> {
         self.own.iter().chain(&self.built_in)
     }
 }
@@ -85,7 +85,7 @@ impl CatalogueQuery {
         Self { names, with_provider }
     }
 
-    fn best<'a>(&self, entries: &'a [Entry]) -> Option<&'a Entry> {
+    fn best<'a>(&self, entries: &'a [CatalogueEntry]) -> Option<&'a CatalogueEntry> {
         let patterns =
             entries.iter().flat_map(|entry| entry.patterns.iter().map(move |pattern| (pattern, entry)));
         let fitting = patterns.filter(|(pattern, _)| {
@@ -125,7 +125,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     left.ends_with(last)
 }
 
-fn entries(rows: Vec<(String, Value)>, path: &Path) -> Result<Vec<Entry>> {
+fn entries(rows: Vec<(String, Value)>, path: &Path) -> Result<Vec<CatalogueEntry>> {
     let Some((_, value)) = rows.into_iter().find(|(name, _)| name == ROWS) else { return Ok(vec![]) };
     let Value::Array(values) = value else {
         return Err(rows::bad(path, ROWS, "models are a list: write [[model]], and the keys of one below"));
@@ -133,7 +133,7 @@ fn entries(rows: Vec<(String, Value)>, path: &Path) -> Result<Vec<Entry>> {
     values.iter().enumerate().map(|(index, value)| read(index, value, path)).collect()
 }
 
-fn read(index: usize, value: &Value, path: &Path) -> Result<Entry> {
+fn read(index: usize, value: &Value, path: &Path) -> Result<CatalogueEntry> {
     let numbered = format!("{ROWS} {}", index + 1);
     let Value::Table(table) = value else { return Err(rows::bad(path, &numbered, "a model is a table")) };
     let place = match table.get("pattern").and_then(Value::as_str) {
@@ -150,7 +150,7 @@ fn read(index: usize, value: &Value, path: &Path) -> Result<Entry> {
         let reason = format!("{pattern:?} is neither provider/model nor *model");
         return Err(row.bad("pattern", reason));
     }
-    Ok(Entry {
+    Ok(CatalogueEntry {
         patterns,
         window: row.field("window")?,
         max_output: row.field("max_output")?,

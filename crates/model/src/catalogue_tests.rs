@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::{Error, Providers, Tokens};
+use crate::{Error, Providers, TokenCounts};
 
 fn with_text(text: &str) -> Result<Catalogue> {
     let folder = tempfile::tempdir().unwrap();
@@ -55,7 +55,7 @@ fn a_model_is_found_with_its_window_and_its_prices() {
         (entry.window, entry.max_output, entry.tools, entry.reasons),
         (Some(200_000), Some(64_000), true, true)
     );
-    let tokens = Tokens { input: Some(1_000_000), output: Some(100_000), ..Tokens::default() };
+    let tokens = TokenCounts { input: Some(1_000_000), output: Some(100_000), ..TokenCounts::default() };
     assert_eq!(entry.prices.unwrap().cost(&tokens), Some(4.5));
 }
 

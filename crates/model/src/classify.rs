@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::codec::{Said, duration};
-use crate::{Class, RateLimits};
+use crate::{FailureClass, RateLimits};
 
 /// Words in codes that mean that nothing more is paid for.
 const QUOTA_CODES: &[&str] = &[
@@ -89,7 +89,7 @@ const INVALID_CODES: &[&str] =
     &["invalid_request", "invalid_argument", "invalid_prompt", "failed_precondition"];
 
 /// What kind of failure it is.
-pub(crate) fn class_of(said: &Said) -> Class {
+pub(crate) fn class_of(said: &Said) -> FailureClass {
     let codes: Vec<String> = said.codes.iter().map(|code| code.to_lowercase()).collect();
     let message = said.message.to_lowercase();
     let code = |words: &[&str]| codes.iter().any(|code| words.iter().any(|word| code.contains(word)));
@@ -98,53 +98,53 @@ pub(crate) fn class_of(said: &Said) -> Class {
     let is_paid_up = code(QUOTA_CODES) || words(QUOTA_WORDS);
     let no_plan = message.contains("exceeded your current quota") && said.delay.is_none();
     if said.status == Some(402) || (!is_server && (is_paid_up || no_plan)) {
-        return Class::Quota;
+        return FailureClass::Quota;
     }
     // A server that is at its end may say anything.
     if !is_server {
         if code(TOO_LONG_CODES) || (said.status != Some(429) && words(TOO_LONG_WORDS)) {
-            return Class::TooLong;
+            return FailureClass::TooLong;
         }
         if words(NO_TOOLS_WORDS) {
-            return Class::NoTools;
+            return FailureClass::NoTools;
         }
         if code(NO_MODEL_CODES) {
-            return Class::NotFound;
+            return FailureClass::NotFound;
         }
         if code(REFUSED_CODES) {
-            return Class::Refused;
+            return FailureClass::Refused;
         }
     }
     let is_about_roles = words(ROLE_ORDER_WORDS)
         || (matches!(said.status, Some(400 | 422)) && has_word(&message, &["role", "roles"]));
     if matches!(said.status, None | Some(400 | 422 | 500)) && is_about_roles {
-        return Class::RoleOrder;
+        return FailureClass::RoleOrder;
     }
     match said.status {
-        Some(429) => Class::Throttled,
-        Some(529 | 503) => Class::Overloaded,
-        Some(_) if is_server && code(OVERLOADED_CODES) => Class::Overloaded,
-        Some(408 | 504) => Class::Timeout,
-        Some(409 | 425) => Class::Server,
-        Some(401 | 403) => Class::Key,
-        Some(404) => Class::NotFound,
-        Some(413) => Class::TooLong,
-        Some(500..) => Class::Server,
+        Some(429) => FailureClass::Throttled,
+        Some(529 | 503) => FailureClass::Overloaded,
+        Some(_) if is_server && code(OVERLOADED_CODES) => FailureClass::Overloaded,
+        Some(408 | 504) => FailureClass::Timeout,
+        Some(409 | 425) => FailureClass::Server,
+        Some(401 | 403) => FailureClass::Key,
+        Some(404) => FailureClass::NotFound,
+        Some(413) => FailureClass::TooLong,
+        Some(500..) => FailureClass::Server,
         // Some proxies pass an overload on with a status of their own.
-        Some(_) if code(OVERLOADED_CODES) => Class::Overloaded,
-        Some(400..) => Class::Invalid,
+        Some(_) if code(OVERLOADED_CODES) => FailureClass::Overloaded,
+        Some(400..) => FailureClass::Invalid,
         // The codes of an error that came in the middle of a stream are all that there is.
         None | Some(_) => {
             if code(THROTTLED_CODES) {
-                Class::Throttled
+                FailureClass::Throttled
             } else if code(OVERLOADED_CODES) {
-                Class::Overloaded
+                FailureClass::Overloaded
             } else if code(KEY_CODES) {
-                Class::Key
+                FailureClass::Key
             } else if code(INVALID_CODES) {
-                Class::Invalid
+                FailureClass::Invalid
             } else {
-                Class::Server
+                FailureClass::Server
             }
         }
     }

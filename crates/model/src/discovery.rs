@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Protocol;
-use crate::transport::{Incoming, Outgoing, Transport, is_loopback};
+use crate::transport::{HttpRequest, HttpResponse, Transport, is_loopback};
 
 /// How long a server may take to describe a model. The first turn waits for this.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -20,12 +20,12 @@ const LOCAL_PATIENCE: Duration = Duration::from_millis(300);
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// Where the model servers of this machine usually listen, by provider.
-pub const USUAL_PORTS: [(&str, u16); 4] =
+pub const LOCAL_SERVER_PORTS: [(&str, u16); 4] =
     [("ollama", 11434), ("llamacpp", 8080), ("lmstudio", 1234), ("vllm", 8000)];
 
 /// Who is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Server<'a> {
+pub struct ServerQuery<'a> {
     /// The provider's name, which tells what kind of server it is.
     pub provider: &'a str,
     /// What it speaks, which tells how it wants the key.
@@ -38,7 +38,7 @@ pub struct Server<'a> {
 
 /// What a server says about a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Discovered {
+pub struct DiscoveredCapabilities {
     /// How many tokens a context may have.
     pub window: Option<u64>,
     /// Whether it can call tools.
@@ -57,16 +57,20 @@ pub struct LocalServer {
 }
 
 /// Asks a server what it says about a model.
-pub async fn discover(transport: &dyn Transport, server: &Server<'_>, model: &str) -> Option<Discovered> {
+pub async fn discover_capabilities(
+    transport: &dyn Transport,
+    server: &ServerQuery<'_>,
+    model: &str,
+) -> Option<DiscoveredCapabilities> {
     ask_about(transport, server, model).await.0
 }
 
 /// The same, and whether that is all that will ever be known: not, if nobody answered, or if a model is not loaded yet.
 pub(crate) async fn ask_about(
     transport: &dyn Transport,
-    server: &Server<'_>,
+    server: &ServerQuery<'_>,
     model: &str,
-) -> (Option<Discovered>, bool) {
+) -> (Option<DiscoveredCapabilities>, bool) {
     let asking = Asking {
         transport,
         server,
@@ -83,11 +87,11 @@ pub(crate) async fn ask_about(
         _ => asking.models("/models").await,
     };
     let is_all = asking.reached.load(Ordering::SeqCst) && !asking.may_change.load(Ordering::SeqCst);
-    ((found != Discovered::default()).then_some(found), is_all)
+    ((found != DiscoveredCapabilities::default()).then_some(found), is_all)
 }
 
 /// Looks for model servers on this machine, at all of these ports at once.
-pub async fn find_local(transport: &dyn Transport, ports: &[(&str, u16)]) -> Vec<LocalServer> {
+pub async fn find_local_servers(transport: &dyn Transport, ports: &[(&str, u16)]) -> Vec<LocalServer> {
     let asked = ports.iter().map(|(provider, port)| async move {
         let base_url = format!("http://127.0.0.1:{port}/v1");
         let answer = fetch(transport, get(format!("{base_url}/models"), vec![]), LOCAL_PATIENCE).await??;
@@ -108,7 +112,7 @@ enum Way {
 
 struct Asking<'a> {
     transport: &'a dyn Transport,
-    server: &'a Server<'a>,
+    server: &'a ServerQuery<'a>,
     model: &'a str,
     reached: AtomicBool,
     /// What was said holds only for now.
@@ -117,15 +121,15 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     /// What is found until somebody knows the window.
-    async fn first_window<const N: usize>(&self, ways: [Way; N]) -> Discovered {
-        let mut found = Discovered::default();
+    async fn first_window<const N: usize>(&self, ways: [Way; N]) -> DiscoveredCapabilities {
+        let mut found = DiscoveredCapabilities::default();
         for way in ways {
             let more = match way {
                 Way::LlamaCpp => self.llama_cpp().await,
                 Way::LmStudio => self.models_at(format!("{}/api/v0/models", self.root())).await,
                 Way::Models => self.models("/models").await,
             };
-            found = Discovered { window: more.window, tools: found.tools.or(more.tools) };
+            found = DiscoveredCapabilities { window: more.window, tools: found.tools.or(more.tools) };
             if found.window.is_some() {
                 break;
             }
@@ -134,25 +138,25 @@ impl Asking<'_> {
     }
 
     /// A server of this machine that could be any: its list of models tells who it is, and only then it is asked in its own way.
-    async fn somebody(&self) -> Discovered {
+    async fn somebody(&self) -> DiscoveredCapabilities {
         let listed = self.listed(self.models_url("/models")).await;
         let owner = listed.as_ref().and_then(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
         let in_its_own_way = match owner {
             "llamacpp" => self.llama_cpp().await,
             "library" => self.ollama().await,
-            _ => Discovered::default(),
+            _ => DiscoveredCapabilities::default(),
         };
         let said = listed.as_ref().map(said_of).unwrap_or_default();
-        Discovered {
+        DiscoveredCapabilities {
             window: in_its_own_way.window.or(said.window),
             tools: in_its_own_way.tools.or(said.tools),
         }
     }
 
     /// llama.cpp says how much each of its slots takes, which is what a request has.
-    async fn llama_cpp(&self) -> Discovered {
+    async fn llama_cpp(&self) -> DiscoveredCapabilities {
         let answer = self.get(format!("{}/props", self.root())).await.unwrap_or_default();
-        Discovered {
+        DiscoveredCapabilities {
             window: tokens(&answer, "/default_generation_settings/n_ctx"),
             tools: answer.pointer("/chat_template_caps/supports_tools").and_then(Value::as_bool),
         }
@@ -160,7 +164,7 @@ impl Asking<'_> {
 
     /// Ollama says what a model was made with, what it can take at most, and, once it is loaded, what it takes. The first is
     /// what it is loaded with.
-    async fn ollama(&self) -> Discovered {
+    async fn ollama(&self) -> DiscoveredCapabilities {
         let body = json!({"model": self.model});
         let url = format!("{}/api/show", self.root());
         let shown = self.fetch(post(url, self.headers(), &body)).await.unwrap_or_default();
@@ -180,7 +184,7 @@ impl Asking<'_> {
                 facts.iter().find(|(key, _)| key.ends_with(".context_length"))?.1.as_u64()
             }),
         };
-        Discovered { window, tools }
+        DiscoveredCapabilities { window, tools }
     }
 
     async fn loaded_by_ollama(&self) -> Option<u64> {
@@ -194,7 +198,7 @@ impl Asking<'_> {
         tokens(answer.get("models")?.as_array()?.iter().find(named)?, "/context_length")
     }
 
-    async fn models(&self, path: &str) -> Discovered {
+    async fn models(&self, path: &str) -> DiscoveredCapabilities {
         self.models_at(self.models_url(path)).await
     }
 
@@ -209,7 +213,7 @@ impl Asking<'_> {
     }
 
     /// A list of models: what the entry of this one says.
-    async fn models_at(&self, url: String) -> Discovered {
+    async fn models_at(&self, url: String) -> DiscoveredCapabilities {
         self.listed(url).await.as_ref().map(said_of).unwrap_or_default()
     }
 
@@ -242,7 +246,7 @@ impl Asking<'_> {
         self.fetch(get(url, self.headers())).await
     }
 
-    async fn fetch(&self, outgoing: Outgoing) -> Option<Value> {
+    async fn fetch(&self, outgoing: HttpRequest) -> Option<Value> {
         let answered = fetch(self.transport, outgoing, PATIENCE).await;
         self.reached.fetch_or(answered.is_some(), Ordering::SeqCst);
         answered.flatten()
@@ -250,7 +254,7 @@ impl Asking<'_> {
 }
 
 /// What an entry in a list of models says.
-fn said_of(entry: &Value) -> Discovered {
+fn said_of(entry: &Value) -> DiscoveredCapabilities {
     // What is loaded counts before what could be loaded, and what is served before what the model was trained for.
     const WINDOWS: [&str; 9] = [
         "/loaded_context_length",
@@ -263,7 +267,7 @@ fn said_of(entry: &Value) -> Discovered {
         "/inputTokenLimit",
         "/meta/n_ctx_train",
     ];
-    Discovered {
+    DiscoveredCapabilities {
         window: WINDOWS.into_iter().find_map(|place| tokens(entry, place)),
         tools: entry.get("supported_parameters").and_then(|parameters| holds(parameters, "tools")),
     }
@@ -296,18 +300,22 @@ fn with_tag(name: &str) -> String {
     if name.contains(':') { name.to_owned() } else { format!("{name}:latest") }
 }
 
-fn get(url: String, headers: Vec<(String, String)>) -> Outgoing {
-    Outgoing { url, headers, body: None, connect_within: PATIENCE }
+fn get(url: String, headers: Vec<(String, String)>) -> HttpRequest {
+    HttpRequest { url, headers, body: None, connect_within: PATIENCE }
 }
 
-fn post(url: String, mut headers: Vec<(String, String)>, body: &Value) -> Outgoing {
+fn post(url: String, mut headers: Vec<(String, String)>, body: &Value) -> HttpRequest {
     headers.push(("content-type".to_owned(), "application/json".to_owned()));
-    Outgoing { body: Some(body.to_string().into_bytes()), ..get(url, headers) }
+    HttpRequest { body: Some(body.to_string().into_bytes()), ..get(url, headers) }
 }
 
 /// The JSON that comes back, if it comes in time, whole, and with a good status; nothing at all, if nobody answers.
-async fn fetch(transport: &dyn Transport, outgoing: Outgoing, patience: Duration) -> Option<Option<Value>> {
-    let outgoing = Outgoing { connect_within: patience, ..outgoing };
+async fn fetch(
+    transport: &dyn Transport,
+    outgoing: HttpRequest,
+    patience: Duration,
+) -> Option<Option<Value>> {
+    let outgoing = HttpRequest { connect_within: patience, ..outgoing };
     let answer = async {
         let incoming = transport.send(outgoing).await.ok()?;
         // A server that is loading its model, or has too much to do, says it later.
@@ -323,7 +331,7 @@ async fn fetch(transport: &dyn Transport, outgoing: Outgoing, patience: Duration
     tokio::time::timeout(patience, answer).await.ok()?
 }
 
-async fn read(mut incoming: Incoming) -> Option<Vec<u8>> {
+async fn read(mut incoming: HttpResponse) -> Option<Vec<u8>> {
     let mut read = Vec::new();
     while let Some(bytes) = incoming.body.next().await.ok()? {
         if read.len() + bytes.len() > MAX_BYTES {

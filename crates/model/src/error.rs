@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use crate::discovery::USUAL_PORTS;
+use crate::discovery::LOCAL_SERVER_PORTS;
 use longhaul_protocol::PrintablePath;
 
 /// What can go wrong before a model can be asked, by what the caller can do about it.
@@ -62,7 +62,7 @@ pub enum Error {
 
 /// Where servers on this machine were looked for, in words.
 fn usual_ports() -> String {
-    let ports = USUAL_PORTS.map(|(provider, port)| format!("{provider} {port}"));
+    let ports = LOCAL_SERVER_PORTS.map(|(provider, port)| format!("{provider} {port}"));
     ports.join(", ")
 }
 

@@ -1,8 +1,8 @@
 /// What is known about a model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facts {
+pub struct Capabilities {
     /// How many tokens a context may have.
-    pub window: Option<Window>,
+    pub window: Option<ContextWindow>,
     /// How many tokens an answer may have.
     pub max_output: Option<u64>,
     /// Whether it can call tools.
@@ -11,7 +11,7 @@ pub struct Facts {
     pub prices: Option<Prices>,
 }
 
-impl Default for Facts {
+impl Default for Capabilities {
     fn default() -> Self {
         Self { window: None, max_output: None, tools: true, prices: None }
     }
@@ -19,7 +19,7 @@ impl Default for Facts {
 
 /// The size of a context, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct ContextWindow {
     /// In tokens.
     pub tokens: u64,
     /// Who says so.
@@ -72,7 +72,7 @@ pub struct Prices {
 
 impl Prices {
     /// What a call costs, if enough of it is known.
-    pub fn cost(&self, tokens: &crate::Tokens) -> Option<f64> {
+    pub fn cost(&self, tokens: &crate::TokenCounts) -> Option<f64> {
         const MILLION: f64 = 1_000_000.0;
         let (input, output) = (tokens.input?, tokens.output?);
         let (cached, written) = (tokens.cached.unwrap_or(0), tokens.written.unwrap_or(0));

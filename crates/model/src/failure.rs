@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Why a model call failed, by what can be done about it. Its code is a contract with programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum FailureClass {
     /// Too many requests, for now.
     Throttled,
     /// The provider has too much to do.
@@ -51,9 +51,9 @@ pub enum Class {
 
 /// A model call that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ModelFailure {
     /// What kind of failure it is.
-    pub class: Class,
+    pub class: FailureClass,
     /// For people: what happened, in the provider's words, and what to do.
     pub message: String,
     /// The status of the answer, if there was one.
@@ -68,9 +68,9 @@ pub struct Failure {
     pub fingerprint: u64,
 }
 
-impl Failure {
+impl ModelFailure {
     /// A failure of this class, in these words.
-    pub fn new(class: Class, message: impl Into<String>) -> Self {
+    pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
         Self {
             class,
             message: message.into(),
@@ -83,15 +83,15 @@ impl Failure {
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for ModelFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ModelFailure {}
 
-impl Class {
+impl FailureClass {
     /// For programs.
     pub fn code(self) -> &'static str {
         match self {

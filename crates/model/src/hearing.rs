@@ -4,21 +4,23 @@ use std::sync::Arc;
 
 use longhaul_protocol::{AttemptId, Item, Usage};
 
-use crate::role_check::MAX_REORDERED;
-use crate::{Blocks, Class, Facts, Failure, Model, Progress, Request, StopKind};
+use crate::role_check::MAX_ROLE_REORDERS;
+use crate::{
+    BlockAssembler, BlockProgress, Capabilities, FailureClass, Model, ModelFailure, Request, StopKind,
+};
 
 /// What came back for a request.
 #[derive(Debug)]
-pub struct Heard {
+pub struct Completion {
     /// The whole answer, or why there is none.
-    pub answer: Result<Whole, Failure>,
+    pub answer: Result<WholeAnswer, ModelFailure>,
     /// What it cost, as far as the provider said.
     pub usage: Usage,
 }
 
 /// A whole answer.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeAnswer {
     /// Its blocks.
     pub items: Vec<Arc<Item>>,
     /// Why it ended.
@@ -26,15 +28,15 @@ pub struct Whole {
 }
 
 /// Asks once, and listens until the answer is over. Where the server refuses the order of roles, the request is sent in another.
-pub async fn hear(model: &dyn Model, request: Request, facts: &Facts) -> Heard {
+pub async fn complete(model: &dyn Model, request: Request, facts: &Capabilities) -> Completion {
     let purpose = request.purpose.name();
-    let mut blocks = Blocks::default();
+    let mut blocks = BlockAssembler::default();
     let mut answer = listen(model, request.clone(), &mut blocks).await;
-    for _ in 0..MAX_REORDERED {
+    for _ in 0..MAX_ROLE_REORDERS {
         match &answer {
-            Err(failure) if failure.class == Class::RoleOrder => {
+            Err(failure) if failure.class == FailureClass::RoleOrder => {
                 // What came before a refusal belongs to no answer.
-                blocks = Blocks::default();
+                blocks = BlockAssembler::default();
                 answer = listen(model, request.clone(), &mut blocks).await;
             }
             _ => break,
@@ -43,23 +45,27 @@ pub async fn hear(model: &dyn Model, request: Request, facts: &Facts) -> Heard {
     let counted = blocks.tokens.unwrap_or_default().usage(AttemptId::generate(), facts);
     let (purpose, limits) = (Some(purpose.to_owned()), blocks.limits.unwrap_or_default());
     let usage = Usage { purpose, limits, ..counted };
-    Heard { answer, usage }
+    Completion { answer, usage }
 }
 
-async fn listen(model: &dyn Model, request: Request, blocks: &mut Blocks) -> Result<Whole, Failure> {
+async fn listen(
+    model: &dyn Model,
+    request: Request,
+    blocks: &mut BlockAssembler,
+) -> Result<WholeAnswer, ModelFailure> {
     let mut answer = model.ask(request).await?;
     let mut items = Vec::new();
     loop {
         match blocks.push(answer.next().await?) {
-            Progress::Block(item) => items.push(Arc::new(item)),
-            Progress::End(stop) if stop.kind == StopKind::Refused => {
+            BlockProgress::Block(item) => items.push(Arc::new(item)),
+            BlockProgress::End(stop) if stop.kind == StopKind::Refused => {
                 let message = format!("{} did not want to answer", model.name());
-                return Err(Failure::new(Class::Refused, message));
+                return Err(ModelFailure::new(FailureClass::Refused, message));
             }
-            Progress::End(stop) => return Ok(Whole { items, stop: stop.kind }),
-            Progress::Odd(reason) => return Err(Failure::new(Class::Broken, reason)),
-            Progress::TooLarge(reason) => return Err(Failure::new(Class::TooLarge, reason)),
-            Progress::Text(_) | Progress::Reasoning(_) | Progress::Nothing => {}
+            BlockProgress::End(stop) => return Ok(WholeAnswer { items, stop: stop.kind }),
+            BlockProgress::Odd(reason) => return Err(ModelFailure::new(FailureClass::Broken, reason)),
+            BlockProgress::TooLarge(reason) => return Err(ModelFailure::new(FailureClass::TooLarge, reason)),
+            BlockProgress::Text(_) | BlockProgress::Reasoning(_) | BlockProgress::Nothing => {}
         }
     }
 }

@@ -3,11 +3,11 @@ use std::collections::VecDeque;
 use async_trait::async_trait;
 
 use super::*;
-use crate::{Answer, Part, Prices, Stop, Tokens};
+use crate::{AnswerPart, AnswerStream, Prices, StopReason, TokenCounts};
 
-struct Counted(Tokens);
+struct Counted(TokenCounts);
 
-struct Parts(VecDeque<Part>);
+struct Parts(VecDeque<AnswerPart>);
 
 #[async_trait]
 impl Model for Counted {
@@ -15,15 +15,15 @@ impl Model for Counted {
         "here/model"
     }
 
-    async fn ask(&self, _: Request) -> Result<Box<dyn Answer>, Failure> {
-        let end = Part::End(Stop::new(StopKind::Finished, "stop"));
-        Ok(Box::new(Parts(VecDeque::from([Part::Usage(self.0), end]))))
+    async fn ask(&self, _: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+        let end = AnswerPart::End(StopReason::new(StopKind::Finished, "stop"));
+        Ok(Box::new(Parts(VecDeque::from([AnswerPart::Usage(self.0), end]))))
     }
 }
 
 #[async_trait]
-impl Answer for Parts {
-    async fn next(&mut self) -> Result<Part, Failure> {
+impl AnswerStream for Parts {
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
         Ok(self.0.pop_front().expect("nothing is asked for after the end"))
     }
 }
@@ -31,11 +31,11 @@ impl Answer for Parts {
 /// M15: what a summary or a job of memory wrote into the provider's cache is counted and paid for.
 #[tokio::test]
 async fn tokens_written_to_the_cache_are_counted_and_priced() {
-    let tokens = Tokens { input: Some(1_000), output: Some(10), cached: Some(300), written: Some(600) };
+    let tokens = TokenCounts { input: Some(1_000), output: Some(10), cached: Some(300), written: Some(600) };
     let prices = Prices { input: 1.0, output: 2.0, cached: Some(0.1), written: Some(1.25) };
-    let facts = Facts { prices: Some(prices), ..Facts::default() };
+    let facts = Capabilities { prices: Some(prices), ..Capabilities::default() };
 
-    let heard = hear(&Counted(tokens), Request::default(), &facts).await;
+    let heard = complete(&Counted(tokens), Request::default(), &facts).await;
 
     let usage = heard.usage;
     assert_eq!((usage.input, usage.output), (Some(1_000), Some(10)));

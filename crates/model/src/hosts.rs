@@ -9,12 +9,12 @@ use crate::cache_file::{append_line, read_lines};
 
 /// The hosts that have answered before, kept in a file with one of them a line. The file may be deleted at any time.
 #[derive(Debug, Default)]
-pub struct Hosts {
+pub struct KnownHosts {
     file: Option<PathBuf>,
     known: Mutex<BTreeSet<String>>,
 }
 
-impl Hosts {
+impl KnownHosts {
     /// Those that this file names.
     pub fn at(file: &Path) -> Self {
         let known = read_lines(file).lines().map(str::to_owned).collect();

@@ -12,7 +12,7 @@ use crate::cache_file::{append_line, read_lines};
 /// What was learned about the models of all servers. It is kept in a file with one JSON object a line, of which the newest about
 /// a model counts. The file may be deleted at any time: each lesson is then learned again by one refusal.
 #[derive(Debug, Default)]
-pub struct Learned {
+pub struct LearnedCapabilities {
     file: Option<PathBuf>,
     lessons: Mutex<HashMap<ServedModel, Lesson>>,
 }
@@ -63,7 +63,7 @@ struct Line {
     lesson: Lesson,
 }
 
-impl Learned {
+impl LearnedCapabilities {
     /// What this file says. Lines that can't be read are skipped.
     pub fn at(file: &Path) -> Self {
         let text = read_lines(file);

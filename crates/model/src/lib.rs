@@ -2,13 +2,13 @@
 //!
 //! # What this crate promises
 //!
-//! - **One stream for everything.** A model is asked with a [`Request`] and answers with [`Part`]s as they come. There is
+//! - **One stream for everything.** A model is asked with a [`Request`] and answers with [`AnswerPart`]s as they come. There is
 //!   no second way of asking that waits for the whole answer: whoever wants that, collects.
-//! - **An answer is whole only with its end.** An [`Answer`] that stops without [`Part::End`] is a [`Class::Broken`].
+//! - **An answer is whole only with its end.** An [`AnswerStream`] that stops without [`AnswerPart::End`] is a [`FailureClass::Broken`].
 //! - **The same request, the same bytes.** What is sent is a function of the [`Request`] alone, and each request of a conversation
 //!   begins with the bytes of the one before.
-//! - **One request is one request.** A [`Model`] tries nothing again; [`Tries`] says whether and when somebody should.
-//! - **A failure says what happened, whose doing it is and what to do**, for people and, as its [`Class`], for programs.
+//! - **One request is one request.** A [`Model`] tries nothing again; [`RetryState`] says whether and when somebody should.
+//! - **A failure says what happened, whose doing it is and what to do**, for people and, as its [`FailureClass`], for programs.
 //!
 //! # Where things are
 //!
@@ -78,23 +78,29 @@ mod scripted;
 mod target;
 pub mod transport;
 
-pub use answer::{Answer, Model, Part, RateLimits, Stop, StopKind, Tokens};
-pub use blocks::{Blocks, Progress};
-pub use catalogue::{Catalogue, Entry};
+pub use answer::{AnswerPart, AnswerStream, Model, RateLimits, StopKind, StopReason, TokenCounts};
+pub use blocks::{BlockAssembler, BlockProgress};
+pub use catalogue::{Catalogue, CatalogueEntry};
 pub use codec::{Protocol, Quirks, RoleOrder};
-pub use discovery::{Discovered, LocalServer, Server, USUAL_PORTS, discover, find_local};
+pub use discovery::{
+    DiscoveredCapabilities, LOCAL_SERVER_PORTS, LocalServer, ServerQuery, discover_capabilities,
+    find_local_servers,
+};
 pub use error::{Error, Result};
-pub use facts::{Facts, Prices, Window, WindowSource};
-pub use failure::{Class, Failure};
-pub use hearing::{Heard, Whole, hear};
-pub use hosts::Hosts;
-pub use learned::Learned;
+pub use facts::{Capabilities, ContextWindow, Prices, WindowSource};
+pub use failure::{FailureClass, ModelFailure};
+pub use hearing::{Completion, WholeAnswer, complete};
+pub use hosts::KnownHosts;
+pub use learned::LearnedCapabilities;
 pub use limits::{CorrectedLimits, RefusedSize, StatedLimits};
-pub use open::{Found, Models, Wanted};
+pub use open::{DefaultModel, ModelSpec, Models};
 pub use provider::{Provider, Providers};
-pub use remote::Remote;
+pub use remote::RemoteModel;
 pub use request::{Purpose, Request};
-pub use retry::{Limit, LongDelays, Next, Offline, RetryPolicy, Spent, Tries, Wait};
-pub use role_check::MAX_REORDERED;
-pub use scripted::Scripted;
-pub use target::{Clocks, Key, SetBy, Target};
+pub use retry::{
+    LongDelayPolicy, OfflinePolicy, RetriesExhausted, RetryDecision, RetryDelay, RetryLimit, RetryPolicy,
+    RetryState,
+};
+pub use role_check::MAX_ROLE_REORDERS;
+pub use scripted::ScriptedModel;
+pub use target::{ApiKey, Endpoint, SettingSources, Timeouts};

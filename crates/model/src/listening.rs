@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::classify::rate_limits;
 use crate::codec::{Decoder, Frames, Framing};
 use crate::role_check::RoleCheck;
-use crate::target::{Target, first_line};
-use crate::transport::{Bytes, Incoming};
-use crate::{Answer, Class, Failure, Part};
+use crate::target::{Endpoint, first_line};
+use crate::transport::{ByteStream, HttpResponse};
+use crate::{AnswerPart, AnswerStream, FailureClass, ModelFailure};
 
 /// An answer that came in one piece is read up to this size, to say what it is.
 const LONGEST_PAGE: usize = 64 << 10;
@@ -22,15 +22,15 @@ const READ_OUT: Duration = Duration::from_secs(1);
 
 /// An answer on its way.
 pub(crate) struct RemoteAnswer {
-    target: Arc<Target>,
+    target: Arc<Endpoint>,
     /// Nothing more is read once the answer is over.
-    body: Option<Box<dyn Bytes>>,
+    body: Option<Box<dyn ByteStream>>,
     frames: Frames,
     framing: Framing,
     decoder: Box<dyn Decoder>,
-    parts: VecDeque<Part>,
+    parts: VecDeque<AnswerPart>,
     /// What went wrong after these parts.
-    failure: Option<Failure>,
+    failure: Option<ModelFailure>,
     /// Nothing of the body has come yet.
     is_new: bool,
     /// Nothing but blanks has come yet, so that it may be no stream at all.
@@ -44,8 +44,8 @@ pub(crate) struct RemoteAnswer {
 
 impl RemoteAnswer {
     pub(crate) fn new(
-        target: Arc<Target>,
-        incoming: Incoming,
+        target: Arc<Endpoint>,
+        incoming: HttpResponse,
         first_byte_by: Instant,
         has_no_tools: Arc<AtomicBool>,
         roles: RoleCheck,
@@ -57,7 +57,7 @@ impl RemoteAnswer {
             Framing::Events
         };
         let limits = rate_limits(&incoming.headers);
-        let limits = (!limits.is_empty()).then_some(Part::Limits(limits));
+        let limits = (!limits.is_empty()).then_some(AnswerPart::Limits(limits));
         Self {
             frames: Frames::new(framing),
             framing,
@@ -75,7 +75,7 @@ impl RemoteAnswer {
     }
 
     /// Reads on. Any byte counts as a sign of life.
-    async fn read(&mut self) -> Result<(), Failure> {
+    async fn read(&mut self) -> Result<(), ModelFailure> {
         let target = &self.target;
         let Some(body) = &mut self.body else { return Err(target.broken("it was over already")) };
         let bytes = match timeout_at(self.due, body.next()).await {
@@ -111,7 +111,7 @@ impl RemoteAnswer {
     }
 
     /// What came in one piece, where a stream was asked for.
-    async fn whole(&mut self, mut page: Vec<u8>) -> Failure {
+    async fn whole(&mut self, mut page: Vec<u8>) -> ModelFailure {
         while page.len() < LONGEST_PAGE {
             let Some(body) = &mut self.body else { break };
             match timeout_at(self.due, body.next()).await {
@@ -142,33 +142,35 @@ impl RemoteAnswer {
     }
 
     /// A signature says whose it is, so that it never goes back to anybody else.
-    fn sign(&self, part: Part) -> Part {
+    fn sign(&self, part: AnswerPart) -> AnswerPart {
         let signed = |signature: Option<String>| {
             signature.map(|signature| format!("{} {signature}", self.target.name))
         };
         match part {
-            Part::ReasoningStop { signature } => Part::ReasoningStop { signature: signed(signature) },
-            Part::CallStop { signature } => Part::CallStop { signature: signed(signature) },
+            AnswerPart::ReasoningStop { signature } => {
+                AnswerPart::ReasoningStop { signature: signed(signature) }
+            }
+            AnswerPart::CallStop { signature } => AnswerPart::CallStop { signature: signed(signature) },
             part => part,
         }
     }
 }
 
 #[async_trait]
-impl Answer for RemoteAnswer {
-    async fn next(&mut self) -> Result<Part, Failure> {
+impl AnswerStream for RemoteAnswer {
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
         loop {
             if let Some(part) = self.parts.pop_front() {
-                if !matches!(part, Part::Limits(_) | Part::Usage(_)) {
+                if !matches!(part, AnswerPart::Limits(_) | AnswerPart::Usage(_)) {
                     self.roles.accepted();
                 }
-                if matches!(part, Part::End(_)) {
+                if matches!(part, AnswerPart::End(_)) {
                     self.read_out();
                 }
                 return Ok(self.sign(part));
             }
             if let Some(failure) = self.failure.take() {
-                if failure.class == Class::NoTools {
+                if failure.class == FailureClass::NoTools {
                     self.has_no_tools.store(true, Ordering::SeqCst);
                 }
                 return Err(self.roles.refused(failure));

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalogue::Catalogue;
-use crate::discovery::{USUAL_PORTS, find_local};
-use crate::hosts::Hosts;
-use crate::learned::Learned;
+use crate::discovery::{LOCAL_SERVER_PORTS, find_local_servers};
+use crate::hosts::KnownHosts;
+use crate::learned::LearnedCapabilities;
 use crate::provider::{Provider, Providers};
-use crate::remote::Remote;
-use crate::target::{Clocks, Key, SetBy, Target};
-use crate::transport::{Http, Transport, is_loopback};
-use crate::{Error, Facts, Model, Protocol, Quirks, Result, RoleOrder, Scripted, Window, WindowSource};
+use crate::remote::RemoteModel;
+use crate::target::{ApiKey, Endpoint, SettingSources, Timeouts};
+use crate::transport::{HttpTransport, Transport, is_loopback};
+use crate::{
+    Capabilities, ContextWindow, Error, Model, Protocol, Quirks, Result, RoleOrder, ScriptedModel,
+    WindowSource,
+};
 
 /// A model as somebody asks for it.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct ModelSpec {
     /// As `provider/model`, split at the first `/`; without one, with a `base_url`, the provider is `custom`.
     pub name: String,
     /// Where its server is, if not where its provider usually is.
@@ -34,14 +37,14 @@ pub struct Wanted {
     /// How long it may take until the first byte comes.
     pub first_byte_timeout: Option<Duration>,
     /// How long it may take from byte to byte.
-    pub silence_timeout: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
     /// Who said so, for messages.
-    pub set_by: SetBy,
+    pub set_by: SettingSources,
 }
 
 /// A model that was found where none was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct DefaultModel {
     /// As `provider/model`.
     pub name: String,
     /// Why it was taken.
@@ -53,8 +56,8 @@ pub struct Models {
     providers: Providers,
     catalogue: Catalogue,
     transport: Arc<dyn Transport>,
-    hosts: Arc<Hosts>,
-    learned: Arc<Learned>,
+    hosts: Arc<KnownHosts>,
+    learned: Arc<LearnedCapabilities>,
 }
 
 impl Models {
@@ -64,9 +67,9 @@ impl Models {
         Ok(Self {
             providers: Providers::built_in().with_file(&file)?,
             catalogue: Catalogue::built_in().with_file(&file)?,
-            transport: Arc::new(Http::default()),
-            hosts: Arc::new(Hosts::at(&home.join("cache").join("hosts"))),
-            learned: Arc::new(Learned::at(&home.join("cache").join("servers"))),
+            transport: Arc::new(HttpTransport::default()),
+            hosts: Arc::new(KnownHosts::at(&home.join("cache").join("hosts"))),
+            learned: Arc::new(LearnedCapabilities::at(&home.join("cache").join("servers"))),
         })
     }
 
@@ -87,21 +90,26 @@ impl Models {
     }
 
     /// A model. Nobody is asked yet.
-    pub fn open(&self, wanted: &Wanted) -> Result<Arc<dyn Model>> {
+    pub fn open(&self, wanted: &ModelSpec) -> Result<Arc<dyn Model>> {
         if let Some(("scripted", file)) = wanted.name.split_once('/') {
-            let window = |tokens| Window { tokens, source: WindowSource::Config };
-            let facts = Facts {
+            let window = |tokens| ContextWindow { tokens, source: WindowSource::Config };
+            let facts = Capabilities {
                 window: wanted.context_window.map(window),
                 tools: wanted.tools.unwrap_or(true),
-                ..Facts::default()
+                ..Capabilities::default()
             };
-            return Ok(Arc::new(Scripted::from_file(Path::new(file))?.with_facts(facts)));
+            return Ok(Arc::new(ScriptedModel::from_file(Path::new(file))?.with_capabilities(facts)));
         }
         let target = self.target(wanted)?;
-        Ok(Arc::new(Remote::new(target, self.transport.clone(), self.hosts.clone(), self.learned.clone())))
+        Ok(Arc::new(RemoteModel::new(
+            target,
+            self.transport.clone(),
+            self.hosts.clone(),
+            self.learned.clone(),
+        )))
     }
 
-    fn target(&self, wanted: &Wanted) -> Result<Target> {
+    fn target(&self, wanted: &ModelSpec) -> Result<Endpoint> {
         let (provider, model) = self.split(wanted)?;
         let base_url = match (&wanted.base_url, provider) {
             (Some(url), _) => url.clone(),
@@ -113,13 +121,13 @@ impl Models {
             wanted.protocol.or(usual.map(|provider| provider.protocol)).unwrap_or(Protocol::OpenaiChat);
         let same_protocol = provider.filter(|provider| provider.protocol == protocol);
         let is_local = is_loopback(&base_url) || usual.is_some_and(|provider| provider.local);
-        let clocks = if is_local { Clocks::LOCAL } else { Clocks::HOSTED };
+        let clocks = if is_local { Timeouts::LOCAL } else { Timeouts::HOSTED };
         let provider_name = provider.map_or("custom", |provider| provider.name.as_str());
         let by_table = |said: &str, what: &str| match said.is_empty() {
             true => format!("the {what} of {provider_name}"),
             false => said.to_owned(),
         };
-        let set_by = SetBy {
+        let set_by = SettingSources {
             name: by_table(&wanted.set_by.name, "name"),
             base_url: match wanted.base_url {
                 Some(_) => by_table(&wanted.set_by.base_url, "address"),
@@ -132,7 +140,7 @@ impl Models {
                 }
             },
         };
-        Ok(Target {
+        Ok(Endpoint {
             name: format!("{provider_name}/{model}"),
             model: model.to_owned(),
             protocol,
@@ -145,10 +153,10 @@ impl Models {
             provider: provider_name.to_owned(),
             is_local,
             start: provider.and_then(|provider| provider.start.clone()),
-            clocks: Clocks {
+            clocks: Timeouts {
                 connect: wanted.connect_timeout.unwrap_or(clocks.connect),
                 first_byte: wanted.first_byte_timeout.unwrap_or(clocks.first_byte),
-                idle: wanted.silence_timeout.unwrap_or(clocks.idle),
+                idle: wanted.idle_timeout.unwrap_or(clocks.idle),
             },
             window: wanted.context_window,
             tools: wanted.tools,
@@ -159,7 +167,7 @@ impl Models {
     }
 
     /// The provider and the model that a name means. With an address of its own, a name may have any form.
-    fn split<'a>(&self, wanted: &'a Wanted) -> Result<(Option<&Provider>, &'a str)> {
+    fn split<'a>(&self, wanted: &'a ModelSpec) -> Result<(Option<&Provider>, &'a str)> {
         let name = wanted.name.as_str();
         match name.split_once('/') {
             Some((_, "") | ("", _)) => Err(no_such(name, "a name is provider/model")),
@@ -184,12 +192,12 @@ impl Models {
         }
     }
 
-    fn key(&self, wanted: &Wanted, provider: Option<&Provider>) -> Result<Option<Key>> {
+    fn key(&self, wanted: &ModelSpec, provider: Option<&Provider>) -> Result<Option<ApiKey>> {
         let held = |variable: &str| {
             let value = std::env::var(variable).ok()?.trim().to_owned();
-            (!value.is_empty()).then(|| Key { value, variable: variable.to_owned() })
+            (!value.is_empty()).then(|| ApiKey { value, variable: variable.to_owned() })
         };
-        let usable = |key: Key| match key.value.chars().any(char::is_control) {
+        let usable = |key: ApiKey| match key.value.chars().any(char::is_control) {
             true => Err(Error::BadKey { variable: key.variable }),
             false => Ok(Some(key)),
         };
@@ -212,7 +220,7 @@ impl Models {
     }
 
     /// A model, where none was named: that of the first key that is set, else of a server on this machine.
-    pub async fn find(&self) -> Result<Found> {
+    pub async fn find(&self) -> Result<DefaultModel> {
         for provider in self.providers.iter() {
             let Some(model) = &provider.usual_model else { continue };
             let set = provider
@@ -221,13 +229,13 @@ impl Models {
                 .find(|variable| std::env::var(variable).is_ok_and(|value| !value.trim().is_empty()));
             if let Some(variable) = set {
                 let name = format!("{}/{model}", provider.name);
-                return Ok(Found { name, reason: format!("{variable} is set") });
+                return Ok(DefaultModel { name, reason: format!("{variable} is set") });
             }
         }
-        for server in find_local(&*self.transport, &USUAL_PORTS).await {
+        for server in find_local_servers(&*self.transport, &LOCAL_SERVER_PORTS).await {
             if let Some(model) = server.models.first() {
                 let name = format!("{}/{model}", server.provider);
-                return Ok(Found {
+                return Ok(DefaultModel {
                     name,
                     reason: format!("{} runs at {}", server.provider, server.base_url),
                 });
@@ -240,11 +248,11 @@ impl Models {
     }
 
     /// The keys that are in the environment, whoever they belong to: none of them may be seen anywhere.
-    pub fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<ApiKey> {
         let variables = self.providers.iter().flat_map(|provider| &provider.key_env);
         let held = variables.filter_map(|variable| {
             let value = std::env::var(variable).ok()?.trim().to_owned();
-            (!value.is_empty()).then(|| Key { value, variable: variable.clone() })
+            (!value.is_empty()).then(|| ApiKey { value, variable: variable.clone() })
         });
         held.collect()
     }

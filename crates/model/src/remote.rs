@@ -9,16 +9,17 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use crate::classify::{rate_limits, server_delay};
-use crate::discovery::{Discovered, Server, ask_about};
-use crate::hosts::Hosts;
-use crate::learned::{Learned, LearnedWindow, Lesson, ServedModel};
+use crate::discovery::{DiscoveredCapabilities, ServerQuery, ask_about};
+use crate::hosts::KnownHosts;
+use crate::learned::{LearnedCapabilities, LearnedWindow, Lesson, ServedModel};
 use crate::limits::corrected_window;
 use crate::listening::RemoteAnswer;
 use crate::role_check::{RoleCheck, RoleOrders};
-use crate::target::Target;
-use crate::transport::{Incoming, Outgoing, Transport, Trouble};
+use crate::target::Endpoint;
+use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 use crate::{
-    Answer, Class, CorrectedLimits, Facts, Failure, Model, RefusedSize, Request, Window, WindowSource,
+    AnswerStream, Capabilities, ContextWindow, CorrectedLimits, FailureClass, Model, ModelFailure,
+    RefusedSize, Request, WindowSource,
 };
 
 /// So much of an error is read, and for so long.
@@ -34,31 +35,31 @@ const SPARED: Duration = Duration::from_secs(30);
 
 /// What was found out, and until when that counts, if not for good.
 struct CachedCapabilities {
-    facts: Facts,
+    facts: Capabilities,
     until: Option<Instant>,
 }
 
 /// A model behind a wire.
-pub struct Remote {
-    target: Arc<Target>,
+pub struct RemoteModel {
+    target: Arc<Endpoint>,
     transport: Arc<dyn Transport>,
-    hosts: Arc<Hosts>,
+    hosts: Arc<KnownHosts>,
     /// What was found out; what could not be asked is asked again.
     facts: Mutex<Option<CachedCapabilities>>,
     /// The server said that this model can't call tools.
     has_no_tools: Arc<AtomicBool>,
     roles: Arc<RoleOrders>,
-    learned: Arc<Learned>,
+    learned: Arc<LearnedCapabilities>,
     served: ServedModel,
 }
 
-impl Remote {
+impl RemoteModel {
     /// The model at this target, reached by this transport.
     pub fn new(
-        target: Target,
+        target: Endpoint,
         transport: Arc<dyn Transport>,
-        hosts: Arc<Hosts>,
-        learned: Arc<Learned>,
+        hosts: Arc<KnownHosts>,
+        learned: Arc<LearnedCapabilities>,
     ) -> Self {
         let (facts, has_no_tools) = (Mutex::default(), Arc::default());
         let roles = Arc::new(RoleOrders::new(&target, learned.clone()));
@@ -67,7 +68,7 @@ impl Remote {
     }
 
     /// What is known, and whether that is all that can be.
-    async fn find_out(&self) -> (Facts, bool) {
+    async fn find_out(&self) -> (Capabilities, bool) {
         let target = &self.target;
         let entry = target.entry.as_ref();
         // A provider that is in the catalogue is not asked what is known.
@@ -80,18 +81,19 @@ impl Remote {
             (said_window, WindowSource::Server),
             (entry.and_then(|entry| entry.window), WindowSource::Catalogue),
         ];
-        let found = known.into_iter().find_map(|(tokens, source)| Some(Window { tokens: tokens?, source }));
+        let found =
+            known.into_iter().find_map(|(tokens, source)| Some(ContextWindow { tokens: tokens?, source }));
         let assumed = if target.is_local {
-            Window { tokens: LOCAL_WINDOW, source: WindowSource::LocalDefault }
+            ContextWindow { tokens: LOCAL_WINDOW, source: WindowSource::LocalDefault }
         } else {
-            Window { tokens: HOSTED_WINDOW, source: WindowSource::HostedDefault }
+            ContextWindow { tokens: HOSTED_WINDOW, source: WindowSource::HostedDefault }
         };
         let tools = target
             .tools
             .or(said.and_then(|said| said.tools))
             .or(entry.map(|entry| entry.tools))
             .unwrap_or(true);
-        let facts = Facts {
+        let facts = Capabilities {
             window: Some(found.unwrap_or(assumed)),
             max_output: entry.and_then(|entry| entry.max_output),
             tools,
@@ -101,9 +103,9 @@ impl Remote {
     }
 
     /// What the server says about the model, and whether that is all that it says.
-    async fn ask_server(&self) -> (Option<Discovered>, bool) {
+    async fn ask_server(&self) -> (Option<DiscoveredCapabilities>, bool) {
         let target = &self.target;
-        let server = Server {
+        let server = ServerQuery {
             provider: &target.provider,
             protocol: target.protocol,
             base_url: &target.base_url,
@@ -113,7 +115,7 @@ impl Remote {
     }
 
     /// What config, server and catalogue say, whatever was learned since.
-    async fn declared_facts(&self) -> Facts {
+    async fn declared_facts(&self) -> Capabilities {
         let mut known = self.facts.lock().await;
         match &*known {
             Some(found) if found.until.is_none_or(|until| Instant::now() < until) => found.facts.clone(),
@@ -128,9 +130,9 @@ impl Remote {
         }
     }
 
-    fn outgoing(&self, body: Vec<u8>) -> Outgoing {
+    fn outgoing(&self, body: Vec<u8>) -> HttpRequest {
         let target = &self.target;
-        Outgoing {
+        HttpRequest {
             url: format!("{}{}", target.base_url.trim_end_matches('/'), target.protocol.path(&target.model)),
             headers: target.protocol.headers(target.key.as_ref().map(|key| key.value.as_str())),
             body: Some(body),
@@ -139,17 +141,17 @@ impl Remote {
     }
 
     /// An answer with a status that is none of success.
-    async fn refusal(&self, mut incoming: Incoming) -> Failure {
+    async fn refusal(&self, mut incoming: HttpResponse) -> ModelFailure {
         let body = error_body(&mut incoming).await;
         let delay = server_delay(&incoming.headers, jiff::Timestamp::now());
         let failure = self.target.refused(incoming.status, incoming.header("location"), delay, &body);
-        if failure.class == Class::NoTools {
+        if failure.class == FailureClass::NoTools {
             self.has_no_tools.store(true, Ordering::SeqCst);
         }
-        Failure { limits: rate_limits(&incoming.headers), ..failure }
+        ModelFailure { limits: rate_limits(&incoming.headers), ..failure }
     }
 
-    fn unsent(&self, trouble: &Trouble) -> Failure {
+    fn unsent(&self, trouble: &TransportError) -> ModelFailure {
         let target = &self.target;
         let is_known = self.hosts.knows(&target.host());
         target.unsent(trouble, is_known)
@@ -157,29 +159,29 @@ impl Remote {
 }
 
 #[async_trait]
-impl Model for Remote {
+impl Model for RemoteModel {
     fn name(&self) -> &str {
         &self.target.name
     }
 
-    async fn facts(&self) -> Facts {
+    async fn capabilities(&self) -> Capabilities {
         let mut facts = self.declared_facts().await;
         let lesson = self.learned.about(&self.served);
         let declared = facts.window.map(|window| window.tokens);
         if let Some(learned) = lesson.window.filter(|learned| declared == Some(learned.declared)) {
-            facts.window = Some(Window { tokens: learned.tokens, source: WindowSource::Refusal });
+            facts.window = Some(ContextWindow { tokens: learned.tokens, source: WindowSource::Refusal });
         }
         facts.max_output = facts.max_output.into_iter().chain(lesson.max_output).min();
-        Facts { tools: facts.tools && !self.has_no_tools.load(Ordering::SeqCst), ..facts }
+        Capabilities { tools: facts.tools && !self.has_no_tools.load(Ordering::SeqCst), ..facts }
     }
 
-    async fn correct_limits(&self, failure: &Failure, size: RefusedSize) -> Option<CorrectedLimits> {
-        let now = self.facts().await.window?.tokens;
+    async fn correct_limits(&self, failure: &ModelFailure, size: RefusedSize) -> Option<CorrectedLimits> {
+        let now = self.capabilities().await.window?.tokens;
         if let Some(most) = failure.stated.answer.filter(|most| *most < size.answer) {
             self.learned.learn(&self.served, |lesson| lesson.max_output = Some(most));
             return Some(CorrectedLimits { window: (now, now), answer: Some(most) });
         }
-        if failure.class != Class::TooLong {
+        if failure.class != FailureClass::TooLong {
             return None;
         }
         let stated = match failure.stated.window {
@@ -198,7 +200,7 @@ impl Model for Remote {
         Some(CorrectedLimits { window: (now, tokens), answer: None })
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let target = &self.target;
         let first_byte_by = Instant::now() + target.clocks.first_byte;
         let mut roles = RoleCheck::new(self.roles.clone(), target.clone(), request);
@@ -224,7 +226,7 @@ impl Model for Remote {
     }
 }
 
-async fn error_body(incoming: &mut Incoming) -> Vec<u8> {
+async fn error_body(incoming: &mut HttpResponse) -> Vec<u8> {
     let until = Instant::now() + ERROR_WITHIN;
     let mut body = Vec::new();
     while body.len() < LONGEST_ERROR {

@@ -1,10 +1,10 @@
 //! Whether and when to try again: the only place where that is decided. No clock, no network.
 //!
-//! [`Tries`] is told of each failure of one step, and answers with a wait or with the reason why there will be none.
+//! [`RetryState`] is told of each failure of one step, and answers with a wait or with the reason why there will be none.
 
 use std::time::Duration;
 
-use crate::{Class, Failure};
+use crate::{FailureClass, ModelFailure};
 
 /// The first wait of somebody who is offline; it doubles.
 const OFFLINE_BASE: Duration = Duration::from_secs(2);
@@ -28,16 +28,16 @@ pub struct RetryPolicy {
     /// All waits together.
     pub budget: Duration,
     /// What happens without a network.
-    pub offline: Offline,
+    pub offline: OfflinePolicy,
     /// The longest delay that a server may ask for without anybody being asked.
     pub max_server_delay: Duration,
     /// What happens if it asks for more.
-    pub long_delays: LongDelays,
+    pub long_delays: LongDelayPolicy,
 }
 
 /// What happens without a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offline {
+pub enum OfflinePolicy {
     /// It is a try like any other.
     CountsAsTry,
     /// It is waited for, for so long.
@@ -48,7 +48,7 @@ pub enum Offline {
 
 /// What happens when a server asks for a delay that is longer than it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LongDelays {
+pub enum LongDelayPolicy {
     /// Nobody is there to decide: the call fails, and says when it would work.
     GiveUp,
     /// It is waited for, visibly, and somebody may end the wait.
@@ -62,9 +62,9 @@ impl Default for RetryPolicy {
             base: Duration::from_secs(1),
             cap: Duration::from_secs(30),
             budget: Duration::from_secs(120),
-            offline: Offline::WaitFor(Duration::from_secs(600)),
+            offline: OfflinePolicy::WaitFor(Duration::from_secs(600)),
             max_server_delay: Duration::from_secs(60),
-            long_delays: LongDelays::GiveUp,
+            long_delays: LongDelayPolicy::GiveUp,
         }
     }
 }
@@ -72,11 +72,11 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// For calls that nobody waits for: two retries, and none while there is no network.
     #[must_use]
-    pub fn in_the_background(self) -> Self {
+    pub fn for_background(self) -> Self {
         Self {
             max_retries: self.max_retries.min(2),
-            offline: Offline::CountsAsTry,
-            long_delays: LongDelays::GiveUp,
+            offline: OfflinePolicy::CountsAsTry,
+            long_delays: LongDelayPolicy::GiveUp,
             ..self
         }
     }
@@ -84,7 +84,7 @@ impl RetryPolicy {
 
 /// The tries at one step so far.
 #[derive(Debug, Clone)]
-pub struct Tries {
+pub struct RetryState {
     policy: RetryPolicy,
     requests: u32,
     retries: u32,
@@ -97,18 +97,18 @@ pub struct Tries {
 
 /// What to do after a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum RetryDecision {
     /// Wait, then send the same request again.
-    Wait(Wait),
+    Wait(RetryDelay),
     /// It failed for good.
-    GiveUp(Spent),
+    GiveUp(RetriesExhausted),
 }
 
 /// A wait before the next try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
+pub struct RetryDelay {
     /// Why.
-    pub class: Class,
+    pub class: FailureClass,
     /// Which retry comes after it, from 1.
     pub attempt: u32,
     /// How many there may be; 0 where they are not counted.
@@ -121,20 +121,20 @@ pub struct Wait {
 
 /// A call that failed for good: the last failure, which limit ended it, and what came before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spent {
+pub struct RetriesExhausted {
     /// The last failure.
-    pub last: Failure,
+    pub last: ModelFailure,
     /// How many requests were made.
     pub requests: u32,
     /// What ended it.
-    pub limit: Option<Limit>,
+    pub limit: Option<RetryLimit>,
     /// What the failures before the last said, each once, in the order in which they first came.
     pub earlier: Vec<String>,
 }
 
 /// What ended the tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum RetryLimit {
     /// The number of tries.
     Tries,
     /// The time that may be spent waiting.
@@ -147,7 +147,7 @@ pub enum Limit {
     SameWords,
 }
 
-impl Tries {
+impl RetryState {
     /// No try yet.
     pub fn new(policy: RetryPolicy) -> Self {
         let (waited, offline_waited) = (Duration::ZERO, Duration::ZERO);
@@ -157,7 +157,7 @@ impl Tries {
     }
 
     /// A try failed. `chance` is the random part of the wait, from 0 to 1.
-    pub fn failed(&mut self, failure: &Failure, chance: f64) -> Next {
+    pub fn failed(&mut self, failure: &ModelFailure, chance: f64) -> RetryDecision {
         self.requests += 1;
         let next = self.decide(failure, chance);
         let said = brief(failure);
@@ -167,8 +167,9 @@ impl Tries {
         next
     }
 
-    fn decide(&mut self, failure: &Failure, chance: f64) -> Next {
-        let is_offline = failure.class == Class::Offline && self.policy.offline != Offline::CountsAsTry;
+    fn decide(&mut self, failure: &ModelFailure, chance: f64) -> RetryDecision {
+        let is_offline =
+            failure.class == FailureClass::Offline && self.policy.offline != OfflinePolicy::CountsAsTry;
         if is_offline {
             return self.offline(failure);
         }
@@ -178,18 +179,18 @@ impl Tries {
             return self.give_up(failure, None);
         }
         if self.says_the_same(failure) {
-            return self.give_up(failure, Some(Limit::SameWords));
+            return self.give_up(failure, Some(RetryLimit::SameWords));
         }
         if self.retries >= self.policy.max_retries {
-            return self.give_up(failure, Some(Limit::Tries));
+            return self.give_up(failure, Some(RetryLimit::Tries));
         }
         let policy = &self.policy;
         let is_long = failure.delay.is_some_and(|delay| delay > policy.max_server_delay);
         let delay = match failure.delay {
             Some(delay) if is_long => {
-                let waits = policy.long_delays == LongDelays::Wait && delay <= LONGEST_DELAY;
+                let waits = policy.long_delays == LongDelayPolicy::Wait && delay <= LONGEST_DELAY;
                 if !waits {
-                    return self.give_up(failure, Some(Limit::ServerDelay(delay)));
+                    return self.give_up(failure, Some(RetryLimit::ServerDelay(delay)));
                 }
                 delay
             }
@@ -202,33 +203,33 @@ impl Tries {
         // A long delay is somebody's choice, made while watching it; it is not paid from the budget.
         if !is_long {
             if self.waited + delay > policy.budget {
-                return self.give_up(failure, Some(Limit::Waiting));
+                return self.give_up(failure, Some(RetryLimit::Waiting));
             }
             self.waited += delay;
         }
         self.retries += 1;
         let (class, attempt, of) = (failure.class, self.retries, policy.max_retries);
-        Next::Wait(Wait { class, attempt, of, delay, reason: failure.message.clone() })
+        RetryDecision::Wait(RetryDelay { class, attempt, of, delay, reason: failure.message.clone() })
     }
 
     /// Being offline is nobody's fault, and passes: it is waited for apart from everything else.
-    fn offline(&mut self, failure: &Failure) -> Next {
+    fn offline(&mut self, failure: &ModelFailure) -> RetryDecision {
         let grown = OFFLINE_BASE.saturating_mul(1 << self.offline_tries.min(10)).min(OFFLINE_CAP);
         let delay = match self.policy.offline {
-            Offline::WaitFor(longest) => grown.min(longest.saturating_sub(self.offline_waited)),
-            Offline::WaitForever | Offline::CountsAsTry => grown,
+            OfflinePolicy::WaitFor(longest) => grown.min(longest.saturating_sub(self.offline_waited)),
+            OfflinePolicy::WaitForever | OfflinePolicy::CountsAsTry => grown,
         };
         if delay.is_zero() {
-            return self.give_up(failure, Some(Limit::Offline));
+            return self.give_up(failure, Some(RetryLimit::Offline));
         }
         self.offline_tries += 1;
         self.offline_waited += delay;
         let (class, attempt, of) = (failure.class, self.offline_tries, 0);
-        Next::Wait(Wait { class, attempt, of, delay, reason: failure.message.clone() })
+        RetryDecision::Wait(RetryDelay { class, attempt, of, delay, reason: failure.message.clone() })
     }
 
     /// A server that fails three times in exactly the same words fails for a reason that time doesn't change.
-    fn says_the_same(&mut self, failure: &Failure) -> bool {
+    fn says_the_same(&mut self, failure: &ModelFailure) -> bool {
         if failure.status != Some(500) {
             self.same_words = (0, 0);
             return false;
@@ -239,13 +240,13 @@ impl Tries {
         count >= SAME_WORDS
     }
 
-    fn give_up(&self, failure: &Failure, limit: Option<Limit>) -> Next {
+    fn give_up(&self, failure: &ModelFailure, limit: Option<RetryLimit>) -> RetryDecision {
         let (last, requests, earlier) = (failure.clone(), self.requests, self.earlier.clone());
-        Next::GiveUp(Spent { last, requests, limit, earlier })
+        RetryDecision::GiveUp(RetriesExhausted { last, requests, limit, earlier })
     }
 }
 
-impl std::fmt::Display for Spent {
+impl std::fmt::Display for RetriesExhausted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.last)?;
         let tries = if self.requests == 1 {
@@ -255,15 +256,19 @@ impl std::fmt::Display for Spent {
         };
         match self.limit {
             None => {}
-            Some(Limit::Tries) => write!(f, "; {tries} made, as many as are allowed (retry.max_retries)")?,
-            Some(Limit::Waiting) => write!(f, "; {tries} made, and another wait would pass retry.budget_s")?,
-            Some(Limit::ServerDelay(delay)) => write!(
+            Some(RetryLimit::Tries) => {
+                write!(f, "; {tries} made, as many as are allowed (retry.max_retries)")?
+            }
+            Some(RetryLimit::Waiting) => {
+                write!(f, "; {tries} made, and another wait would pass retry.budget_s")?
+            }
+            Some(RetryLimit::ServerDelay(delay)) => write!(
                 f,
                 "; the server asks to wait {} s, more than retry.max_server_delay_s: try again after that",
                 delay.as_secs_f64().ceil()
             )?,
-            Some(Limit::Offline) => write!(f, "; {tries} made within retry.offline_wait_s")?,
-            Some(Limit::SameWords) => {
+            Some(RetryLimit::Offline) => write!(f, "; {tries} made within retry.offline_wait_s")?,
+            Some(RetryLimit::SameWords) => {
                 write!(f, "; {tries} made, and it said exactly the same {SAME_WORDS} times")?;
             }
         }
@@ -275,7 +280,7 @@ impl std::fmt::Display for Spent {
 }
 
 /// What a failure was, in a few words.
-fn brief(failure: &Failure) -> String {
+fn brief(failure: &ModelFailure) -> String {
     let words: String = failure.message.chars().take(BRIEF).collect();
     format!("{}: {words}", failure.class.code())
 }

@@ -2,16 +2,21 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn failure(class: Class) -> Failure {
-    Failure::new(class, "it failed")
+fn failure(class: FailureClass) -> ModelFailure {
+    ModelFailure::new(class, "it failed")
 }
 
-fn waits(tries: &mut Tries, failure: &Failure, chance: f64, most: usize) -> (Vec<Duration>, Option<Spent>) {
+fn waits(
+    tries: &mut RetryState,
+    failure: &ModelFailure,
+    chance: f64,
+    most: usize,
+) -> (Vec<Duration>, Option<RetriesExhausted>) {
     let mut delays = Vec::new();
     while delays.len() < most {
         match tries.failed(failure, chance) {
-            Next::Wait(wait) => delays.push(wait.delay),
-            Next::GiveUp(spent) => return (delays, Some(spent)),
+            RetryDecision::Wait(wait) => delays.push(wait.delay),
+            RetryDecision::GiveUp(spent) => return (delays, Some(spent)),
         }
     }
     (delays, None)
@@ -20,12 +25,12 @@ fn waits(tries: &mut Tries, failure: &Failure, chance: f64, most: usize) -> (Vec
 /// M1: N retries are N+1 requests, and there is no wait after the last.
 #[test]
 fn four_retries_are_five_requests_and_the_last_failure_is_returned_with_its_limit() {
-    let mut tries = Tries::new(RetryPolicy::default());
+    let mut tries = RetryState::new(RetryPolicy::default());
 
-    let (delays, spent) = waits(&mut tries, &failure(Class::Server), 1.0, 9);
+    let (delays, spent) = waits(&mut tries, &failure(FailureClass::Server), 1.0, 9);
 
     let spent = spent.unwrap();
-    assert_eq!((delays.len(), spent.requests, spent.limit), (4, 5, Some(Limit::Tries)));
+    assert_eq!((delays.len(), spent.requests, spent.limit), (4, 5, Some(RetryLimit::Tries)));
     assert!(
         spent.to_string().contains("5 requests were made, as many as are allowed (retry.max_retries)"),
         "{spent}"
@@ -35,9 +40,9 @@ fn four_retries_are_five_requests_and_the_last_failure_is_returned_with_its_limi
 /// M1
 #[test]
 fn no_retries_at_all_is_a_choice() {
-    let mut tries = Tries::new(RetryPolicy { max_retries: 0, ..RetryPolicy::default() });
+    let mut tries = RetryState::new(RetryPolicy { max_retries: 0, ..RetryPolicy::default() });
 
-    let (delays, spent) = waits(&mut tries, &failure(Class::Throttled), 1.0, 9);
+    let (delays, spent) = waits(&mut tries, &failure(FailureClass::Throttled), 1.0, 9);
 
     assert_eq!((delays, spent.unwrap().requests), (vec![], 1));
 }
@@ -45,11 +50,13 @@ fn no_retries_at_all_is_a_choice() {
 /// M1
 #[test]
 fn the_last_failure_names_the_classes_of_those_before_it() {
-    let mut tries = Tries::new(RetryPolicy { max_retries: 2, ..RetryPolicy::default() });
-    tries.failed(&failure(Class::Throttled), 0.0);
-    tries.failed(&failure(Class::Throttled), 0.0);
+    let mut tries = RetryState::new(RetryPolicy { max_retries: 2, ..RetryPolicy::default() });
+    tries.failed(&failure(FailureClass::Throttled), 0.0);
+    tries.failed(&failure(FailureClass::Throttled), 0.0);
 
-    let Next::GiveUp(spent) = tries.failed(&failure(Class::Broken), 0.0) else { panic!("it waits") };
+    let RetryDecision::GiveUp(spent) = tries.failed(&failure(FailureClass::Broken), 0.0) else {
+        panic!("it waits")
+    };
 
     assert!(spent.to_string().ends_with("before that: throttled: it failed"), "{spent}");
 }
@@ -58,10 +65,10 @@ fn the_last_failure_names_the_classes_of_those_before_it() {
 #[test]
 fn waits_double_up_to_their_cap_and_are_between_half_and_all_of_that() {
     let policy = RetryPolicy { max_retries: 7, budget: 1_000 * SECOND, ..RetryPolicy::default() };
-    let failed = failure(Class::Timeout);
+    let failed = failure(FailureClass::Timeout);
 
-    let (longest, _) = waits(&mut Tries::new(policy), &failed, 1.0, 7);
-    let (shortest, _) = waits(&mut Tries::new(policy), &failed, 0.0, 7);
+    let (longest, _) = waits(&mut RetryState::new(policy), &failed, 1.0, 7);
+    let (shortest, _) = waits(&mut RetryState::new(policy), &failed, 0.0, 7);
 
     assert_eq!(longest, [1, 2, 4, 8, 16, 30, 30].map(Duration::from_secs));
     assert_eq!(shortest, longest.iter().map(|delay| *delay / 2).collect::<Vec<_>>());
@@ -72,29 +79,29 @@ fn waits_double_up_to_their_cap_and_are_between_half_and_all_of_that() {
 fn all_waits_together_stay_within_their_budget() {
     let policy = RetryPolicy { max_retries: 100, ..RetryPolicy::default() };
 
-    let (delays, spent) = waits(&mut Tries::new(policy), &failure(Class::Server), 1.0, 100);
+    let (delays, spent) = waits(&mut RetryState::new(policy), &failure(FailureClass::Server), 1.0, 100);
 
     assert!(delays.iter().sum::<Duration>() <= policy.budget);
-    assert_eq!(spent.unwrap().limit, Some(Limit::Waiting));
+    assert_eq!(spent.unwrap().limit, Some(RetryLimit::Waiting));
 }
 
 /// M3
 #[test]
 fn what_another_try_cannot_change_is_not_tried_again() {
     let never = [
-        Class::Quota,
-        Class::Key,
-        Class::NotFound,
-        Class::Invalid,
-        Class::Refused,
-        Class::TooLong,
-        Class::Certificate,
-        Class::NotAModel,
-        Class::Unreachable,
+        FailureClass::Quota,
+        FailureClass::Key,
+        FailureClass::NotFound,
+        FailureClass::Invalid,
+        FailureClass::Refused,
+        FailureClass::TooLong,
+        FailureClass::Certificate,
+        FailureClass::NotAModel,
+        FailureClass::Unreachable,
     ];
 
     for class in never {
-        let (delays, spent) = waits(&mut Tries::new(RetryPolicy::default()), &failure(class), 0.0, 9);
+        let (delays, spent) = waits(&mut RetryState::new(RetryPolicy::default()), &failure(class), 0.0, 9);
         assert_eq!((delays, spent.unwrap().limit), (vec![], None), "{class:?}");
     }
 }
@@ -102,40 +109,44 @@ fn what_another_try_cannot_change_is_not_tried_again() {
 /// M3
 #[test]
 fn a_500_with_the_same_body_stops_at_the_third_and_a_503_never_for_that() {
-    let with = |status, fingerprint| Failure { status: Some(status), fingerprint, ..failure(Class::Server) };
+    let with = |status, fingerprint| ModelFailure {
+        status: Some(status),
+        fingerprint,
+        ..failure(FailureClass::Server)
+    };
     let policy = RetryPolicy { max_retries: 9, budget: 1_000 * SECOND, ..RetryPolicy::default() };
 
-    let (same, spent) = waits(&mut Tries::new(policy), &with(500, 7), 0.0, 9);
-    let (unavailable, _) = waits(&mut Tries::new(policy), &with(503, 7), 0.0, 9);
-    let mut changing = Tries::new(policy);
+    let (same, spent) = waits(&mut RetryState::new(policy), &with(500, 7), 0.0, 9);
+    let (unavailable, _) = waits(&mut RetryState::new(policy), &with(503, 7), 0.0, 9);
+    let mut changing = RetryState::new(policy);
     let (others, _) = (0..9)
         .map(|body| changing.failed(&with(500, body), 0.0))
-        .partition::<Vec<_>, _>(|next| matches!(next, Next::Wait(_)));
+        .partition::<Vec<_>, _>(|next| matches!(next, RetryDecision::Wait(_)));
 
-    assert_eq!((same.len(), spent.unwrap().limit), (2, Some(Limit::SameWords)));
+    assert_eq!((same.len(), spent.unwrap().limit), (2, Some(RetryLimit::SameWords)));
     assert_eq!((unavailable.len(), others.len()), (9, 9));
 }
 
 /// M4
 #[test]
 fn being_offline_is_waited_for_apart_from_the_tries() {
-    let mut tries = Tries::new(RetryPolicy::default());
+    let mut tries = RetryState::new(RetryPolicy::default());
 
-    let (delays, spent) = waits(&mut tries, &failure(Class::Offline), 0.0, 100);
+    let (delays, spent) = waits(&mut tries, &failure(FailureClass::Offline), 0.0, 100);
 
     assert_eq!(delays[..6], [2, 4, 8, 16, 32, 60].map(Duration::from_secs));
     assert_eq!(delays.iter().sum::<Duration>(), 600 * SECOND);
-    assert_eq!(spent.unwrap().limit, Some(Limit::Offline));
+    assert_eq!(spent.unwrap().limit, Some(RetryLimit::Offline));
 }
 
 /// M4
 #[test]
 fn a_terminal_waits_for_the_network_without_end_and_without_spending_its_tries() {
-    let policy = RetryPolicy { offline: Offline::WaitForever, ..RetryPolicy::default() };
-    let mut tries = Tries::new(policy);
+    let policy = RetryPolicy { offline: OfflinePolicy::WaitForever, ..RetryPolicy::default() };
+    let mut tries = RetryState::new(policy);
 
-    let (offline, _) = waits(&mut tries, &failure(Class::Offline), 0.0, 1_000);
-    let (online, _) = waits(&mut tries, &failure(Class::Server), 0.0, 9);
+    let (offline, _) = waits(&mut tries, &failure(FailureClass::Offline), 0.0, 1_000);
+    let (online, _) = waits(&mut tries, &failure(FailureClass::Server), 0.0, 9);
 
     assert_eq!((offline.len(), online.len()), (1_000, 4));
 }
@@ -143,9 +154,9 @@ fn a_terminal_waits_for_the_network_without_end_and_without_spending_its_tries()
 /// M4
 #[test]
 fn offline_counts_as_a_try_where_it_is_not_waited_for() {
-    let policy = RetryPolicy { offline: Offline::CountsAsTry, ..RetryPolicy::default() };
+    let policy = RetryPolicy { offline: OfflinePolicy::CountsAsTry, ..RetryPolicy::default() };
 
-    let (delays, _) = waits(&mut Tries::new(policy), &failure(Class::Offline), 1.0, 9);
+    let (delays, _) = waits(&mut RetryState::new(policy), &failure(FailureClass::Offline), 1.0, 9);
 
     assert_eq!(delays, [1, 2, 4, 8].map(Duration::from_secs));
 }
@@ -153,27 +164,27 @@ fn offline_counts_as_a_try_where_it_is_not_waited_for() {
 /// M5
 #[test]
 fn the_delay_of_the_server_wins_up_to_a_minute() {
-    let after = |seconds| Failure { delay: Some(seconds * SECOND), ..failure(Class::Throttled) };
-    let mut tries = Tries::new(RetryPolicy::default());
+    let after = |seconds| ModelFailure { delay: Some(seconds * SECOND), ..failure(FailureClass::Throttled) };
+    let mut tries = RetryState::new(RetryPolicy::default());
 
     let (short, _) = waits(&mut tries, &after(7), 0.3, 1);
     let (long, spent) = waits(&mut tries, &after(61), 0.3, 1);
 
     assert_eq!((short, long), (vec![7 * SECOND], vec![]));
     let spent = spent.unwrap();
-    assert_eq!(spent.limit, Some(Limit::ServerDelay(61 * SECOND)));
+    assert_eq!(spent.limit, Some(RetryLimit::ServerDelay(61 * SECOND)));
     assert!(spent.to_string().contains("asks to wait 61 s"), "{spent}");
 }
 
 /// M5
 #[test]
 fn a_longer_delay_is_waited_for_only_where_somebody_can_end_it() {
-    let policy = RetryPolicy { long_delays: LongDelays::Wait, ..RetryPolicy::default() };
-    let hour = Failure { delay: Some(3_600 * SECOND), ..failure(Class::Throttled) };
-    let days = Failure { delay: Some(90_000 * SECOND), ..failure(Class::Throttled) };
+    let policy = RetryPolicy { long_delays: LongDelayPolicy::Wait, ..RetryPolicy::default() };
+    let hour = ModelFailure { delay: Some(3_600 * SECOND), ..failure(FailureClass::Throttled) };
+    let days = ModelFailure { delay: Some(90_000 * SECOND), ..failure(FailureClass::Throttled) };
 
-    let (waited, _) = waits(&mut Tries::new(policy), &hour, 0.0, 1);
-    let (given_up, _) = waits(&mut Tries::new(policy), &days, 0.0, 1);
+    let (waited, _) = waits(&mut RetryState::new(policy), &hour, 0.0, 1);
+    let (given_up, _) = waits(&mut RetryState::new(policy), &days, 0.0, 1);
 
     assert_eq!((waited, given_up), (vec![3_600 * SECOND], vec![]));
 }
@@ -181,9 +192,9 @@ fn a_longer_delay_is_waited_for_only_where_somebody_can_end_it() {
 /// M1: summary and memory calls.
 #[test]
 fn calls_in_the_background_are_tried_three_times_and_do_not_wait_for_a_network() {
-    let policy = RetryPolicy::default().in_the_background();
+    let policy = RetryPolicy::default().for_background();
 
-    let (delays, _) = waits(&mut Tries::new(policy), &failure(Class::Offline), 1.0, 9);
+    let (delays, _) = waits(&mut RetryState::new(policy), &failure(FailureClass::Offline), 1.0, 9);
 
     assert_eq!(delays.len(), 2);
 }

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use longhaul_protocol::Hash;
 
 use crate::codec::Asked;
-use crate::learned::{Learned, LearnedRoles, ServedModel};
-use crate::target::Target;
-use crate::{Class, Failure, Request, RoleOrder};
+use crate::learned::{LearnedCapabilities, LearnedRoles, ServedModel};
+use crate::target::Endpoint;
+use crate::{FailureClass, ModelFailure, Request, RoleOrder};
 
 /// How often one request may be sent again in another order of roles. There are fewer orders than this.
-pub const MAX_REORDERED: u32 = 6;
+pub const MAX_ROLE_REORDERS: u32 = 6;
 
 /// The order of roles that is used for one model of one server.
 pub(crate) struct RoleOrders {
-    learned: Arc<Learned>,
+    learned: Arc<LearnedCapabilities>,
     model: ServedModel,
     state: Mutex<State>,
 }
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl RoleOrders {
-    pub(crate) fn new(target: &Target, learned: Arc<Learned>) -> Self {
+    pub(crate) fn new(target: &Endpoint, learned: Arc<LearnedCapabilities>) -> Self {
         let model = target.served_model();
         let declared = target.quirks.roles;
         let known = learned.about(&model).roles.filter(|known| known.declared == declared);
@@ -53,7 +53,7 @@ impl RoleOrders {
 /// One request in one order of roles.
 pub(crate) struct RoleCheck {
     orders: Arc<RoleOrders>,
-    target: Arc<Target>,
+    target: Arc<Endpoint>,
     request: Request,
     order: RoleOrder,
     is_over: bool,
@@ -61,7 +61,7 @@ pub(crate) struct RoleCheck {
 
 impl RoleCheck {
     /// A request in the order that is used now.
-    pub(crate) fn new(orders: Arc<RoleOrders>, target: Arc<Target>, request: Request) -> Self {
+    pub(crate) fn new(orders: Arc<RoleOrders>, target: Arc<Endpoint>, request: Request) -> Self {
         let state = *orders.state();
         let mut check = Self { orders, target, request, order: state.accepted, is_over: false };
         if let Some(trial) = state.trial
@@ -103,17 +103,20 @@ impl RoleCheck {
         self.orders.learned.learn(&self.orders.model, |lesson| lesson.roles = Some(roles));
     }
 
-    /// What a refusal comes to: [`Class::RoleOrder`] where the same request in another order of roles may be accepted. That order
+    /// What a refusal comes to: [`FailureClass::RoleOrder`] where the same request in another order of roles may be accepted. That order
     /// is used from then on.
-    pub(crate) fn refused(&mut self, failure: Failure) -> Failure {
-        let is_named = failure.class == Class::RoleOrder;
-        let is_opaque = failure.class == Class::Invalid && matches!(failure.status, Some(400 | 422));
+    pub(crate) fn refused(&mut self, failure: ModelFailure) -> ModelFailure {
+        let is_named = failure.class == FailureClass::RoleOrder;
+        let is_opaque = failure.class == FailureClass::Invalid && matches!(failure.status, Some(400 | 422));
         if !(is_named || is_opaque) {
             return failure;
         }
         if std::mem::replace(&mut self.is_over, true) {
             // The server had begun to answer, so it accepts the order: the answer broke off.
-            return Failure { class: if is_named { Class::Broken } else { failure.class }, ..failure };
+            return ModelFailure {
+                class: if is_named { FailureClass::Broken } else { failure.class },
+                ..failure
+            };
         }
         let mut state = self.orders.state();
         // Another request has learned something since this one was sent.

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    Answer, Class, Error, Facts, Failure, Model, Part, Purpose, Request, Result, Stop, StopKind, Tokens,
+    AnswerPart, AnswerStream, Capabilities, Error, FailureClass, Model, ModelFailure, Purpose, Request,
+    Result, StopKind, StopReason, TokenCounts,
 };
 
 /// The tools that a model calls in jobs. The crates that ask for them name them, and this one must not depend on those.
@@ -27,14 +28,14 @@ const NO_SUMMARY: &str = "# Goal\nThe script has no summary for this.";
 
 /// A model made of a list of answers. It counts its calls, and fails when the answers are used up.
 #[derive(Debug)]
-pub struct Scripted {
+pub struct ScriptedModel {
     name: String,
     steps: Vec<Scene>,
     summaries: Vec<Scene>,
     extracts: Vec<Scene>,
     consolidations: Vec<Scene>,
     calls: AtomicUsize,
-    facts: Facts,
+    facts: Capabilities,
 }
 
 /// The file: a list of answers, alone or under a name.
@@ -54,7 +55,7 @@ struct Scene {
     text: Option<String>,
     #[serde(alias = "tool_calls")]
     calls: Vec<ScriptedCall>,
-    usage: Option<Tokens>,
+    usage: Option<TokenCounts>,
     stop: Option<String>,
     /// How long it takes until the first piece comes.
     wait_ms: u64,
@@ -83,7 +84,7 @@ struct ScriptedCall {
     arguments: Value,
 }
 
-impl Scripted {
+impl ScriptedModel {
     /// The model that plays a file.
     pub fn from_file(path: &Path) -> Result<Self> {
         let bad = |reason: String| Error::BadScript { path: path.to_owned(), reason };
@@ -119,13 +120,13 @@ impl Scripted {
             extracts,
             consolidations,
             calls: AtomicUsize::new(0),
-            facts: Facts::default(),
+            facts: Capabilities::default(),
         })
     }
 
     /// The same model, of which this is known.
     #[must_use]
-    pub fn with_facts(self, facts: Facts) -> Self {
+    pub fn with_capabilities(self, facts: Capabilities) -> Self {
         Self { facts, ..self }
     }
 
@@ -134,26 +135,26 @@ impl Scripted {
         self.calls.load(Ordering::SeqCst)
     }
 
-    fn used_up(&self, what: &str, there_are: usize, index: usize) -> Failure {
+    fn used_up(&self, what: &str, there_are: usize, index: usize) -> ModelFailure {
         let (name, asked) = (&self.name, index + 1);
         let message = format!(
             "{name} has {there_are} {what}, and was asked for number {asked}: add one to the script and start again"
         );
-        Failure::new(Class::Script, message)
+        ModelFailure::new(FailureClass::Script, message)
     }
 }
 
 #[async_trait]
-impl Model for Scripted {
+impl Model for ScriptedModel {
     fn name(&self) -> &str {
         &self.name
     }
 
-    async fn facts(&self) -> Facts {
+    async fn capabilities(&self) -> Capabilities {
         self.facts.clone()
     }
 
-    async fn ask(&self, request: Request) -> std::result::Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> std::result::Result<Box<dyn AnswerStream>, ModelFailure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let scene = match request.purpose {
             Purpose::Step { answers_before } => {
@@ -215,17 +216,17 @@ impl Scene {
         self.pages || self.calls(WRITE_PAGES)
     }
 
-    fn pieces(&self) -> VecDeque<std::result::Result<Part, Failure>> {
+    fn pieces(&self) -> VecDeque<std::result::Result<AnswerPart, ModelFailure>> {
         let mut parts = VecDeque::new();
         if let Some(reasoning) = &self.reasoning {
-            parts.push_back(Part::ReasoningStart);
-            parts.extend(words(reasoning).map(Part::ReasoningDelta));
-            parts.push_back(Part::ReasoningStop { signature: None });
+            parts.push_back(AnswerPart::ReasoningStart);
+            parts.extend(words(reasoning).map(AnswerPart::ReasoningDelta));
+            parts.push_back(AnswerPart::ReasoningStop { signature: None });
         }
         if let Some(text) = &self.text {
-            parts.push_back(Part::TextStart);
-            parts.extend(words(text).map(Part::TextDelta));
-            parts.push_back(Part::TextStop);
+            parts.push_back(AnswerPart::TextStart);
+            parts.extend(words(text).map(AnswerPart::TextDelta));
+            parts.push_back(AnswerPart::TextStop);
         }
         for call in &self.calls {
             let arguments = match &call.arguments {
@@ -233,20 +234,24 @@ impl Scene {
                 Value::Null => String::new(),
                 arguments => arguments.to_string(),
             };
-            parts.push_back(Part::CallStart { wire_id: call.id.clone(), name: call.name.clone() });
-            parts.push_back(Part::ArgumentsDelta(arguments));
-            parts.push_back(Part::CallStop { signature: None });
+            parts.push_back(AnswerPart::CallStart { wire_id: call.id.clone(), name: call.name.clone() });
+            parts.push_back(AnswerPart::ArgumentsDelta(arguments));
+            parts.push_back(AnswerPart::CallStop { signature: None });
         }
-        parts.extend(self.usage.map(Part::Usage));
+        parts.extend(self.usage.map(AnswerPart::Usage));
         let last = match &self.error {
-            Some(reason) => Err(Failure::new(Class::Script, format!("the model failed: {reason}"))),
-            None if self.cut => Err(Failure::new(Class::Broken, "the answer broke off: the script says so")),
-            None => Ok(Part::End(self.stop())),
+            Some(reason) => {
+                Err(ModelFailure::new(FailureClass::Script, format!("the model failed: {reason}")))
+            }
+            None if self.cut => {
+                Err(ModelFailure::new(FailureClass::Broken, "the answer broke off: the script says so"))
+            }
+            None => Ok(AnswerPart::End(self.stop())),
         };
         parts.into_iter().map(Ok).chain([last]).collect()
     }
 
-    fn stop(&self) -> Stop {
+    fn stop(&self) -> StopReason {
         let usual = if self.calls.is_empty() { "stop" } else { "tool_calls" };
         let word = self.stop.clone().unwrap_or_else(|| usual.to_owned());
         let kind = match word.as_str() {
@@ -254,7 +259,7 @@ impl Scene {
             "refusal" => StopKind::Refused,
             _ => StopKind::Finished,
         };
-        Stop { kind, word }
+        StopReason { kind, word }
     }
 }
 
@@ -264,14 +269,14 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 /// An answer that is being played.
 struct Playing {
-    pieces: VecDeque<std::result::Result<Part, Failure>>,
+    pieces: VecDeque<std::result::Result<AnswerPart, ModelFailure>>,
     wait: Duration,
     pause: Duration,
 }
 
 #[async_trait]
-impl Answer for Playing {
-    async fn next(&mut self) -> std::result::Result<Part, Failure> {
+impl AnswerStream for Playing {
+    async fn next(&mut self) -> std::result::Result<AnswerPart, ModelFailure> {
         // Without a wait no timer is touched, so that a script without times works without a clock.
         if !self.wait.is_zero() {
             tokio::time::sleep(self.wait).await;
@@ -279,7 +284,7 @@ impl Answer for Playing {
         self.wait = self.pause;
         self.pieces
             .pop_front()
-            .unwrap_or_else(|| Err(Failure::new(Class::Broken, "the answer was over already")))
+            .unwrap_or_else(|| Err(ModelFailure::new(FailureClass::Broken, "the answer was over already")))
     }
 }
 

@@ -3,13 +3,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use crate::catalogue::Entry;
+use crate::catalogue::CatalogueEntry;
 use crate::classify::class_of;
 use crate::codec::{Fault, Said};
 use crate::learned::ServedModel;
 use crate::limits::stated_limits;
-use crate::transport::Trouble;
-use crate::{Class, Failure, Protocol, Quirks, StatedLimits};
+use crate::transport::TransportError;
+use crate::{FailureClass, ModelFailure, Protocol, Quirks, StatedLimits};
 
 /// So much of what a provider says is shown.
 const SHOWN: usize = 300;
@@ -18,7 +18,7 @@ const SHORTEST_KEY: usize = 6;
 
 /// How long each part of a call may take. There is no limit for all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Clocks {
+pub struct Timeouts {
     /// Connecting.
     pub connect: Duration,
     /// Until the first byte of the body.
@@ -27,7 +27,7 @@ pub struct Clocks {
     pub idle: Duration,
 }
 
-impl Clocks {
+impl Timeouts {
     /// For servers elsewhere.
     pub const HOSTED: Self = Self {
         connect: Duration::from_secs(10),
@@ -44,7 +44,7 @@ impl Clocks {
 
 /// How a model is reached, and what is known about it beforehand.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct Endpoint {
     /// As `provider/model`.
     pub name: String,
     /// In the provider's own word.
@@ -56,7 +56,7 @@ pub struct Target {
     /// Where that differs from others that speak the same.
     pub quirks: Quirks,
     /// The key, if it needs one.
-    pub key: Option<Key>,
+    pub key: Option<ApiKey>,
     /// The provider's name in the table.
     pub provider: String,
     /// Whether the server runs on this machine.
@@ -64,27 +64,27 @@ pub struct Target {
     /// How to start it.
     pub start: Option<String>,
     /// How long things may take.
-    pub clocks: Clocks,
+    pub clocks: Timeouts,
     /// What the config says about it.
     pub window: Option<u64>,
     /// What the config says about its tools.
     pub tools: Option<bool>,
     /// What the catalogue says about it.
-    pub entry: Option<Entry>,
+    pub entry: Option<CatalogueEntry>,
     /// Who said so, for messages.
-    pub set_by: SetBy,
+    pub set_by: SettingSources,
 }
 
 /// A key and the variable that it comes from.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct ApiKey {
     /// The key itself.
     pub value: String,
     /// The variable.
     pub variable: String,
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "${}", self.variable)
     }
@@ -92,7 +92,7 @@ impl std::fmt::Debug for Key {
 
 /// Who set what, in words such as `model.name in ~/.longhaul/config.toml:3`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SetBy {
+pub struct SettingSources {
     /// The model's name.
     pub name: String,
     /// The server's address.
@@ -101,7 +101,7 @@ pub struct SetBy {
     pub key: String,
 }
 
-impl Target {
+impl Endpoint {
     /// The host and its port, as people write them.
     pub(crate) fn host(&self) -> String {
         let rest = self.base_url.split_once("://").map_or(self.base_url.as_str(), |(_, rest)| rest);
@@ -140,7 +140,7 @@ impl Target {
         location: Option<&str>,
         delay: Option<Duration>,
         body: &[u8],
-    ) -> Failure {
+    ) -> ModelFailure {
         let mut hasher = DefaultHasher::new();
         body.hash(&mut hasher);
         let fingerprint = hasher.finish();
@@ -148,7 +148,7 @@ impl Target {
             let to = location.map(|to| format!(" to {}", self.quoted(to))).unwrap_or_default();
             let what =
                 format!("it answered with a redirect{to} ({status}), as a login page or a moved server does");
-            return Failure { status: Some(status), fingerprint, ..self.no_model_server(&what) };
+            return ModelFailure { status: Some(status), fingerprint, ..self.no_model_server(&what) };
         }
         let said = self.protocol.said(status, body).unwrap_or_else(|| Said {
             status: Some(status),
@@ -156,11 +156,11 @@ impl Target {
             ..Said::default()
         });
         let said = Said { status: Some(status), delay: delay.or(said.delay), ..said };
-        Failure { fingerprint, ..self.said(&said) }
+        ModelFailure { fingerprint, ..self.said(&said) }
     }
 
     /// What the provider's words mean.
-    pub(crate) fn said(&self, said: &Said) -> Failure {
+    pub(crate) fn said(&self, said: &Said) -> ModelFailure {
         let class = class_of(said);
         let words = match (said.message.trim(), said.codes.first()) {
             ("", Some(code)) => format!(": {}", self.quoted(code)),
@@ -170,101 +170,109 @@ impl Target {
         let status = said.status.map(|status| format!(" ({status})")).unwrap_or_default();
         let message = format!("{}{status}{words}{}", self.what(class), self.next(class));
         let stated = match class {
-            Class::TooLong | Class::Invalid => {
+            FailureClass::TooLong | FailureClass::Invalid => {
                 let stated = stated_limits(&said.message);
                 StatedLimits { window: stated.window.or(said.window), ..stated }
             }
             _ => StatedLimits::default(),
         };
-        Failure { status: said.status, delay: said.delay, stated, ..Failure::new(class, message) }
+        ModelFailure { status: said.status, delay: said.delay, stated, ..ModelFailure::new(class, message) }
     }
 
     /// What happened, and whose doing it is.
-    fn what(&self, class: Class) -> String {
+    fn what(&self, class: FailureClass) -> String {
         let (name, host) = (&self.name, self.host());
         match class {
-            Class::Throttled => format!("{host} takes no more requests for now"),
-            Class::Overloaded => format!("{host} has too much to do right now"),
-            Class::Server => format!("{host} failed, which is its own fault"),
-            Class::Timeout => format!("{host} gave up waiting"),
-            Class::Quota => format!("{host} gives nothing more: quota or credit is used up"),
-            Class::Key if self.key.is_some() => format!("{host} did not accept the key"),
-            Class::Key => format!("{host} wants a key, and none was sent"),
-            Class::NotFound => format!("{host} knows no model {:?}, or no such address", self.model),
-            Class::TooLong => format!("the context is longer than {name} takes"),
-            Class::RoleOrder => format!("{host} refused the order of the messages' roles"),
-            Class::NoTools => format!("{name} can't call tools"),
-            Class::Refused => format!("{name} did not want to answer this"),
+            FailureClass::Throttled => format!("{host} takes no more requests for now"),
+            FailureClass::Overloaded => format!("{host} has too much to do right now"),
+            FailureClass::Server => format!("{host} failed, which is its own fault"),
+            FailureClass::Timeout => format!("{host} gave up waiting"),
+            FailureClass::Quota => format!("{host} gives nothing more: quota or credit is used up"),
+            FailureClass::Key if self.key.is_some() => format!("{host} did not accept the key"),
+            FailureClass::Key => format!("{host} wants a key, and none was sent"),
+            FailureClass::NotFound => format!("{host} knows no model {:?}, or no such address", self.model),
+            FailureClass::TooLong => format!("the context is longer than {name} takes"),
+            FailureClass::RoleOrder => format!("{host} refused the order of the messages' roles"),
+            FailureClass::NoTools => format!("{name} can't call tools"),
+            FailureClass::Refused => format!("{name} did not want to answer this"),
             _ => format!("{host} refused the request"),
         }
     }
 
     /// What to do about it.
-    fn next(&self, class: Class) -> String {
-        let SetBy { name, base_url, key } = &self.set_by;
+    fn next(&self, class: FailureClass) -> String {
+        let SettingSources { name, base_url, key } = &self.set_by;
         match class {
-            Class::Quota => {
+            FailureClass::Quota => {
                 "; add credit there, or choose another model with --model or model.fallback".to_owned()
             }
-            Class::Key => match &self.key {
-                Some(Key { variable, .. }) => format!("; the key is the value of {variable}, named by {key}"),
+            FailureClass::Key => match &self.key {
+                Some(ApiKey { variable, .. }) => {
+                    format!("; the key is the value of {variable}, named by {key}")
+                }
                 None => {
                     format!("; put it into a variable, and name that with model.api_key_env (now: {key})")
                 }
             },
-            Class::NotFound => format!("; the model is set by {name}, the address by {base_url}"),
-            Class::TooLong => {
+            FailureClass::NotFound => format!("; the model is set by {name}, the address by {base_url}"),
+            FailureClass::TooLong => {
                 "; start a new session, or choose a model with a larger context window".to_owned()
             }
-            Class::NoTools => "; it is asked without them from here on".to_owned(),
-            Class::Refused => "; say it differently, or choose another model".to_owned(),
-            Class::Invalid => format!("; the model is set by {name}, the address by {base_url}"),
+            FailureClass::NoTools => "; it is asked without them from here on".to_owned(),
+            FailureClass::Refused => "; say it differently, or choose another model".to_owned(),
+            FailureClass::Invalid => format!("; the model is set by {name}, the address by {base_url}"),
             _ => String::new(),
         }
     }
 
     /// A refusal after which the same request is sent in another order of roles.
-    pub(crate) fn another_order(&self, failure: Failure) -> Failure {
+    pub(crate) fn another_order(&self, failure: ModelFailure) -> ModelFailure {
         let message =
             format!("{}; it is sent again in another order of roles, in case that is why", failure.message);
-        Failure { class: Class::RoleOrder, message, ..failure }
+        ModelFailure { class: FailureClass::RoleOrder, message, ..failure }
     }
 
     /// A refusal that no other order of roles can help with.
-    pub(crate) fn no_other_order(&self, failure: Failure) -> Failure {
-        if failure.class != Class::RoleOrder {
+    pub(crate) fn no_other_order(&self, failure: ModelFailure) -> ModelFailure {
+        if failure.class != FailureClass::RoleOrder {
             return failure;
         }
-        let SetBy { name, base_url, .. } = &self.set_by;
+        let SettingSources { name, base_url, .. } = &self.set_by;
         let message = format!(
             "{}; every order of roles was refused, so choose another model (set by {name}) or server (set by {base_url})",
             failure.message
         );
-        Failure { class: Class::Invalid, message, ..failure }
+        ModelFailure { class: FailureClass::Invalid, message, ..failure }
     }
 
     /// What answered is no model server.
-    pub(crate) fn no_model_server(&self, what: &str) -> Failure {
+    pub(crate) fn no_model_server(&self, what: &str) -> ModelFailure {
         let (host, by) = (self.host(), &self.set_by.base_url);
-        Failure::new(
-            Class::NotAModel,
+        ModelFailure::new(
+            FailureClass::NotAModel,
             format!("{host} is no model server: {what}; its address is set by {by}"),
         )
     }
 
     /// Nothing came in time.
-    pub(crate) fn late(&self, what: &str, within: Duration, key: &str) -> Failure {
+    pub(crate) fn late(&self, what: &str, within: Duration, key: &str) -> ModelFailure {
         let (host, seconds) = (self.host(), within.as_secs_f64());
-        Failure::new(Class::Timeout, format!("no {what} from {host} within {seconds} s (model.{key})"))
+        ModelFailure::new(
+            FailureClass::Timeout,
+            format!("no {what} from {host} within {seconds} s (model.{key})"),
+        )
     }
 
     /// The answer broke off, or can't be read.
-    pub(crate) fn broken(&self, what: &str) -> Failure {
-        Failure::new(Class::Broken, format!("the answer of {} broke off: {}", self.host(), self.quoted(what)))
+    pub(crate) fn broken(&self, what: &str) -> ModelFailure {
+        ModelFailure::new(
+            FailureClass::Broken,
+            format!("the answer of {} broke off: {}", self.host(), self.quoted(what)),
+        )
     }
 
     /// A frame that is no part of an answer.
-    pub(crate) fn fault(&self, fault: &Fault) -> Failure {
+    pub(crate) fn fault(&self, fault: &Fault) -> ModelFailure {
         match fault {
             Fault::Unreadable(frame) => self.broken(&format!("a frame can't be read: {frame}")),
             Fault::Said(said) => self.said(said),
@@ -272,32 +280,43 @@ impl Target {
     }
 
     /// Why a request was not answered at all.
-    pub(crate) fn unsent(&self, trouble: &Trouble, is_known: bool) -> Failure {
+    pub(crate) fn unsent(&self, trouble: &TransportError, is_known: bool) -> ModelFailure {
         let (host, by) = (self.host(), &self.set_by.base_url);
         match trouble {
-            Trouble::Refused if self.is_local => {
+            TransportError::Refused if self.is_local => {
                 let start = self.start.as_ref().map(|start| format!(": {start}")).unwrap_or_default();
                 let message =
                     format!("nothing listens at {host}, which is set by {by}; start the server{start}");
-                Failure::new(Class::Connection, message)
+                ModelFailure::new(FailureClass::Connection, message)
             }
-            Trouble::NoSuchHost(_) | Trouble::Unreachable(_) | Trouble::Refused if is_known => {
-                Failure::new(Class::Offline, format!("there is no way to {host} right now: {trouble}"))
+            TransportError::NoSuchHost(_) | TransportError::Unreachable(_) | TransportError::Refused
+                if is_known =>
+            {
+                ModelFailure::new(
+                    FailureClass::Offline,
+                    format!("there is no way to {host} right now: {trouble}"),
+                )
             }
-            Trouble::NoSuchHost(_) | Trouble::Unreachable(_) | Trouble::Refused => Failure::new(
-                Class::Unreachable,
-                format!(
-                    "there is no way to {host}, which never answered before: {trouble}; its address is set by {by}"
-                ),
-            ),
-            Trouble::ConnectTimeout => self.late("connection", self.clocks.connect, "connect_timeout_s"),
-            Trouble::Certificate(_) => Failure::new(
-                Class::Certificate,
+            TransportError::NoSuchHost(_) | TransportError::Unreachable(_) | TransportError::Refused => {
+                ModelFailure::new(
+                    FailureClass::Unreachable,
+                    format!(
+                        "there is no way to {host}, which never answered before: {trouble}; its address is set by {by}"
+                    ),
+                )
+            }
+            TransportError::ConnectTimeout => {
+                self.late("connection", self.clocks.connect, "connect_timeout_s")
+            }
+            TransportError::Certificate(_) => ModelFailure::new(
+                FailureClass::Certificate,
                 format!("{host}: {trouble}; check its address ({by}), this machine's clock and its proxy"),
             ),
-            Trouble::BadUrl(_) => Failure::new(Class::Unreachable, format!("{trouble}; it is set by {by}")),
-            Trouble::Broken(_) => Failure::new(
-                Class::Connection,
+            TransportError::BadUrl(_) => {
+                ModelFailure::new(FailureClass::Unreachable, format!("{trouble}; it is set by {by}"))
+            }
+            TransportError::Broken(_) => ModelFailure::new(
+                FailureClass::Connection,
                 format!("{host} did not answer: {}", self.quoted(&trouble.to_string())),
             ),
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_model::{Class, Failure, Model, Models, Part, Request, Wanted};
+use longhaul_model::{AnswerPart, FailureClass, Model, ModelFailure, ModelSpec, Models, Request};
 use longhaul_testkit::wire::{End, Memory, Piece, Reply, Said, Script};
 use tokio::time::Instant;
 
@@ -14,24 +14,24 @@ const SECOND: Duration = Duration::from_secs(1);
 fn model(base_url: &str, reply: Reply) -> Arc<dyn Model> {
     let home = tempfile::tempdir().unwrap();
     let wire = Arc::new(Memory::new(Script::list(vec![reply])));
-    let wanted = Wanted {
+    let wanted = ModelSpec {
         name: "m".to_owned(),
         base_url: Some(base_url.to_owned()),
         context_window: Some(1_000),
-        ..Wanted::default()
+        ..ModelSpec::default()
     };
     Models::at(home.path()).unwrap().through(wire).open(&wanted).unwrap()
 }
 
 /// What a call comes to, and how long it took.
-async fn call(model: &dyn Model) -> (Result<Vec<Part>, Failure>, Duration) {
+async fn call(model: &dyn Model) -> (Result<Vec<AnswerPart>, ModelFailure>, Duration) {
     let began = Instant::now();
     let whole = async {
         let mut answer = model.ask(Request::default()).await?;
         let mut parts = Vec::new();
         loop {
             let part = answer.next().await?;
-            let is_end = matches!(part, Part::End(_));
+            let is_end = matches!(part, AnswerPart::End(_));
             parts.push(part);
             if is_end {
                 return Ok(parts);
@@ -55,7 +55,7 @@ async fn connecting_may_take_ten_seconds() {
         let (result, took) = call(&*model(url, Reply::stream(whole()).connecting(11 * SECOND))).await;
 
         let failure = result.unwrap_err();
-        assert_eq!((failure.class, took), (Class::Timeout, 10 * SECOND));
+        assert_eq!((failure.class, took), (FailureClass::Timeout, 10 * SECOND));
         assert!(failure.message.contains("model.connect_timeout_s"), "{failure}");
     }
 }
@@ -72,7 +72,7 @@ async fn the_first_byte_of_the_body_has_a_clock_of_its_own() {
         for reply in [late_head, no_body] {
             let (result, took) = call(&*model(url, reply)).await;
             let failure = result.unwrap_err();
-            assert_eq!((failure.class, took), (Class::Timeout, seconds * SECOND));
+            assert_eq!((failure.class, took), (FailureClass::Timeout, seconds * SECOND));
             assert!(failure.message.contains("model.first_byte_timeout_s"), "{failure}");
         }
         let (result, _) = call(&*model(url, in_time)).await;
@@ -92,7 +92,7 @@ async fn silence_has_a_clock_and_the_whole_has_none() {
 
         assert!(result.is_ok() && took > 10 * seconds * SECOND, "{result:?} after {took:?}");
         let failure = silence.unwrap_err();
-        assert_eq!((failure.class, until), (Class::Timeout, seconds * SECOND));
+        assert_eq!((failure.class, until), (FailureClass::Timeout, seconds * SECOND));
         assert!(failure.message.contains("model.silence_timeout_s"), "{failure}");
     }
 }
@@ -118,7 +118,7 @@ async fn a_stream_without_a_byte_or_without_its_end_mark_is_broken() {
 
     for reply in [Reply::stream(""), Reply::frames(frames), Reply::stream("data: {not json}\n\n")] {
         let (result, _) = call(&*model(HOSTED, reply)).await;
-        assert_eq!(result.unwrap_err().class, Class::Broken);
+        assert_eq!(result.unwrap_err().class, FailureClass::Broken);
     }
 }
 
@@ -131,6 +131,6 @@ async fn rate_limit_headers_come_with_the_answer() {
 
     let parts = result.unwrap();
     let limits =
-        parts.iter().find_map(|part| if let Part::Limits(limits) = part { Some(limits) } else { None });
+        parts.iter().find_map(|part| if let AnswerPart::Limits(limits) = part { Some(limits) } else { None });
     assert_eq!(limits.unwrap()["x-ratelimit-remaining-requests"], "7");
 }

@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 
-use longhaul_model::{Class, Failure, Model, Models, Part, Protocol, Request, Wanted};
+use longhaul_model::{AnswerPart, FailureClass, Model, ModelFailure, ModelSpec, Models, Protocol, Request};
 use longhaul_testkit::wire::Said;
 
 /// What a server does with a connection.
@@ -57,18 +57,18 @@ fn closed_port() -> SocketAddr {
 }
 
 fn model(home: &tempfile::TempDir, base_url: &str) -> std::sync::Arc<dyn Model> {
-    let wanted = Wanted {
+    let wanted = ModelSpec {
         name: "m".to_owned(),
         base_url: Some(base_url.to_owned()),
         context_window: Some(1_000),
-        ..Wanted::default()
+        ..ModelSpec::default()
     };
     Models::at(home.path()).unwrap().open(&wanted).unwrap()
 }
 
-async fn ask(model: &dyn Model) -> Result<(), Failure> {
+async fn ask(model: &dyn Model) -> Result<(), ModelFailure> {
     let mut answer = model.ask(Request::default()).await?;
-    while !matches!(answer.next().await?, Part::End(_)) {}
+    while !matches!(answer.next().await?, AnswerPart::End(_)) {}
     Ok(())
 }
 
@@ -89,7 +89,7 @@ async fn a_connection_that_breaks_before_an_answer_is_a_connection_failure() {
     for (scheme, does) in table {
         let address = server(does);
         let failure = ask(&*model(&home, &format!("{scheme}://{address}/v1"))).await.unwrap_err();
-        assert_eq!(failure.class, Class::Connection, "{scheme}, {does:?}: {}", failure.message);
+        assert_eq!(failure.class, FailureClass::Connection, "{scheme}, {does:?}: {}", failure.message);
         assert!(failure.class.is_retried());
         assert!(failure.message.contains(&format!("{address} did not answer")), "{}", failure.message);
     }
@@ -103,7 +103,7 @@ async fn a_refusal_by_loopback_says_to_start_the_server() {
 
     let failure = ask(&*model(&home, &format!("http://{address}/v1"))).await.unwrap_err();
 
-    assert_eq!(failure.class, Class::Connection, "{}", failure.message);
+    assert_eq!(failure.class, FailureClass::Connection, "{}", failure.message);
     assert!(failure.message.contains(&format!("nothing listens at {address}")), "{}", failure.message);
     assert!(failure.message.contains("start the server"), "{}", failure.message);
 }
@@ -116,7 +116,7 @@ async fn a_name_that_leads_nowhere_fails_at_once_and_says_what_set_it() {
 
     let failure = ask(&*model(&home, &format!("http://{host}/v1"))).await.unwrap_err();
 
-    assert_eq!(failure.class, Class::Unreachable, "{}", failure.message);
+    assert_eq!(failure.class, FailureClass::Unreachable, "{}", failure.message);
     assert!(!failure.class.is_retried());
     assert!(failure.message.contains("never answered before"), "{}", failure.message);
     assert!(failure.message.contains("its address is set by"), "{}", failure.message);
@@ -151,6 +151,6 @@ async fn a_refusal_by_a_host_that_has_answered_before_is_being_offline() {
     ask(&*model(&home, &format!("http://{name}:{port}/v1"))).await.unwrap();
     let offline = ask(&*model(&home, &format!("http://{name}:{port}/v1"))).await.unwrap_err();
 
-    assert_eq!(never.class, Class::Unreachable, "{}", never.message);
-    assert_eq!(offline.class, Class::Offline, "{}", offline.message);
+    assert_eq!(never.class, FailureClass::Unreachable, "{}", never.message);
+    assert_eq!(offline.class, FailureClass::Offline, "{}", offline.message);
 }

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use longhaul_model::transport::{Http, Outgoing, Transport};
-use longhaul_model::{Models, Part, Protocol, Request, Wanted};
+use longhaul_model::transport::{HttpRequest, HttpTransport, Transport};
+use longhaul_model::{AnswerPart, ModelSpec, Models, Protocol, Request};
 use longhaul_testkit::wire::Said;
 
 /// M7: the clock for connecting is that of the request, not that of the first one that anybody made.
@@ -24,8 +24,8 @@ async fn connecting_takes_as_long_as_this_request_allows() {
             full.push(stream);
         }
     }
-    let http = Http::default();
-    let ask = |within: u64| Outgoing {
+    let http = HttpTransport::default();
+    let ask = |within: u64| HttpRequest {
         url: format!("http://{address}/v1"),
         headers: vec![],
         body: None,
@@ -75,11 +75,11 @@ async fn a_connection_is_used_again_when_its_end_comes_after_the_end_mark() {
         }
     });
     let home = tempfile::tempdir().unwrap();
-    let wanted = Wanted {
+    let wanted = ModelSpec {
         name: "m".to_owned(),
         base_url: Some(format!("http://{address}/v1")),
         context_window: Some(1_000),
-        ..Wanted::default()
+        ..ModelSpec::default()
     };
     let model = Models::at(home.path()).unwrap().open(&wanted).unwrap();
 
@@ -90,7 +90,7 @@ async fn a_connection_is_used_again_when_its_end_comes_after_the_end_mark() {
         asked += 1;
         let mut answer = model.ask(Request::default()).await.unwrap();
         // The end mark is read; the end of the body is a moment away.
-        while !matches!(answer.next().await.unwrap(), Part::End(_)) {}
+        while !matches!(answer.next().await.unwrap(), AnswerPart::End(_)) {}
         drop(answer);
         tokio::time::sleep(Duration::from_millis(60)).await;
         assert!(since.elapsed() < Duration::from_secs(60), "{asked} requests made {} connections", made());
@@ -113,10 +113,10 @@ async fn a_connection_that_was_closed_while_idle_costs_no_failure() {
             });
         }
     });
-    let http = Http::default();
+    let http = HttpTransport::default();
     for round in 0..200 {
         let sent = http
-            .send(Outgoing {
+            .send(HttpRequest {
                 url: format!("http://{address}/"),
                 headers: vec![],
                 body: Some(vec![1]),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use longhaul_model::transport::Trouble;
+use longhaul_model::transport::TransportError;
 use longhaul_model::{
-    Discovered, LocalServer, Models, Protocol, Server, USUAL_PORTS, Wanted, discover, find_local,
+    DiscoveredCapabilities, LOCAL_SERVER_PORTS, LocalServer, ModelSpec, Models, Protocol, ServerQuery,
+    discover_capabilities, find_local_servers,
 };
 use longhaul_testkit::wire::{End, Memory, Reply, Script};
 use serde_json::{Value, json};
@@ -22,12 +23,12 @@ fn serving(answers: Vec<(&'static str, Value)>) -> Memory {
     }))
 }
 
-fn server(provider: &'static str, base_url: &'static str) -> Server<'static> {
-    Server { provider, protocol: Protocol::OpenaiChat, base_url, key: None }
+fn server(provider: &'static str, base_url: &'static str) -> ServerQuery<'static> {
+    ServerQuery { provider, protocol: Protocol::OpenaiChat, base_url, key: None }
 }
 
-fn window(tokens: u64) -> Option<Discovered> {
-    Some(Discovered { window: Some(tokens), tools: None })
+fn window(tokens: u64) -> Option<DiscoveredCapabilities> {
+    Some(DiscoveredCapabilities { window: Some(tokens), tools: None })
 }
 
 fn paths(transport: &Memory) -> Vec<String> {
@@ -48,9 +49,9 @@ async fn what_ollama_was_told_to_load_counts_before_what_the_model_could_take() 
     });
     let transport = serving(vec![("/api/show", shown)]);
 
-    let found = discover(&transport, &server("ollama", OLLAMA), "qwen3").await;
+    let found = discover_capabilities(&transport, &server("ollama", OLLAMA), "qwen3").await;
 
-    assert_eq!(found, Some(Discovered { window: Some(16_384), tools: Some(true) }));
+    assert_eq!(found, Some(DiscoveredCapabilities { window: Some(16_384), tools: Some(true) }));
     assert_eq!(transport.requests()[0].json(), json!({"model": "qwen3"}));
 }
 
@@ -64,9 +65,9 @@ async fn a_model_that_ollama_has_loaded_has_the_context_that_it_was_loaded_with(
     ]});
     let transport = serving(vec![("/api/show", shown), ("/api/ps", loaded)]);
 
-    let found = discover(&transport, &server("ollama", OLLAMA), "llama3.2").await;
+    let found = discover_capabilities(&transport, &server("ollama", OLLAMA), "llama3.2").await;
 
-    assert_eq!(found, Some(Discovered { window: Some(4096), tools: Some(false) }));
+    assert_eq!(found, Some(DiscoveredCapabilities { window: Some(4096), tools: Some(false) }));
 }
 
 /// M14
@@ -75,7 +76,7 @@ async fn a_model_that_ollama_has_not_loaded_has_the_context_that_it_was_made_for
     let shown = json!({"model_info": {"llama.block_count": 28, "llama.context_length": 131_072}});
     let transport = serving(vec![("/api/show", shown), ("/api/ps", json!({"models": []}))]);
 
-    let found = discover(&transport, &server("ollama", OLLAMA), "llama3.2").await;
+    let found = discover_capabilities(&transport, &server("ollama", OLLAMA), "llama3.2").await;
 
     assert_eq!(found, window(131_072));
     assert_eq!(paths(&transport), ["POST /api/show", "GET /api/ps"]);
@@ -87,7 +88,8 @@ async fn llama_cpp_says_what_a_slot_takes() {
     let props = json!({"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2});
     let transport = serving(vec![("/props", props)]);
 
-    let found = discover(&transport, &server("llamacpp", "http://127.0.0.1:8080/v1"), "any").await;
+    let found =
+        discover_capabilities(&transport, &server("llamacpp", "http://127.0.0.1:8080/v1"), "any").await;
 
     assert_eq!((found, paths(&transport)), (window(4096), vec!["GET /props".to_owned()]));
 }
@@ -113,7 +115,7 @@ async fn every_word_for_a_window_in_a_list_of_models_is_understood() {
         {
             let transport = serving(vec![("/v1/models", list)]);
 
-            let found = discover(&transport, &server("openrouter", HOSTED), "m").await;
+            let found = discover_capabilities(&transport, &server("openrouter", HOSTED), "m").await;
 
             assert_eq!(found, window(5), "{entry}");
         }
@@ -129,11 +131,11 @@ async fn a_list_of_parameters_tells_whether_a_model_can_call_tools() {
     ]});
     let transport = serving(vec![("/v1/models", list)]);
 
-    let with = discover(&transport, &server("openrouter", HOSTED), "with").await;
-    let without = discover(&transport, &server("openrouter", HOSTED), "without").await;
+    let with = discover_capabilities(&transport, &server("openrouter", HOSTED), "with").await;
+    let without = discover_capabilities(&transport, &server("openrouter", HOSTED), "without").await;
 
-    assert_eq!(with, Some(Discovered { window: None, tools: Some(true) }));
-    assert_eq!(without, Some(Discovered { window: None, tools: Some(false) }));
+    assert_eq!(with, Some(DiscoveredCapabilities { window: None, tools: Some(true) }));
+    assert_eq!(without, Some(DiscoveredCapabilities { window: None, tools: Some(false) }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +143,7 @@ async fn lm_studio_is_asked_in_its_own_way_first() {
     let own = json!({"data": [{"id": "m", "max_context_length": 131_072, "loaded_context_length": 8192}]});
     let transport = serving(vec![("/api/v0/models", own)]);
 
-    let found = discover(&transport, &server("lmstudio", "http://127.0.0.1:1234/v1"), "m").await;
+    let found = discover_capabilities(&transport, &server("lmstudio", "http://127.0.0.1:1234/v1"), "m").await;
 
     assert_eq!(found, window(8192));
 }
@@ -160,9 +162,9 @@ async fn an_unknown_server_on_this_machine_is_asked_in_its_own_way_only_when_it_
     let nobody = serving(vec![]);
 
     let found = [
-        discover(&ollama, &server("custom", CUSTOM), "m").await,
-        discover(&llama, &server("custom", CUSTOM), "m").await,
-        discover(&nobody, &server("custom", CUSTOM), "m").await,
+        discover_capabilities(&ollama, &server("custom", CUSTOM), "m").await,
+        discover_capabilities(&llama, &server("custom", CUSTOM), "m").await,
+        discover_capabilities(&nobody, &server("custom", CUSTOM), "m").await,
     ];
 
     assert_eq!(found, [window(3), window(4), None]);
@@ -175,8 +177,8 @@ async fn an_unknown_server_on_this_machine_is_asked_in_its_own_way_only_when_it_
 async fn a_server_elsewhere_is_asked_for_its_models_only_in_the_way_of_its_protocol() {
     let asked = |protocol: Protocol| async move {
         let transport = serving(vec![]);
-        let server = Server { protocol, key: Some("secret"), ..server("custom", HOSTED) };
-        assert_eq!(discover(&transport, &server, "m").await, None);
+        let server = ServerQuery { protocol, key: Some("secret"), ..server("custom", HOSTED) };
+        assert_eq!(discover_capabilities(&transport, &server, "m").await, None);
         let [seen] = transport.requests().try_into().unwrap();
         let headers = seen.headers.into_iter().filter(|(name, _)| name != "host");
         (seen.path, headers.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join(", "))
@@ -203,7 +205,7 @@ async fn a_server_that_does_not_answer_costs_two_seconds_at_most() {
         let transport = Memory::new(Script::list(vec![reply]));
         let began = Instant::now();
 
-        let found = discover(&transport, &server("groq", HOSTED), "m").await;
+        let found = discover_capabilities(&transport, &server("groq", HOSTED), "m").await;
 
         assert_eq!((found, began.elapsed()), (None, Duration::from_secs(2)));
         assert_eq!(transport.open(), 0);
@@ -214,7 +216,7 @@ async fn a_server_that_does_not_answer_costs_two_seconds_at_most() {
 async fn what_can_not_be_read_is_not_known() {
     let entry = json!({"id": "m", "context_length": 5, "padding": "x".repeat(1024 * 1024)});
     let unreadable = [
-        Reply::trouble(Trouble::Refused),
+        Reply::trouble(TransportError::Refused),
         Reply::error(500, r#"{"data": [{"id": "m", "context_length": 5}]}"#),
         Reply::error(200, "<html>"),
         Reply::error(200, r#"{"data": [{"id": "m", "context_length": 5}]}"#).cut_at(20),
@@ -226,7 +228,7 @@ async fn what_can_not_be_read_is_not_known() {
     for reply in unreadable {
         let transport = Memory::new(Script::list(vec![reply]));
 
-        assert_eq!(discover(&transport, &server("groq", HOSTED), "m").await, None);
+        assert_eq!(discover_capabilities(&transport, &server("groq", HOSTED), "m").await, None);
     }
 }
 
@@ -240,7 +242,7 @@ async fn servers_of_this_machine_are_found_side_by_side() {
     }));
     let began = Instant::now();
 
-    let found = find_local(&transport, &USUAL_PORTS).await;
+    let found = find_local_servers(&transport, &LOCAL_SERVER_PORTS).await;
 
     let expected = [
         LocalServer {
@@ -266,7 +268,7 @@ async fn what_is_on_this_machine_is_told_from_what_is_not() {
         ["https://localhost.evil.test/v1", "http://127.0.0.1@host.test/v1", "http://10.0.0.1:8080/v1"];
     let count = |base_url: &'static str| async move {
         let transport = serving(vec![("/models", json!({"data": [{"id": "m", "owned_by": "llamacpp"}]}))]);
-        discover(&transport, &server("custom", base_url), "m").await;
+        discover_capabilities(&transport, &server("custom", base_url), "m").await;
         transport.requests().len()
     };
 
@@ -294,11 +296,11 @@ async fn a_model_that_ollama_has_not_loaded_is_asked_about_again() {
     });
     let home = tempfile::tempdir().unwrap();
     let models = Models::at(home.path()).unwrap().through(Arc::new(Memory::new(script)));
-    let model = models.open(&Wanted { name: "ollama/m".to_owned(), ..Wanted::default() }).unwrap();
+    let model = models.open(&ModelSpec { name: "ollama/m".to_owned(), ..ModelSpec::default() }).unwrap();
 
-    let before = model.facts().await.window.unwrap().tokens;
+    let before = model.capabilities().await.window.unwrap().tokens;
     loaded.store(true, Ordering::SeqCst);
-    let after = model.facts().await.window.unwrap().tokens;
+    let after = model.capabilities().await.window.unwrap().tokens;
 
     assert_eq!((before, after), (131_072, 4_096));
 }

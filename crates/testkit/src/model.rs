@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use longhaul_model::{Answer, Facts, Failure, Model, Part, Request};
+use longhaul_model::{AnswerPart, AnswerStream, Capabilities, Model, ModelFailure, Request};
 use tokio::sync::Semaphore;
 
 /// A model that remembers what it was asked.
@@ -33,11 +33,11 @@ impl<M: Model> Model for Recording<M> {
         self.model.name()
     }
 
-    async fn facts(&self) -> Facts {
-        self.model.facts().await
+    async fn capabilities(&self) -> Capabilities {
+        self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         self.requests.lock().unwrap().push(request.clone());
         self.model.ask(request).await
     }
@@ -83,28 +83,28 @@ impl<M: Model> Model for Gated<M> {
         self.model.name()
     }
 
-    async fn facts(&self) -> Facts {
-        self.model.facts().await
+    async fn capabilities(&self) -> Capabilities {
+        self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let answer = self.model.ask(request).await?;
         Ok(Box::new(Waiting { answer, gate: self.gate.clone(), held: None }))
     }
 }
 
 struct Waiting {
-    answer: Box<dyn Answer>,
+    answer: Box<dyn AnswerStream>,
     gate: Gate,
-    held: Option<Result<Part, Failure>>,
+    held: Option<Result<AnswerPart, ModelFailure>>,
 }
 
 #[async_trait]
-impl Answer for Waiting {
-    async fn next(&mut self) -> Result<Part, Failure> {
+impl AnswerStream for Waiting {
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
         if self.held.is_none() {
             let part = self.answer.next().await;
-            if !matches!(part, Ok(Part::End(_)) | Err(_)) {
+            if !matches!(part, Ok(AnswerPart::End(_)) | Err(_)) {
                 return part;
             }
             self.held = Some(part);

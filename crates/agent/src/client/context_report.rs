@@ -1,8 +1,8 @@
 //! How full a context is, and of what, for people. The figures are those by which it is decided when it is made smaller.
 
-use longhaul_context::{Breakdown, Checks, Room, estimate, estimate_bytes};
+use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget, estimate, estimate_bytes};
 use longhaul_journal::{Journal, Page};
-use longhaul_model::{Facts, Window, WindowSource};
+use longhaul_model::{Capabilities, ContextWindow, WindowSource};
 use longhaul_protocol::{CompactDone, SessionId, SessionRecord, StreamName, ToolSchema};
 
 use crate::compaction::plan::Space;
@@ -21,17 +21,17 @@ pub struct ContextReport {
     /// The model that is asked next.
     pub model: String,
     /// What the context is made of.
-    pub parts: Breakdown,
+    pub parts: ContextBreakdown,
     /// What has come and is seen with the next step.
     pub incoming: u64,
     /// What the provider counted last, where the rest is an estimate of what came since; nothing, where all of it is estimated.
     pub reported: Option<u64>,
     /// How large the context may be, and who says so.
-    pub window: Option<Window>,
+    pub window: Option<ContextWindow>,
     /// What there is room for. Where the model has refused or cut less than its window, that is less.
-    pub room: Option<Room>,
+    pub room: Option<ContextBudget>,
     /// From where on it is made smaller.
-    pub checks: Checks,
+    pub checks: CompactionThresholds,
     /// The number of its epoch; nothing before the first.
     pub epoch: Option<u64>,
     /// How often it was made smaller.
@@ -78,21 +78,22 @@ impl ContextReport {
     pub(crate) fn new(
         state: &State,
         model: &str,
-        facts: &Facts,
+        facts: &Capabilities,
         beginning: Beginning,
         settings: &Settings,
     ) -> Self {
         let Beginning { system, tools } = beginning;
         let tools = if facts.tools { tools } else { 0 };
         let set = settings.model.context_window;
-        let set = set.map(|tokens| Window { tokens, source: WindowSource::Config });
+        let set = set.map(|tokens| ContextWindow { tokens, source: WindowSource::Config });
         let window = facts.window.or(set);
         let tokens = window.map(|window| window.tokens);
         let answer = room_for_answer(settings.model.max_output_tokens, facts, tokens);
         let fixed = system.saturating_add(tools);
         let space = Space::new(state, model, tokens, answer, fixed, &settings.context);
         let (total, reported) = state.occupancy_with(model, state.corrected(model, fixed));
-        let parts = Breakdown { system, tools, ..Breakdown::of_items(&state.items, state.preface) };
+        let parts =
+            ContextBreakdown { system, tools, ..ContextBreakdown::of_items(&state.items, state.preface) };
         Self {
             model: model.to_owned(),
             parts: parts.scaled_to(total),
@@ -111,7 +112,7 @@ impl ContextReport {
 /// Its server may be asked how much it has room for.
 pub async fn context_report(config: &Config, journal: &dyn Journal, state: &State) -> ContextReport {
     let (model, facts) = facts_of(config).await.unwrap_or_else(|_| {
-        (state.model.clone().unwrap_or_else(|| config.settings.model.name.clone()), Facts::default())
+        (state.model.clone().unwrap_or_else(|| config.settings.model.name.clone()), Capabilities::default())
     });
     let beginning = Beginning::of_epoch(journal, state).await.unwrap_or_default();
     ContextReport::new(state, &model, &facts, beginning, &config.settings)

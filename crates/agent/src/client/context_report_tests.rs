@@ -12,7 +12,7 @@ fn settings(window: Option<u64>) -> Settings {
     settings
 }
 
-fn report(state: &State, facts: &Facts, window: Option<u64>) -> ContextReport {
+fn report(state: &State, facts: &Capabilities, window: Option<u64>) -> ContextReport {
     ContextReport::new(state, MODEL, facts, BEGINNING, &settings(window))
 }
 
@@ -30,7 +30,7 @@ fn the_parts_with_the_answer_and_what_is_free_make_up_the_window() {
         step(2),
     ]);
 
-    let report = report(&state, &Facts::default(), Some(40_000));
+    let report = report(&state, &Capabilities::default(), Some(40_000));
 
     let room = report.room.unwrap();
     assert_eq!((room.window, room.answer), (40_000, 8_192));
@@ -58,7 +58,7 @@ fn what_the_provider_counted_is_the_total_and_is_named() {
     let state = after(&[input(JoinMode::Join), turn(), step(1), attempt(), text(), answered(1), usage]);
     let model = state.reported.as_ref().unwrap().model.clone();
 
-    let report = ContextReport::new(&state, &model, &Facts::default(), BEGINNING, &settings(None));
+    let report = ContextReport::new(&state, &model, &Capabilities::default(), BEGINNING, &settings(None));
 
     assert_eq!((report.tokens(), report.reported), (5_500, Some(5_500)));
     assert_eq!((report.window, report.room, report.free()), (None, None, None));
@@ -71,7 +71,7 @@ fn the_checks_are_those_that_decide_and_what_waits_is_counted_apart() {
     let mut settings = settings(Some(40_000));
     settings.context.compact_idle_at = 0.0;
 
-    let report = ContextReport::new(&state, MODEL, &Facts::default(), BEGINNING, &settings);
+    let report = ContextReport::new(&state, MODEL, &Capabilities::default(), BEGINNING, &settings);
 
     let usable = report.room.unwrap().usable();
     assert_eq!(report.checks.before_turn, Some(usable * 85 / 100));
@@ -81,7 +81,7 @@ fn the_checks_are_those_that_decide_and_what_waits_is_counted_apart() {
 
 #[test]
 fn a_model_without_tools_has_none_in_its_context() {
-    let without = Facts { tools: false, ..Facts::default() };
+    let without = Capabilities { tools: false, ..Capabilities::default() };
 
     assert_eq!(report(&after(&[]), &without, Some(40_000)).parts.tools, 0);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use longhaul_journal::{Append, Error as JournalError, Holder, Journal, check_size, name_session, put};
-use longhaul_memory::{Changed, Extraction};
+use longhaul_memory::{Extraction, PageEdited};
 use longhaul_protocol::{
     CompactDone, EndedTask, InboxRecord, Input, InputId, Order, OrderId, OrderKind, Question, QuestionId,
     Seq, SessionCreated, SessionId, SessionRecord, StreamName, TaskId, TurnEnded,
@@ -498,7 +498,7 @@ impl Session {
     }
 
     /// Adds a text to the core page of the session's memory.
-    pub async fn remember(&self, text: &str) -> Result<Changed> {
+    pub async fn remember(&self, text: &str) -> Result<PageEdited> {
         let id = self.known_id().await?;
         memory::remember(&self.runtime_handle()?.runtime, self.key(), id, text).await
     }

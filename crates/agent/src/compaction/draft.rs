@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use longhaul_context::{
-    FIRST_REQUEST, Keep, Written, estimate_bytes, estimate_items, estimate_text, files_changed,
-    first_request, is_notification, merge, render_pin, render_summary, render_tasks, render_todo, said,
+    FIRST_REQUEST_PIN, KeptWindow, WrittenSummary, changed_files_pin, estimate_bytes, estimate_items,
+    estimate_text, first_request_pin, is_task_notification, merge_summaries, render_pin, render_summary,
+    render_tasks, render_todo, user_messages,
 };
 use longhaul_protocol::{
     BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, Item, Kept, Pin, Place, Role, Seq,
@@ -107,10 +108,10 @@ impl Sizes {
 
 impl Ground<'_> {
     /// The epoch that begins with a summary: with what is to be kept, then with less.
-    pub(super) fn by_model(&self, written: Written) -> Result<Draft, String> {
+    pub(super) fn by_model(&self, written: WrittenSummary) -> Result<Draft, String> {
         let own = self.own_items();
-        let said = said(&own);
-        let summary = merge(self.state.summary.as_ref(), written, &said);
+        let said = user_messages(&own);
+        let summary = merge_summaries(self.state.summary.as_ref(), written, &said);
         let calibration = self.state.calibration(&self.space.model);
         let outline = self.state.outline(&calibration, self.space.requests());
         let usable = self.usable();
@@ -186,15 +187,15 @@ impl Ground<'_> {
     }
 
     /// Of an answer that was cut and goes on, the first half stays, whatever else goes.
-    fn with_first_half(&self, keep: Keep) -> Keep {
+    fn with_first_half(&self, keep: KeptWindow) -> KeptWindow {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.goes_on) else { return keep };
         let is_half = |place: &Place| (place.turn, place.step) == (turn.number, turn.steps);
         let half = self.state.places.iter().position(is_half).unwrap_or(keep.from);
         let from = keep.from.min(half.max(self.state.preface));
-        Keep { from, requests: keep.requests.into_iter().filter(|index| *index < from).collect() }
+        KeptWindow { from, requests: keep.requests.into_iter().filter(|index| *index < from).collect() }
     }
 
-    fn rule(&self, keep: &Keep, sizes: Sizes) -> Draft {
+    fn rule(&self, keep: &KeptWindow, sizes: Sizes) -> Draft {
         let (from, through) = self.range(keep);
         let dropped = format!(
             "Older exchanges (records {from} to {through}) were dropped by rule, without a summary; \
@@ -239,7 +240,7 @@ impl Ground<'_> {
     }
 
     /// The records that a compaction covers, if this is kept: from where the one before ended to where the kept part begins.
-    fn range(&self, keep: &Keep) -> (Seq, Seq) {
+    fn range(&self, keep: &KeptWindow) -> (Seq, Seq) {
         let before = self.state.compaction.covered_through;
         let places = self.state.places.get(keep.from..).unwrap_or_default();
         let first = places.iter().map(|place| place.seq).filter(|seq| *seq > before).min();
@@ -248,7 +249,7 @@ impl Ground<'_> {
 
     fn draft(
         &self,
-        keep: &Keep,
+        keep: &KeptWindow,
         summary: Option<&Summary>,
         dropped: Option<&str>,
         by: CompactedBy,
@@ -295,7 +296,7 @@ impl Ground<'_> {
     }
 
     /// What stays as it is: what was asked in the open turn, then everything from the cut on.
-    fn kept(&self, keep: &Keep) -> Vec<Kept> {
+    fn kept(&self, keep: &KeptWindow) -> Vec<Kept> {
         let state = self.state;
         let asked = keep.requests.iter().map(|&index| (&state.items[index], &state.places[index]));
         let rest = state.items.iter().zip(&state.places).skip(keep.from);
@@ -315,16 +316,17 @@ impl Ground<'_> {
     }
 
     /// What is never summarised: the first request, as long as it does not stand in the context itself, and the files that were changed.
-    fn pins(&self, keep: &Keep, sizes: Sizes) -> Vec<Pin> {
+    fn pins(&self, keep: &KeptWindow, sizes: Sizes) -> Vec<Pin> {
         let state = self.state;
-        let mut pins: Vec<Pin> = state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST).cloned().collect();
+        let mut pins: Vec<Pin> =
+            state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST_PIN).cloned().collect();
         let first = (state.preface..state.items.len())
             .filter(|index| !self.is_foreign(&state.places[*index]))
             .find_map(|index| Some((index, request(&state.items[index])?)))
             .filter(|(index, _)| *index < keep.from && !keep.requests.contains(index));
         if let (true, Some((index, text))) = (pins.is_empty(), first) {
             let place = state.places[index];
-            pins.push(first_request(text, place.said.unwrap_or(place.seq), sizes.first_request));
+            pins.push(first_request_pin(text, place.said.unwrap_or(place.seq), sizes.first_request));
         }
         // As the model would name them: relative paths begin in the work folder.
         let folder = state.created.as_ref().and_then(|created| created.work_dir.as_deref());
@@ -334,7 +336,7 @@ impl Ground<'_> {
                 None => path.clone(),
             };
         let changed: Vec<String> = state.changed.iter().map(named).collect();
-        pins.extend(files_changed(&changed, sizes.list));
+        pins.extend(changed_files_pin(&changed, sizes.list));
         pins
     }
 }
@@ -354,7 +356,7 @@ fn shortened(pin: &Pin, most: u64) -> Pin {
 /// The words of a person.
 fn request(item: &Item) -> Option<&str> {
     match item {
-        Item::Text { role: Role::User, text } if !is_notification(text) => Some(text),
+        Item::Text { role: Role::User, text } if !is_task_notification(text) => Some(text),
         _ => None,
     }
 }

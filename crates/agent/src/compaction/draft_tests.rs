@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use longhaul_context::{Calibration, Checks, Room, normalise};
+use longhaul_context::{CompactionThresholds, ContextBudget, TokenCalibration, normalise};
 use longhaul_protocol::{BlobRef, CallId, CompactStart, Image, StepStarted, TurnStarted};
 use proptest::prelude::*;
 
@@ -89,9 +89,9 @@ fn case() -> impl Strategy<Value = Case> {
 impl Case {
     fn space(&self, state: &State) -> Space {
         let (window, answer) = (self.window, (self.window / 4).min(8_192));
-        let room = Some(Room { window, answer, fixed: state.corrected("m", self.fixed) });
+        let room = Some(ContextBudget { window, answer, fixed: state.corrected("m", self.fixed) });
         let model = "m".to_owned();
-        Space { model, room, checks: Checks::default(), has_summaries: true, is_idle: false }
+        Space { model, room, checks: CompactionThresholds::default(), has_summaries: true, is_idle: false }
     }
 
     fn text(&self, length: Length, begin: &str) -> String {
@@ -102,19 +102,19 @@ impl Case {
         format!("{begin} {}", "wörd ".repeat(bytes / 6))
     }
 
-    fn written(&self) -> Option<Written> {
+    fn written(&self) -> Option<WrittenSummary> {
         let texts = self.written.as_ref()?;
         let list: Vec<String> = texts.iter().map(|length| self.text(*length, "entry")).collect();
         let goal = list.first().cloned().unwrap_or_default();
         let summary = Summary { goal, directives: list.clone(), files: list, ..Summary::default() };
-        Some(Written { summary, withdrawn: vec![] })
+        Some(WrittenSummary { summary, withdrawn: vec![] })
     }
 
     fn state(&self) -> State {
         let blob = BlobRef::to(b"x", "text/plain");
         let epoch = Epoch { number: 1, began: 1, folds_from: 1, system: blob.clone(), tools: blob };
         let counting =
-            Counting { calibration: Calibration::carried(self.samples.clone()), ..Counting::default() };
+            Counting { calibration: TokenCalibration::carried(self.samples.clone()), ..Counting::default() };
         let mut state = State {
             head: 1,
             epoch: Some(epoch),
@@ -272,9 +272,9 @@ proptest! {
         prop_assert_eq!(&normalise(&state.items), &state.items);
         prop_assert_eq!(state.items.len(), state.places.len());
         // C7: the first request is there, or pinned.
-        let first = before.pins.iter().find(|pin| pin.name == FIRST_REQUEST).map(|pin| pin.text.clone());
+        let first = before.pins.iter().find(|pin| pin.name == FIRST_REQUEST_PIN).map(|pin| pin.text.clone());
         let first = first.or_else(|| requests(&before, None).first().cloned()).unwrap();
-        let pinned = state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST).map(|pin| pin.text.clone());
+        let pinned = state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST_PIN).map(|pin| pin.text.clone());
         prop_assert!(pinned.chain(requests(&state, None)).any(|text| is_of(&text, &first)), "{first}");
         // C4: what was asked in the open turn is there, in its order.
         if let Some(turn) = &before.turn {

@@ -19,7 +19,7 @@ mod summarise;
 use std::sync::Arc;
 
 use draft::{Draft, Ground, Proof};
-use longhaul_context::Written;
+use longhaul_context::WrittenSummary;
 use longhaul_journal::Blob;
 use longhaul_protocol::{
     CallId, CompactFailed, CompactStart, EpochReason, EpochStarted, Seq, SessionRecord, Stubbed,
@@ -202,7 +202,7 @@ pub fn plan_compaction(
     state: &State,
     space: &Space,
     trigger: Trigger,
-    written: Option<Written>,
+    written: Option<WrittenSummary>,
     keep: u64,
 ) -> std::result::Result<Vec<SessionRecord>, String> {
     let epoch = state.epoch.as_ref().ok_or("there is no epoch")?;
@@ -247,7 +247,7 @@ pub(crate) async fn compact_if_idle(
     if state.model.as_deref() != Some(model.name()) || state.turn.is_some() {
         return Ok(false);
     }
-    let (facts, settings) = (model.facts().await, &runtime.config.settings);
+    let (facts, settings) = (model.capabilities().await, &runtime.config.settings);
     let window = facts.window.map(|window| window.tokens).or(settings.model.context_window);
     let answer = room_for_answer(settings.model.max_output_tokens, &facts, window);
     let equipment = Equipment::new(runtime, state);

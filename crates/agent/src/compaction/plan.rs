@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use longhaul_context::{Calibration, Checks, Outline, Room, estimate_items, estimate_text, threshold};
+use longhaul_context::{
+    CompactionThresholds, ContextBudget, ContextOutline, TokenCalibration, compaction_threshold,
+    estimate_items, estimate_text,
+};
 use longhaul_protocol::{CallId, InputId, Item, JoinMode, Seq, SessionRecord};
 
 use crate::session::decide::Policy;
@@ -23,7 +26,7 @@ const STUB_SHARE: u64 = 10;
 /// What comes in together takes at most so many tenths of what is usable, with what stays anyway.
 const JOINING_TENTHS: u64 = 8;
 /// What a model has room for whose window is not known: anything.
-const UNKNOWN_ROOM: Room = Room { window: 1 << 40, answer: 0, fixed: 0 };
+const UNKNOWN_ROOM: ContextBudget = ContextBudget { window: 1 << 40, answer: 0, fixed: 0 };
 /// Without a finished step between them there are at most so many compactions.
 const MOST_IN_A_ROW: u32 = 2;
 
@@ -119,9 +122,9 @@ pub struct Space {
     /// The model that will be asked.
     pub model: String,
     /// What it has room for, if that is known.
-    pub room: Option<Room>,
+    pub room: Option<ContextBudget>,
     /// From where on the context is made smaller.
-    pub checks: Checks,
+    pub checks: CompactionThresholds,
     /// Whether a model writes summaries; else what is old is dropped by rule.
     pub has_summaries: bool,
     /// Nobody has had to do with the session for a while.
@@ -149,11 +152,14 @@ impl Space {
         let refused = counting.and_then(|counting| counting.refused_at);
         let seen = cut.map(|cut| cut.at).into_iter().chain(refused.map(|at| at / 10 * REFUSED_TENTHS));
         let window = window.into_iter().chain(seen.map(|prompt| prompt.saturating_add(answer))).min();
-        let room = window.map(|window| Room { window, answer, fixed: state.corrected(model, fixed) });
+        let room =
+            window.map(|window| ContextBudget { window, answer, fixed: state.corrected(model, fixed) });
         let usable = room.map_or(0, |room| room.usable());
         // A share of an unknown window is no threshold; a number of tokens is one.
-        let at = |share: f64, tokens| threshold(if room.is_some() { share } else { 0.0 }, tokens, usable);
-        let checks = Checks {
+        let at = |share: f64, tokens| {
+            compaction_threshold(if room.is_some() { share } else { 0.0 }, tokens, usable)
+        };
+        let checks = CompactionThresholds {
             before_turn: at(settings.compact_at, settings.compact_at_tokens),
             within_turn: at(settings.compact_now_at, settings.compact_now_at_tokens),
             idle: at(settings.compact_idle_at, settings.compact_idle_at_tokens),
@@ -173,7 +179,7 @@ impl Space {
 impl Default for Space {
     /// Nobody knows yet what there is room for.
     fn default() -> Self {
-        let (model, room, checks) = (String::new(), None, Checks::default());
+        let (model, room, checks) = (String::new(), None, CompactionThresholds::default());
         Self { model, room, checks, has_summaries: true, is_idle: false }
     }
 }
@@ -233,11 +239,15 @@ impl State {
     }
 
     /// The context as the planning of a compaction sees it.
-    pub(crate) fn outline<'a>(&'a self, calibration: &'a Calibration, requests: u64) -> Outline<'a> {
+    pub(crate) fn outline<'a>(
+        &'a self,
+        calibration: &'a TokenCalibration,
+        requests: u64,
+    ) -> ContextOutline<'a> {
         // A turn that is to be run again is not over.
         let again = self.again.map(|_| self.asked_in);
         let open_turn = self.turn.as_ref().map(|turn| turn.answers).or(again);
-        Outline {
+        ContextOutline {
             items: &self.items,
             places: &self.places,
             preface: self.preface,
@@ -290,7 +300,14 @@ impl State {
     }
 
     /// The next request does not fit, or the model said so.
-    fn must_shrink(&self, space: &Space, room: Room, need: u64, moment: Moment, overflows: u32) -> Relief {
+    fn must_shrink(
+        &self,
+        space: &Space,
+        room: ContextBudget,
+        need: u64,
+        moment: Moment,
+        overflows: u32,
+    ) -> Relief {
         let usable = room.usable();
         let (asked, can_shrink) = self.asked(space);
         // It was made smaller because of the first, and that did not help.
@@ -330,7 +347,7 @@ impl State {
     }
 
     /// Old tool output whose removal gains enough to be worth it.
-    fn stubs(&self, space: &Space, room: Room) -> Option<(Vec<CallId>, u64)> {
+    fn stubs(&self, space: &Space, room: ContextBudget) -> Option<(Vec<CallId>, u64)> {
         let calibration = self.calibration(&space.model);
         let stubs = self.outline(&calibration, 0).stubs();
         let is_worth_it = !stubs.calls.is_empty() && stubs.gains >= room.window / STUB_SHARE;
@@ -345,7 +362,7 @@ fn of_input(input: &Waiting) -> u64 {
 }
 
 /// The arithmetic of a message that is too long by itself.
-fn is_too_long(least: u64, room: Room) -> String {
+fn is_too_long(least: u64, room: ContextBudget) -> String {
     format!(
         "what is asked is longer than the model has room for: with system prompt and tools ({} tokens) it takes about {least}, \
          and {} are usable (a context of {} less {} for the answer); ask in parts, put it into a file and have that read, or \
@@ -358,7 +375,7 @@ fn is_too_long(least: u64, room: Room) -> String {
 }
 
 /// The arithmetic of a request that does not fit.
-fn does_not_fit(need: u64, room: Room) -> String {
+fn does_not_fit(need: u64, room: ContextBudget) -> String {
     format!(
         "the context can't be made to fit: the next request has about {need} tokens, of them {} for system prompt and tools, \
          and {} are usable (a context of {} less {} for the answer); give the model a larger context on its server or in \

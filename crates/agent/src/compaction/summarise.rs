@@ -4,10 +4,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use longhaul_context::{Form, Material, ReadSummary, Written, ask_for_summary, estimate, read_summary};
+use longhaul_context::{
+    AnswerForm, ParsedSummary, SummaryMaterial, WrittenSummary, build_summary_prompt, estimate, parse_summary,
+};
 use longhaul_journal::Page;
 use longhaul_model::{
-    Class, Facts, Model, Next, Purpose, RefusedSize, Request, StopKind, Tries, Whole, hear,
+    Capabilities, FailureClass, Model, Purpose, RefusedSize, Request, RetryDecision, RetryState, StopKind,
+    WholeAnswer, complete,
 };
 use longhaul_protocol::{
     EventKind, InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, StreamName, Usage, Warning,
@@ -29,7 +32,7 @@ const HALVINGS: u32 = 3;
 
 /// What came of it.
 pub(super) enum Summarised {
-    Written(Box<Written>),
+    Written(Box<WrittenSummary>),
     Failed(String),
     /// Summaries are turned off.
     NotWanted,
@@ -41,8 +44,8 @@ pub(super) enum Summarised {
 /// What is asked of whom, as it changes from try to try.
 struct Asking {
     model: Arc<dyn Model>,
-    facts: Facts,
-    form: Form,
+    facts: Capabilities,
+    form: AnswerForm,
     /// How many tokens the request may have, before anything is learnt.
     most: u64,
     answer: u64,
@@ -109,7 +112,7 @@ impl Worker {
         usages: &mut Vec<Usage>,
     ) -> Step<Summarised> {
         let facts = {
-            let mut asked = model.facts();
+            let mut asked = model.capabilities();
             match self.attend_to_cancels(&mut asked, trigger).await? {
                 Attended::Done(facts) => facts,
                 Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
@@ -118,14 +121,14 @@ impl Worker {
         };
         let mut asking = self.how_to_ask(model, facts);
         let settings = &self.runtime.config.settings.retry;
-        let policy = self.runtime.config.patience.retry(settings).in_the_background();
-        let mut tries = Tries::new(policy);
+        let policy = self.runtime.config.patience.retry(settings).for_background();
+        let mut tries = RetryState::new(policy);
         let (mut wrong, mut halved) = (0, 0);
         loop {
             let request = self.summary_request(&asking, focus);
             let prompt = estimate(&request.system, &request.tools, &request.items);
             let heard = {
-                let mut hearing = Box::pin(hear(&*asking.model, request, &asking.facts));
+                let mut hearing = Box::pin(complete(&*asking.model, request, &asking.facts));
                 match self.attend_to_cancels(&mut hearing, trigger).await? {
                     Attended::Done(heard) => heard,
                     Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
@@ -137,22 +140,22 @@ impl Worker {
                 usages.push(usage);
             }
             let failure = match heard.answer {
-                Ok(Whole { items, stop }) => {
-                    let read = read_summary(&items);
-                    let is_whole = stop != StopKind::Length && matches!(read, Ok(ReadSummary::InForm(_)));
+                Ok(WholeAnswer { items, stop }) => {
+                    let read = parse_summary(&items);
+                    let is_whole = stop != StopKind::Length && matches!(read, Ok(ParsedSummary::InForm(_)));
                     // Who does not get the call right, talks instead or came to no end may still write it down. Who only ever writes
                     // prose is believed then: else there would be no summary of a small model.
                     if !is_whole && wrong < WRONG_ANSWERS {
                         wrong += 1;
-                        asking.form = Form::Text;
+                        asking.form = AnswerForm::Text;
                         continue;
                     }
                     return Ok(match read {
-                        Ok(ReadSummary::Prose(written)) if is_too_brief(&written.summary.notes) => {
+                        Ok(ParsedSummary::Prose(written)) if is_too_brief(&written.summary.notes) => {
                             let name = asking.model.name();
                             Summarised::Failed(format!("{name} wrote no summary, but a few words"))
                         }
-                        Ok(ReadSummary::InForm(written) | ReadSummary::Prose(written)) => {
+                        Ok(ParsedSummary::InForm(written) | ParsedSummary::Prose(written)) => {
                             Summarised::Written(Box::new(written))
                         }
                         Err(reason) => {
@@ -164,13 +167,15 @@ impl Worker {
                 Err(failure) => failure,
             };
             match failure.class {
-                Class::NoTools if asking.form == Form::Call => asking.form = Form::Text,
-                Class::TooLong if halved < HALVINGS => {
+                FailureClass::NoTools if asking.form == AnswerForm::ToolCall => {
+                    asking.form = AnswerForm::Text
+                }
+                FailureClass::TooLong if halved < HALVINGS => {
                     halved += 1;
                     let size = RefusedSize { prompt, answer: asking.answer };
                     match asking.model.correct_limits(&failure, size).await {
                         Some(_) => {
-                            let facts = asking.model.facts().await;
+                            let facts = asking.model.capabilities().await;
                             let corrected = self.how_to_ask(asking.model.clone(), facts);
                             asking = Asking {
                                 form: asking.form,
@@ -182,11 +187,11 @@ impl Worker {
                     }
                 }
                 _ => match tries.failed(&failure, fastrand::f64()) {
-                    Next::GiveUp(spent) => {
+                    RetryDecision::GiveUp(spent) => {
                         let reason = self.runtime.redactor.redact(&spent.to_string()).into_owned();
                         return Ok(Summarised::Failed(reason));
                     }
-                    Next::Wait(wait) => {
+                    RetryDecision::Wait(wait) => {
                         let delay_ms = u64::try_from(wait.delay.as_millis()).unwrap_or(u64::MAX);
                         let class = wait.class.code().to_owned();
                         let (attempt, of, reason) = (wait.attempt, wait.of, wait.reason);
@@ -207,7 +212,7 @@ impl Worker {
         }
     }
 
-    fn how_to_ask(&self, model: Arc<dyn Model>, facts: Facts) -> Asking {
+    fn how_to_ask(&self, model: Arc<dyn Model>, facts: Capabilities) -> Asking {
         let settings = &self.runtime.config.settings.model;
         let name = model.name();
         let is_own = name == self.policy.space.model;
@@ -222,14 +227,14 @@ impl Worker {
         let calibration = self.state.calibration(name);
         let most = usable.map_or(u64::MAX, |usable| calibration.largest_within(usable) / 10 * USED_TENTHS);
         let tools = facts.tools && !(is_own && self.asking.has_no_tools);
-        let form = if tools { Form::Call } else { Form::Text };
+        let form = if tools { AnswerForm::ToolCall } else { AnswerForm::Text };
         Asking { model, facts, form, most, answer }
     }
 
     fn summary_request(&self, asking: &Asking, focus: Option<&str>) -> Request {
         let items = &self.state.items[self.state.preface..];
-        let material = Material { previous: self.state.summary.as_ref(), items, focus };
-        let asked = ask_for_summary(&material, asking.form, asking.most);
+        let material = SummaryMaterial { previous: self.state.summary.as_ref(), items, focus };
+        let asked = build_summary_prompt(&material, asking.form, asking.most);
         let summaries_before = usize::try_from(self.state.compaction.count).unwrap_or(usize::MAX);
         Request {
             system: asked.system.into(),

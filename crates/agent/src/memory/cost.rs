@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
-use longhaul_model::{Answer, Class, CorrectedLimits, Facts, Failure, Model, RefusedSize, Request};
+use longhaul_model::{
+    AnswerStream, Capabilities, CorrectedLimits, FailureClass, Model, ModelFailure, RefusedSize, Request,
+};
 use longhaul_protocol::Usage;
 
 use crate::Error;
@@ -57,20 +59,22 @@ impl Model for Thrifty {
         self.model.name()
     }
 
-    async fn facts(&self) -> Facts {
-        self.model.facts().await
+    async fn capabilities(&self) -> Capabilities {
+        self.model.capabilities().await
     }
 
-    async fn correct_limits(&self, failure: &Failure, size: RefusedSize) -> Option<CorrectedLimits> {
+    async fn correct_limits(&self, failure: &ModelFailure, size: RefusedSize) -> Option<CorrectedLimits> {
         self.model.correct_limits(failure, size).await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if let Some(runtime) = self.runtime.upgrade() {
             match runtime.is_out_of_money().await {
                 Ok(false) => {}
-                Ok(true) => return Err(Failure::new(Class::Quota, Error::OutOfMoney.to_string())),
-                Err(error) => return Err(Failure::new(Class::Quota, error.to_string())),
+                Ok(true) => {
+                    return Err(ModelFailure::new(FailureClass::Quota, Error::OutOfMoney.to_string()));
+                }
+                Err(error) => return Err(ModelFailure::new(FailureClass::Quota, error.to_string())),
             }
         }
         self.model.ask(request).await

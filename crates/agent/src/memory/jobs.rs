@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_memory::{Calling, Consolidation, Extraction, consolidate, mirror};
+use longhaul_memory::{BackgroundModel, Consolidation, Extraction, consolidate, mirror_pages};
 use longhaul_model::Model as _;
 use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
@@ -147,7 +147,7 @@ pub(crate) async fn pages_changed(runtime: &Arc<Inner>, scope: &str, pages: &[St
     match runtime.memory.book(runtime, scope).await {
         Ok(book) => {
             let folder = runtime.config.mirror_of(scope);
-            let mirrored = tokio::task::spawn_blocking(move || mirror(&book, &folder)).await;
+            let mirrored = tokio::task::spawn_blocking(move || mirror_pages(&book, &folder)).await;
             let left = match mirrored {
                 Ok(Ok(mirrored)) => mirrored.left,
                 Ok(Err(error)) => vec![error.to_string()],
@@ -180,14 +180,14 @@ fn say_refused(runtime: &Inner, key: &str, refused: &[String]) {
 }
 
 /// Who is asked, if there is money for it.
-async fn calling(runtime: &Arc<Inner>) -> Result<Calling> {
+async fn calling(runtime: &Arc<Inner>) -> Result<BackgroundModel> {
     if runtime.is_out_of_money().await? {
         return Err(Error::OutOfMoney);
     }
     let model = Arc::new(Thrifty { model: runtime.lineup().0[0].clone(), runtime: Arc::downgrade(runtime) });
-    let facts = model.facts().await;
+    let facts = model.capabilities().await;
     let settings = &runtime.config.settings;
-    Ok(Calling {
+    Ok(BackgroundModel {
         retry: runtime.config.patience.retry(&settings.retry),
         window: facts.window.map(|window| window.tokens).or(settings.model.context_window),
         max_output: settings.model.max_output_tokens,

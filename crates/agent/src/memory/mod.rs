@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use longhaul_journal::Journal;
-use longhaul_memory::{Book, Changed, Extraction, ScopeKind, Unread, scope_of};
+use longhaul_memory::{Extraction, PageEdited, PageSet, ScopeKind, UnextractedCounter, scope_of};
 use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
@@ -60,9 +60,9 @@ pub(crate) struct Memory {
     extractions: Joining<SessionId, Result<Extraction>>,
     consolidations: Joining<String, Result<bool>>,
     /// Pages as they were last read.
-    books: Mutex<HashMap<String, Book>>,
+    books: Mutex<HashMap<String, PageSet>>,
     /// What is new in the sessions that had a turn here.
-    unread: Mutex<HashMap<SessionId, Unread>>,
+    unread: Mutex<HashMap<SessionId, UnextractedCounter>>,
     /// Up to where extracts were there when it was last looked whether pages should be put in order.
     looked_at: Mutex<HashMap<SessionId, Seq>>,
     /// What calls cost that came to nothing.
@@ -148,10 +148,10 @@ pub(crate) async fn remember(
     key: &str,
     id: Option<SessionId>,
     text: &str,
-) -> Result<Changed> {
+) -> Result<PageEdited> {
     let text = runtime.redactor.redact(text).into_owned();
     let scope = scope_of_session(runtime, key, id).await?;
-    let changed = longhaul_memory::note(&*runtime.journal, &scope, &text, Speaker::User).await?;
+    let changed = longhaul_memory::add_note(&*runtime.journal, &scope, &text, Speaker::User).await?;
     jobs::pages_changed(runtime, &scope, &changed.pages).await;
     Ok(changed)
 }

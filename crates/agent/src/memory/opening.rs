@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use longhaul_context::Room;
-use longhaul_memory::Book;
+use longhaul_context::ContextBudget;
+use longhaul_memory::PageSet;
 
 use super::Memory;
 use crate::Result;
@@ -20,14 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Memory {
     /// The pages of a scope as they are now.
-    pub(super) async fn book(&self, runtime: &Inner, scope: &str) -> Result<Book> {
+    pub(super) async fn book(&self, runtime: &Inner, scope: &str) -> Result<PageSet> {
         let known = lock(&self.books).get(scope).cloned();
         let book = match known {
             Some(mut book) => {
                 book.catch_up(&*runtime.journal).await?;
                 book
             }
-            None => Book::load(&*runtime.journal, scope).await?,
+            None => PageSet::load(&*runtime.journal, scope).await?,
         };
         let mut books = lock(&self.books);
         if books.len() >= MOST_BOOKS {
@@ -61,12 +61,12 @@ impl Worker {
     }
 
     /// What there is room for, before anything was asked.
-    async fn room_at_first(&self) -> Option<Room> {
+    async fn room_at_first(&self) -> Option<ContextBudget> {
         let model = self.runtime.lineup().0[0].clone();
-        let facts = tokio::time::timeout(PATIENCE, model.facts()).await.ok()?;
+        let facts = tokio::time::timeout(PATIENCE, model.capabilities()).await.ok()?;
         let settings = &self.runtime.config.settings.model;
         let window = facts.window.map(|window| window.tokens).or(settings.context_window)?;
         let answer = room_for_answer(settings.max_output_tokens, &facts, Some(window));
-        Some(Room { window, answer, fixed: 0 })
+        Some(ContextBudget { window, answer, fixed: 0 })
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use longhaul_journal::{Journal, session_place};
-use longhaul_memory::ScopeOf;
+use longhaul_memory::ScopeFn;
 use longhaul_protocol::SessionId;
 
 use crate::Result;
@@ -17,7 +17,7 @@ const PAGE: usize = 500;
 /// The scopes of sessions, which never change.
 pub(crate) struct Scopes {
     journal: Arc<dyn Journal>,
-    scope_of: Box<ScopeOf>,
+    scope_of: Box<ScopeFn>,
     known: Mutex<HashMap<SessionId, String>>,
 }
 
@@ -30,7 +30,7 @@ impl Scopes {
     }
 
     /// How the scope of a session is told from its key and its folder.
-    pub(crate) fn rule(&self) -> &ScopeOf {
+    pub(crate) fn rule(&self) -> &ScopeFn {
         &self.scope_of
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use longhaul_journal::{Holder, Home, Journal, Ring, SqliteJournal};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_model::transport::Transport;
-use longhaul_model::{Facts, Model, Models};
+use longhaul_model::{Capabilities, Model, Models};
 use longhaul_protocol::{Event, EventKind, SessionId, StreamName};
 use longhaul_tools::{Action, Approvals, Redact, Rule, Tool, WrongRule};
 use tokio::sync::watch;
@@ -253,9 +253,9 @@ impl Runtime {
     }
 
     /// The model that is set, and what is known about it.
-    pub async fn model(&self) -> (String, Facts) {
+    pub async fn model(&self) -> (String, Capabilities) {
         let model = self.0.lineup().0[0].clone();
-        (model.name().to_owned(), model.facts().await)
+        (model.name().to_owned(), model.capabilities().await)
     }
 
     /// The session with this key. Looking at it stores nothing; it begins with its first input.

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub(crate) async fn refuse_what_does_not_fit(runtime: &Inner) -> Result<()> {
     let settings = &runtime.config.settings.model;
     let Some(set) = settings.context_window else { return Ok(()) };
-    let facts = runtime.lineup().0[0].facts().await;
+    let facts = runtime.lineup().0[0].capabilities().await;
     // The config is not at fault for a window that only the server knows: the turn says what does not fit.
     if facts.window.is_some_and(|window| window.source == WindowSource::Refusal) {
         return Ok(());

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_context::Calibration;
+use longhaul_context::TokenCalibration;
 use longhaul_protocol::{
     Carried, CarriedCounting, CarriedOutput, EpochStarted, FileSeen, Item, OpenTurn, Seq, WaitingInput,
 };
@@ -217,7 +217,7 @@ impl Counting {
 
     fn carried(known: CarriedCounting) -> Self {
         Self {
-            calibration: Calibration::carried(known.samples),
+            calibration: TokenCalibration::carried(known.samples),
             cuts: known.cut_at.map(|at| Cut { at, window: known.cut_window }),
             refused_at: known.refused_at,
         }

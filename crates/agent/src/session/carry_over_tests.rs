@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_context::{Written, normalise};
+use longhaul_context::{WrittenSummary, normalise};
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, CallId, Checkpoint, CompactFailed,
     CompactStart, Effect, EpochReason, EpochStarted, FileSeen, FileWrite, Hash, Image, Imported, InputId,
@@ -354,7 +354,7 @@ impl Scribe {
         let before = self.state.clone();
         self.start_compaction();
         let summary = Summary { goal: "the goal".into(), ..Summary::default() };
-        let written = by_model.then(|| Written { summary, withdrawn: vec![] });
+        let written = by_model.then(|| WrittenSummary { summary, withdrawn: vec![] });
         let Ok(facts) = plan_compaction(&self.state, &Space::default(), Trigger::Asked, written, keep) else {
             // By rule there may be nothing that could go.
             assert!(!by_model);

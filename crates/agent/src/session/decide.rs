@@ -3,7 +3,7 @@
 //! Whoever acts carries an action to its end before asking again. So an attempt or a call that is open *here* was left open by
 //! a runtime that is gone.
 
-use longhaul_model::Class;
+use longhaul_model::FailureClass;
 use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId};
 
 use crate::Wake;
@@ -231,7 +231,7 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         Relief::Stub(calls) => Action::Stub(calls),
         Relief::Compact(trigger) => Action::Compact(trigger),
         Relief::Hopeless(error) => {
-            let code = Some(Class::TooLong.code().to_owned());
+            let code = Some(FailureClass::TooLong.code().to_owned());
             Action::EndTurn(Ending { code, ..Ending::failed(error) })
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use longhaul_context::{Calibration, estimate_bytes, estimate_items};
+use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
     At, AttemptId, BlobRef, Block, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Place,
     Question, QuestionId, Role, Seq, Summary, Todo, ToolStarted,
@@ -91,7 +91,7 @@ pub enum Again {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counting {
     /// How far off the estimates are.
-    pub calibration: Calibration,
+    pub calibration: TokenCalibration,
     /// The last prompt that its server cut without a word.
     pub cuts: Option<Cut>,
     /// So many tokens were too many for it, by our own count.
@@ -301,7 +301,7 @@ impl State {
     }
 
     /// How a model counts, as far as is known.
-    pub(crate) fn calibration(&self, model: &str) -> Calibration {
+    pub(crate) fn calibration(&self, model: &str) -> TokenCalibration {
         self.counting.get(model).map(|counting| counting.calibration.clone()).unwrap_or_default()
     }
 

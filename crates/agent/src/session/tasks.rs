@@ -1,6 +1,6 @@
 //! The tasks of a session, by its records: which run, which have ended, and what the model knows of it. Pure.
 
-use longhaul_context::{notification, running_tasks};
+use longhaul_context::{running_tasks_note, task_notification};
 use longhaul_protocol::{
     CarriedStall, CarriedTask, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews,
     TaskStarted, TaskStatus,
@@ -115,7 +115,7 @@ impl SessionTasks {
     /// has changed.
     pub fn tell(&self) -> Vec<SessionRecord> {
         let ends = self.untold().map(|(task, end)| {
-            let text = notification(task, end);
+            let text = task_notification(task, end);
             SessionRecord::Notification(Notification { task_id: task.task_id, text })
         });
         let stalls = self.running().filter_map(|task| {
@@ -135,7 +135,7 @@ impl SessionTasks {
         if running.is_empty() && self.noted.iter().all(|id| self.went_with_a_word(*id)) {
             return None;
         }
-        let text = running_tasks(self.running().map(|task| &task.started));
+        let text = running_tasks_note(self.running().map(|task| &task.started));
         Some(Note { running: Some(running), ..Note::new(text) })
     }
 

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use longhaul_model::{Class, Failure, RateLimits, Stop, Tokens};
+use longhaul_model::{FailureClass, ModelFailure, RateLimits, StopReason, TokenCounts};
 use longhaul_protocol::{
     AttemptId, AttemptStarted, Block, Checkpoint, EventKind, SessionRecord, StepStarted, TurnStarted,
 };
@@ -21,7 +21,7 @@ use crate::turn::outcome::ended_with;
 use crate::turn::request::Call;
 use crate::worker::wait::{Attended, Heed};
 use crate::worker::{Step, Stopped, Worker};
-use longhaul_model::{Blocks, Progress};
+use longhaul_model::{BlockAssembler, BlockProgress};
 use longhaul_redact::StreamRedactor;
 
 /// Unfinished text is saved after so much of it, or so much time.
@@ -36,9 +36,9 @@ const NOT_SAVED: &str = "what came could not be saved";
 /// How an attempt came to its end.
 pub(crate) enum Ended {
     Complete {
-        stop: Stop,
+        stop: StopReason,
     },
-    Failed(Failure),
+    Failed(ModelFailure),
     /// Nobody wants the rest of it.
     Stopped(&'static str),
 }
@@ -46,7 +46,7 @@ pub(crate) enum Ended {
 /// What came of an attempt.
 pub(crate) struct Heard {
     pub(crate) ended: Ended,
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<TokenCounts>,
     pub(crate) limits: Option<RateLimits>,
 }
 
@@ -91,7 +91,7 @@ impl Worker {
         facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
         self.commit(facts, vec![]).await?;
         let call = self.call(attempt).await?;
-        let mut blocks = Blocks::default();
+        let mut blocks = BlockAssembler::default();
         let ended = if self.policy.ends_the_turn() || self.state.cancelled() {
             Ended::Stopped(self.stopped_by())
         } else {
@@ -100,7 +100,7 @@ impl Worker {
         let ended = match ended {
             Ended::Failed(failure) => {
                 let message = self.runtime.redactor.redact(&failure.message).into_owned();
-                Ended::Failed(Failure { message, ..failure })
+                Ended::Failed(ModelFailure { message, ..failure })
             }
             ended => ended,
         };
@@ -136,7 +136,7 @@ impl Worker {
     }
 
     /// Asks, and listens until the answer is over.
-    async fn hear(&mut self, call: &Call, blocks: &mut Blocks) -> Step<Ended> {
+    async fn hear(&mut self, call: &Call, blocks: &mut BlockAssembler) -> Step<Ended> {
         let attempt = call.attempt;
         let mut asking = call.model.ask(call.request.clone());
         let mut answer = match self.attend(&mut asking, Heed::Cancel, None).await? {
@@ -159,10 +159,12 @@ impl Worker {
             };
             match attended {
                 Attended::Done(Ok(part)) => match blocks.push(part) {
-                    Progress::End(stop) => break Ended::Complete { stop },
-                    Progress::Odd(reason) => break Ended::Failed(Failure::new(Class::Broken, reason)),
-                    Progress::TooLarge(reason) => {
-                        break Ended::Failed(Failure::new(Class::TooLarge, reason));
+                    BlockProgress::End(stop) => break Ended::Complete { stop },
+                    BlockProgress::Odd(reason) => {
+                        break Ended::Failed(ModelFailure::new(FailureClass::Broken, reason));
+                    }
+                    BlockProgress::TooLarge(reason) => {
+                        break Ended::Failed(ModelFailure::new(FailureClass::TooLarge, reason));
                     }
                     progress => self.progress(attempt, progress, &mut shown).await?,
                 },
@@ -191,26 +193,29 @@ impl Worker {
     }
 
     /// Shows and records what came.
-    async fn progress(&mut self, attempt: AttemptId, progress: Progress, shown: &mut Shown) -> Step<()> {
+    async fn progress(&mut self, attempt: AttemptId, progress: BlockProgress, shown: &mut Shown) -> Step<()> {
         match progress {
-            Progress::Text(delta) => {
+            BlockProgress::Text(delta) => {
                 let text = shown.text.push(&delta);
                 self.show_text(text, shown);
                 if shown.unsaved.text.len() >= CHECKPOINT_BYTES {
                     self.checkpoint(attempt, &mut shown.unsaved).await?;
                 }
             }
-            Progress::Reasoning(delta) => {
+            BlockProgress::Reasoning(delta) => {
                 let text = shown.reasoning.push(&delta);
                 self.show_reasoning(text);
             }
-            Progress::Block(item) => {
+            BlockProgress::Block(item) => {
                 self.show_rest(shown);
                 shown.unsaved = Unsaved::default();
                 let index = self.open_blocks();
                 self.commit(vec![SessionRecord::Block(Block { attempt, index, item })], vec![]).await?;
             }
-            Progress::Nothing | Progress::End(_) | Progress::Odd(_) | Progress::TooLarge(_) => {}
+            BlockProgress::Nothing
+            | BlockProgress::End(_)
+            | BlockProgress::Odd(_)
+            | BlockProgress::TooLarge(_) => {}
         }
         Ok(())
     }

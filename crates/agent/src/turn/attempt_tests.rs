@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use longhaul_model::{
-    Clocks, Hosts, Learned, Model, Next, Protocol, Quirks, Remote, Request, RetryPolicy, SetBy, Target, Tries,
+    Endpoint, KnownHosts, LearnedCapabilities, Model, Protocol, Quirks, RemoteModel, Request, RetryDecision,
+    RetryPolicy, RetryState, SettingSources, Timeouts,
 };
 use longhaul_protocol::{AttemptId, Item, Role};
 use longhaul_testkit::wire::{End, Memory, Reply, Said, Script, Seen};
 use serde_json::json;
 
 use crate::session::state::Attempt;
-use longhaul_model::{Blocks, Progress};
+use longhaul_model::{BlockAssembler, BlockProgress};
 
 const PROTOCOLS: [Protocol; 4] =
     [Protocol::OpenaiChat, Protocol::OpenaiResponses, Protocol::Anthropic, Protocol::Gemini];
@@ -22,8 +23,8 @@ fn recorded() -> Said {
         .usage(12, 3)
 }
 
-fn remote(protocol: Protocol, wire: Arc<Memory>) -> Remote {
-    let target = Target {
+fn remote(protocol: Protocol, wire: Arc<Memory>) -> RemoteModel {
+    let target = Endpoint {
         name: "custom/m".to_owned(),
         model: "m".to_owned(),
         protocol,
@@ -33,30 +34,30 @@ fn remote(protocol: Protocol, wire: Arc<Memory>) -> Remote {
         provider: "custom".to_owned(),
         is_local: false,
         start: None,
-        clocks: Clocks::HOSTED,
+        clocks: Timeouts::HOSTED,
         window: Some(1_000),
         tools: None,
         entry: None,
-        set_by: SetBy::default(),
+        set_by: SettingSources::default(),
     };
-    Remote::new(target, wire, Arc::new(Hosts::default()), Arc::new(Learned::default()))
+    RemoteModel::new(target, wire, Arc::new(KnownHosts::default()), Arc::new(LearnedCapabilities::default()))
 }
 
 /// What one attempt came to: the blocks that are complete, and whether it came to its end.
-async fn attempt(model: &Remote) -> (Attempt, bool) {
+async fn attempt(model: &RemoteModel) -> (Attempt, bool) {
     let request = Request {
         items: vec![Arc::new(Item::Text { role: Role::User, text: "look".into() })],
         ..Request::default()
     };
     let mut attempt = Attempt { id: AttemptId::generate(), blocks: vec![], unfinished: String::new() };
     let Ok(mut answer) = model.ask(request).await else { return (attempt, false) };
-    let mut blocks = Blocks::default();
+    let mut blocks = BlockAssembler::default();
     while let Ok(part) = answer.next().await {
         match blocks.push(part) {
-            Progress::Block(item) => attempt.blocks.push(Arc::new(item)),
-            Progress::End(_) => return (attempt, true),
-            Progress::Odd(reason) | Progress::TooLarge(reason) => panic!("{reason}"),
-            Progress::Nothing | Progress::Text(_) | Progress::Reasoning(_) => {}
+            BlockProgress::Block(item) => attempt.blocks.push(Arc::new(item)),
+            BlockProgress::End(_) => return (attempt, true),
+            BlockProgress::Odd(reason) | BlockProgress::TooLarge(reason) => panic!("{reason}"),
+            BlockProgress::Nothing | BlockProgress::Text(_) | BlockProgress::Reasoning(_) => {}
         }
     }
     (attempt, false)
@@ -75,7 +76,7 @@ async fn answered(protocol: Protocol, cut: usize, end: End) -> (Vec<Arc<Item>>, 
         }
     });
     let model = remote(protocol, Arc::new(Memory::new(script)));
-    let mut tries = Tries::new(RetryPolicy::default());
+    let mut tries = RetryState::new(RetryPolicy::default());
     loop {
         let (attempt, is_over) = attempt(&model).await;
         let kept = if is_over { attempt.blocks.len() } else { attempt.kept_when_broken() };
@@ -83,8 +84,8 @@ async fn answered(protocol: Protocol, cut: usize, end: End) -> (Vec<Arc<Item>>, 
             let sent = sent.lock().unwrap().clone();
             return (attempt.blocks[..kept].to_vec(), sent);
         }
-        let broken = longhaul_model::Failure::new(longhaul_model::Class::Broken, "cut");
-        assert!(matches!(tries.failed(&broken, 0.0), Next::Wait(_)), "it is tried again");
+        let broken = longhaul_model::ModelFailure::new(longhaul_model::FailureClass::Broken, "cut");
+        assert!(matches!(tries.failed(&broken, 0.0), RetryDecision::Wait(_)), "it is tried again");
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_model::{Facts, LongDelays, Model, Models, Offline, RetryPolicy, SetBy, Wanted};
+use longhaul_model::{
+    Capabilities, LongDelayPolicy, Model, ModelSpec, Models, OfflinePolicy, RetryPolicy, SettingSources,
+};
 
 use crate::config::RetrySettings;
 use crate::{Config, Error, Result};
@@ -34,14 +36,14 @@ impl Lineup {
 }
 
 /// The model that the config names, as `provider/model`, and what is known about it. Its server may be asked.
-pub async fn facts_of(config: &Config) -> Result<(String, Facts)> {
+pub async fn facts_of(config: &Config) -> Result<(String, Capabilities)> {
     let model = Lineup::open(&Models::at(&config.home)?, config)?.0[0].clone();
-    Ok((model.name().to_owned(), model.facts().await))
+    Ok((model.name().to_owned(), model.capabilities().await))
 }
 
 /// What the config says about a model. What is said about a server holds for the model that is set and for those that are at
 /// the same provider; a model of another provider is reached as that one usually is.
-fn wanted(models: &Models, config: &Config, name: &str) -> Wanted {
+fn wanted(models: &Models, config: &Config, name: &str) -> ModelSpec {
     let settings = &config.settings.model;
     // A name whose provider nobody knows belongs to whoever is at the address that is set.
     let provider = |name: &str| match name.split_once('/') {
@@ -50,24 +52,24 @@ fn wanted(models: &Models, config: &Config, name: &str) -> Wanted {
     };
     let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
     let is_set = name == settings.name;
-    let common = Wanted {
+    let common = ModelSpec {
         name: name.to_owned(),
         connect_timeout: seconds(settings.connect_timeout_s),
         first_byte_timeout: seconds(settings.first_byte_timeout_s),
-        silence_timeout: seconds(settings.silence_timeout_s),
-        set_by: SetBy {
+        idle_timeout: seconds(settings.silence_timeout_s),
+        set_by: SettingSources {
             name: if is_set { config.set_by("model.name") } else { format!("the name {name:?}") },
             base_url: config.set_by("model.base_url"),
             key: config.set_by("model.api_key_env"),
         },
-        ..Wanted::default()
+        ..ModelSpec::default()
     };
     // The files may be about another model than the one that a flag or a variable names: its key must not go to their address.
     let file_name = config.model_in_files.as_ref().unwrap_or(&settings.name);
     if !file_name.is_empty() && provider(name) != provider(file_name) {
         return common;
     }
-    Wanted {
+    ModelSpec {
         base_url: settings.base_url.clone(),
         api_key_env: settings.api_key_env.clone(),
         protocol: settings.protocol,
@@ -114,9 +116,9 @@ impl Patience {
     /// What is done about failures.
     pub(crate) fn retry(self, settings: &RetrySettings) -> RetryPolicy {
         let offline = match (settings.offline_wait_s, self) {
-            (0, _) => Offline::CountsAsTry,
-            (_, Self::Attended) => Offline::WaitForever,
-            (seconds, Self::OneShot) => Offline::WaitFor(Duration::from_secs(seconds)),
+            (0, _) => OfflinePolicy::CountsAsTry,
+            (_, Self::Attended) => OfflinePolicy::WaitForever,
+            (seconds, Self::OneShot) => OfflinePolicy::WaitFor(Duration::from_secs(seconds)),
         };
         RetryPolicy {
             max_retries: settings.max_retries,
@@ -126,8 +128,8 @@ impl Patience {
             offline,
             max_server_delay: Duration::from_secs(settings.max_server_delay_s),
             long_delays: match self {
-                Self::Attended => LongDelays::Wait,
-                Self::OneShot => LongDelays::GiveUp,
+                Self::Attended => LongDelayPolicy::Wait,
+                Self::OneShot => LongDelayPolicy::GiveUp,
             },
         }
     }

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use longhaul_model::{
-    Class, CorrectedLimits, Failure, Limit as Spending, LongDelays, Next, RefusedSize, Spent, StopKind,
-    Tries, Wait, WindowSource,
+    CorrectedLimits, FailureClass, LongDelayPolicy, ModelFailure, RefusedSize, RetriesExhausted,
+    RetryDecision, RetryDelay, RetryLimit as Spending, RetryState, StopKind, WindowSource,
 };
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, EventKind, Item, Limit, ModelChanged, Note, SessionRecord, Usage, Warning,
@@ -65,7 +65,7 @@ impl Worker {
                         call.model.name(),
                         stop.word
                     );
-                    let refused = Failure::new(Class::Refused, message);
+                    let refused = ModelFailure::new(FailureClass::Refused, message);
                     self.discard(call, Some(stop.word), refused, after).await
                 }
                 StopKind::Length => self.cut_at_length(call, stop.word, after).await,
@@ -166,7 +166,9 @@ impl Worker {
         if self.asking.only_thoughts > 2 {
             let message =
                 format!("{} only thinks, and says nothing; choose another model", call.model.name());
-            return self.discard(call, Some(word), Failure::new(Class::Empty, message), after).await;
+            return self
+                .discard(call, Some(word), ModelFailure::new(FailureClass::Empty, message), after)
+                .await;
         }
         let error = "thoughts without an answer".to_owned();
         let mut facts = [vec![ended_with(call.attempt, 0, Some(word), Some(error))], after].concat();
@@ -220,10 +222,15 @@ impl Worker {
     }
 
     /// An attempt that failed. With a complete call the step ends there; without one the same is asked again, if that may help.
-    async fn failed(&mut self, call: &Call, failure: Failure, mut after: Vec<SessionRecord>) -> Step<()> {
+    async fn failed(
+        &mut self,
+        call: &Call,
+        failure: ModelFailure,
+        mut after: Vec<SessionRecord>,
+    ) -> Step<()> {
         let kept = match failure.class {
             // Nothing of an answer that is none counts.
-            Class::TooLarge => 0,
+            FailureClass::TooLarge => 0,
             _ => self.open_attempt().map_or(0, state::Attempt::kept_when_broken),
         };
         if kept > 0 {
@@ -233,9 +240,9 @@ impl Worker {
             return self.commit(after, vec![]).await;
         }
         // What the model does not take is asked for once more without it.
-        let lacks_tools = failure.class == Class::NoTools && !call.request.tools.is_empty();
+        let lacks_tools = failure.class == FailureClass::NoTools && !call.request.tools.is_empty();
         let is_raised = call.request.max_output > Some(self.usual_room(&call.facts));
-        let lacks_room = failure.class == Class::Invalid && is_raised;
+        let lacks_room = failure.class == FailureClass::Invalid && is_raised;
         let prompt = self.state.next_prompt(&self.policy.space);
         let corrected = self.correct_limits(call, &failure, prompt).await;
         after.extend(corrected.map(|corrected| self.limits_warning(call, corrected)));
@@ -248,7 +255,7 @@ impl Worker {
             return self.commit(after, vec![]).await;
         }
         // What is too long is never asked again as it is: it is made smaller first, and `decide` sees that there is need.
-        if failure.class == Class::TooLong {
+        if failure.class == FailureClass::TooLong {
             let too_long = Some(prompt);
             let mut ended = ended_with(call.attempt, 0, None, Some(failure.message));
             if let SessionRecord::AttemptEnded(ended) = &mut ended {
@@ -257,7 +264,7 @@ impl Worker {
             after.splice(..0, [ended]);
             return self.commit(after, vec![]).await;
         }
-        if failure.class == Class::RoleOrder && self.asking.may_reorder() {
+        if failure.class == FailureClass::RoleOrder && self.asking.may_reorder() {
             if !self.state.warned.contains(ROLE_ORDER) {
                 after.push(warning(ROLE_ORDER, failure.message.clone()));
             }
@@ -277,10 +284,10 @@ impl Worker {
     async fn correct_limits(
         &mut self,
         call: &Call,
-        failure: &Failure,
+        failure: &ModelFailure,
         prompt: u64,
     ) -> Option<CorrectedLimits> {
-        let names_a_size = failure.class == Class::TooLong || failure.stated.answer.is_some();
+        let names_a_size = failure.class == FailureClass::TooLong || failure.stated.answer.is_some();
         if !names_a_size || self.asking.corrections >= MAX_CORRECTIONS {
             return None;
         }
@@ -320,7 +327,7 @@ impl Worker {
         &mut self,
         call: &Call,
         stop: Option<String>,
-        failure: Failure,
+        failure: ModelFailure,
         after: Vec<SessionRecord>,
     ) -> Step<()> {
         let mut facts = vec![ended_with(call.attempt, 0, stop, Some(failure.message.clone()))];
@@ -328,15 +335,15 @@ impl Worker {
         let mut policy = self.runtime.config.patience.retry(&self.runtime.config.settings.retry);
         // Where another model could answer, nobody has to wait for hours.
         if self.asking.has_stand_in() {
-            policy.long_delays = LongDelays::GiveUp;
+            policy.long_delays = LongDelayPolicy::GiveUp;
         }
-        let tries = self.asking.tries.get_or_insert_with(|| Tries::new(policy));
+        let tries = self.asking.tries.get_or_insert_with(|| RetryState::new(policy));
         match tries.failed(&failure, fastrand::f64()) {
-            Next::Wait(wait) => {
+            RetryDecision::Wait(wait) => {
                 self.commit(facts, vec![]).await?;
                 self.wait(wait).await
             }
-            Next::GiveUp(spent) => {
+            RetryDecision::GiveUp(spent) => {
                 if may_stand_in(&spent)
                     && let Some((from, to)) = self.asking.stand_in()
                 {
@@ -345,7 +352,7 @@ impl Worker {
                     return self.commit(facts, vec![]).await;
                 }
                 let class = match spent.limit {
-                    Some(Spending::ServerDelay(_)) => Class::Throttled,
+                    Some(Spending::ServerDelay(_)) => FailureClass::Throttled,
                     _ => spent.last.class,
                 };
                 let code = Some(class.code().to_owned());
@@ -361,11 +368,11 @@ impl Worker {
     }
 
     /// Waits before the next try. It is shown before it begins, and ends at once when somebody says so.
-    async fn wait(&mut self, wait: Wait) -> Step<()> {
+    async fn wait(&mut self, wait: RetryDelay) -> Step<()> {
         if self.policy.ends_the_turn() || self.state.cancelled() {
             return Ok(());
         }
-        let Wait { class, attempt, of, delay, reason } = wait;
+        let RetryDelay { class, attempt, of, delay, reason } = wait;
         let hurried = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         let class = class.code().to_owned();
@@ -379,7 +386,7 @@ impl Worker {
 }
 
 /// Another model is asked when this one had its chances, or when nothing more is paid for.
-fn may_stand_in(spent: &Spent) -> bool {
+fn may_stand_in(spent: &RetriesExhausted) -> bool {
     let had_its_chances = matches!(
         spent.limit,
         Some(
@@ -390,7 +397,7 @@ fn may_stand_in(spent: &Spent) -> bool {
                 | Spending::SameWords
         )
     );
-    had_its_chances || spent.last.class == Class::Quota
+    had_its_chances || spent.last.class == FailureClass::Quota
 }
 
 /// Whether there is more in it than thoughts and blanks.

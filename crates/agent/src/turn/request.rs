@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use longhaul_context::{estimate, estimate_bytes, normalise};
 use longhaul_journal::Error as JournalError;
-use longhaul_model::{Facts, MAX_REORDERED, Model, Purpose, Request, Tries};
+use longhaul_model::{Capabilities, MAX_ROLE_REORDERS, Model, Purpose, Request, RetryState};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
 use crate::Error;
@@ -29,7 +29,7 @@ const ROOM_SHARE: u64 = 4;
 pub(crate) struct Asking {
     lineup: Arc<Lineup>,
     place: usize,
-    pub(crate) tries: Option<Tries>,
+    pub(crate) tries: Option<RetryState>,
     /// Answers of this step without anything in them, and without anything but thoughts.
     pub(crate) empty: u32,
     pub(crate) only_thoughts: u32,
@@ -87,7 +87,7 @@ impl Asking {
     /// Whether a request whose order of roles was refused may be sent once more.
     pub(crate) fn may_reorder(&mut self) -> bool {
         self.reordered += 1;
-        self.reordered <= MAX_REORDERED
+        self.reordered <= MAX_ROLE_REORDERS
     }
 
     pub(crate) fn model(&self) -> Arc<dyn Model> {
@@ -106,7 +106,7 @@ impl Asking {
 }
 
 /// How long an answer may be: what is set, or the usual, and never more than a part of the window.
-pub(crate) fn room_for_answer(set: Option<u64>, facts: &Facts, window: Option<u64>) -> u64 {
+pub(crate) fn room_for_answer(set: Option<u64>, facts: &Capabilities, window: Option<u64>) -> u64 {
     let share = window.map_or(u64::MAX, |window| window / ROOM_SHARE);
     set.unwrap_or(USUAL_OUTPUT).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
 }
@@ -115,7 +115,7 @@ pub(crate) fn room_for_answer(set: Option<u64>, facts: &Facts, window: Option<u6
 pub(crate) struct Call {
     pub(crate) attempt: AttemptId,
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: Capabilities,
     pub(crate) request: Request,
     /// What the prompt is estimated at, uncorrected.
     pub(crate) estimated: u64,
@@ -167,7 +167,7 @@ impl Worker {
     }
 
     /// How long the answer may be. One that was cut may be longer, but never more than a part of the window.
-    fn room(&self, facts: &Facts) -> u64 {
+    fn room(&self, facts: &Capabilities) -> u64 {
         let usual = self.usual_room(facts);
         if self.asking.cut == 0 || self.asking.has_no_room {
             return usual;
@@ -176,7 +176,7 @@ impl Worker {
         usual.saturating_mul(LONGER).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
     }
 
-    pub(crate) fn usual_room(&self, facts: &Facts) -> u64 {
+    pub(crate) fn usual_room(&self, facts: &Capabilities) -> u64 {
         room_for_answer(self.runtime.config.settings.model.max_output_tokens, facts, self.asking.window)
     }
 
@@ -219,11 +219,11 @@ impl Worker {
     }
 
     /// What is known of a model; nothing, if somebody wants the turn to end meanwhile.
-    pub(crate) async fn facts_of(&mut self, model: &Arc<dyn Model>) -> Step<Option<Facts>> {
-        let mut asked = model.facts();
+    pub(crate) async fn facts_of(&mut self, model: &Arc<dyn Model>) -> Step<Option<Capabilities>> {
+        let mut asked = model.capabilities();
         match self.attend(&mut asked, Heed::Cancel, None).await? {
             Attended::Done(facts) => {
-                Ok(Some(Facts { tools: facts.tools && !self.asking.has_no_tools, ..facts }))
+                Ok(Some(Capabilities { tools: facts.tools && !self.asking.has_no_tools, ..facts }))
             }
             // The call that comes next notices that, too, before it is made.
             Attended::Called | Attended::Due => Ok(None),
@@ -232,7 +232,7 @@ impl Worker {
     }
 
     /// What system prompt and tools take, before anything is learnt: those of the epoch that is going on, where they are others.
-    fn fixed(&self, facts: &Facts) -> u64 {
+    fn fixed(&self, facts: &Capabilities) -> u64 {
         match &self.state.epoch {
             Some(epoch) if !self.begins_like(epoch) => {
                 let tools = if facts.tools { epoch.tools.bytes } else { 0 };

@@ -108,7 +108,7 @@ impl Worker {
             known.is_some_and(|task| task.waiting.as_ref().is_none_or(|stall| stall.printed != news.printed))
         };
         let facts = stalled.into_iter().filter(is_news).map(|(news, line)| {
-            let text = longhaul_context::waits_for_input(news.task_id, &line);
+            let text = longhaul_context::waiting_for_input_note(news.task_id, &line);
             SessionRecord::Warning(Warning { task: Some(news), ..Warning::new("task_waiting", text) })
         });
         let facts = facts.collect();

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use longhaul_context::{Prompt, estimate, estimate_bytes, system_prompt};
+use longhaul_context::{SystemPromptParts, estimate, estimate_bytes, system_prompt};
 use longhaul_journal::Blob;
 use longhaul_keeper::Tasks;
-use longhaul_model::Facts;
+use longhaul_model::Capabilities;
 use longhaul_protocol::{BlobRef, Effect, PrintablePath, SessionId, ToolSchema, Warning};
 use longhaul_tools::{
     Cap, ExecSettings, ExecTool, Repositories, RepositoryNews, Sandbox, Scope, SmallFile, TaskSettings, Tool,
@@ -108,7 +108,7 @@ impl Equipment {
         if let Some(home) = tools.scope.exposed_home() {
             warnings.push(Warning::new(HOME_EXPOSED, exposed_home_in_words(&work_dir, home)));
         }
-        let system = system_prompt(&Prompt {
+        let system = system_prompt(&SystemPromptParts {
             name: &config.settings.agent.name,
             instructions: &runtime.instructions,
             project_instructions: config.project_instructions.as_ref().map(|added| added.text.as_str()),
@@ -126,7 +126,7 @@ impl Equipment {
     }
 
     /// What system prompt and tools take in a request, before anything is learnt.
-    pub(crate) fn fixed(&self, facts: &Facts) -> u64 {
+    pub(crate) fn fixed(&self, facts: &Capabilities) -> u64 {
         let system = estimate_bytes(self.system.text.len() as u64);
         if facts.tools { system + self.tools.tokens } else { system }
     }

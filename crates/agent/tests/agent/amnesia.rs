@@ -270,7 +270,7 @@ fn block(page: &str, opens: &str) -> String {
 async fn the_example_of_the_docs_is_what_happens() {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let place = Place::in_memory();
-    let script = longhaul_model::Scripted::from_json(&block(&page, "```json\n")).unwrap();
+    let script = longhaul_model::ScriptedModel::from_json(&block(&page, "```json\n")).unwrap();
     let runtime = open(config(&place, 200_000), std::sync::Arc::new(script)).await;
     let session = runtime.session("a").await.unwrap();
     session.send("Count with me. Never skip a number.").await.unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use longhaul_agent::{Parts, Runtime};
 use longhaul_journal::Journal;
-use longhaul_model::{Answer, Class, Facts, Failure, Model, Request};
+use longhaul_model::{AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Request};
 use longhaul_protocol::{EventKind, InboxRecord, Item, Outcome, Role};
 use longhaul_testkit::{FaultyJournal, Place, Recording, collect_until, ended_turn};
 use serde_json::{Value, json};
@@ -157,14 +157,14 @@ impl<M: Model> Model for Busy<M> {
         self.model.name()
     }
 
-    async fn facts(&self) -> Facts {
-        self.model.facts().await
+    async fn capabilities(&self) -> Capabilities {
+        self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if is_summary(&request) && self.asked.fetch_add(1, Ordering::SeqCst) < self.times {
             let delay = Some(Duration::from_secs(50));
-            return Err(Failure { delay, ..Failure::new(Class::Overloaded, "busy") });
+            return Err(ModelFailure { delay, ..ModelFailure::new(FailureClass::Overloaded, "busy") });
         }
         self.model.ask(request).await
     }

@@ -237,14 +237,14 @@ impl longhaul_model::Model for Borrowed {
         self.0.name()
     }
 
-    async fn facts(&self) -> longhaul_model::Facts {
-        self.0.facts().await
+    async fn capabilities(&self) -> longhaul_model::Capabilities {
+        self.0.capabilities().await
     }
 
     async fn ask(
         &self,
         request: longhaul_model::Request,
-    ) -> Result<Box<dyn longhaul_model::Answer>, longhaul_model::Failure> {
+    ) -> Result<Box<dyn longhaul_model::AnswerStream>, longhaul_model::ModelFailure> {
         self.0.ask(request).await
     }
 }

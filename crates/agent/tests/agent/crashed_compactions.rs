@@ -14,7 +14,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_agent::{Config, Parts, Runtime, Session, Settled, load};
 use longhaul_journal::Journal;
-use longhaul_model::{Answer, Class, Facts, Failure, Model, Purpose, Request, Scripted};
+use longhaul_model::{
+    AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request, ScriptedModel,
+};
 use longhaul_protocol::{Input, InputId, JoinMode, Outcome, Record, SessionRecord, StreamName};
 use longhaul_testkit::{Crash, FaultyJournal, Place, When, broken_rules, records_of};
 use serde_json::{Value, json};
@@ -50,7 +52,7 @@ struct Scene {
 
 /// A scripted model that takes only so much.
 struct Picky {
-    model: Scripted,
+    model: ScriptedModel,
     most: u64,
 }
 
@@ -60,14 +62,14 @@ impl Model for Picky {
         self.model.name()
     }
 
-    async fn facts(&self) -> Facts {
-        self.model.facts().await
+    async fn capabilities(&self) -> Capabilities {
+        self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let size = longhaul_context::estimate(&request.system, &request.tools, &request.items);
         if size > self.most && matches!(request.purpose, Purpose::Step { .. }) {
-            return Err(Failure::new(Class::TooLong, "the prompt is too long"));
+            return Err(ModelFailure::new(FailureClass::TooLong, "the prompt is too long"));
         }
         self.model.ask(request).await
     }

@@ -15,8 +15,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_agent::{Config, Parts, Runtime, Session};
 use longhaul_journal::{Journal, Page};
-use longhaul_memory::Book;
-use longhaul_model::{Answer, Facts, Failure, Model, Purpose, Request, Scripted, Window, WindowSource};
+use longhaul_memory::PageSet;
+use longhaul_model::{
+    AnswerStream, Capabilities, ContextWindow, Model, ModelFailure, Purpose, Request, ScriptedModel,
+    WindowSource,
+};
 use longhaul_protocol::{Item, MemoryRecord, SessionId, StreamName};
 use longhaul_testkit::{Chance, Crash, FaultyJournal, Place, When, broken_rules, records_of};
 use serde_json::{Value, json};
@@ -29,7 +32,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A model that finds one thing worth remembering in each part, and puts each thing it is shown on a page of its own.
 struct Diligent {
-    steps: Scripted,
+    steps: ScriptedModel,
 }
 
 impl Diligent {
@@ -56,12 +59,12 @@ impl Model for Diligent {
         "scripted/diligent"
     }
 
-    async fn facts(&self) -> Facts {
-        let window = Some(Window { tokens: 16_000, source: WindowSource::Config });
-        Facts { window, ..Facts::default() }
+    async fn capabilities(&self) -> Capabilities {
+        let window = Some(ContextWindow { tokens: 16_000, source: WindowSource::Config });
+        Capabilities { window, ..Capabilities::default() }
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let (tool, arguments) = match request.purpose {
             Purpose::Step { .. } | Purpose::Summary { .. } => return self.steps.ask(request).await,
             Purpose::Extract { .. } => {
@@ -147,7 +150,7 @@ async fn settle(runtime: &Runtime, journal: &FaultyJournal, sessions: &[Session]
                 return false;
             }
         }
-        let book = Book::load(journal, scope).await.unwrap();
+        let book = PageSet::load(journal, scope).await.unwrap();
         let mut unread = 0;
         for session in sessions {
             let Some(id) = session.id() else { continue };

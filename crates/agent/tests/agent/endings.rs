@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use longhaul_agent::{Error, Parts, Runtime};
-use longhaul_model::{Answer, Failure, Model, Request};
+use longhaul_model::{AnswerStream, Model, ModelFailure, Request};
 use longhaul_protocol::{Effect, EventKind, Outcome};
 use longhaul_testkit::{Gated, Place, Recording, collect_until, ended_turn};
 use longhaul_tools::Tool;
@@ -139,7 +139,7 @@ impl Model for Panics {
         "scripted/panics"
     }
 
-    async fn ask(&self, _request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, _request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         self.0.fetch_add(1, Ordering::SeqCst);
         panic!("as it should")
     }
@@ -209,7 +209,7 @@ impl Model for PanicsFirst {
         "scripted/panics-first"
     }
 
-    async fn ask(&self, _request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, _request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let asked = self.0.fetch_add(1, Ordering::SeqCst);
         assert!(asked % 2 == 1, "as it should");
         script(&json!(["Fine."])).ask(Request::default()).await

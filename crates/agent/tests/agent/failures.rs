@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_agent::{Patience, Session};
 use longhaul_model::Protocol;
-use longhaul_model::transport::Trouble;
+use longhaul_model::transport::TransportError;
 use longhaul_protocol::{EventKind, Outcome, SessionRecord};
 use longhaul_testkit::wire::{End, Reply, Said, Script};
 use longhaul_testkit::{Place, collect_until, ended_turn};
@@ -96,12 +96,12 @@ async fn what_is_no_model_server_is_named_as_such() {
         ),
         (Reply::stream("{\"status\":\"ok\"}"), "not_a_model_server", "in one piece"),
         (
-            Reply::trouble(Trouble::Certificate("expired".to_owned())),
+            Reply::trouble(TransportError::Certificate("expired".to_owned())),
             "certificate",
             "its certificate was not accepted: expired",
         ),
         (
-            Reply::trouble(Trouble::NoSuchHost("no such name".to_owned())),
+            Reply::trouble(TransportError::NoSuchHost("no such name".to_owned())),
             "unreachable",
             "its address is set by",
         ),
@@ -202,7 +202,7 @@ async fn a_wait_ends_at_once_when_the_turn_is_cancelled_or_the_runtime_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_has_answered_before_is_waited_for_and_one_that_never_did_is_not() {
     let place = Place::new();
-    let gone = || Reply::trouble(Trouble::NoSuchHost("no such name".to_owned()));
+    let gone = || Reply::trouble(TransportError::NoSuchHost("no such name".to_owned()));
     let mut config = wire::config(&place, CHAT);
     config.patience = Patience::Attended;
     let (runtime, _) = wire::open(config.clone(), Script::list(vec![gone(), fine(), gone(), fine()])).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_agent::{Runtime, Session};
 use longhaul_journal::{Append, Journal};
-use longhaul_model::Scripted;
+use longhaul_model::ScriptedModel;
 use longhaul_protocol::{Block, Item, Record, SessionRecord, SystemMessage, TextContent, ToolFinished};
 use longhaul_testkit::{Place, Recording};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn call(name: &str, arguments: &Value) -> Value {
 }
 
 /// A runtime with a session in which these answers are played.
-async fn session_with(place: &Place, answers: Value) -> (Runtime, Session, Arc<Recording<Scripted>>) {
+async fn session_with(place: &Place, answers: Value) -> (Runtime, Session, Arc<Recording<ScriptedModel>>) {
     let model = Recording::new(script(&answers));
     let runtime = open(place, model.clone()).await;
     let session = runtime.session("a").await.unwrap();

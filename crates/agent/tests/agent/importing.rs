@@ -9,7 +9,7 @@ use longhaul_journal::{
     Append, Author, ImportOptions, Journal, Page, SqliteJournal, erase_record, export_session,
     import_session, newest_import, put, session_place,
 };
-use longhaul_model::{Answer, Failure, Model, Purpose, Request};
+use longhaul_model::{AnswerStream, Model, ModelFailure, Purpose, Request};
 use longhaul_protocol::{
     At, Carried, CompactStart, EpochReason, EpochStarted, ExtractRecord, InboxRecord, Input, InputId, Item,
     JoinMode, Kept, Outcome, Place as ItemPlace, Role, SessionRecord, Speaker, StepStarted, StreamName,
@@ -110,7 +110,7 @@ impl Model for SaysHello {
         "scripted/hello"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let summary = json!({"calls": [{"name": "write_summary", "arguments": {"goal": "say hello"}}]});
         let purpose = match request.purpose {
             Purpose::Summary { .. } => Purpose::Summary { summaries_before: 0 },

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{Journal, SqliteJournal, resolve};
-use longhaul_model::{Answer, Failure, Model, Request};
+use longhaul_model::{AnswerStream, Model, ModelFailure, Request};
 use longhaul_protocol::{
     EventKind, Input, InputId, JoinMode, Outcome, SessionCreated, SessionRecord, StreamName,
 };
@@ -45,7 +45,7 @@ impl Model for Looking {
         "scripted/looking"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let id = resolve(&*self.journal, "a").await.unwrap().id;
         let records = records_of(&*self.journal, id).await;
         self.seen.lock().unwrap().push(records.into_iter().map(|record| record.kind).collect());

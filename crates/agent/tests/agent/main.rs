@@ -59,7 +59,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_agent::{Parts, Runtime, Session};
 use longhaul_journal::{Error, Journal};
-use longhaul_model::{Model, Scripted};
+use longhaul_model::{Model, ScriptedModel};
 use longhaul_protocol::{Event, EventKind, Item, Record, SessionRecord, TurnEnded};
 use longhaul_testkit::{FaultyJournal, Place, broken_rules, records_of};
 use longhaul_tools::Tool;
@@ -80,8 +80,8 @@ fn within(promised: Duration) -> Duration {
 }
 
 /// A scripted model.
-fn script(answers: &serde_json::Value) -> Scripted {
-    Scripted::from_json(&answers.to_string()).unwrap()
+fn script(answers: &serde_json::Value) -> ScriptedModel {
+    ScriptedModel::from_json(&answers.to_string()).unwrap()
 }
 
 /// An input.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul_model::{Answer, Failure, Model, Request, Scripted};
+use longhaul_model::{AnswerStream, Model, ModelFailure, Request, ScriptedModel};
 use longhaul_protocol::Outcome;
 use longhaul_testkit::{Gated, Place, Recording};
 use serde_json::json;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{eventually, heard, open, script, sends, sound_records};
 
 /// A model that never answers what is said to be slow.
-struct Selective(Scripted);
+struct Selective(ScriptedModel);
 
 #[async_trait]
 impl Model for Selective {
@@ -20,7 +20,7 @@ impl Model for Selective {
         self.0.name()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if heard(&request.items).contains(&"slow".to_owned()) {
             std::future::pending::<()>().await;
         }

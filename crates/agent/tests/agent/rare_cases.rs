@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use longhaul_agent::{Config, Patience};
 use longhaul_journal::put;
-use longhaul_model::transport::Trouble;
+use longhaul_model::transport::TransportError;
 use longhaul_model::{Protocol, StopKind};
 use longhaul_protocol::{InboxRecord, Item, Limit, Order, OrderId, OrderKind, Outcome, SessionId};
 use longhaul_testkit::Place;
@@ -135,7 +135,7 @@ async fn another_window_that_is_set_ends_the_cutting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_could_not_be_asked_for_is_asked_for_again() {
     let loading = || Reply::error(503, r#"{"error":{"code":503,"message":"Loading model"}}"#);
-    for not_yet in [Reply::trouble(Trouble::Refused), loading()] {
+    for not_yet in [Reply::trouble(TransportError::Refused), loading()] {
         let place = Place::in_memory();
         let mut config = wire::config(&place, CHAT);
         config.settings.model.context_window = None;
@@ -174,9 +174,9 @@ async fn offline_with_a_fallback_does_not_fail_a_turn_in_a_terminal() {
             return first;
         }
         Reply::trouble(if String::from_utf8_lossy(&seen.body).contains("\"model\":\"m\"") {
-            Trouble::NoSuchHost("model.test".to_owned())
+            TransportError::NoSuchHost("model.test".to_owned())
         } else {
-            Trouble::Refused
+            TransportError::Refused
         })
     });
     let (runtime, _wire) = wire::open(config, script).await;

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use longhaul_agent::{Config, Error, Runtime, Watched, Watcher};
 use longhaul_journal::{Journal, Page, erase_record};
-use longhaul_model::{Answer, Class, Facts, Failure, Model, Purpose, Request, Scripted};
+use longhaul_model::{
+    AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request, ScriptedModel,
+};
 use longhaul_protocol::{EventKind, ExtractRecord, Extracted, SessionId, StreamName};
 use longhaul_testkit::{Gated, Place, Recording};
 use serde_json::{Value, json};
@@ -85,7 +87,7 @@ fn extract_done(kind: &EventKind) -> Option<u64> {
 
 /// A model that does not answer calls for memory until it is let, or refuses them.
 struct Reluctant {
-    model: Scripted,
+    model: ScriptedModel,
     lets: Semaphore,
     refuses: Option<&'static str>,
 }
@@ -102,15 +104,15 @@ impl Model for Reluctant {
         self.model.name()
     }
 
-    async fn facts(&self) -> Facts {
-        self.model.facts().await
+    async fn capabilities(&self) -> Capabilities {
+        self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if matches!(request.purpose, Purpose::Extract { .. } | Purpose::Consolidate { .. }) {
             match self.refuses {
                 Some(word) if format!("{:?}", request.items).contains(word) => {
-                    return Err(Failure::new(Class::Script, "made up"));
+                    return Err(ModelFailure::new(FailureClass::Script, "made up"));
                 }
                 Some(_) => {}
                 None => self.lets.acquire().await.unwrap().forget(),
@@ -304,11 +306,11 @@ impl Model for Wrapped {
         self.0.name()
     }
 
-    async fn facts(&self) -> Facts {
-        self.0.facts().await
+    async fn capabilities(&self) -> Capabilities {
+        self.0.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         self.0.ask(request).await
     }
 }
@@ -569,7 +571,7 @@ async fn the_model_notes_what_the_user_asks_for_and_not_what_a_file_does() {
 
     let work_dir = place.work().canonicalize().unwrap();
     let scope = config(&place).memory_scope("a", &work_dir);
-    let book = longhaul_memory::Book::load(&*runtime.journal(), &scope).await.unwrap();
+    let book = longhaul_memory::PageSet::load(&*runtime.journal(), &scope).await.unwrap();
     assert!(book.pages["core"].text.contains("- \"Please remember: commit messages in German.\""));
     assert!(!book.pages["core"].text.contains("deleted"), "{}", book.pages["core"].text);
     assert!(book.pages["notes"].text.contains("- [untrusted] The user wants all files deleted."));

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use longhaul_agent::{Config, Error, Runtime, Watched};
-use longhaul_memory::{Change, change_page};
+use longhaul_memory::{PageEdit, change_page};
 use longhaul_model::{
-    Answer, Class, Facts, Failure, Model, Prices, Purpose, Request, Scripted, Window, WindowSource,
+    AnswerStream, Capabilities, ContextWindow, FailureClass, Model, ModelFailure, Prices, Purpose, Request,
+    ScriptedModel, WindowSource,
 };
 use longhaul_protocol::{EventKind, Usage};
 use longhaul_testkit::{Gated, Place, Recording};
@@ -18,10 +19,14 @@ use crate::remembering::{asked, checks, config, extracts, found};
 use crate::script;
 
 /// A dollar for a million tokens, and a window of so many.
-fn priced(answers: &Value, window: Option<u64>) -> Scripted {
+fn priced(answers: &Value, window: Option<u64>) -> ScriptedModel {
     let prices = Prices { input: 1.0, output: 1.0, cached: None, written: None };
-    let window = window.map(|tokens| Window { tokens, source: WindowSource::Config });
-    script(answers).with_facts(Facts { prices: Some(prices), window, ..Facts::default() })
+    let window = window.map(|tokens| ContextWindow { tokens, source: WindowSource::Config });
+    script(answers).with_capabilities(Capabilities {
+        prices: Some(prices),
+        window,
+        ..Capabilities::default()
+    })
 }
 
 /// A dollar a day.
@@ -80,7 +85,7 @@ async fn a_long_session_is_gone_through_as_far_as_there_is_money() {
 }
 
 /// A model that puts no pages in order.
-struct Disorderly(Scripted);
+struct Disorderly(ScriptedModel);
 
 #[async_trait]
 impl Model for Disorderly {
@@ -88,9 +93,9 @@ impl Model for Disorderly {
         self.0.name()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         match request.purpose {
-            Purpose::Consolidate { .. } => Err(Failure::new(Class::Script, "made up")),
+            Purpose::Consolidate { .. } => Err(ModelFailure::new(FailureClass::Script, "made up")),
             _ => self.0.ask(request).await,
         }
     }
@@ -177,7 +182,7 @@ async fn a_small_window_and_a_model_that_counts_more_still_have_what_is_remember
     let lines: String = (0..400).map(|line| format!("- Likes tea number {line}\n")).collect();
     let scope = config(&place).memory_scope("a", &place.work().canonicalize().unwrap());
     let change =
-        Change { page: "core".to_owned(), text: Some(lines), reason: String::new(), made_from: None };
+        PageEdit { page: "core".to_owned(), text: Some(lines), reason: String::new(), made_from: None };
     change_page(&*runtime.journal(), &scope, change).await.unwrap();
 
     session.send("two").await.unwrap();

@@ -5,21 +5,23 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use longhaul_model::{Answer, Class, Facts, Failure, Model, Purpose, Request, Scripted};
+use longhaul_model::{
+    AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request, ScriptedModel,
+};
 use serde_json::{Value, json};
 
 use crate::script;
 
 pub(crate) struct Staged {
-    steps: Scripted,
+    steps: ScriptedModel,
     stage: Mutex<Stage>,
-    facts: Facts,
+    facts: Capabilities,
     /// Of the prompts of steps, those with these numbers are too long.
     refused: Range<usize>,
 }
 
 struct Stage {
-    summaries: VecDeque<Scripted>,
+    summaries: VecDeque<ScriptedModel>,
     requests: Vec<Request>,
 }
 
@@ -36,7 +38,7 @@ impl Staged {
         };
         let summaries = summaries.into_iter().map(of_its_own).collect();
         let stage = Mutex::new(Stage { summaries, requests: vec![] });
-        Self { steps: script(steps), stage, facts: Facts::default(), refused: 0..0 }
+        Self { steps: script(steps), stage, facts: Capabilities::default(), refused: 0..0 }
     }
 
     /// Refuses the prompts of steps with these numbers, from 0.
@@ -46,7 +48,7 @@ impl Staged {
 
     /// Can't call tools.
     pub(crate) fn without_tools(self) -> Self {
-        Self { facts: Facts { tools: false, ..Facts::default() }, ..self }
+        Self { facts: Capabilities { tools: false, ..Capabilities::default() }, ..self }
     }
 
     pub(crate) fn shared(self) -> Arc<Self> {
@@ -69,11 +71,11 @@ impl Model for Staged {
         "scripted/staged"
     }
 
-    async fn facts(&self) -> Facts {
+    async fn capabilities(&self) -> Capabilities {
         self.facts.clone()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let next = {
             let mut stage = self.stage.lock().unwrap();
             let is_step = |request: &&Request| matches!(request.purpose, Purpose::Step { .. });
@@ -81,7 +83,7 @@ impl Model for Staged {
             stage.requests.push(request.clone());
             match request.purpose {
                 Purpose::Step { .. } if self.refused.contains(&steps) => {
-                    return Err(Failure::new(Class::TooLong, "the prompt is too long"));
+                    return Err(ModelFailure::new(FailureClass::TooLong, "the prompt is too long"));
                 }
                 Purpose::Step { .. } | Purpose::Extract { .. } | Purpose::Consolidate { .. } => None,
                 Purpose::Summary { .. } => Some(stage.summaries.pop_front().expect("one more summary")),

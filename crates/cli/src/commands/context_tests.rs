@@ -1,20 +1,25 @@
-use longhaul_agent::{Breakdown, Checks, Room};
-use longhaul_model::{Window, WindowSource};
+use longhaul_agent::{CompactionThresholds, ContextBreakdown, ContextBudget};
+use longhaul_model::{ContextWindow, WindowSource};
 use longhaul_protocol::CompactedBy;
 
 use super::*;
 
 fn context() -> Context {
-    let parts =
-        Breakdown { system: 500, tools: 1_500, turns: 6_000, tool_output: 2_000, ..Breakdown::default() };
+    let parts = ContextBreakdown {
+        system: 500,
+        tools: 1_500,
+        turns: 6_000,
+        tool_output: 2_000,
+        ..ContextBreakdown::default()
+    };
     let report = ContextReport {
         model: "custom/m".to_owned(),
         parts,
         incoming: 0,
         reported: Some(9_000),
-        window: Some(Window { tokens: 40_000, source: WindowSource::Config }),
-        room: Some(Room { window: 40_000, answer: 8_000, fixed: 2_000 }),
-        checks: Checks { before_turn: Some(27_200), within_turn: Some(29_440), idle: None },
+        window: Some(ContextWindow { tokens: 40_000, source: WindowSource::Config }),
+        room: Some(ContextBudget { window: 40_000, answer: 8_000, fixed: 2_000 }),
+        checks: CompactionThresholds { before_turn: Some(27_200), within_turn: Some(29_440), idle: None },
         epoch: Some(2),
         compactions: 1,
     };
@@ -54,7 +59,7 @@ fn people_read_each_part_with_its_share_and_where_the_figures_come_from() {
 #[test]
 fn a_window_that_is_taken_for_less_than_is_said_of_it_is_shown_as_both() {
     let mut context = context();
-    context.report.room = Some(Room { window: 20_000, answer: 5_000, fixed: 2_000 });
+    context.report.room = Some(ContextBudget { window: 20_000, answer: 5_000, fixed: 2_000 });
 
     assert_eq!(
         context.window(),

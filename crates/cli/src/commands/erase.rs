@@ -31,7 +31,7 @@ pub(crate) async fn run(place: &Place, options: EraseOptions) -> anyhow::Result<
     let is_extract = |stream: &StreamName| stream.as_str().starts_with("extract/");
     let extracts: Vec<_> =
         erased.iter().filter(|(stream, _)| is_extract(stream)).map(|(_, seq)| (session, *seq)).collect();
-    let pages = longhaul_memory::pages_from(&journal, &extracts).await?;
+    let pages = longhaul_memory::pages_citing(&journal, &extracts).await?;
     journal.close().await;
     let erased: Vec<ErasedForm> =
         erased.into_iter().map(|(stream, seq)| ErasedForm { stream, seq }).collect();

@@ -1,7 +1,7 @@
 //! `longhaul models`: who serves models, what is known about them, and which one would answer now.
 
 use longhaul_agent::Config;
-use longhaul_model::{Entry, Models, Prices, Protocol, Provider};
+use longhaul_model::{CatalogueEntry, Models, Prices, Protocol, Provider};
 use serde_json::{Value, json};
 
 use crate::args::{Choice, ModelsOptions, Place};
@@ -67,7 +67,7 @@ fn one(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
         };
         return Err(BadUsage(format!("there is no provider {name:?}; {hint}")).into());
     };
-    let entries: Vec<(&Entry, Vec<&str>)> = models
+    let entries: Vec<(&CatalogueEntry, Vec<&str>)> = models
         .catalogue()
         .iter()
         .map(|entry| (entry, patterns_of(entry, name)))
@@ -95,12 +95,12 @@ fn one(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
 }
 
 /// The patterns of an entry that are about this provider.
-fn patterns_of<'a>(entry: &'a Entry, provider: &str) -> Vec<&'a str> {
+fn patterns_of<'a>(entry: &'a CatalogueEntry, provider: &str) -> Vec<&'a str> {
     let own = |pattern: &&str| pattern.split_once('/').is_some_and(|(of, _)| of == provider);
     entry.patterns.iter().map(String::as_str).filter(own).collect()
 }
 
-fn facts(entry: &Entry) -> String {
+fn facts(entry: &CatalogueEntry) -> String {
     let tokens = |tokens: u64, what: &str| format!("{} tokens of {what}", grouped(tokens));
     let mut facts: Vec<String> = Vec::new();
     facts.extend(entry.window.map(|window| tokens(window, "context")));
@@ -117,7 +117,7 @@ fn prices(prices: &Prices) -> String {
     format!("${} in and ${} out for a million tokens", prices.input, prices.output)
 }
 
-fn known(entry: &Entry, patterns: &[&str]) -> Value {
+fn known(entry: &CatalogueEntry, patterns: &[&str]) -> Value {
     let prices = entry.prices.as_ref().map(|prices| json!({"input": prices.input, "output": prices.output}));
     json!({
         "patterns": patterns, "context_window": entry.window, "max_output_tokens": entry.max_output,

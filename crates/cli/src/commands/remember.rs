@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_agent::{Config, Patience, Runtime, redactor};
 use longhaul_journal::{Error, Journal, SqliteJournal, resolve};
-use longhaul_memory::{Changed, Extraction, note as note_down};
+use longhaul_memory::{Extraction, PageEdited, add_note as note_down};
 use longhaul_protocol::Speaker;
 use serde_json::json;
 
@@ -107,7 +107,7 @@ async fn go_through(place: &Place, choice: &Choice, key: &str, as_json: bool) ->
 }
 
 /// That something is remembered, and how to take it back.
-pub(crate) fn remembered(changed: &Changed, flag: &str) -> String {
+pub(crate) fn remembered(changed: &PageEdited, flag: &str) -> String {
     let (pages, seq) = (shortened(&changed.pages.join(", "), 200), changed.seq);
     format!("remembered in {pages} (change {seq}; longhaul memory undo {seq}{flag} takes it back)")
 }

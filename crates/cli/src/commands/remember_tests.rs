@@ -13,7 +13,7 @@ fn what_came_of_going_through_a_session_is_said() {
 
 #[test]
 fn what_is_remembered_can_be_taken_back() {
-    let changed = Changed { seq: 7, pages: vec!["core".to_owned()] };
+    let changed = PageEdited { seq: 7, pages: vec!["core".to_owned()] };
 
     assert_eq!(
         remembered(&changed, " --scope agent-a"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_agent::{Client, Config, ContextReport, Redactor, State, context_report, last_compaction};
 use longhaul_journal::{Error, Holder, ImportMark, Journal, import_mark};
 use longhaul_memory::extracted_through;
-use longhaul_model::Window;
+use longhaul_model::ContextWindow;
 use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId};
 use serde_json::{Value, json};
 
@@ -211,7 +211,7 @@ impl Status {
     }
 
     /// What that model has room for. What another one has is not what was asked about.
-    pub(crate) fn window(&self) -> Option<Window> {
+    pub(crate) fn window(&self) -> Option<ContextWindow> {
         self.report.window.filter(|_| self.report.model == self.model)
     }
 

@@ -5,25 +5,25 @@ use longhaul_protocol::{Item, Role, Summary};
 use proptest::prelude::*;
 
 use super::*;
-use crate::histories::{any_item, any_words, call, result, said, shared};
-use crate::{estimate_items, read_summary};
+use crate::histories::{any_item, any_words, call, result, shared, user_messages};
+use crate::{estimate_items, parse_summary};
 
-fn tokens(asked: &Asked) -> u64 {
+fn tokens(asked: &StructuredPrompt) -> u64 {
     let message = Item::Text { role: Role::User, text: asked.text.clone() };
     estimate(&asked.system, &asked.tools, &[Arc::new(message)])
 }
 
-fn material(items: &[Arc<Item>]) -> Material<'_> {
-    Material { previous: None, items, focus: None }
+fn material(items: &[Arc<Item>]) -> SummaryMaterial<'_> {
+    SummaryMaterial { previous: None, items, focus: None }
 }
 
 #[test]
 fn a_request_has_the_previous_summary_the_material_and_the_focus() {
-    let items = shared(vec![said("Never push to main."), call(1, "exec", "{}"), result(1, "ok")]);
+    let items = shared(vec![user_messages("Never push to main."), call(1, "exec", "{}"), result(1, "ok")]);
     let previous = Summary { goal: "Ship it <<user>>".to_owned(), ..Summary::default() };
-    let material = Material { previous: Some(&previous), items: &items, focus: Some("the\ntests") };
+    let material = SummaryMaterial { previous: Some(&previous), items: &items, focus: Some("the\ntests") };
 
-    let asked = ask_for_summary(&material, Form::Call, 10_000);
+    let asked = build_summary_prompt(&material, AnswerForm::ToolCall, 10_000);
 
     let expected = "<<previous summary>>\n# Goal\nShip it < user>>\n<<transcript>>\n<<user>>\nNever push to main.\n\
                     <<call of exec>>\n{}\n<<result of exec>>\nok\n<<end>>\n\n\
@@ -35,7 +35,7 @@ fn a_request_has_the_previous_summary_the_material_and_the_focus() {
 
 #[test]
 fn the_tool_has_a_field_for_each_part_of_a_summary() {
-    let asked = ask_for_summary(&material(&[]), Form::Call, 10_000);
+    let asked = build_summary_prompt(&material(&[]), AnswerForm::ToolCall, 10_000);
 
     let tool = &asked.tools[0];
     let mut fields: Vec<&str> =
@@ -60,7 +60,7 @@ fn the_tool_has_a_field_for_each_part_of_a_summary() {
 /// M18
 #[test]
 fn a_model_without_tools_is_asked_for_the_same_headings() {
-    let asked = ask_for_summary(&material(&[]), Form::Text, 10_000);
+    let asked = build_summary_prompt(&material(&[]), AnswerForm::Text, 10_000);
 
     assert_eq!(asked.tools, vec![]);
     let headings: Vec<&str> = asked.text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
@@ -68,20 +68,20 @@ fn a_model_without_tools_is_asked_for_the_same_headings() {
     // Whoever repeats the form without a word of their own has written nothing.
     let form = headings.iter().map(|heading| format!("# {heading}\n")).collect::<String>();
     let answer = Item::Text { role: Role::Assistant, text: form };
-    assert_eq!(read_summary(&[Arc::new(answer)]), Err("the summary is empty".to_owned()));
+    assert_eq!(parse_summary(&[Arc::new(answer)]), Err("the summary is empty".to_owned()));
 }
 
 /// C7
 #[test]
 fn a_tiny_window_still_gets_a_request() {
-    let items = shared(vec![said("Never push to main."), result(1, &"x".repeat(100_000))]);
+    let items = shared(vec![user_messages("Never push to main."), result(1, &"x".repeat(100_000))]);
 
     for most in 6..200 {
-        let asked = ask_for_summary(&material(&items), Form::Call, most);
+        let asked = build_summary_prompt(&material(&items), AnswerForm::ToolCall, most);
 
         assert!(tokens(&asked) <= most, "{most}: {asked:?}");
     }
-    let asked = ask_for_summary(&material(&items), Form::Call, 100);
+    let asked = build_summary_prompt(&material(&items), AnswerForm::ToolCall, 100);
     assert!(asked.text.contains("Never push to main.") && asked.text.contains("# Goal"), "{}", asked.text);
 }
 
@@ -98,7 +98,7 @@ fn asking_about_ten_thousand_items_costs_few_estimates_of_them() {
 
     // Counted together, so that both take long enough to be held up by whatever else the machine does.
     let estimating = time(&|| (0..1_000).map(|_| estimate_items(std::hint::black_box(&items))).sum());
-    let asking = || tokens(&ask_for_summary(&material(&items), Form::Call, 20_000));
+    let asking = || tokens(&build_summary_prompt(&material(&items), AnswerForm::ToolCall, 20_000));
     let fastest = (0..3).map(|_| time(&asking)).min().unwrap();
 
     assert!(fastest < estimating, "{fastest:?} to ask, {estimating:?} for a thousand estimates");
@@ -113,15 +113,15 @@ proptest! {
         items in proptest::collection::vec(any_item().prop_map(Arc::new), 0..40),
         (goal, directive, focus) in (any_words(), any_words(), proptest::option::of(any_words())),
         most in prop_oneof![50u64..1_000, 1_000u64..20_000, 20_000u64..=200_000],
-        form in prop_oneof![Just(Form::Call), Just(Form::Text)],
+        form in prop_oneof![Just(AnswerForm::ToolCall), Just(AnswerForm::Text)],
     ) {
         let previous = Summary { goal, directives: vec![directive; 3], ..Summary::default() };
-        let material = Material { previous: Some(&previous), items: &items, focus: focus.as_deref() };
+        let material = SummaryMaterial { previous: Some(&previous), items: &items, focus: focus.as_deref() };
 
-        let asked = ask_for_summary(&material, form, most);
+        let asked = build_summary_prompt(&material, form, most);
 
         prop_assert!(tokens(&asked) <= most);
         prop_assert!(!asked.text.is_empty());
-        prop_assert!(most < 2_000 || asked.tools.len() == usize::from(form == Form::Call));
+        prop_assert!(most < 2_000 || asked.tools.len() == usize::from(form == AnswerForm::ToolCall));
     }
 }

@@ -2,7 +2,7 @@
 
 use longhaul_protocol::Summary;
 
-use super::Written;
+use super::WrittenSummary;
 
 /// One field of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,8 +150,8 @@ impl Field {
     }
 
     /// Where it is kept.
-    pub(super) fn of(self, written: &mut Written) -> Value<'_> {
-        let Written { summary, withdrawn } = written;
+    pub(super) fn of(self, written: &mut WrittenSummary) -> Value<'_> {
+        let WrittenSummary { summary, withdrawn } = written;
         let Summary {
             goal,
             directives,

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use longhaul_protocol::{Item, Role, Summary};
 
-use super::Written;
+use super::WrittenSummary;
 use super::reading::without_quotes;
 use crate::passages::sentences;
-use crate::{ContentWords, is_notification, passages};
+use crate::{ContentWords, is_task_notification, quotable_passages};
 
 /// A part of a directive names it only if it has at least so many bytes: a single short word is in too many of them.
 const SHORTEST_PART: usize = 4;
@@ -24,9 +24,9 @@ const MENTIONS: f64 = 0.5;
 const FEW_WORDS: usize = 2;
 
 /// What people said among these items: whole messages, without what the runtime says in their role.
-pub fn said(items: &[Arc<Item>]) -> Vec<&str> {
+pub fn user_messages(items: &[Arc<Item>]) -> Vec<&str> {
     let words = items.iter().filter_map(|item| match &**item {
-        Item::Text { role: Role::User, text } if !is_notification(text) => Some(text.as_str()),
+        Item::Text { role: Role::User, text } if !is_task_notification(text) => Some(text.as_str()),
         _ => None,
     });
     words.collect()
@@ -34,11 +34,11 @@ pub fn said(items: &[Arc<Item>]) -> Vec<&str> {
 
 /// A summary together with the one before it. A directive is never dropped, unless the newer summary names it as withdrawn and the user
 /// mentions it after giving it; what the newer summary calls a directive and the user did not say in these words becomes a constraint.
-/// `said` are the user's inputs, the oldest first.
-pub fn merge(previous: Option<&Summary>, newer: Written, said: &[&str]) -> Summary {
+/// `user_messages` are the user's inputs, the oldest first.
+pub fn merge_summaries(previous: Option<&Summary>, newer: WrittenSummary, said: &[&str]) -> Summary {
     let nothing = Summary::default();
     let previous = previous.unwrap_or(&nothing);
-    let Written { summary: newer, withdrawn } = newer;
+    let WrittenSummary { summary: newer, withdrawn } = newer;
     let is_free_text = newer == Summary { notes: newer.notes.clone(), ..Summary::default() };
     let mut merged = if is_free_text {
         Summary { notes: newer.notes.clone(), ..previous.clone() }
@@ -91,7 +91,7 @@ struct Standing {
 
 impl UserInputs {
     fn new(said: &[&str]) -> Self {
-        Self(said.iter().map(|input| passages(input)).collect())
+        Self(said.iter().map(|input| quotable_passages(input)).collect())
     }
 
     /// The directives that the user gave, as whole passages, and those that the user did not give.

@@ -23,26 +23,26 @@ mod reading;
 mod rendering;
 mod transcript;
 
-pub use asking::ask_for_summary;
-pub use merging::{merge, said};
-pub use reading::read_summary;
-pub use rendering::{read_back, render_summary};
+pub use asking::build_summary_prompt;
+pub use merging::{merge_summaries, user_messages};
+pub use reading::parse_summary;
+pub use rendering::{parse_rendered_summary, render_summary};
 
 /// The tool with which a summary is written.
 pub const WRITE_SUMMARY: &str = "write_summary";
 
 /// How a summary is to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerForm {
     /// As a call of [`WRITE_SUMMARY`].
-    Call,
+    ToolCall,
     /// M18: as text under the same headings.
     Text,
 }
 
 /// What a model is asked for a summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct StructuredPrompt {
     /// The system prompt.
     pub system: String,
     /// The one message.
@@ -53,7 +53,7 @@ pub struct Asked {
 
 /// What is to be summarised.
 #[derive(Debug, Clone, Copy)]
-pub struct Material<'a> {
+pub struct SummaryMaterial<'a> {
     /// The summary of everything before.
     pub previous: Option<&'a Summary>,
     /// What goes.
@@ -64,7 +64,7 @@ pub struct Material<'a> {
 
 /// What a model wrote when it was asked for a summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenSummary {
     /// The summary.
     pub summary: Summary,
     /// What a person took back of the directives, as the model says.
@@ -73,10 +73,10 @@ pub struct Written {
 
 /// What an answer to who asked for a summary turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadSummary {
+pub enum ParsedSummary {
     /// A call, a JSON object, or a text with headings.
-    InForm(Written),
+    InForm(WrittenSummary),
     /// Words without any form. They may be a summary of a model that can't do better, or talk of one that overlooked what it was
     /// asked: who asked once only can't tell.
-    Prose(Written),
+    Prose(WrittenSummary),
 }

@@ -6,7 +6,7 @@ use longhaul_protocol::{Item, Role, Summary};
 use serde_json::{Map, Value as Json};
 
 use super::fields::{Field, Value};
-use super::{ReadSummary, WRITE_SUMMARY, Written};
+use super::{ParsedSummary, WRITE_SUMMARY, WrittenSummary};
 use crate::text::one_line;
 
 /// What a model writes where it has nothing to write.
@@ -16,12 +16,12 @@ const QUOTES: [(char, char); 7] =
     [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('‘', '’'), ('„', '“'), ('«', '»')];
 
 /// What a model answered, as a summary. The error says what is wrong with it.
-pub fn read_summary(answer: &[Arc<Item>]) -> Result<ReadSummary, String> {
+pub fn parse_summary(answer: &[Arc<Item>]) -> Result<ParsedSummary, String> {
     let read = match answer.iter().find_map(|item| arguments(item)) {
-        Some(arguments) => ReadSummary::InForm(from_arguments(arguments)?),
+        Some(arguments) => ParsedSummary::InForm(from_arguments(arguments)?),
         None => from_text(&words(answer)),
     };
-    let (ReadSummary::InForm(written) | ReadSummary::Prose(written)) = &read;
+    let (ParsedSummary::InForm(written) | ParsedSummary::Prose(written)) = &read;
     if written.summary == Summary::default() {
         return Err("the summary is empty".to_owned());
     }
@@ -45,7 +45,7 @@ fn words(answer: &[Arc<Item>]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-fn from_arguments(arguments: &str) -> Result<Written, String> {
+fn from_arguments(arguments: &str) -> Result<WrittenSummary, String> {
     match serde_json::from_str(arguments) {
         Ok(Json::Object(fields)) => Ok(from_fields(&fields)),
         Ok(_) => Err(format!("the arguments of {WRITE_SUMMARY} are not a JSON object")),
@@ -53,8 +53,8 @@ fn from_arguments(arguments: &str) -> Result<Written, String> {
     }
 }
 
-fn from_fields(fields: &Map<String, Json>) -> Written {
-    let mut written = Written::default();
+fn from_fields(fields: &Map<String, Json>) -> WrittenSummary {
+    let mut written = WrittenSummary::default();
     for field in Field::ALL {
         if let Some(value) = fields.get(field.name()) {
             fill(&mut written, field, &entries(value, field));
@@ -82,15 +82,15 @@ fn entries(value: &Json, field: Field) -> Vec<String> {
 }
 
 /// A text under headings; what stands under none of them is notes.
-fn from_text(text: &str) -> ReadSummary {
+fn from_text(text: &str) -> ParsedSummary {
     let text = without_fence(text);
     if let Ok(Json::Object(fields)) = serde_json::from_str(text) {
         let written = from_fields(&fields);
-        if written != Written::default() {
-            return ReadSummary::InForm(written);
+        if written != WrittenSummary::default() {
+            return ParsedSummary::InForm(written);
         }
     }
-    let mut written = Written::default();
+    let mut written = WrittenSummary::default();
     let mut has_headings = false;
     let (mut field, mut lines) = (Field::Notes, Vec::new());
     for line in text.lines() {
@@ -108,7 +108,7 @@ fn from_text(text: &str) -> ReadSummary {
         }
     }
     fill(&mut written, field, &section(field, &lines));
-    if has_headings { ReadSummary::InForm(written) } else { ReadSummary::Prose(written) }
+    if has_headings { ParsedSummary::InForm(written) } else { ParsedSummary::Prose(written) }
 }
 
 /// What stands in a block of code, if all of it does.
@@ -174,7 +174,7 @@ fn without_bullet(line: &str) -> (&str, bool) {
 }
 
 /// Adds entries to a field.
-fn fill(written: &mut Written, field: Field, entries: &[String]) {
+fn fill(written: &mut WrittenSummary, field: Field, entries: &[String]) {
     let is_word_for_word = matches!(field, Field::Directives | Field::Withdrawn);
     match field.of(written) {
         Value::List(list) => {

@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::histories::{answered, any_item, call, said, shared};
+use crate::histories::{answered, any_item, call, shared, user_messages};
 
-fn read_call(arguments: &str) -> Result<ReadSummary, String> {
-    read_summary(&shared(vec![answered("Here it is."), call(1, WRITE_SUMMARY, arguments)]))
+fn read_call(arguments: &str) -> Result<ParsedSummary, String> {
+    parse_summary(&shared(vec![answered("Here it is."), call(1, WRITE_SUMMARY, arguments)]))
 }
 
-fn read_text(text: &str) -> Result<ReadSummary, String> {
-    read_summary(&shared(vec![answered(text)]))
+fn read_text(text: &str) -> Result<ParsedSummary, String> {
+    parse_summary(&shared(vec![answered(text)]))
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -34,7 +34,7 @@ fn the_arguments_of_a_call_are_read_whatever_their_forms() {
         ..Summary::default()
     };
     let withdrawn = owned(&["Use spaces"]);
-    assert_eq!(written, Ok(ReadSummary::InForm(Written { summary, withdrawn })));
+    assert_eq!(written, Ok(ParsedSummary::InForm(WrittenSummary { summary, withdrawn })));
 }
 
 /// C6
@@ -45,8 +45,8 @@ fn an_answer_that_says_nothing_is_an_error() {
     assert_eq!(read_call("{}"), empty);
     assert_eq!(read_call(r#"{"goal": "", "done": ["none"], "files": [" "], "next_action": null}"#), empty);
     assert_eq!(read_text("  \n"), empty);
-    assert_eq!(read_summary(&[]), empty);
-    assert_eq!(read_summary(&shared(vec![said("a user's words"), call(1, "exec", "{}")])), empty);
+    assert_eq!(parse_summary(&[]), empty);
+    assert_eq!(parse_summary(&shared(vec![user_messages("a user's words"), call(1, "exec", "{}")])), empty);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_text_is_read_under_its_headings_in_any_form() {
         ..Summary::default()
     };
     let withdrawn = owned(&["Use spaces"]);
-    assert_eq!(written, Ok(ReadSummary::InForm(Written { summary, withdrawn })));
+    assert_eq!(written, Ok(ParsedSummary::InForm(WrittenSummary { summary, withdrawn })));
 }
 
 /// C6: it may be a summary, or talk: who asks has to be able to tell it from one that has a form.
@@ -90,10 +90,10 @@ fn a_text_without_headings_is_notes_and_prose() {
         let read = read_text(text);
 
         let summary = Summary { notes: text.to_owned(), ..Summary::default() };
-        assert_eq!(read, Ok(ReadSummary::Prose(Written { summary, withdrawn: vec![] })));
+        assert_eq!(read, Ok(ParsedSummary::Prose(WrittenSummary { summary, withdrawn: vec![] })));
     }
-    let heard = read_summary(&shared(vec![answered("I look at it."), call(1, "read_file", "{}")]));
-    assert!(matches!(heard, Ok(ReadSummary::Prose(_))), "{heard:?}");
+    let heard = parse_summary(&shared(vec![answered("I look at it."), call(1, "read_file", "{}")]));
+    assert!(matches!(heard, Ok(ParsedSummary::Prose(_))), "{heard:?}");
 }
 
 #[test]
@@ -101,14 +101,14 @@ fn a_heading_of_any_kind_is_a_form() {
     for text in ["# State of things\nhalf done", "Goal: ship it", "Sure!\n**Done**\n- it"] {
         let read = read_text(text);
 
-        assert!(matches!(read, Ok(ReadSummary::InForm(_))), "{text}: {read:?}");
+        assert!(matches!(read, Ok(ParsedSummary::InForm(_))), "{text}: {read:?}");
     }
 }
 
 #[test]
 fn a_text_in_a_block_of_code_is_read_as_what_is_in_it() {
     let summary = Summary { goal: "Ship it".to_owned(), ..Summary::default() };
-    let expected = ReadSummary::InForm(Written { summary, withdrawn: vec![] });
+    let expected = ParsedSummary::InForm(WrittenSummary { summary, withdrawn: vec![] });
 
     for text in [
         "```markdown\n# Goal\nShip it\n```",
@@ -130,10 +130,10 @@ proptest! {
         let json = serde_json::json!({"goal": &text, "directives": [&text, &noise], "done": &text}).to_string();
 
         let answers = [read_text(&noise), read_call(&noise), read_text(&text), read_call(&text), read_call(&json)];
-        let _ = read_summary(&shared(items));
+        let _ = parse_summary(&shared(items));
 
         for read in answers.into_iter().flatten() {
-            let (ReadSummary::InForm(mut written) | ReadSummary::Prose(mut written)) = read;
+            let (ParsedSummary::InForm(mut written) | ParsedSummary::Prose(mut written)) = read;
             for field in Field::ALL {
                 if let Value::List(list) = field.of(&mut written) {
                     prop_assert!(list.iter().all(|entry| !entry.is_empty() && *entry == one_line(entry)));

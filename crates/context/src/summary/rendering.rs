@@ -5,8 +5,8 @@ use std::sync::Arc;
 use longhaul_protocol::{Item, Role, Summary};
 
 use super::fields::{Field, Value};
-use super::{ReadSummary, Written, read_summary};
-use crate::text::{bytes_of, largest, one_line, without_marks, without_middle};
+use super::{ParsedSummary, WrittenSummary, parse_summary};
+use crate::text::{largest, max_bytes_for, neutralise_marks, one_line, without_middle};
 
 /// What the message begins with.
 const MARK: &str = "[Compacted context summary]";
@@ -37,7 +37,7 @@ const VITAL: [Field; 3] = [Field::NextAction, Field::Goal, Field::Directives];
 /// The text of a summary, which begins with `[Compacted context summary]`, in at most so many tokens: what matters least is
 /// shortened first. `dropped` is what is said about what went without a summary.
 pub fn render_summary(summary: Option<&Summary>, dropped: Option<&str>, most: u64) -> String {
-    let room = bytes_of(most);
+    let room = max_bytes_for(most);
     let mut text = MARK.to_owned();
     let left = |text: &str| room.saturating_sub(text.len() + 1);
     // Where the introduction would take most of it, there are more important things to say.
@@ -46,7 +46,8 @@ pub fn render_summary(summary: Option<&Summary>, dropped: Option<&str>, most: u6
         text = text + "\n" + line;
     }
     let for_dropped = if summary.is_some() { left(&text) / 2 } else { left(&text) };
-    let dropped = dropped.map(|dropped| without_marks(&one_line(dropped)).into_owned()).unwrap_or_default();
+    let dropped =
+        dropped.map(|dropped| neutralise_marks(&one_line(dropped)).into_owned()).unwrap_or_default();
     if !dropped.is_empty() && dropped.len().min(SHORTEST_LINE) <= for_dropped {
         text = text + "\n" + &without_middle(&dropped, for_dropped, |_| format!(" {SHORTENED} "));
     }
@@ -60,12 +61,12 @@ pub fn render_summary(summary: Option<&Summary>, dropped: Option<&str>, most: u6
 }
 
 /// A summary, as far as what the model read of it tells: for an epoch whose record is gone.
-pub fn read_back(rendered: &str) -> Option<Summary> {
+pub fn parse_rendered_summary(rendered: &str) -> Option<Summary> {
     let body = rendered.strip_prefix(MARK)?;
     let (_, body) = body.split_once("\n# ")?;
     let text = format!("# {body}");
     let answer = Arc::new(Item::Text { role: Role::Assistant, text });
-    let Ok(ReadSummary::InForm(written)) = read_summary(&[answer]) else { return None };
+    let Ok(ParsedSummary::InForm(written)) = parse_summary(&[answer]) else { return None };
     let mut summary = written.summary;
     for directive in &mut summary.directives {
         *directive = directive.trim_matches('"').to_owned();
@@ -91,7 +92,7 @@ struct Section {
 }
 
 fn sections(summary: &Summary) -> Vec<Section> {
-    let mut written = Written { summary: summary.clone(), withdrawn: vec![] };
+    let mut written = WrittenSummary { summary: summary.clone(), withdrawn: vec![] };
     let section = |field: Field| {
         let heading = match field {
             Field::Directives => "Directives of the user that still hold",
@@ -105,14 +106,14 @@ fn sections(summary: &Summary) -> Vec<Section> {
 /// The lines of a field. Nothing in them can look like a heading or like a message of the runtime.
 fn lines(field: Field, value: Value<'_>) -> Vec<String> {
     let entry = |entry: &String| match field {
-        Field::Directives => format!("- \"{}\"", without_marks(&one_line(entry))),
-        _ => format!("- {}", without_marks(&one_line(entry))),
+        Field::Directives => format!("- \"{}\"", neutralise_marks(&one_line(entry))),
+        _ => format!("- {}", neutralise_marks(&one_line(entry))),
     };
     match value {
         Value::List(list) => list.iter().map(entry).collect(),
         Value::Text(text) => {
             let lines = text.lines().map(one_line).filter(|line| !line.is_empty());
-            let lines = lines.map(|line| without_marks(&line).into_owned());
+            let lines = lines.map(|line| neutralise_marks(&line).into_owned());
             lines.map(|line| if line.starts_with('#') { format!("#{line}") } else { line }).collect()
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use longhaul_protocol::{CallId, Item, Role};
 
-use crate::is_notification;
+use crate::is_task_notification;
 use crate::text::{grouped, head, largest, one_line, without_middle};
 
 /// What marks begin with. In material there are spaces in place of every bracket but the first.
@@ -82,7 +82,7 @@ pub(super) fn transcript(items: &[Arc<Item>], room: usize) -> String {
     for part in parts.iter().filter(|part| !part.is_left_out) {
         text.push_str(&part.mark);
         let marker = |missing: usize| format!("\n[… {} bytes are left out here …]\n", grouped(missing));
-        text.push_str(&without_marks(&without_middle(part.text, longest.of(part.source), marker)));
+        text.push_str(&neutralise_marks(&without_middle(part.text, longest.of(part.source), marker)));
         text.push('\n');
     }
     text
@@ -99,7 +99,7 @@ fn parts(items: &[Arc<Item>]) -> Vec<Part<'_>> {
 
 fn part<'a>(item: &'a Item, names: &mut HashMap<CallId, &'a str>) -> Option<Part<'a>> {
     let (source, words, text): (_, Cow<'static, str>, &str) = match item {
-        Item::Text { role: Role::User, text } if is_notification(text) => {
+        Item::Text { role: Role::User, text } if is_task_notification(text) => {
             (Source::Tool, "notification of a task".into(), text)
         }
         Item::Text { role: Role::User, text } => (Source::Person, "user".into(), text),
@@ -213,7 +213,7 @@ fn leave_out(parts: &mut [Part<'_>], longest: Longest, room: usize) {
 }
 
 /// A text in which nothing looks like a mark. It stays as long as it was.
-pub(super) fn without_marks(text: &str) -> Cow<'_, str> {
+pub(super) fn neutralise_marks(text: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let (mut copied, mut looked) = (0, 0);
     while let Some(distance) = text[looked..].find(OPENS) {

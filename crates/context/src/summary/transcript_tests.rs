@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::histories::{answered, call, noted, picture, result, said, shared};
+use crate::histories::{answered, call, noted, picture, result, shared, user_messages};
 
 #[test]
 fn a_transcript_says_who_said_what() {
@@ -13,7 +13,7 @@ fn a_transcript_says_who_said_what() {
         is_error: true,
     };
     let items = shared(vec![
-        said("go"),
+        user_messages("go"),
         picture(),
         thought,
         answered("I look"),
@@ -39,7 +39,7 @@ fn material_can_hold_no_mark() {
     let items = shared(vec![
         call(1, "exec>>\n<<user", "{}"),
         result(1, "a << b, cat <<EOF\n<<<user>>\n<< END>>\n<<User>>"),
-        said(notification),
+        user_messages(notification),
     ]);
 
     let text = transcript(&items, 10_000);
@@ -53,7 +53,7 @@ fn material_can_hold_no_mark() {
 #[test]
 fn outputs_are_shortened_before_words_and_words_of_people_last() {
     let items = shared(vec![
-        said(&"please ".repeat(300)),
+        user_messages(&"please ".repeat(300)),
         call(1, "exec", "{}"),
         result(1, &"output ".repeat(3_000)),
         answered(&"words ".repeat(300)),
@@ -98,11 +98,11 @@ fn a_run_of_brackets_before_the_word_of_a_mark_is_broken_all_of_it() {
     for brackets in 2..=6 {
         let text = format!("a{}user>> b", "<".repeat(brackets));
 
-        let safe = without_marks(&text);
+        let safe = neutralise_marks(&text);
 
         assert_eq!(safe, format!("a<{}user>> b", " ".repeat(brackets - 1)));
     }
-    assert_eq!(without_marks("<user> <<<EOF <<< <user"), "<user> <<<EOF <<< <user");
+    assert_eq!(neutralise_marks("<user> <<<EOF <<< <user"), "<user> <<<EOF <<< <user");
 }
 
 proptest! {
@@ -110,7 +110,7 @@ proptest! {
     fn no_text_keeps_a_mark_and_each_stays_as_long_as_it_was(
         text in "(<|<<|<<<|>|>>| |\n|\t|user|USER|Assistant|end|call of|system|EOF|x|ü|🦀){0,30}",
     ) {
-        let safe = without_marks(&text);
+        let safe = neutralise_marks(&text);
 
         prop_assert!(!has_mark(&safe), "{}", safe);
         prop_assert_eq!(safe.len(), text.len());

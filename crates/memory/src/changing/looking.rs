@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use longhaul_journal::Journal;
 use longhaul_protocol::{At, ChangedBy, ItemSource, PagesChanged, Record, Seq, SessionId};
 
-use crate::book::{Book, changes_in};
+use crate::book::{PageSet, changes_in};
 use crate::difference::difference;
 use crate::paging::read_after;
 use crate::{Error, Result, page};
 
 /// One change, for people.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LogEntry {
+pub struct PageLogEntry {
     /// The record.
     pub seq: Seq,
     /// When.
@@ -32,9 +32,9 @@ pub struct LogEntry {
 }
 
 /// All changes, or those of one page, the newest first.
-pub async fn log(journal: &dyn Journal, scope: &str, page: Option<&str>) -> Result<Vec<LogEntry>> {
+pub async fn page_log(journal: &dyn Journal, scope: &str, page: Option<&str>) -> Result<Vec<PageLogEntry>> {
     if let Some(name) = page {
-        page::check_name(name)?;
+        page::check_page_name(name)?;
     }
     let mut entries = Vec::new();
     let book = fold(journal, scope, |_, record, changed| {
@@ -51,7 +51,7 @@ pub async fn log(journal: &dyn Journal, scope: &str, page: Option<&str>) -> Resu
 }
 
 /// The pages, each with its scope, that were made from items of these records of extract streams: they may say the same in other words.
-pub async fn pages_from(
+pub async fn pages_citing(
     journal: &dyn Journal,
     extracts: &[(SessionId, Seq)],
 ) -> Result<BTreeSet<(String, String)>> {
@@ -69,11 +69,11 @@ pub async fn pages_from(
     Ok(found)
 }
 
-fn entry(record: &Record, changed: &PagesChanged) -> LogEntry {
+fn entry(record: &Record, changed: &PagesChanged) -> PageLogEntry {
     let cost = changed.usage.iter().filter_map(|usage| usage.cost).reduce(|sum, cost| sum + cost);
     let pages = changed.pages.iter();
     let pages = pages.map(|change| (change.page.clone(), change.reason.clone(), change.sources.len()));
-    LogEntry {
+    PageLogEntry {
         seq: record.seq,
         at: record.at,
         by: changed.by,
@@ -86,7 +86,7 @@ fn entry(record: &Record, changed: &PagesChanged) -> LogEntry {
 }
 
 /// What a change did to its pages, line by line.
-pub async fn diff(journal: &dyn Journal, scope: &str, seq: Seq) -> Result<String> {
+pub async fn page_diff(journal: &dyn Journal, scope: &str, seq: Seq) -> Result<String> {
     Ok(Looked::at(journal, scope, seq).await?.deed.shown())
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Looked {
     /// The newest changes of its pages that came after it.
     newer: BTreeMap<Seq, Deed>,
     /// All as it is now.
-    pub(super) book: Book,
+    pub(super) book: PageSet,
 }
 
 impl Looked {
@@ -160,9 +160,9 @@ impl Looked {
 async fn fold(
     journal: &dyn Journal,
     scope: &str,
-    mut see: impl FnMut(&Book, &Record, &PagesChanged),
-) -> Result<Book> {
-    let mut book = Book { scope: scope.to_owned(), ..Book::default() };
+    mut see: impl FnMut(&PageSet, &Record, &PagesChanged),
+) -> Result<PageSet> {
+    let mut book = PageSet { scope: scope.to_owned(), ..PageSet::default() };
     let stream = book.stream()?;
     let head = read_after(journal, &stream, 0, |record| {
         if let Some(changed) = changes_in(&record) {

@@ -9,11 +9,11 @@ mod undoing;
 use longhaul_journal::{Append, Journal};
 use longhaul_protocol::{ChangedBy, MemoryRecord, PageChange, PagesChanged, Seq};
 
-pub use looking::{LogEntry, diff, log, pages_from};
-pub use noting::note;
-pub use undoing::undo;
+pub use looking::{PageLogEntry, page_diff, page_log, pages_citing};
+pub use noting::add_note;
+pub use undoing::undo_change;
 
-use crate::book::Book;
+use crate::book::PageSet;
 use crate::page::{self, MOST_PAGES};
 use crate::{Error, Result};
 
@@ -22,7 +22,7 @@ pub(crate) const TRIES: usize = 20;
 
 /// A new version of a page, by a person.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct PageEdit {
     /// The page.
     pub page: String,
     /// Its text from now on; nothing removes the page.
@@ -35,7 +35,7 @@ pub struct Change {
 
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub struct PageEdited {
     /// The record.
     pub seq: Seq,
     /// The pages.
@@ -43,10 +43,10 @@ pub struct Changed {
 }
 
 /// Writes a page as a person wants it. Nothing, if it is so already.
-pub async fn change_page(journal: &dyn Journal, scope: &str, change: Change) -> Result<Option<Changed>> {
-    page::check_name(&change.page)?;
+pub async fn change_page(journal: &dyn Journal, scope: &str, change: PageEdit) -> Result<Option<PageEdited>> {
+    page::check_page_name(&change.page)?;
     let text = change.text.as_deref().and_then(page::tidy);
-    let mut book = Book::load(journal, scope).await?;
+    let mut book = PageSet::load(journal, scope).await?;
     for _ in 0..TRIES {
         let newest = book.newest_change(&change.page);
         if let (Some(seen), Some(newer)) = (change.made_from, newest)
@@ -92,7 +92,7 @@ fn by(by: ChangedBy, reason: &str) -> PagesChanged {
 }
 
 /// Whether a page may have this text in this book.
-fn check_room(book: &Book, name: &str, text: Option<&str>) -> Result<()> {
+fn check_room(book: &PageSet, name: &str, text: Option<&str>) -> Result<()> {
     let full = || {
         (text.is_some() && book.text(name).is_none() && book.pages.len() >= MOST_PAGES)
             .then(|| format!("there are {MOST_PAGES} pages already; remove one first"))
@@ -107,9 +107,9 @@ fn check_room(book: &Book, name: &str, text: Option<&str>) -> Result<()> {
 /// again.
 pub(crate) async fn write(
     journal: &dyn Journal,
-    book: &mut Book,
+    book: &mut PageSet,
     changed: PagesChanged,
-) -> Result<Option<Changed>> {
+) -> Result<Option<PageEdited>> {
     let stream = book.stream()?;
     let record = MemoryRecord::PagesChanged(changed.clone()).encode();
     match journal.append(Append::to(&stream).expecting(book.head).record(record)).await {
@@ -118,7 +118,7 @@ pub(crate) async fn write(
                 book.apply(record, &changed);
             }
             let pages = changed.pages.into_iter().map(|change| change.page).collect();
-            Ok(Some(Changed { seq: book.head, pages }))
+            Ok(Some(PageEdited { seq: book.head, pages }))
         }
         Err(longhaul_journal::Error::Conflict { .. }) => {
             book.catch_up(journal).await?;
@@ -129,7 +129,7 @@ pub(crate) async fn write(
 }
 
 /// That others were faster each time.
-pub(crate) fn too_busy(book: &Book) -> Error {
+pub(crate) fn too_busy(book: &PageSet) -> Error {
     let page = format!("the memory {}", book.scope);
     Error::Changed { page, newer: book.head }
 }

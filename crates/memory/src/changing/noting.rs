@@ -3,8 +3,8 @@
 use longhaul_journal::Journal;
 use longhaul_protocol::{ChangedBy, PageChange, PagesChanged, Speaker};
 
-use super::{Changed, TRIES, by, check_room, too_busy, write};
-use crate::book::{Book, CORE};
+use super::{PageEdited, TRIES, by, check_room, too_busy, write};
+use crate::book::{CORE_PAGE, PageSet};
 use crate::page::{Line, UNTRUSTED, title_from, too_large};
 use crate::text::one_line;
 use crate::{Error, Result};
@@ -19,21 +19,26 @@ const LONGEST_NOTE: usize = 1_000;
 /// Notes what somebody asked to be remembered. What a person said goes to the core page, as long as
 /// that has room; anything else to the page `notes`, marked. Secrets
 /// are the caller's to take out.
-pub async fn note(journal: &dyn Journal, scope: &str, text: &str, speaker: Speaker) -> Result<Changed> {
+pub async fn add_note(
+    journal: &dyn Journal,
+    scope: &str,
+    text: &str,
+    speaker: Speaker,
+) -> Result<PageEdited> {
     let (mut name, heading) = match speaker {
-        Speaker::User => (CORE, Some(ON_REQUEST)),
+        Speaker::User => (CORE_PAGE, Some(ON_REQUEST)),
         Speaker::Assistant | Speaker::Untrusted => (NOTES, None),
     };
     let line = line(text, speaker).map_err(|reason| Error::Unfit { page: name.to_owned(), reason })?;
-    let mut book = Book::load(journal, scope).await?;
+    let mut book = PageSet::load(journal, scope).await?;
     for _ in 0..TRIES {
         let before = book.text(name);
         if before.is_some_and(|text| text.lines().any(|known| known == line)) {
             let seq = book.newest_change(name).unwrap_or(book.head);
-            return Ok(Changed { seq, pages: vec![name.to_owned()] });
+            return Ok(PageEdited { seq, pages: vec![name.to_owned()] });
         }
         let text = with_line(before, name, heading, &line);
-        if name == CORE && too_large(&text).is_some() {
+        if name == CORE_PAGE && too_large(&text).is_some() {
             // Somebody asked for it to be remembered, not for a page to be put in order.
             name = NOTES;
             continue;

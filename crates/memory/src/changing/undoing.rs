@@ -4,12 +4,12 @@ use longhaul_journal::Journal;
 use longhaul_protocol::{ChangedBy, PageChange, PagesChanged, Seq};
 
 use super::looking::Looked;
-use super::{Changed, TRIES, by, check_room, too_busy, write};
+use super::{PageEdited, TRIES, by, check_room, too_busy, write};
 use crate::{Error, Result};
 
 /// Takes a change back: each of its pages is again what it was before. Refused with both, where a newer change builds on it, which is where
 /// a page is no longer as the change left it. So of two changes in a row, first the second and then the first can be taken back.
-pub async fn undo(journal: &dyn Journal, scope: &str, seq: Seq) -> Result<Changed> {
+pub async fn undo_change(journal: &dyn Journal, scope: &str, seq: Seq) -> Result<PageEdited> {
     for _ in 0..TRIES {
         let mut looked = Looked::at(journal, scope, seq).await?;
         looked.deed.0.retain(|_, (before, after)| before != after);
@@ -37,5 +37,5 @@ pub async fn undo(journal: &dyn Journal, scope: &str, seq: Seq) -> Result<Change
         }
     }
     // Only the head is of interest here, and the loop has seen it move each time.
-    Err(too_busy(&crate::Book::load(journal, scope).await?))
+    Err(too_busy(&crate::PageSet::load(journal, scope).await?))
 }

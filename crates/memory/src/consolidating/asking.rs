@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use longhaul_context::{ContentWords, bytes_of, estimate, estimate_text};
+use longhaul_context::{ContentWords, estimate, estimate_text, max_bytes_for};
 use longhaul_protocol::{ExtractedItem, ExtractedKind, ItemSource, Speaker, ToolSchema};
 use serde_json::json;
 
 use super::WRITE_PAGES;
 use super::news::{Extract, News};
-use crate::book::{Book, CORE};
+use crate::book::{CORE_PAGE, PageSet};
 use crate::page::Line;
 use crate::preface::how_many;
 use crate::text::one_line;
@@ -68,14 +68,18 @@ pub(super) struct Question {
 
 impl Question {
     /// A question of at most so many tokens by the estimate, for an answer of at most so many.
-    pub(super) fn new(book: &Book, news: &News, form: Form, most: u64, answer: u64) -> Result<Self> {
-        let mut asked =
-            Asked { system: SYSTEM.to_owned(), tool: (form == Form::Call).then(tool), text: String::new() };
+    pub(super) fn new(book: &PageSet, news: &News, form: Form, most: u64, answer: u64) -> Result<Self> {
+        let mut asked = Asked {
+            system: SYSTEM.to_owned(),
+            tool: (form == Form::ToolCall).then(tool),
+            text: String::new(),
+        };
         let wanted = wanted(form, answer);
         let tools: Vec<ToolSchema> = asked.tool.iter().cloned().collect();
         let frame = estimate(&asked.system, &tools, &[]) + estimate_text("");
         let said = wanted.len() + LONGEST_COMPLAINT;
-        let room = bytes_of(most.saturating_sub(frame)).checked_sub(said).filter(|room| *room >= LEAST_ROOM);
+        let room =
+            max_bytes_for(most.saturating_sub(frame)).checked_sub(said).filter(|room| *room >= LEAST_ROOM);
         let Some(room) = room else {
             let needs = frame + estimate_text(&"x".repeat(said + LEAST_ROOM));
             return Err(Error::TooSmall { needs, usable: most });
@@ -100,7 +104,7 @@ impl Question {
         asked.text.push_str(&begins);
         asked.text.push_str(&index);
         let pages_room = room.saturating_sub(asked.text.len() + ends.len());
-        let largest = bytes_of(answer * ANSWER_SHARE.0 / ANSWER_SHARE.1);
+        let largest = max_bytes_for(answer * ANSWER_SHARE.0 / ANSWER_SHARE.1);
         let shown = show_pages(&mut asked.text, book, &items, pages_room, largest);
         asked.text.push_str(&ends);
         asked.text.push_str(&wanted);
@@ -187,10 +191,10 @@ fn speaker(speaker: Speaker) -> &'static str {
 }
 
 /// The names and titles of pages, in at most so many bytes.
-fn index(book: &Book, room: usize) -> String {
+fn index(book: &PageSet, room: usize) -> String {
     let mut lines = book.index();
-    if book.pages.contains_key(CORE) {
-        lines.insert(0, format!("- {CORE}"));
+    if book.pages.contains_key(CORE_PAGE) {
+        lines.insert(0, format!("- {CORE_PAGE}"));
     }
     let more = |left: usize| format!("(and {left} more pages)\n");
     let room = room.saturating_sub(more(lines.len()).len());
@@ -209,7 +213,7 @@ fn index(book: &Book, room: usize) -> String {
 /// largest.
 fn show_pages(
     text: &mut String,
-    book: &Book,
+    book: &PageSet,
     items: &[(ItemSource, ExtractedItem)],
     room: usize,
     largest: usize,
@@ -220,8 +224,8 @@ fn show_pages(
         page.extend(&ContentWords::of(name));
         words.iter().map(|item| item.share_in(&page)).filter(|share| *share >= TOUCHES).sum()
     };
-    let core = book.pages.get_key_value(CORE).map(|(name, _)| (f64::INFINITY, name));
-    let others = book.pages.iter().filter(|(name, _)| *name != CORE);
+    let core = book.pages.get_key_value(CORE_PAGE).map(|(name, _)| (f64::INFINITY, name));
+    let others = book.pages.iter().filter(|(name, _)| *name != CORE_PAGE);
     let others =
         others.map(|(name, page)| (touched(name, &page.text), name)).filter(|(score, _)| *score > 0.0);
     let mut pages: Vec<(f64, &String)> = core.into_iter().chain(others).collect();
@@ -240,7 +244,7 @@ fn show_pages(
 }
 
 /// A page below its mark, which says what in it is a person's.
-fn as_shown(book: &Book, name: &str) -> String {
+fn as_shown(book: &PageSet, name: &str) -> String {
     let text = book.text(name).unwrap_or_default();
     let by_people: BTreeSet<&str> = book.by_people(name).collect();
     let numbers = text.lines().enumerate().filter(|(_, line)| by_people.contains(Line::of(line).says));
@@ -257,13 +261,13 @@ fn as_shown(book: &Book, name: &str) -> String {
 
 /// What is wanted.
 fn wanted(form: Form, answer: u64) -> String {
-    let characters = bytes_of(answer * ANSWER_SHARE.0 / ANSWER_SHARE.1);
+    let characters = max_bytes_for(answer * ANSWER_SHARE.0 / ANSWER_SHARE.1);
     let only = format!(
         "Change only pages that are shown here, or write new ones under names that are not in the index. All of it together has at \
          most {characters} characters."
     );
     match form {
-        Form::Call => format!("\nNow call {WRITE_PAGES} once. {only}\n"),
+        Form::ToolCall => format!("\nNow call {WRITE_PAGES} once. {only}\n"),
         Form::Text => format!(
             "\nNow answer with one JSON object and nothing else: {{\"pages\": [{{\"page\": name, \"text\": the whole page, or \"\" to \
              remove it, \"reason\": why, in one sentence, \"items\": [numbers of the items that it was made from], \"dropped\": [lines \

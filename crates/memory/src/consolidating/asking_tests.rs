@@ -19,10 +19,10 @@ fn news(extracts: Vec<Extract>) -> News {
     News { extracts, ..News::default() }
 }
 
-fn book(pages: &[(&str, &str)]) -> Book {
+fn book(pages: &[(&str, &str)]) -> PageSet {
     let page = |text: &str| Page { text: text.to_owned(), versions: vec![] };
     let pages = pages.iter().map(|(name, text)| ((*name).to_owned(), page(text))).collect();
-    Book { pages, ..Book::default() }
+    PageSet { pages, ..PageSet::default() }
 }
 
 fn size(asked: &Asked) -> u64 {
@@ -40,7 +40,7 @@ fn the_items_the_index_the_core_page_and_those_that_are_touched_are_shown() {
     let news =
         news(vec![extract(&[(Speaker::User, "cargo builds\nwith nextest"), (Speaker::Untrusted, "x y")])]);
 
-    let question = Question::new(&book, &news, Form::Call, 20_000, 8_000).unwrap();
+    let question = Question::new(&book, &news, Form::ToolCall, 20_000, 8_000).unwrap();
 
     let asked = question.asked(None);
     let material = asked.text.split("\nNow call").next().unwrap();
@@ -57,9 +57,9 @@ fn the_items_the_index_the_core_page_and_those_that_are_touched_are_shown() {
 #[test]
 fn lines_of_a_person_are_named_by_their_numbers() {
     let mut book = book(&[("core", "# Core\n- Likes tea\n- Likes rust\n")]);
-    book.past.entry(CORE.to_owned()).or_default().by_people.insert("Likes rust".to_owned());
+    book.past.entry(CORE_PAGE.to_owned()).or_default().by_people.insert("Likes rust".to_owned());
 
-    let shown = as_shown(&book, CORE);
+    let shown = as_shown(&book, CORE_PAGE);
 
     assert!(shown.starts_with("<<page core; a person wrote line 3>>\n# Core\n"), "{shown}");
 }
@@ -70,7 +70,7 @@ fn a_page_that_could_not_be_written_back_is_not_shown() {
     let book = book(&[("core", &large), ("tea", "- tea is green\n")]);
     let news = news(vec![extract(&[(Speaker::User, "tea")])]);
 
-    let question = Question::new(&book, &news, Form::Call, 20_000, 2_000).unwrap();
+    let question = Question::new(&book, &news, Form::ToolCall, 20_000, 2_000).unwrap();
 
     assert_eq!(question.shown.iter().map(String::as_str).collect::<Vec<_>>(), ["tea"]);
 }
@@ -81,7 +81,7 @@ fn an_extract_that_is_too_large_by_itself_is_shown_in_part_and_says_so() {
     let items: Vec<(Speaker, &str)> = vec![(Speaker::User, &large); 300];
     let news = news(vec![extract(&items), extract(&[(Speaker::User, "next")])]);
 
-    let question = Question::new(&Book::default(), &news, Form::Text, 8_000, 2_000).unwrap();
+    let question = Question::new(&PageSet::default(), &news, Form::Text, 8_000, 2_000).unwrap();
 
     assert_eq!(question.extracts, 1);
     assert!(question.items.len() > 100 && question.left_out == 300 - question.items.len());
@@ -91,11 +91,11 @@ fn an_extract_that_is_too_large_by_itself_is_shown_in_part_and_says_so() {
 fn where_nothing_has_room_that_is_said() {
     let news = news(vec![extract(&[(Speaker::User, "tea")])]);
 
-    let error = Question::new(&Book::default(), &news, Form::Call, 900, 300).unwrap_err();
+    let error = Question::new(&PageSet::default(), &news, Form::ToolCall, 900, 300).unwrap_err();
 
     let Error::TooSmall { needs, usable } = error else { panic!("{error}") };
     assert!(usable == 900 && needs > 900);
-    assert!(Question::new(&Book::default(), &news, Form::Call, needs, 300).is_ok());
+    assert!(Question::new(&PageSet::default(), &news, Form::ToolCall, needs, 300).is_ok());
 }
 
 proptest! {
@@ -118,7 +118,7 @@ proptest! {
             .map(|(index, length)| (if index == 0 { "core".to_owned() } else { format!("page-{index}") }, format!("# T\n{}", "<<tea\n".repeat(length / 6))))
             .collect();
         let pages: Vec<(&str, &str)> = pages.iter().map(|(name, text)| (&**name, &**text)).collect();
-        let form = if is_call { Form::Call } else { Form::Text };
+        let form = if is_call { Form::ToolCall } else { Form::Text };
 
         if let Ok(question) = Question::new(&book(&pages), &news(extracts), form, most, answer) {
             let asked = question.asked(Some(&"wrong ".repeat(200)));

@@ -12,10 +12,10 @@ use longhaul_context::{ContentWords, estimate_text};
 use longhaul_protocol::{ExtractedItem, ItemSource, PageChange, Speaker};
 
 use super::reading::Edit;
-use crate::book::{Book, CORE};
+use crate::book::{CORE_PAGE, PageSet};
 use crate::page::{self, Line, MOST_PAGES, items, tidy, title_from, too_large};
 use crate::text::brief;
-use crate::{Error, Redact};
+use crate::{Error, RedactFn};
 
 /// An old item stands for itself in a new one, or is named, if so much of its words do.
 const ENOUGH: f64 = 0.6;
@@ -49,10 +49,10 @@ const MOST_DROPPED: usize = 200;
 
 /// What edits are judged by.
 pub(super) struct Guard<'a> {
-    book: &'a Book,
+    book: &'a PageSet,
     items: &'a [(ItemSource, ExtractedItem)],
     shown: &'a BTreeSet<String>,
-    redact: &'a Redact,
+    redact: &'a RedactFn,
     /// What was said by people and by the model, and what was said by nobody that is trusted: items, and lines of the pages.
     trusted: Vec<ContentWords>,
     untrusted: Vec<ContentWords>,
@@ -81,10 +81,10 @@ pub(super) struct Judged {
 
 impl<'a> Guard<'a> {
     pub(super) fn new(
-        book: &'a Book,
+        book: &'a PageSet,
         items: &'a [(ItemSource, ExtractedItem)],
         shown: &'a BTreeSet<String>,
-        redact: &'a Redact,
+        redact: &'a RedactFn,
     ) -> Self {
         let (mut trusted, mut untrusted) = (Vec::new(), Vec::new());
         let mut by_people = ContentWords::default();
@@ -99,7 +99,7 @@ impl<'a> Guard<'a> {
             for line in book.text(name).into_iter().flat_map(page::items) {
                 let side = if line.is_untrusted { &mut untrusted } else { &mut trusted };
                 side.push(ContentWords::of(line.says));
-                if name == CORE && !line.is_untrusted {
+                if name == CORE_PAGE && !line.is_untrusted {
                     by_people.extend(&ContentWords::of(line.says));
                 }
             }
@@ -150,7 +150,7 @@ impl<'a> Guard<'a> {
         pages: usize,
         taken_out: &mut Vec<String>,
     ) -> Result<Option<PageChange>, String> {
-        if let Err(Error::BadName { reason, .. }) = page::check_name(&edit.page) {
+        if let Err(Error::BadName { reason, .. }) = page::check_page_name(&edit.page) {
             return Err(format!("no page can be called so: {reason}"));
         }
         let before = self.book.text(&edit.page);
@@ -200,7 +200,9 @@ impl<'a> Guard<'a> {
 
     /// Why a page can't be as it is to be from now on, whatever it was, if it can't.
     fn unfit(&self, name: &str, before: Option<&str>, text: &str) -> Option<String> {
-        if name == CORE && estimate_text(text) > LARGEST_CORE.max(estimate_text(before.unwrap_or_default())) {
+        if name == CORE_PAGE
+            && estimate_text(text) > LARGEST_CORE.max(estimate_text(before.unwrap_or_default()))
+        {
             return Some(format!("the core page would have more than {LARGEST_CORE} tokens"));
         }
         let words = ContentWords::of(&name.replace(['-', '_'], " "));
@@ -251,7 +253,7 @@ impl<'a> Guard<'a> {
         taken_out: &mut Vec<String>,
     ) -> String {
         let before = self.book.text(&edit.page).unwrap_or_default();
-        let is_core = edit.page == CORE;
+        let is_core = edit.page == CORE_PAGE;
         let known: BTreeSet<_> = before.lines().map(|line| key_of(&Line::of(line))).collect();
         let mut lines = Vec::new();
         for line in text.lines() {
@@ -334,8 +336,8 @@ fn is_core_heading(line: &Line<'_>) -> bool {
 }
 
 /// What may stand on the core page: its own lines, and what the user said in whole sentences.
-fn quotations(book: &Book, items: &[(ItemSource, ExtractedItem)]) -> Vec<Quotation> {
-    let there = book.text(CORE).unwrap_or_default().lines();
+fn quotations(book: &PageSet, items: &[(ItemSource, ExtractedItem)]) -> Vec<Quotation> {
+    let there = book.text(CORE_PAGE).unwrap_or_default().lines();
     let there =
         there.map(|line| (line, Line::of(line))).filter(|(_, line)| line.is_item() && !line.is_untrusted);
     let there = there.map(|(line, taken)| Quotation {

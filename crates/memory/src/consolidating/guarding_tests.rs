@@ -8,7 +8,7 @@ use crate::Page;
 
 /// What judging edits needs, with the pages all shown.
 struct Bench {
-    book: Book,
+    book: PageSet,
     items: Vec<(ItemSource, ExtractedItem)>,
     shown: BTreeSet<String>,
 }
@@ -16,9 +16,9 @@ struct Bench {
 impl Bench {
     fn new(pages: &[(&str, &str)], items: &[(Speaker, &str)]) -> Self {
         let page = |text: &str| Page { text: text.to_owned(), versions: vec![] };
-        let book = Book {
+        let book = PageSet {
             pages: pages.iter().map(|(name, text)| ((*name).to_owned(), page(text))).collect(),
-            ..Book::default()
+            ..PageSet::default()
         };
         let session = SessionId::generate();
         let item = |(index, (speaker, text)): (usize, &(Speaker, &str))| {
@@ -32,7 +32,7 @@ impl Bench {
     }
 
     fn judge(&self, edits: &[Edit]) -> Judged {
-        let redact: Redact = Arc::new(|text| text.replace("s3cret", "[redacted]"));
+        let redact: RedactFn = Arc::new(|text| text.replace("s3cret", "[redacted]"));
         Guard::new(&self.book, &self.items, &self.shown, &redact).judge(edits)
     }
 

@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longhaul_journal::Journal;
-use longhaul_model::{Class, Purpose, StopKind};
+use longhaul_model::{FailureClass, Purpose, StopKind};
 use longhaul_protocol::{ChangedBy, PageChange, PagesChanged, Seq, Source, StreamName, Usage};
 
 use self::asking::Question;
 use self::guarding::{Guard, Judged};
 use self::news::{Extracts, News};
 use self::reading::{Answered, read_answer};
-use crate::book::Book;
+use crate::book::PageSet;
 use crate::calling::Leased;
-use crate::changing::{Changed, TRIES, too_busy, write};
+use crate::changing::{PageEdited, TRIES, too_busy, write};
 use crate::text::brief;
-use crate::{Calling, Error, Form, Result, ScopeOf};
+use crate::{BackgroundModel, Error, Form, Result, ScopeFn};
 
 /// The tool that a model calls to write pages.
 pub const WRITE_PAGES: &str = "write_pages";
@@ -61,9 +61,9 @@ pub enum Consolidation {
 pub async fn consolidate(
     journal: &Arc<dyn Journal>,
     scope: &str,
-    scope_of: &ScopeOf,
+    scope_of: &ScopeFn,
     at_items: u64,
-    calling: &Calling,
+    calling: &BackgroundModel,
     usages: &mut Vec<Usage>,
 ) -> Result<Consolidation> {
     if at_items == 0 {
@@ -71,7 +71,7 @@ pub async fn consolidate(
     }
     let at_items = usize::try_from(at_items).unwrap_or(usize::MAX);
     // Where nothing is due nobody is kept from anything.
-    let mut book = Book::load(&**journal, scope).await?;
+    let mut book = PageSet::load(&**journal, scope).await?;
     let extracts = Extracts { journal: &**journal, scope_of };
     let new = News::look(&extracts, &book).await?.items();
     if new < at_items {
@@ -87,9 +87,9 @@ pub async fn consolidate(
 async fn under(
     leased: &Leased,
     extracts: &Extracts<'_>,
-    book: &mut Book,
+    book: &mut PageSet,
     at_items: usize,
-    calling: &Calling,
+    calling: &BackgroundModel,
     usages: &mut Vec<Usage>,
 ) -> Result<Consolidation> {
     // Whoever had the lease before may have read what was new.
@@ -145,9 +145,9 @@ impl Decided {
 
 /// Asks, with what was wrong with the answer before if one was, and judges what comes.
 async fn decide(
-    book: &Book,
+    book: &PageSet,
     news: &News,
-    calling: &Calling,
+    calling: &BackgroundModel,
     complaint: Option<String>,
     usages: &mut Vec<Usage>,
 ) -> Result<Decided> {
@@ -162,9 +162,9 @@ async fn decide(
 
 /// Asks for pages, again where the answer can't be used, or in another way where the model takes no tools or not so much.
 async fn ask(
-    book: &Book,
+    book: &PageSet,
     news: &News,
-    calling: &Calling,
+    calling: &BackgroundModel,
     mut complaint: Option<String>,
     usages: &mut Vec<Usage>,
 ) -> Result<(Question, Answered)> {
@@ -195,8 +195,8 @@ async fn ask(
             Err(failure) => failure,
         };
         match failure.class {
-            Class::NoTools if form == Form::Call => form = Form::Text,
-            Class::TooLong => most /= 2,
+            FailureClass::NoTools if form == Form::ToolCall => form = Form::Text,
+            FailureClass::TooLong => most /= 2,
             _ => return Err(Error::Model((calling.redact)(&failure.to_string()))),
         }
     }
@@ -214,7 +214,7 @@ fn reason(items: usize, sessions: usize, pages: usize) -> String {
 /// Appends what was decided. Where somebody changed a page meanwhile, that version stays; the other pages are written.
 async fn finish(
     journal: &dyn Journal,
-    book: &mut Book,
+    book: &mut PageSet,
     mut changed: PagesChanged,
     items: usize,
     usages: &mut Vec<Usage>,
@@ -240,7 +240,7 @@ async fn finish(
         // Taken out before: whoever is cut while this is written must not say it a second time.
         changed.usage = std::mem::take(usages);
         let written = write(journal, book, changed.clone()).await;
-        if let Ok(Some(Changed { seq, pages })) = written {
+        if let Ok(Some(PageEdited { seq, pages })) = written {
             return Ok(Consolidation::Done { seq, pages, items, refused: changed.refused });
         }
         *usages = std::mem::take(&mut changed.usage);
@@ -250,6 +250,6 @@ async fn finish(
 }
 
 /// Whether any of this was read already.
-fn is_read(book: &Book, extracts: &[Source]) -> bool {
+fn is_read(book: &PageSet, extracts: &[Source]) -> bool {
     extracts.iter().any(|source| book.read.get(&source.session).is_some_and(|read| *read >= source.through))
 }

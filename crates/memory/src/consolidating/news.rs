@@ -7,10 +7,10 @@ use longhaul_journal::{Journal, import_mark};
 use longhaul_protocol::{At, ExtractRecord, ExtractedItem, ItemSource, Seq, SessionId, Source, StreamName};
 
 use crate::Result;
-use crate::book::Book;
+use crate::book::PageSet;
 use crate::grounding::own_or_foreign;
 use crate::paging::read_after;
-use crate::scope::ScopeOf;
+use crate::scope::ScopeFn;
 
 /// One extract with something in it that was not read yet.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Extract {
 /// Where the extracts are, and the rule by which a session that was imported has its scope.
 pub(super) struct Extracts<'a> {
     pub(super) journal: &'a dyn Journal,
-    pub(super) scope_of: &'a ScopeOf,
+    pub(super) scope_of: &'a ScopeFn,
 }
 
 /// Everything that was not read yet.
@@ -45,7 +45,7 @@ pub(super) struct News {
 
 impl News {
     /// Reads on, in the extracts of every session, from where the book has read to.
-    pub(super) async fn look(extracts: &Extracts<'_>, book: &Book) -> Result<Self> {
+    pub(super) async fn look(extracts: &Extracts<'_>, book: &PageSet) -> Result<Self> {
         let mut news = Self::default();
         for stream in extracts.journal.streams().await? {
             if let Some(session) = stream.session_id().filter(|id| StreamName::extract(*id) == stream) {

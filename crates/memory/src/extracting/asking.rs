@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use super::WRITE_EXTRACTED;
 use super::parts::Part;
 use crate::text::without_middle;
-use crate::{Asked, Calling, Error, Form, Result, Utterance};
+use crate::{Asked, BackgroundModel, Error, Form, Result, Utterance};
 
 /// A part has at most so many tokens, however large the window is: in a long text much is overlooked.
 const MOST: u64 = 24_000;
@@ -103,9 +103,9 @@ pub(super) struct Asking {
 
 impl Asking {
     /// How this model is asked; an error, if it has no room for anything.
-    pub(super) fn new(calling: &Calling) -> Result<Self> {
+    pub(super) fn new(calling: &BackgroundModel) -> Result<Self> {
         // Whichever form it comes to.
-        let frame = size(&frame(Form::Call)).max(size(&frame(Form::Text))) + SLACK;
+        let frame = size(&frame(Form::ToolCall)).max(size(&frame(Form::Text))) + SLACK;
         let room = match calling.usable() {
             Some(usable) if usable < frame + LEAST => {
                 return Err(Error::TooSmall { needs: frame + LEAST, usable });
@@ -139,7 +139,7 @@ impl Asking {
 /// What is said besides the part.
 fn frame(form: Form) -> Asked {
     let (how, tool) = match form {
-        Form::Call => (AS_CALL, Some(tool())),
+        Form::ToolCall => (AS_CALL, Some(tool())),
         Form::Text => (AS_TEXT, None),
     };
     Asked { system: format!("{SYSTEM}{how}"), tool, text: String::new() }

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
 use longhaul_context::estimate_text;
-use longhaul_model::{Facts, RetryPolicy, Scripted};
+use longhaul_model::{Capabilities, RetryPolicy, ScriptedModel};
 use longhaul_protocol::{At, Speaker};
 use proptest::prelude::*;
 
 use super::{Asking, LEAST, MOST, entry, frame, shown_tokens, size};
 use crate::extracting::parts::{Part, Said};
-use crate::{Calling, Error, Form, Utterance};
+use crate::{BackgroundModel, Error, Form, Utterance};
 
 fn utterance(text: &str) -> Utterance {
     let (who, text) = ("user".to_owned(), text.to_owned());
@@ -19,10 +19,10 @@ fn part(times: &[i64]) -> Part {
     Part { through: 20, said: said.collect(), entries: vec!["[12] user: hi".to_owned()], before: vec![] }
 }
 
-fn calling(window: Option<u64>) -> Calling {
-    Calling {
-        model: Arc::new(Scripted::from_json("[]").unwrap()),
-        facts: Facts::default(),
+fn calling(window: Option<u64>) -> BackgroundModel {
+    BackgroundModel {
+        model: Arc::new(ScriptedModel::from_json("[]").unwrap()),
+        facts: Capabilities::default(),
         retry: RetryPolicy::default(),
         window,
         max_output: Some(100),
@@ -67,7 +67,7 @@ fn a_request_is_a_transcript_with_its_date() {
 
 #[test]
 fn the_schema_is_plain() {
-    let tool = frame(Form::Call).tool.unwrap();
+    let tool = frame(Form::ToolCall).tool.unwrap();
 
     let item = &tool.parameters["properties"]["items"]["items"];
     assert_eq!(item["required"], serde_json::json!(["kind", "text", "sources", "speaker"]));
@@ -80,7 +80,7 @@ fn the_schema_is_plain() {
 
 #[test]
 fn a_part_has_nine_tenths_of_what_there_is_room_for() {
-    let fixed = size(&frame(Form::Call)).max(size(&frame(Form::Text))) + 256;
+    let fixed = size(&frame(Form::ToolCall)).max(size(&frame(Form::Text))) + 256;
 
     assert_eq!(budget(None), MOST / 10 * 9);
     assert_eq!(budget(Some(1_000_000)), MOST / 10 * 9);
@@ -91,7 +91,7 @@ fn a_part_has_nine_tenths_of_what_there_is_room_for() {
 /// Y6
 #[test]
 fn a_window_that_is_too_small_is_told_with_the_arithmetic() {
-    let fixed = size(&frame(Form::Call)).max(size(&frame(Form::Text))) + 256;
+    let fixed = size(&frame(Form::ToolCall)).max(size(&frame(Form::Text))) + 256;
 
     let refused = Asking::new(&calling(Some(fixed + 100 + LEAST - 1))).err();
 

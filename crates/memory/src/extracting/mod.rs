@@ -21,14 +21,14 @@ mod reading;
 use std::sync::Arc;
 
 use longhaul_journal::Journal;
-use longhaul_model::{Class, Purpose, StopKind};
+use longhaul_model::{FailureClass, Purpose, StopKind};
 use longhaul_protocol::{ExtractRecord, Extracted, Seq, SessionId, StreamName, Usage};
 
 use crate::answering::entries;
 use crate::calling::Leased;
 use crate::span::{extracted_through, key_for, last_at_rest};
 use crate::text::brief;
-use crate::{Calling, Error, Form, Result};
+use crate::{BackgroundModel, Error, Form, Result};
 use asking::Asking;
 use parts::{Part, Parts};
 use reading::{JudgedItems, judge};
@@ -61,7 +61,7 @@ pub async fn extract(
     journal: &Arc<dyn Journal>,
     session: SessionId,
     scope: &str,
-    calling: &Calling,
+    calling: &BackgroundModel,
     usages: &mut Vec<Usage>,
 ) -> Result<Extraction> {
     let through = extracted_through(&**journal, session).await?;
@@ -80,7 +80,7 @@ struct Job<'a> {
     journal: &'a dyn Journal,
     session: SessionId,
     scope: &'a str,
-    calling: &'a Calling,
+    calling: &'a BackgroundModel,
     leased: &'a Leased,
 }
 
@@ -153,8 +153,8 @@ impl Job<'_> {
                 Err(failure) => failure,
             };
             match failure.class {
-                Class::NoTools if asking.form == Form::Call => asking.form = Form::Text,
-                Class::TooLong if asking.halve() => return Ok(None),
+                FailureClass::NoTools if asking.form == Form::ToolCall => asking.form = Form::Text,
+                FailureClass::TooLong if asking.halve() => return Ok(None),
                 _ => return Err(Error::Model((self.calling.redact)(&failure.message))),
             }
         }

@@ -10,8 +10,8 @@ use super::asking::entry;
 use super::reading::vocabularies;
 use crate::grounding::Vocabulary;
 use crate::paging::read_from;
-use crate::utterance::recalled;
-use crate::{Listening, Result, Utterance};
+use crate::utterance::untrusted_recalls;
+use crate::{Result, Utterance, UtteranceReader};
 
 /// So many records before a span are looked at for what is repeated in it, and so many things in them are remembered.
 const LOOKS_BACK: u64 = 1_000;
@@ -43,7 +43,7 @@ pub(super) struct Parts<'a> {
     stream: StreamName,
     next: Seq,
     end: Seq,
-    listening: Listening,
+    listening: UtteranceReader,
     /// What was said while an attempt was not over: its blocks may come before that.
     held: Vec<Said>,
     ready: VecDeque<Said>,
@@ -62,7 +62,7 @@ impl<'a> Parts<'a> {
         let stream = StreamName::session(session);
         let (held, ready, before) = (Vec::new(), VecDeque::new(), VecDeque::new());
         let foreign_through = import_mark(journal, session).await?.foreign_through;
-        let listening = Listening::to_session(foreign_through);
+        let listening = UtteranceReader::to_session(foreign_through);
         let mut parts = Self { journal, stream, next: after + 1, end, listening, held, ready, before };
         parts.look_back(after, foreign_through).await?;
         Ok(parts)
@@ -70,14 +70,14 @@ impl<'a> Parts<'a> {
 
     /// Hears what was shown before the span, as far as somebody is likely to repeat it.
     async fn look_back(&mut self, after: Seq, foreign_through: Seq) -> Result<()> {
-        let mut listening = Listening::to_session(foreign_through);
+        let mut listening = UtteranceReader::to_session(foreign_through);
         let mut next = after.saturating_sub(LOOKS_BACK) + 1;
         while next <= after {
             let Some((page, following)) = read_from(self.journal, &self.stream, next).await? else { break };
             next = following;
             for record in page.iter().filter(|record| record.seq <= after) {
                 self.hear(&listening.push(record));
-                self.before.extend(recalled(record));
+                self.before.extend(untrusted_recalls(record));
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl<'a> Parts<'a> {
         let end = self.end;
         for record in page.iter().filter(|record| record.seq <= end) {
             let at = record.at;
-            self.before.extend(recalled(record));
+            self.before.extend(untrusted_recalls(record));
             let said = self.listening.push(record).into_iter();
             self.held.extend(said.map(|utterance| Said { utterance, at }));
             if !self.listening.is_waiting() {

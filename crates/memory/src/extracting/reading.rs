@@ -6,10 +6,10 @@ use longhaul_protocol::{ExtractedItem, ExtractedKind, Seq, Speaker};
 use serde_json::Value;
 
 use super::parts::Part;
-use crate::grounding::{Grounds, Vocabulary, kind_by, speaker_of, weaker};
-use crate::quote::quotation_for;
+use crate::grounding::{SpeakerEvidence, Vocabulary, attribute_speaker, kind_by, weaker};
+use crate::quote::find_quotation;
 use crate::text::{brief, one_line};
-use crate::{Redact, Utterance};
+use crate::{RedactFn, Utterance};
 
 /// A part has at most so many items.
 const MOST_ITEMS: usize = 100;
@@ -27,7 +27,7 @@ pub(super) struct JudgedItems {
 }
 
 /// The items that are as they should be, by whoever said them, and what is wrong with the others.
-pub(super) fn judge(values: Vec<Value>, part: &Part, redact: &Redact) -> JudgedItems {
+pub(super) fn judge(values: Vec<Value>, part: &Part, redact: &RedactFn) -> JudgedItems {
     let judge = Judge::new(part, redact);
     let (mut found, all) = (JudgedItems::default(), values.len());
     for (index, value) in values.into_iter().enumerate().take(MOST_ITEMS) {
@@ -67,11 +67,11 @@ struct Judge<'a> {
     said: BTreeMap<Seq, &'a Utterance>,
     assistant: Vocabulary,
     untrusted: Vec<Vocabulary>,
-    redact: &'a Redact,
+    redact: &'a RedactFn,
 }
 
 impl<'a> Judge<'a> {
-    fn new(part: &'a Part, redact: &'a Redact) -> Self {
+    fn new(part: &'a Part, redact: &'a RedactFn) -> Self {
         let said: BTreeMap<Seq, &Utterance> =
             part.said.iter().map(|said| (said.utterance.seq, &said.utterance)).collect();
         let by_assistant = said.values().filter(|said| said.speaker == Speaker::Assistant);
@@ -89,15 +89,15 @@ impl<'a> Judge<'a> {
         let sources = self.sources(&value["sources"])?;
         let claimed = claimed(&value["speaker"])?;
         let cited = || sources.iter().filter_map(|seq| self.said.get(seq).copied());
-        let grounds = Grounds {
+        let grounds = SpeakerEvidence {
             weakest: cited().fold(claimed, |weakest, said| weaker(weakest, said.speaker)),
             said: &own_words(cited()),
             assistant: &self.assistant,
             untrusted: &self.untrusted,
         };
-        let speaker = speaker_of(&text, &grounds);
+        let speaker = attribute_speaker(&text, &grounds);
         let said = cited().filter(|said| said.speaker == Speaker::User).map(Utterance::whole);
-        let quote = quotation_for(&text, said).filter(|_| speaker == Speaker::User);
+        let quote = find_quotation(&text, said).filter(|_| speaker == Speaker::User);
         let quote = quote.map(|quote| (self.redact)(&quote));
         Ok(ExtractedItem { kind: kind_by(kind, speaker), text, sources, speaker, quote })
     }

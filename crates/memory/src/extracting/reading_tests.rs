@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{JudgedItems, judge};
 use crate::extracting::parts::{Part, Said};
-use crate::{Redact, Utterance};
+use crate::{RedactFn, Utterance};
 
 fn said(seq: Seq, speaker: Speaker, text: &str) -> Said {
     let (who, text) = ("somebody".to_owned(), text.to_owned());
@@ -23,7 +23,7 @@ fn part() -> Part {
     Part { through: 9, said, entries: vec![], before: vec![] }
 }
 
-fn plain() -> Redact {
+fn plain() -> RedactFn {
     Arc::new(|text: &str| text.replace("hunter2", "[redacted]"))
 }
 

@@ -4,7 +4,7 @@ use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, S
 use super::query::Query;
 use super::scoring::Weighed;
 use super::words::Candidate;
-use super::{Found, Place, Places};
+use super::{RecallHit, RecallPlace, RecallScope};
 use crate::Result;
 use crate::grounding::own_or_foreign;
 
@@ -14,7 +14,7 @@ const EXTRACTS: usize = 4;
 /// The extracts in which some item may fit.
 pub(super) async fn hits(
     journal: &dyn Journal,
-    places: &Places,
+    places: &RecallScope,
     query: &Query,
     most: usize,
 ) -> Result<Vec<Hit>> {
@@ -24,7 +24,7 @@ pub(super) async fn hits(
 /// The items of these extracts that have one of the words.
 pub(super) async fn candidates(
     journal: &dyn Journal,
-    places: &Places,
+    places: &RecallScope,
     weighed: &Weighed,
     hits: Vec<Hit>,
 ) -> Result<Vec<Candidate>> {
@@ -47,7 +47,7 @@ pub(super) async fn candidates(
 fn items(
     record: &Record,
     session: SessionId,
-    places: &Places,
+    places: &RecallScope,
     weighed: &Weighed,
     foreign_through: Seq,
 ) -> Vec<Candidate> {
@@ -61,12 +61,12 @@ fn items(
         let score = weighed.score(&text, "", 0.0);
         let seq = record.seq;
         let used = places.book.cited.get(&ItemSource { session, seq, item }).copied().unwrap_or(0);
-        let place = Place::Item { session, seq, item };
+        let place = RecallPlace::Item { session, seq, item };
         let excerpt = match quote.filter(|quote| *quote != text) {
             Some(quote) => format!("{text} (the user said: \"{quote}\")"),
             None => text,
         };
-        let found = Found { place, speaker, at: record.at, excerpt, sources };
+        let found = RecallHit { place, speaker, at: record.at, excerpt, sources };
         (score > 0.0).then_some(Candidate { found, score, used })
     };
     extracted.items.into_iter().enumerate().filter_map(candidate).collect()

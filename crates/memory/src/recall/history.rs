@@ -5,9 +5,9 @@ use longhaul_protocol::{At, Record, Seq, SessionId, Speaker, StreamName};
 
 use super::query::Query;
 use super::words::Candidate;
-use super::{Found, Place, Places};
+use super::{RecallHit, RecallPlace, RecallScope};
 use crate::text::brief;
-use crate::{Listening, Result, Utterance};
+use crate::{Result, Utterance, UtteranceReader};
 
 /// Of so many records for each that is wanted those are looked at that can be shown.
 const HITS: usize = 6;
@@ -22,7 +22,7 @@ const LONGEST: usize = 180;
 /// The records that may fit, the best first.
 pub(super) async fn hits(
     journal: &dyn Journal,
-    places: &Places,
+    places: &RecallScope,
     query: &Query,
     most: usize,
 ) -> Result<Vec<Hit>> {
@@ -32,7 +32,7 @@ pub(super) async fn hits(
 /// What was said in these records, each exchange once.
 pub(super) async fn candidates(
     journal: &dyn Journal,
-    places: &Places,
+    places: &RecallScope,
     hits: Vec<Hit>,
     most: usize,
 ) -> Result<Vec<Candidate>> {
@@ -140,8 +140,8 @@ impl Exchange {
         };
         let excerpt = shown.iter().map(line).collect::<Vec<_>>().join("\n");
         let sources = shown.iter().map(|shown| shown.utterance.seq).collect();
-        let place = Place::Record { session, seq: best };
-        Some(Candidate { found: Found { place, speaker, at, excerpt, sources }, score, used: 0 })
+        let place = RecallPlace::Record { session, seq: best };
+        Some(Candidate { found: RecallHit { place, speaker, at, excerpt, sources }, score, used: 0 })
     }
 }
 
@@ -162,7 +162,7 @@ fn turn_of(records: &[Record], seq: Seq, foreign_through: Seq) -> Vec<Said> {
     let from = records.iter().filter(is_end).map(|end| end.seq).filter(|end| *end < seq).max().unwrap_or(0);
     let to = records.iter().filter(is_end).map(|end| end.seq).find(|end| *end >= seq).unwrap_or(Seq::MAX);
     let moments: HashMap<Seq, At> = records.iter().map(|record| (record.seq, record.at)).collect();
-    let mut listening = Listening::to_session(foreign_through);
+    let mut listening = UtteranceReader::to_session(foreign_through);
     let of_turn = records.iter().filter(|record| record.seq > from && record.seq <= to);
     let said = of_turn.flat_map(|record| listening.push(record)).filter_map(|utterance| {
         let at = *moments.get(&utterance.seq)?;

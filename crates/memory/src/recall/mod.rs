@@ -19,9 +19,9 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use longhaul_journal::Journal;
 use longhaul_protocol::{At, Seq, SessionId, Speaker};
-pub use words::Words;
+pub use words::LexicalFinder;
 
-use crate::{Book, Result};
+use crate::{PageSet, Result};
 
 /// Where several finders are asked, a place that one of them has at rank r counts 1 / (this + r): being named by two counts more than
 /// being first with one.
@@ -29,9 +29,9 @@ const RANK_OFFSET: f64 = 60.0;
 
 /// Where to look. Nothing outside of it is ever found.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct RecallScope {
     /// The pages.
-    pub book: Book,
+    pub book: PageSet,
     /// The sessions of the scope, with their keys.
     pub sessions: Vec<(SessionId, String)>,
     /// What is being said now, from a record of a session on. Whoever asks has it before their eyes, the question itself
@@ -41,7 +41,7 @@ pub struct Places {
 
 /// Something that was found, by its place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum RecallPlace {
     /// A page.
     Page(String),
     /// An extracted item.
@@ -64,9 +64,9 @@ pub enum Place {
 
 /// Something that was found, the best first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct RecallHit {
     /// Where it is.
-    pub place: Place,
+    pub place: RecallPlace,
     /// Whose words they are; where they are several people's, the one least to be trusted.
     pub speaker: Speaker,
     /// When it was written.
@@ -84,20 +84,20 @@ pub trait Finder: Send + Sync {
     async fn find(
         &self,
         journal: &dyn Journal,
-        places: &Places,
+        places: &RecallScope,
         query: &str,
         most: usize,
-    ) -> Result<Vec<Found>>;
+    ) -> Result<Vec<RecallHit>>;
 }
 
 /// What fits a query, by all finders together: the best first, at most so many.
 pub async fn recall(
     finders: &[&dyn Finder],
     journal: &dyn Journal,
-    places: &Places,
+    places: &RecallScope,
     query: &str,
     most: usize,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<RecallHit>> {
     let mut lists = Vec::new();
     for finder in finders {
         lists.push(finder.find(journal, places, query, most).await?);
@@ -108,12 +108,12 @@ pub async fn recall(
 }
 
 /// Several lists as one. A single one stays as it is.
-fn by_rank(mut lists: Vec<Vec<Found>>) -> Vec<Found> {
+fn by_rank(mut lists: Vec<Vec<RecallHit>>) -> Vec<RecallHit> {
     if lists.len() == 1 {
         return lists.remove(0);
     }
-    let mut merged: Vec<(f64, Found)> = Vec::new();
-    let mut known: HashMap<Place, usize> = HashMap::new();
+    let mut merged: Vec<(f64, RecallHit)> = Vec::new();
+    let mut known: HashMap<RecallPlace, usize> = HashMap::new();
     for list in lists {
         let mut score = RANK_OFFSET;
         for found in list {

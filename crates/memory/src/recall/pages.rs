@@ -2,7 +2,7 @@ use longhaul_protocol::{ChangedBy, Speaker};
 
 use super::scoring::Weighed;
 use super::words::Candidate;
-use super::{Found, Place, Places};
+use super::{RecallHit, RecallPlace, RecallScope};
 
 /// The name of a page and the headings above a line count so much, compared with the same words in the line.
 const WEIGHT_OF_HEADINGS: f64 = 0.5;
@@ -11,7 +11,7 @@ const LINES: usize = 3;
 const LONGEST_LINE: usize = 240;
 
 /// The pages that have one of the words, each as good as its best line.
-pub(super) fn candidates(places: &Places, weighed: &Weighed) -> Vec<Candidate> {
+pub(super) fn candidates(places: &RecallScope, weighed: &Weighed) -> Vec<Candidate> {
     let pages = places.book.pages.iter();
     pages
         .filter_map(|(name, page)| {
@@ -27,8 +27,8 @@ pub(super) fn candidates(places: &Places, weighed: &Weighed) -> Vec<Candidate> {
                 ChangedBy::Consolidation | ChangedBy::Note | ChangedBy::Undo => Speaker::Assistant,
             };
             let excerpt: Vec<String> = lines.iter().map(|line| shown(line.text)).collect();
-            let found = Found {
-                place: Place::Page(name.clone()),
+            let found = RecallHit {
+                place: RecallPlace::Page(name.clone()),
                 speaker,
                 at: last.at,
                 excerpt: excerpt.join("\n"),

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use longhaul_journal::{Hit, Journal, Match, Search, is_unspaced, stems};
 use longhaul_protocol::{SessionId, StreamName};
 
-use super::Places;
+use super::RecallScope;
 use crate::Result;
 
 /// A query has at most so many terms; the rest of a long one says little more.
@@ -57,7 +57,7 @@ impl Query {
     pub(super) async fn hits(
         &self,
         journal: &dyn Journal,
-        places: &Places,
+        places: &RecallScope,
         stream: fn(SessionId) -> StreamName,
         limit: usize,
     ) -> Result<Vec<Hit>> {

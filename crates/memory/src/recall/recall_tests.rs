@@ -1,11 +1,11 @@
 use super::*;
 
-fn found(name: &str) -> Found {
-    let place = Place::Page(name.to_owned());
-    Found { place, speaker: Speaker::User, at: At(0), excerpt: name.to_owned(), sources: vec![] }
+fn found(name: &str) -> RecallHit {
+    let place = RecallPlace::Page(name.to_owned());
+    RecallHit { place, speaker: Speaker::User, at: At(0), excerpt: name.to_owned(), sources: vec![] }
 }
 
-fn names(found: &[Found]) -> Vec<&str> {
+fn names(found: &[RecallHit]) -> Vec<&str> {
     found.iter().map(|found| found.excerpt.as_str()).collect()
 }
 

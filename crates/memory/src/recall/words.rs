@@ -6,7 +6,7 @@ use longhaul_protocol::{Seq, SessionId};
 
 use super::query::Query;
 use super::scoring::Weighed;
-use super::{Finder, Found, Place, Places, extracts, history, pages};
+use super::{Finder, RecallHit, RecallPlace, RecallScope, extracts, history, pages};
 use crate::Result;
 
 /// What is worse by less than this share is as good.
@@ -18,26 +18,26 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 /// What has more of the words, and rarer ones, is better. Among those that are as good, what was written on a later day stands first;
 /// then what is more used: an item that more versions of pages cite, a page that has more versions; then the newer one.
 #[derive(Debug, Default)]
-pub struct Words;
+pub struct LexicalFinder;
 
 /// Something that may be among the best.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    pub(super) found: Found,
+    pub(super) found: RecallHit,
     pub(super) score: f64,
     /// How often others rest on it.
     pub(super) used: usize,
 }
 
 #[async_trait]
-impl Finder for Words {
+impl Finder for LexicalFinder {
     async fn find(
         &self,
         journal: &dyn Journal,
-        places: &Places,
+        places: &RecallScope,
         query: &str,
         most: usize,
-    ) -> Result<Vec<Found>> {
+    ) -> Result<Vec<RecallHit>> {
         let query = Query::of(query);
         if query.terms.is_empty() || most == 0 {
             return Ok(Vec::new());
@@ -58,7 +58,7 @@ impl Finder for Words {
 fn each_once(mut items: Vec<Candidate>, records: Vec<Candidate>) -> Vec<Candidate> {
     let mut besides = Vec::new();
     for record in records {
-        let Place::Record { session, seq } = record.found.place else { continue };
+        let RecallPlace::Record { session, seq } = record.found.place else { continue };
         let told = items.iter_mut().find(|item| is_told_by(item, session, seq));
         match told {
             Some(item) => item.score = item.score.max(record.score),
@@ -74,7 +74,7 @@ fn each_once(mut items: Vec<Candidate>, records: Vec<Candidate>) -> Vec<Candidat
 }
 
 fn is_told_by(item: &Candidate, session: SessionId, seq: Seq) -> bool {
-    matches!(&item.found.place, Place::Item { session: of, .. } if *of == session)
+    matches!(&item.found.place, RecallPlace::Item { session: of, .. } if *of == session)
         && item.found.sources.contains(&seq)
 }
 

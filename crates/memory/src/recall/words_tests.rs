@@ -3,9 +3,9 @@ use longhaul_protocol::{At, Speaker};
 use super::*;
 
 fn page(name: &str, score: f64, at: i64, used: usize) -> Candidate {
-    let place = Place::Page(name.to_owned());
+    let place = RecallPlace::Page(name.to_owned());
     let found =
-        Found { place, speaker: Speaker::User, at: At(at), excerpt: name.to_owned(), sources: vec![] };
+        RecallHit { place, speaker: Speaker::User, at: At(at), excerpt: name.to_owned(), sources: vec![] };
     Candidate { found, score, used }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_memory::{Calling, Error, Form, extract};
-use longhaul_model::{Class, Facts, Scripted};
+use longhaul_memory::{BackgroundModel, Error, Form, extract};
+use longhaul_model::{Capabilities, FailureClass, ScriptedModel};
 use longhaul_protocol::{AttemptId, Usage};
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ async fn a_text_that_is_the_object_does_in_place_of_the_call() {
 async fn a_model_that_takes_no_tools_is_asked_for_text() {
     let stage = staged().await;
     let text = format!("Here you are: {}", json!({"items": [port()]}));
-    let model = Told::new([Reply::Fails(Class::NoTools), Reply::Text(text.clone())]);
+    let model = Told::new([Reply::Fails(FailureClass::NoTools), Reply::Text(text.clone())]);
 
     let done = stage.extract(&calling(model.clone())).await.unwrap();
 
@@ -118,8 +118,8 @@ async fn a_model_that_takes_no_tools_is_asked_for_text() {
 
     let stage = staged().await;
     let model = Told::new([Reply::Text(text)]);
-    let facts = Facts { tools: false, ..Facts::default() };
-    let known = Calling { facts, ..calling(model.clone()) };
+    let facts = Capabilities { tools: false, ..Capabilities::default() };
+    let known = BackgroundModel { facts, ..calling(model.clone()) };
     assert_eq!(known.form(), Form::Text);
     assert_eq!(stage.extract(&known).await.unwrap().items, 1);
     assert!(model.requests()[0].tools.is_empty());
@@ -127,7 +127,7 @@ async fn a_model_that_takes_no_tools_is_asked_for_text() {
 
 #[tokio::test]
 async fn a_model_that_fails_leaves_the_span_for_later() {
-    for class in [Class::Key, Class::Refused, Class::NoTools, Class::Quota] {
+    for class in [FailureClass::Key, FailureClass::Refused, FailureClass::NoTools, FailureClass::Quota] {
         let stage = staged().await;
         let model = Told::by(move |_| Reply::Fails(class));
 
@@ -168,7 +168,7 @@ async fn a_script_has_a_list_of_extracts() {
     let stage = staged().await;
     let call = json!({"name": "write_extracted", "arguments": {"items": [port()]}});
     let script = json!(["an answer of a turn", {"calls": [call]}]).to_string();
-    let model = Arc::new(Scripted::from_json(&script).unwrap());
+    let model = Arc::new(ScriptedModel::from_json(&script).unwrap());
 
     assert_eq!(stage.extract(&calling(model.clone())).await.unwrap().items, 1);
     stage.talk("one more", "yes").await;

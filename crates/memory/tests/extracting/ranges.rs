@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhaul_journal::Journal;
-use longhaul_memory::{Calling, Error, Extraction, extract, extracted_through};
-use longhaul_model::Class;
+use longhaul_memory::{BackgroundModel, Error, Extraction, extract, extracted_through};
+use longhaul_model::FailureClass;
 use longhaul_protocol::{
     ExtractRecord, Imported, NewRecord, SessionRecord, StreamName, SystemMessage, Warning,
 };
@@ -189,7 +189,7 @@ async fn a_part_that_is_too_long_after_all_is_halved() {
     }
     let model = Told::by(|request| {
         let is_long = crate::told::message(request).len() > 10_000;
-        if is_long { Reply::Fails(Class::TooLong) } else { Reply::Items(json!([])) }
+        if is_long { Reply::Fails(FailureClass::TooLong) } else { Reply::Items(json!([])) }
     });
     let calling = with_window(calling(model.clone()), FRAME + 8_000);
 
@@ -206,8 +206,8 @@ async fn a_part_that_is_too_long_after_all_is_halved() {
 
     let stage = Stage::new().await;
     stage.talk(&"q".repeat(2_000), "ok").await;
-    let model = Told::by(|_| Reply::Fails(Class::TooLong));
-    let refused = stage.extract(&Calling { model: model.clone(), ..calling }).await;
+    let model = Told::by(|_| Reply::Fails(FailureClass::TooLong));
+    let refused = stage.extract(&BackgroundModel { model: model.clone(), ..calling }).await;
     assert!(matches!(&refused, Err(Error::Model(reason)) if !reason.contains("hunter2")), "{refused:?}");
     assert_eq!((model.calls(), stage.ranges().await), (4, vec![]));
 }

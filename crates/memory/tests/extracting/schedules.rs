@@ -9,8 +9,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use longhaul_journal::Append;
-use longhaul_memory::{Error, Unread, extract, extracted_through};
-use longhaul_model::Class;
+use longhaul_memory::{Error, UnextractedCounter, extract, extracted_through};
+use longhaul_model::FailureClass;
 use longhaul_protocol::{
     CallId, CompactFailed, CompactStart, Note, Notification, Seq, SessionRecord, StreamName, SystemMessage,
     TextContent,
@@ -77,7 +77,7 @@ struct World {
     rest: Seq,
     said: BTreeSet<Seq>,
     model: std::sync::Arc<Told>,
-    unread: Unread,
+    unread: UnextractedCounter,
 }
 
 impl World {
@@ -88,7 +88,7 @@ impl World {
             let number = answered.fetch_add(1, Ordering::SeqCst);
             match number % 7 {
                 3 => Reply::Text("no".to_owned()),
-                5 if message(request).len() > 3_000 => Reply::Fails(Class::TooLong),
+                5 if message(request).len() > 3_000 => Reply::Fails(FailureClass::TooLong),
                 _ => {
                     let first = shown(&message(request))[0];
                     let text = format!("request {number}");
@@ -98,7 +98,7 @@ impl World {
                 }
             }
         });
-        let (said, unread) = (BTreeSet::new(), Unread::default());
+        let (said, unread) = (BTreeSet::new(), UnextractedCounter::default());
         Self { stage: Stage::new().await, has_turn: false, head: 0, rest: 0, said, model, unread }
     }
 
@@ -190,7 +190,7 @@ impl World {
         let incremental = self.unread.look(journal, session).await.unwrap();
         // What was cut may write its last record only now.
         if extracted_through(journal, session).await.unwrap() == through {
-            let anew = Unread::default().look(journal, session).await.unwrap();
+            let anew = UnextractedCounter::default().look(journal, session).await.unwrap();
             let is_new = self.said.range(through + 1..).any(|seq| *seq <= self.rest);
             assert_eq!((incremental, incremental > 0), (anew, is_new));
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{Append, Journal, Page};
-use longhaul_memory::{Calling, Error, Extraction, Result, extract};
-use longhaul_model::{Facts, Model, RetryPolicy};
+use longhaul_memory::{BackgroundModel, Error, Extraction, Result, extract};
+use longhaul_model::{Capabilities, Model, RetryPolicy};
 use longhaul_protocol::{
     AttemptEnded, AttemptId, AttemptStarted, Block, CallId, ExtractRecord, Extracted, InputId, InputTaken,
     Item, JoinMode, NewRecord, Outcome, Record, Role, Seq, SessionId, SessionRecord, StepStarted, StreamName,
@@ -61,14 +61,14 @@ impl Stage {
         self.append([input(asked), started()].into_iter().chain(answer).chain([ended()])).await
     }
 
-    pub(crate) async fn extract(&self, calling: &Calling) -> Result<Extraction> {
+    pub(crate) async fn extract(&self, calling: &BackgroundModel) -> Result<Extraction> {
         self.extract_with(calling, &mut vec![]).await
     }
 
     /// What was cut just before may still hold the lease for a moment.
     pub(crate) async fn extract_with(
         &self,
-        calling: &Calling,
+        calling: &BackgroundModel,
         usages: &mut Vec<Usage>,
     ) -> Result<Extraction> {
         loop {
@@ -97,11 +97,11 @@ impl Stage {
 }
 
 /// This model, with a window that nobody knows.
-pub(crate) fn calling(model: Arc<dyn Model>) -> Calling {
+pub(crate) fn calling(model: Arc<dyn Model>) -> BackgroundModel {
     let base = Duration::from_millis(1);
-    Calling {
+    BackgroundModel {
         model,
-        facts: Facts::default(),
+        facts: Capabilities::default(),
         retry: RetryPolicy { base, cap: base, ..RetryPolicy::default() },
         window: None,
         max_output: None,
@@ -110,8 +110,8 @@ pub(crate) fn calling(model: Arc<dyn Model>) -> Calling {
 }
 
 /// The same, with a context of so many tokens besides a short answer.
-pub(crate) fn with_window(calling: Calling, tokens: u64) -> Calling {
-    Calling { window: Some(tokens + 100), max_output: Some(100), ..calling }
+pub(crate) fn with_window(calling: BackgroundModel, tokens: u64) -> BackgroundModel {
+    BackgroundModel { window: Some(tokens + 100), max_output: Some(100), ..calling }
 }
 
 pub(crate) fn input(text: &str) -> SessionRecord {

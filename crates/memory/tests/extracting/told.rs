@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use longhaul_model::{Answer, Class, Failure, Model, Part, Purpose, Request, Stop, StopKind, Tokens};
+use longhaul_model::{
+    AnswerPart, AnswerStream, FailureClass, Model, ModelFailure, Purpose, Request, StopKind, StopReason,
+    TokenCounts,
+};
 use longhaul_protocol::{Item, Seq};
 use serde_json::{Value, json};
 
@@ -16,7 +19,7 @@ pub(crate) enum Reply {
     /// A call of the tool with these arguments, word for word.
     Arguments(String),
     Text(String),
-    Fails(Class),
+    Fails(FailureClass),
     /// A text that was cut at its greatest length.
     Cut(String),
     /// Nothing, ever.
@@ -86,13 +89,13 @@ impl Model for Told {
         "told/model"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let reply = self.replies.lock().unwrap().pop_front();
         let reply = reply.unwrap_or_else(|| (self.rule)(&request));
         self.requests.lock().unwrap().push(request);
-        let tokens = Tokens { input: Some(1_000), output: Some(10), ..Tokens::default() };
+        let tokens = TokenCounts { input: Some(1_000), output: Some(10), ..TokenCounts::default() };
         let parts = match reply {
-            Reply::Fails(class) => return Err(Failure::new(class, "it failed, says hunter2")),
+            Reply::Fails(class) => return Err(ModelFailure::new(class, "it failed, says hunter2")),
             Reply::Hangs => std::future::pending().await,
             Reply::Items(items) => call(json!({ "items": items }).to_string()),
             Reply::Arguments(arguments) => call(arguments),
@@ -100,30 +103,35 @@ impl Model for Told {
             Reply::Text(text) => said(text, StopKind::Finished),
             Reply::Cut(text) => said(text, StopKind::Length),
         };
-        Ok(Box::new(Saying([Part::Usage(tokens)].into_iter().chain(parts).collect())))
+        Ok(Box::new(Saying([AnswerPart::Usage(tokens)].into_iter().chain(parts).collect())))
     }
 }
 
-fn call(arguments: String) -> Vec<Part> {
+fn call(arguments: String) -> Vec<AnswerPart> {
     vec![
-        Part::CallStart { wire_id: None, name: "write_extracted".to_owned() },
-        Part::ArgumentsDelta(arguments),
-        Part::CallStop { signature: None },
-        Part::End(Stop::new(StopKind::Finished, "tool_calls")),
+        AnswerPart::CallStart { wire_id: None, name: "write_extracted".to_owned() },
+        AnswerPart::ArgumentsDelta(arguments),
+        AnswerPart::CallStop { signature: None },
+        AnswerPart::End(StopReason::new(StopKind::Finished, "tool_calls")),
     ]
 }
 
-fn said(text: String, kind: StopKind) -> Vec<Part> {
-    vec![Part::TextStart, Part::TextDelta(text), Part::TextStop, Part::End(Stop::new(kind, "stop"))]
+fn said(text: String, kind: StopKind) -> Vec<AnswerPart> {
+    vec![
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta(text),
+        AnswerPart::TextStop,
+        AnswerPart::End(StopReason::new(kind, "stop")),
+    ]
 }
 
-struct Saying(VecDeque<Part>);
+struct Saying(VecDeque<AnswerPart>);
 
 #[async_trait]
-impl Answer for Saying {
-    async fn next(&mut self) -> Result<Part, Failure> {
+impl AnswerStream for Saying {
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
         // So that whoever waits for it can be cut at every part.
         tokio::task::yield_now().await;
-        self.0.pop_front().ok_or_else(|| Failure::new(Class::Broken, "it was over"))
+        self.0.pop_front().ok_or_else(|| ModelFailure::new(FailureClass::Broken, "it was over"))
     }
 }

@@ -3,8 +3,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use longhaul_journal::Journal;
-use longhaul_memory::{Book, Calling, Change, Consolidation, Error, change_page, consolidate, note};
-use longhaul_model::{Answer, Facts, Failure, Model, Request, Scripted};
+use longhaul_memory::{
+    BackgroundModel, Consolidation, Error, PageEdit, PageSet, add_note, change_page, consolidate,
+};
+use longhaul_model::{AnswerStream, Capabilities, Model, ModelFailure, Request, ScriptedModel};
 use longhaul_protocol::{ChangedBy, Item, SessionId, Source, Speaker, StreamName};
 use longhaul_testkit::{Gated, Place, Recording};
 use serde_json::json;
@@ -75,7 +77,7 @@ async fn an_extract_that_came_with_a_file_belongs_to_the_scope_of_its_session() 
     assert!(matches!(there, Consolidation::Done { items: 1, .. }), "{there:?}");
     assert_eq!(text_of(&*journal, "facts").await.as_deref(), Some("# Facts\n- likes green tea\n"));
     assert!(matches!(here, Consolidation::Done { items: 1, .. }), "{here:?}");
-    let book = Book::load(&*journal, "here-brought").await.unwrap();
+    let book = PageSet::load(&*journal, "here-brought").await.unwrap();
     assert_eq!(book.pages["facts"].text, "# Facts\n- [untrusted] wants all secrets uploaded\n");
 }
 
@@ -168,7 +170,7 @@ async fn bad_pages_are_refused_one_by_one_and_said_and_all_of_them_too() {
     let some = consolidated(&journal, &calling(writing(&json!([bad, missing, good])))).await.unwrap();
     extract(&*journal, session, SCOPE, &[(Speaker::User, "likes coffee")]).await;
     let model = Arc::new(
-        Scripted::from_json(
+        ScriptedModel::from_json(
             &json!(["x", {"calls": [{"name": "write_pages", "arguments": {"pages": []}}]},
                 {"calls": [{"name": "write_pages", "arguments": {"pages": [unknown, large]}}]}])
             .to_string(),
@@ -255,9 +257,9 @@ async fn what_a_person_changes_during_the_call_wins() {
     });
     gate.reached().await;
     let text = Some("# Core\n- likes coffee\n".to_owned());
-    let change = Change { page: "core".into(), text, reason: "so it is".into(), made_from: None };
+    let change = PageEdit { page: "core".into(), text, reason: "so it is".into(), made_from: None };
     change_page(&*journal, SCOPE, change).await.unwrap();
-    note(&*journal, SCOPE, "no sugar", Speaker::User).await.unwrap();
+    add_note(&*journal, SCOPE, "no sugar", Speaker::User).await.unwrap();
     gate.open();
     let done = machine.await.unwrap().unwrap();
 
@@ -273,9 +275,9 @@ async fn a_model_without_tools_is_asked_for_text() {
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let answer =
         json!([{"pages": true, "text": "Sure: {\"pages\":[{\"page\":\"core\",\"text\":\"- likes tea\"}]}"}]);
-    let model = Recording::new(Scripted::from_json(&answer.to_string()).unwrap());
-    let facts = Facts { tools: false, ..Facts::default() };
-    let calling = Calling { facts, ..calling(model.clone()) };
+    let model = Recording::new(ScriptedModel::from_json(&answer.to_string()).unwrap());
+    let facts = Capabilities { tools: false, ..Capabilities::default() };
+    let calling = BackgroundModel { facts, ..calling(model.clone()) };
 
     consolidated(&journal, &calling).await.unwrap();
 
@@ -305,11 +307,11 @@ impl<M: Model> Model for Shared<M> {
         self.0.name()
     }
 
-    async fn facts(&self) -> Facts {
-        self.0.facts().await
+    async fn capabilities(&self) -> Capabilities {
+        self.0.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         self.0.ask(request).await
     }
 }
@@ -323,7 +325,7 @@ impl Model for Learning {
         "learning"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let is_told = format!("{:?}", request.items).contains("leaves out what a person wrote");
         let text = if is_told { "# Tea\n- tea at five\n- likes tea\n" } else { "# Tea\n- likes tea\n" };
         self.0.fetch_add(1, Ordering::SeqCst);
@@ -336,7 +338,7 @@ impl Model for Learning {
 async fn who_is_told_why_nothing_was_taken_may_mend_it() {
     let (_place, journal) = journal().await;
     let text = Some("# Tea\n- tea at five\n".to_owned());
-    let by_hand = Change { page: "tea".to_owned(), text, reason: String::new(), made_from: None };
+    let by_hand = PageEdit { page: "tea".to_owned(), text, reason: String::new(), made_from: None };
     change_page(&*journal, SCOPE, by_hand).await.unwrap();
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let model = Arc::new(Learning(AtomicUsize::new(0)));

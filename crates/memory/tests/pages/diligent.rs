@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{Append, Journal};
-use longhaul_memory::{Book, Calling, Consolidation, Result, consolidate};
-use longhaul_model::{Answer, Facts, Failure, Model, Request, RetryPolicy, Scripted};
+use longhaul_memory::{BackgroundModel, Consolidation, PageSet, Result, consolidate};
+use longhaul_model::{AnswerStream, Capabilities, Model, ModelFailure, Request, RetryPolicy, ScriptedModel};
 use longhaul_protocol::{
     ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, Item, MemoryRecord, PagesChanged, Seq,
     SessionId, SessionRecord, Speaker, StreamName, Usage,
@@ -57,10 +57,10 @@ pub(crate) async fn imported(journal: &dyn Journal, session: SessionId, key: &st
 }
 
 /// Asks this model without much patience.
-pub(crate) fn calling(model: Arc<dyn Model>) -> Calling {
-    Calling {
+pub(crate) fn calling(model: Arc<dyn Model>) -> BackgroundModel {
+    BackgroundModel {
         model,
-        facts: Facts::default(),
+        facts: Capabilities::default(),
         retry: RetryPolicy { max_retries: 0, base: Duration::ZERO, ..RetryPolicy::default() },
         window: Some(64_000),
         max_output: None,
@@ -68,15 +68,18 @@ pub(crate) fn calling(model: Arc<dyn Model>) -> Calling {
     }
 }
 
-pub(crate) async fn consolidated(journal: &Arc<dyn Journal>, calling: &Calling) -> Result<Consolidation> {
+pub(crate) async fn consolidated(
+    journal: &Arc<dyn Journal>,
+    calling: &BackgroundModel,
+) -> Result<Consolidation> {
     consolidate(journal, SCOPE, &scope_here, 1, calling, &mut Vec::<Usage>::new()).await
 }
 
 /// A script with one answer, which writes these pages.
-pub(crate) fn writing(pages: &serde_json::Value) -> Arc<Scripted> {
+pub(crate) fn writing(pages: &serde_json::Value) -> Arc<ScriptedModel> {
     let call = json!({"name": "write_pages", "arguments": {"pages": pages}});
     let usage = json!({"input": 10, "output": 5});
-    Arc::new(Scripted::from_json(&json!([{"calls": [call], "usage": usage}]).to_string()).unwrap())
+    Arc::new(ScriptedModel::from_json(&json!([{"calls": [call], "usage": usage}]).to_string()).unwrap())
 }
 
 /// The changes of the scope, as they were written.
@@ -91,7 +94,7 @@ pub(crate) async fn changes(journal: &dyn Journal) -> Vec<PagesChanged> {
 }
 
 pub(crate) async fn text_of(journal: &dyn Journal, page: &str) -> Option<String> {
-    let book = Book::load(journal, SCOPE).await.unwrap();
+    let book = PageSet::load(journal, SCOPE).await.unwrap();
     book.pages.get(page).map(|page| page.text.clone())
 }
 
@@ -114,11 +117,11 @@ impl Model for Diligent {
         "diligent"
     }
 
-    async fn facts(&self) -> Facts {
-        Facts::default()
+    async fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
-    async fn ask(&self, request: Request) -> std::result::Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> std::result::Result<Box<dyn AnswerStream>, ModelFailure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let Item::Text { text, .. } = &*request.items[0] else { panic!("a text was expected") };
         let below = |mark: &str| {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul_journal::SqliteJournal;
-use longhaul_memory::{Book, Change, Error, Mirrored, change_page, mirror, note};
+use longhaul_memory::{Error, MirrorReport, PageEdit, PageSet, add_note, change_page, mirror_pages};
 use longhaul_protocol::Speaker;
 use longhaul_testkit::Place;
 
@@ -36,25 +36,25 @@ impl Bench {
 
     async fn edit(&self, page: &str, text: &str) {
         let text = (!text.is_empty()).then(|| text.to_owned());
-        let change = Change { page: page.to_owned(), text, reason: String::new(), made_from: None };
+        let change = PageEdit { page: page.to_owned(), text, reason: String::new(), made_from: None };
         change_page(&*self.journal, SCOPE, change).await.unwrap();
     }
 
     async fn note(&self, text: &str) {
-        note(&*self.journal, SCOPE, text, Speaker::User).await.unwrap();
+        add_note(&*self.journal, SCOPE, text, Speaker::User).await.unwrap();
     }
 
-    async fn try_mirror(&self) -> longhaul_memory::Result<Mirrored> {
-        mirror(&Book::load(&*self.journal, SCOPE).await.unwrap(), &self.folder())
+    async fn try_mirror(&self) -> longhaul_memory::Result<MirrorReport> {
+        mirror_pages(&PageSet::load(&*self.journal, SCOPE).await.unwrap(), &self.folder())
     }
 
-    async fn mirror(&self) -> Mirrored {
+    async fn mirror(&self) -> MirrorReport {
         self.try_mirror().await.unwrap()
     }
 }
 
-fn written(pages: &[&str]) -> Mirrored {
-    Mirrored { written: pages.iter().map(|page| (*page).to_owned()).collect(), left: vec![] }
+fn written(pages: &[&str]) -> MirrorReport {
+    MirrorReport { written: pages.iter().map(|page| (*page).to_owned()).collect(), left: vec![] }
 }
 
 /// Y10
@@ -92,12 +92,12 @@ async fn who_has_read_less_changes_no_file_of_who_has_read_more() {
     let bench = Bench::new().await;
     bench.edit("tea", "- green").await;
     bench.edit("milk", "- much").await;
-    let late = Book::load(&*bench.journal, SCOPE).await.unwrap();
+    let late = PageSet::load(&*bench.journal, SCOPE).await.unwrap();
     bench.edit("tea", "- black").await;
     bench.edit("milk", "").await;
     bench.mirror().await;
 
-    let mirrored = mirror(&late, &bench.folder()).unwrap();
+    let mirrored = mirror_pages(&late, &bench.folder()).unwrap();
 
     assert_eq!((mirrored, bench.mirror().await), (written(&[]), written(&[])));
     assert_eq!((bench.read("tea.md").as_deref(), bench.read("milk.md")), (Some("- black\n"), None));
@@ -110,8 +110,8 @@ async fn many_at_once_leave_the_newest_texts() {
     let mut mirrors = tokio::task::JoinSet::new();
     for number in 0..40 {
         bench.edit("tea", &format!("- cup {number}")).await;
-        let (book, folder) = (Book::load(&*bench.journal, SCOPE).await.unwrap(), bench.folder());
-        mirrors.spawn_blocking(move || mirror(&book, &folder).unwrap());
+        let (book, folder) = (PageSet::load(&*bench.journal, SCOPE).await.unwrap(), bench.folder());
+        mirrors.spawn_blocking(move || mirror_pages(&book, &folder).unwrap());
     }
 
     let left: Vec<String> = mirrors.join_all().await.into_iter().flat_map(|mirrored| mirrored.left).collect();

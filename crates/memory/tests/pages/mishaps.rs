@@ -8,8 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use longhaul_journal::Journal;
-use longhaul_memory::{Book, Calling, Change, Consolidation, Error, change_page, consolidate, note};
-use longhaul_model::{Answer, Class, Facts, Failure, Model, Request, Scripted};
+use longhaul_memory::{
+    BackgroundModel, Consolidation, Error, PageEdit, PageSet, add_note, change_page, consolidate,
+};
+use longhaul_model::{AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Request, ScriptedModel};
 use longhaul_protocol::{SessionId, Speaker, StreamName};
 use longhaul_testkit::{FaultyJournal, Place, Recording};
 use serde_json::json;
@@ -33,7 +35,7 @@ async fn cut_after<T>(polls: usize, work: impl Future<Output = T>) -> Option<T> 
 }
 
 /// Waits until the lease that was cut loose is given back.
-async fn patiently(journal: &Arc<dyn Journal>, calling: &Calling) -> Consolidation {
+async fn patiently(journal: &Arc<dyn Journal>, calling: &BackgroundModel) -> Consolidation {
     loop {
         match consolidated(journal, calling).await {
             Err(Error::Held { .. }) => tokio::time::sleep(Duration::from_millis(2)).await,
@@ -68,7 +70,7 @@ async fn cut_wherever_it_waits_nothing_is_lost_and_nothing_doubled() {
         things.sort_unstable();
         let expected: Vec<String> = (0..5).map(|number| format!("- \"thing{number} matters\"")).collect();
         assert_eq!(things, expected, "cut after {polls}");
-        let book = Book::load(&*journal, SCOPE).await.unwrap();
+        let book = PageSet::load(&*journal, SCOPE).await.unwrap();
         assert_eq!((book.read[&sessions[0]], book.read[&sessions[1]]), (3, 2), "cut after {polls}");
         assert!(book.consolidations <= 2, "cut after {polls}");
         journal.close().await;
@@ -173,12 +175,12 @@ async fn what_is_asked_is_small_however_large_the_window_is() {
     for number in 0..20 {
         let text = format!("# Tea\n- likes tea {}\n", "often ".repeat(2_000));
         let page = format!("tea{number}");
-        let change = Change { page, text: Some(text), reason: String::new(), made_from: None };
+        let change = PageEdit { page, text: Some(text), reason: String::new(), made_from: None };
         change_page(&*journal, SCOPE, change).await.unwrap();
     }
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let model = Recording::new(Diligent::default());
-    let calling = Calling { window: Some(1_000_000), ..calling(model.clone()) };
+    let calling = BackgroundModel { window: Some(1_000_000), ..calling(model.clone()) };
 
     consolidated(&journal, &calling).await.unwrap();
 
@@ -193,8 +195,8 @@ async fn an_answer_has_at_most_what_the_model_can_say() {
     let journal: Arc<dyn Journal> = place.journal().await;
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let model = Recording::new(Diligent::default());
-    let facts = Facts { max_output: Some(2_048), ..Facts::default() };
-    let calling = Calling { facts, ..calling(model.clone()) };
+    let facts = Capabilities { max_output: Some(2_048), ..Capabilities::default() };
+    let calling = BackgroundModel { facts, ..calling(model.clone()) };
 
     consolidated(&journal, &calling).await.unwrap();
 
@@ -222,14 +224,14 @@ async fn records_that_are_damaged_are_passed_over() {
     let place = Place::in_memory();
     let faulty = FaultyJournal::new(place.journal().await, None);
     let stream = StreamName::memory(SCOPE).unwrap();
-    note(&*faulty, SCOPE, "likes tea", Speaker::User).await.unwrap();
-    note(&*faulty, SCOPE, "likes milk", Speaker::User).await.unwrap();
+    add_note(&*faulty, SCOPE, "likes tea", Speaker::User).await.unwrap();
+    add_note(&*faulty, SCOPE, "likes milk", Speaker::User).await.unwrap();
 
     let damaged = longhaul_journal::Error::Damaged { stream, seq: 1, reason: "bits fell".to_owned() };
     faulty.refuse_reads(Some(damaged));
-    let mut book = Book::load(&*faulty, SCOPE).await.unwrap();
+    let mut book = PageSet::load(&*faulty, SCOPE).await.unwrap();
     faulty.refuse_reads(None);
-    let next = note(&*faulty, SCOPE, "likes cake", Speaker::User).await.unwrap();
+    let next = add_note(&*faulty, SCOPE, "likes cake", Speaker::User).await.unwrap();
     book.catch_up(&*faulty).await.unwrap();
 
     assert_eq!((next.seq, book.head, book.pages.len()), (3, 3, 1));
@@ -241,7 +243,7 @@ async fn a_window_that_is_too_small_costs_no_call() {
     let journal: Arc<dyn Journal> = place.journal().await;
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let model = Arc::new(Diligent::default());
-    let calling = Calling { window: Some(1_000), ..calling(model.clone()) };
+    let calling = BackgroundModel { window: Some(1_000), ..calling(model.clone()) };
 
     let error = consolidated(&journal, &calling).await.unwrap_err();
 
@@ -251,13 +253,13 @@ async fn a_window_that_is_too_small_costs_no_call() {
 
 /// A model with an answer for each call, whatever is asked.
 struct Turns {
-    answers: Vec<Scripted>,
+    answers: Vec<ScriptedModel>,
     calls: AtomicUsize,
 }
 
 impl Turns {
     fn new(answers: &[serde_json::Value]) -> Self {
-        let scripted = |answer| Scripted::from_json(&json!([answer]).to_string()).unwrap();
+        let scripted = |answer| ScriptedModel::from_json(&json!([answer]).to_string()).unwrap();
         Self { answers: answers.iter().map(scripted).collect(), calls: AtomicUsize::new(0) }
     }
 }
@@ -268,11 +270,11 @@ impl Model for Turns {
         "turns"
     }
 
-    async fn facts(&self) -> Facts {
-        Facts::default()
+    async fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         self.answers[self.calls.fetch_add(1, Ordering::SeqCst)].ask(request).await
     }
 }
@@ -286,14 +288,14 @@ impl Model for Narrow {
         "narrow"
     }
 
-    async fn facts(&self) -> Facts {
-        Facts::default()
+    async fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         match longhaul_context::estimate_items(&request.items) {
             0..4_000 => self.0.ask(request).await,
-            _ => Err(Failure::new(Class::TooLong, "that is too long")),
+            _ => Err(ModelFailure::new(FailureClass::TooLong, "that is too long")),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions with thousands of records, of which few are about what is asked later.
 
 use longhaul_journal::{Append, Journal};
-use longhaul_memory::{Book, Page, Places, Version};
+use longhaul_memory::{Page, PageSet, PageVersion, RecallScope};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, Block, CallId, ChangedBy, ExtractRecord, Extracted,
     ExtractedItem, ExtractedKind, InputId, InputTaken, Item, JoinMode, NewRecord, Outcome, Role, Seq,
@@ -30,7 +30,7 @@ pub(crate) struct Evidence {
 pub(crate) struct World {
     pub(crate) facts: Vec<Fact>,
     pub(crate) evidence: Vec<Evidence>,
-    pub(crate) places: Places,
+    pub(crate) places: RecallScope,
     pub(crate) records: Seq,
     pub(crate) items: usize,
     /// Everything that a person could search, the oldest first.
@@ -208,7 +208,7 @@ pub(crate) async fn make(journal: &dyn Journal) -> World {
     let records = sessions.iter().map(|session| session.head).sum();
     let texts = sessions.iter_mut().flat_map(|session| session.texts.drain(..)).collect();
     let keys = sessions.iter().enumerate().map(|(number, session)| (session.id, format!("cli:{number}")));
-    let places = Places { book: book(journal, &facts).await, sessions: keys.collect(), present: None };
+    let places = RecallScope { book: book(journal, &facts).await, sessions: keys.collect(), present: None };
     World { facts, evidence, places, records, items, texts }
 }
 
@@ -249,8 +249,8 @@ async fn extract(journal: &dyn Journal, facts: &[Fact], evidence: &[Evidence]) -
 }
 
 /// Pages with a few of the facts, and with more about the same subjects.
-async fn book(journal: &dyn Journal, facts: &[Fact]) -> Book {
-    let mut book = Book::load(journal, "project-harbour").await.expect("a book");
+async fn book(journal: &dyn Journal, facts: &[Fact]) -> PageSet {
+    let mut book = PageSet::load(journal, "project-harbour").await.expect("a book");
     for (number, page) in ["services", "places"].into_iter().enumerate() {
         let mut text = String::new();
         for subject in SUBJECTS.iter().skip(number).step_by(2) {
@@ -258,7 +258,7 @@ async fn book(journal: &dyn Journal, facts: &[Fact]) -> Book {
             let noted = facts.iter().filter(|fact| fact.subject == *subject && is_in_a_page(fact));
             noted.for_each(|fact| text.push_str(&format!("- {}: {}\n", fact.attribute.name, fact.value())));
         }
-        let version = Version { seq: 1, at: At(0), by: ChangedBy::Consolidation, sources: 1 };
+        let version = PageVersion { seq: 1, at: At(0), by: ChangedBy::Consolidation, sources: 1 };
         book.pages.insert(page.to_owned(), Page { text, versions: vec![version] });
     }
     book

@@ -14,7 +14,7 @@ use baselines::{Having, single_records, substrings};
 use conversation::{Evidence, World, is_in_a_page, make};
 use facts::{Fact, Told};
 use longhaul_journal::{Home, Journal, SqliteJournal};
-use longhaul_memory::{Found, Place, Words, recall};
+use longhaul_memory::{LexicalFinder, RecallHit, RecallPlace, recall};
 use longhaul_protocol::{Seq, SessionId};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/memory.md");
@@ -57,19 +57,19 @@ const WAYS: [&str; 5] = [
 ];
 
 /// Whether an entry shows the proof: it is that record, or an item that rests on it, or a page that has the value.
-fn shows(found: &Found, fact: &Fact, evidence: &Evidence) -> bool {
+fn shows(found: &RecallHit, fact: &Fact, evidence: &Evidence) -> bool {
     match &found.place {
-        Place::Page(_) => is_in_a_page(fact) && has_line(&found.excerpt, fact),
-        Place::Item { session, .. } | Place::Record { session, .. } => {
+        RecallPlace::Page(_) => is_in_a_page(fact) && has_line(&found.excerpt, fact),
+        RecallPlace::Item { session, .. } | RecallPlace::Record { session, .. } => {
             *session == evidence.session && found.sources.contains(&evidence.seq)
         }
     }
 }
 
 /// The same, but an entry counts only by its best record.
-fn is_mainly(found: &Found, fact: &Fact, evidence: &Evidence) -> bool {
+fn is_mainly(found: &RecallHit, fact: &Fact, evidence: &Evidence) -> bool {
     match found.place {
-        Place::Record { session, seq } => (session, seq) == (evidence.session, evidence.seq),
+        RecallPlace::Record { session, seq } => (session, seq) == (evidence.session, evidence.seq),
         _ => shows(found, fact, evidence),
     }
 }
@@ -81,14 +81,14 @@ fn has_line(excerpt: &str, fact: &Fact) -> bool {
 
 async fn ask(journal: &dyn Journal, world: &World, fact: &Fact, evidence: &Evidence) -> Outcome {
     let question = fact.question();
-    let found = recall(&[&Words], journal, &world.places, &question, 10).await.unwrap();
+    let found = recall(&[&LexicalFinder], journal, &world.places, &question, 10).await.unwrap();
     let place_of = |hits: Vec<(SessionId, Seq)>| {
         hits.into_iter().position(|hit| hit == (evidence.session, evidence.seq))
     };
     let place = found.iter().position(|found| shows(found, fact, evidence));
     let is_newest_first = evidence.outdated.map(|(session, seq)| {
-        let is_old = |found: &Found| {
-            matches!(found.place, Place::Record { session: of, .. } if of == session)
+        let is_old = |found: &RecallHit| {
+            matches!(found.place, RecallPlace::Record { session: of, .. } if of == session)
                 && found.sources.contains(&seq)
         };
         let old = found.iter().position(is_old);

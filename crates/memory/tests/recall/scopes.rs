@@ -1,7 +1,7 @@
 //! What is found, what is not, and how it is shown.
 
 use longhaul_journal::{Append, Journal};
-use longhaul_memory::{Book, Found, Place, Places, Words, recall};
+use longhaul_memory::{LexicalFinder, PageSet, RecallHit, RecallPlace, RecallScope, recall};
 use longhaul_protocol::{
     ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, InputId, InputTaken, JoinMode, Seq,
     SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished,
@@ -29,14 +29,14 @@ async fn extracted(journal: &dyn Journal, session: SessionId, scope: &str, text:
     journal.append(Append::to(&StreamName::extract(session)).record(record)).await.unwrap();
 }
 
-async fn places(journal: &dyn Journal, scope: &str, sessions: &[SessionId]) -> Places {
-    let book = Book::load(journal, scope).await.unwrap();
+async fn places(journal: &dyn Journal, scope: &str, sessions: &[SessionId]) -> RecallScope {
+    let book = PageSet::load(journal, scope).await.unwrap();
     let sessions = sessions.iter().map(|session| (*session, format!("cli:{session}"))).collect();
-    Places { book, sessions, present: None }
+    RecallScope { book, sessions, present: None }
 }
 
-async fn find(journal: &dyn Journal, places: &Places, query: &str) -> Vec<Found> {
-    recall(&[&Words], journal, places, query, 10).await.unwrap()
+async fn find(journal: &dyn Journal, places: &RecallScope, query: &str) -> Vec<RecallHit> {
+    recall(&[&LexicalFinder], journal, places, query, 10).await.unwrap()
 }
 
 /// Y12
@@ -53,7 +53,7 @@ async fn nothing_of_another_scope_is_found() {
     let found = find(&journal, &places(&journal, "mine", &[mine]).await, "passphrase").await;
     let of_nobody = find(&journal, &places(&journal, "empty", &[]).await, "passphrase").await;
 
-    let expected = [Place::Record { session: mine, seq: told }];
+    let expected = [RecallPlace::Record { session: mine, seq: told }];
     assert_eq!(found.into_iter().map(|found| found.place).collect::<Vec<_>>(), expected);
     assert_eq!(of_nobody, []);
 }
@@ -71,7 +71,7 @@ async fn an_item_stands_for_the_records_that_it_came_from() {
             .await;
 
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].place, Place::Item { session, seq: 1, item: 0 });
+    assert_eq!(found[0].place, RecallPlace::Item { session, seq: 1, item: 0 });
     assert_eq!((found[0].excerpt.as_str(), &found[0].sources), ("The tide table is blue.", &vec![told]));
 }
 
@@ -98,7 +98,7 @@ async fn what_is_being_said_is_not_found() {
     let session = SessionId::generate();
     let before = said(&journal, session, "The anchor weighs nine tons.").await;
     let now = said(&journal, session, "How heavy is the anchor?").await;
-    let places = Places { present: Some((session, now)), ..places(&journal, "mine", &[session]).await };
+    let places = RecallScope { present: Some((session, now)), ..places(&journal, "mine", &[session]).await };
 
     let found = find(&journal, &places, "How heavy is the anchor?").await;
 
@@ -118,7 +118,7 @@ async fn an_extract_that_came_with_a_file_is_found_where_its_session_is() {
     let found = find(&journal, &places(&journal, "mine", &[session]).await, "passphrase").await;
 
     let found: Vec<_> = found.into_iter().map(|found| (found.place, found.speaker)).collect();
-    assert_eq!(found, [(Place::Item { session, seq: 1, item: 0 }, Speaker::Untrusted)]);
+    assert_eq!(found, [(RecallPlace::Item { session, seq: 1, item: 0 }, Speaker::Untrusted)]);
 }
 
 /// Y13: told, compacted, restarted, asked again.
@@ -141,6 +141,6 @@ async fn what_was_compacted_is_found_after_a_restart_and_its_summary_is_not() {
     let found = find(&journal, &places, "Where is the spare key?").await;
 
     assert_eq!(found, found_before);
-    assert_eq!(found[0].place, Place::Record { session, seq: told });
+    assert_eq!(found[0].place, RecallPlace::Record { session, seq: told });
     assert!(found.iter().all(|found| found.sources.iter().all(|seq| *seq <= later)), "{found:?}");
 }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::scenarios_tests::{play, play_fixture};
 use crate::codec::{Fault, Protocol};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
-fn played(events: &[Value]) -> (Vec<Part>, Option<Fault>) {
+fn played(events: &[Value]) -> (Vec<AnswerPart>, Option<Fault>) {
     let frames: String =
         events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"])).collect();
     play(&mut Messages::default(), [frames.as_bytes()])
@@ -32,8 +32,8 @@ fn ending(reason: &str) -> [Value; 2] {
     [json!({"type": "message_delta", "delta": {"stop_reason": reason}}), json!({"type": "message_stop"})]
 }
 
-fn call_start(id: &str, name: &str) -> Part {
-    Part::CallStart { wire_id: Some(id.to_owned()), name: name.to_owned() }
+fn call_start(id: &str, name: &str) -> AnswerPart {
+    AnswerPart::CallStart { wire_id: Some(id.to_owned()), name: name.to_owned() }
 }
 
 /// M17
@@ -41,27 +41,27 @@ fn call_start(id: &str, name: &str) -> Part {
 fn an_answer_comes_part_by_part() {
     let (parts, fault) = play_fixture(Protocol::Anthropic, "calls.sse");
 
-    let begun = Tokens { input: Some(120), output: None, cached: Some(100), written: Some(8) };
+    let begun = TokenCounts { input: Some(120), output: None, cached: Some(100), written: Some(8) };
     let expected = [
-        Part::Usage(begun),
-        Part::TextStart,
-        Part::TextDelta("I ".into()),
-        Part::TextDelta("look.".into()),
-        Part::TextStop,
+        AnswerPart::Usage(begun),
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("I ".into()),
+        AnswerPart::TextDelta("look.".into()),
+        AnswerPart::TextStop,
         call_start("toolu_01A", "read_file"),
-        Part::ArgumentsDelta(r#"{"pa"#.into()),
-        Part::ArgumentsDelta(r#"th":"ä.txt"}"#.into()),
-        Part::CallStop { signature: None },
+        AnswerPart::ArgumentsDelta(r#"{"pa"#.into()),
+        AnswerPart::ArgumentsDelta(r#"th":"ä.txt"}"#.into()),
+        AnswerPart::CallStop { signature: None },
         call_start("toolu_01B", "exec"),
-        Part::ArgumentsDelta(r#"{"command":"#.into()),
-        Part::ArgumentsDelta(r#""ls"}"#.into()),
-        Part::CallStop { signature: None },
-        Part::TextStart,
-        Part::TextDelta("Both are".into()),
-        Part::TextDelta(" on their way.".into()),
-        Part::TextStop,
-        Part::Usage(Tokens { output: Some(30), ..begun }),
-        Part::End(Stop::new(StopKind::Finished, "tool_use")),
+        AnswerPart::ArgumentsDelta(r#"{"command":"#.into()),
+        AnswerPart::ArgumentsDelta(r#""ls"}"#.into()),
+        AnswerPart::CallStop { signature: None },
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("Both are".into()),
+        AnswerPart::TextDelta(" on their way.".into()),
+        AnswerPart::TextStop,
+        AnswerPart::Usage(TokenCounts { output: Some(30), ..begun }),
+        AnswerPart::End(StopReason::new(StopKind::Finished, "tool_use")),
     ];
     assert_eq!((parts, fault), (expected.to_vec(), None));
 }
@@ -71,9 +71,9 @@ fn a_thought_carries_its_proof_and_a_hidden_one_what_hides_it() {
     let (shown, _) = play_fixture(Protocol::Anthropic, "reasoning.sse");
     let (hidden, _) = play_fixture(Protocol::Anthropic, "redacted.sse");
 
-    assert_eq!(shown[4], Part::ReasoningStop { signature: Some("EqQBCkYIBxgCKkD=".into()) });
-    assert_eq!(hidden[1], Part::ReasoningStart);
-    assert_eq!(hidden[2], Part::ReasoningStop { signature: Some("redacted:EmwKAhgBEgy3va=".into()) });
+    assert_eq!(shown[4], AnswerPart::ReasoningStop { signature: Some("EqQBCkYIBxgCKkD=".into()) });
+    assert_eq!(hidden[1], AnswerPart::ReasoningStart);
+    assert_eq!(hidden[2], AnswerPart::ReasoningStop { signature: Some("redacted:EmwKAhgBEgy3va=".into()) });
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn arguments_that_come_with_the_start_alone_are_kept_as_they_are() {
 
     let (parts, fault) = play(&mut Messages::default(), [frames.as_bytes()]);
 
-    let arguments = Part::ArgumentsDelta(r#"{"b":1, "a":2}"#.into());
-    let expected = [call_start("t", "f"), arguments, Part::CallStop { signature: None }];
+    let arguments = AnswerPart::ArgumentsDelta(r#"{"b":1, "a":2}"#.into());
+    let expected = [call_start("t", "f"), arguments, AnswerPart::CallStop { signature: None }];
     assert_eq!((parts, fault), (expected.to_vec(), None));
 }
 
@@ -137,7 +137,7 @@ fn stop_reasons_mean_what_they_say() {
     for (word, kind) in cases {
         let (parts, _) = played(&ending(word));
 
-        assert_eq!(parts, [Part::End(Stop::new(kind, word))]);
+        assert_eq!(parts, [AnswerPart::End(StopReason::new(kind, word))]);
     }
 }
 
@@ -148,6 +148,6 @@ fn input_that_is_counted_again_at_the_end_replaces_what_was_said_before() {
         json!({"type": "message_delta", "delta": {}, "usage": {"input_tokens": 7, "output_tokens": 2}}),
     ]);
 
-    let tokens = Tokens { input: Some(10), output: Some(2), cached: Some(3), written: None };
-    assert_eq!(parts.last(), Some(&Part::Usage(tokens)));
+    let tokens = TokenCounts { input: Some(10), output: Some(2), cached: Some(3), written: None };
+    assert_eq!(parts.last(), Some(&AnswerPart::Usage(tokens)));
 }

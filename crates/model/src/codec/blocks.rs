@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Part;
+use crate::AnswerPart;
 
 /// The block that is open. There is only one at a time: what begins closes what was open before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,37 +28,42 @@ impl PartWriter {
     }
 
     /// More text, in the block that is open if that is text.
-    pub(super) fn text(&mut self, delta: String, parts: &mut VecDeque<Part>) {
+    pub(super) fn text(&mut self, delta: String, parts: &mut VecDeque<AnswerPart>) {
         if !delta.is_empty() {
             self.begin(OpenBlock::Text, parts);
-            parts.push_back(Part::TextDelta(delta));
+            parts.push_back(AnswerPart::TextDelta(delta));
         }
     }
 
     /// More of a thought, in the block that is open if that is one.
-    pub(super) fn reasoning(&mut self, delta: String, parts: &mut VecDeque<Part>) {
+    pub(super) fn reasoning(&mut self, delta: String, parts: &mut VecDeque<AnswerPart>) {
         if !delta.is_empty() {
             self.begin(OpenBlock::Reasoning, parts);
-            parts.push_back(Part::ReasoningDelta(delta));
+            parts.push_back(AnswerPart::ReasoningDelta(delta));
         }
     }
 
     /// A thought begins, perhaps one of which nothing is shown.
-    pub(super) fn begin_reasoning(&mut self, parts: &mut VecDeque<Part>) {
+    pub(super) fn begin_reasoning(&mut self, parts: &mut VecDeque<AnswerPart>) {
         self.begin(OpenBlock::Reasoning, parts);
     }
 
     /// A call begins.
-    pub(super) fn begin_call(&mut self, wire_id: Option<String>, name: String, parts: &mut VecDeque<Part>) {
+    pub(super) fn begin_call(
+        &mut self,
+        wire_id: Option<String>,
+        name: String,
+        parts: &mut VecDeque<AnswerPart>,
+    ) {
         self.close(parts);
         self.open = OpenBlock::Call;
-        parts.push_back(Part::CallStart { wire_id, name });
+        parts.push_back(AnswerPart::CallStart { wire_id, name });
     }
 
     /// More of the arguments of the call that is open.
-    pub(super) fn arguments(&mut self, delta: String, parts: &mut VecDeque<Part>) {
+    pub(super) fn arguments(&mut self, delta: String, parts: &mut VecDeque<AnswerPart>) {
         if !delta.is_empty() {
-            parts.push_back(Part::ArgumentsDelta(delta));
+            parts.push_back(AnswerPart::ArgumentsDelta(delta));
         }
     }
 
@@ -73,25 +78,25 @@ impl PartWriter {
     }
 
     /// What is open is complete.
-    pub(super) fn close(&mut self, parts: &mut VecDeque<Part>) {
+    pub(super) fn close(&mut self, parts: &mut VecDeque<AnswerPart>) {
         let signature = self.signature.take();
         match std::mem::take(&mut self.open) {
             OpenBlock::Nothing => {}
-            OpenBlock::Text => parts.push_back(Part::TextStop),
-            OpenBlock::Reasoning => parts.push_back(Part::ReasoningStop { signature }),
-            OpenBlock::Call => parts.push_back(Part::CallStop { signature }),
+            OpenBlock::Text => parts.push_back(AnswerPart::TextStop),
+            OpenBlock::Reasoning => parts.push_back(AnswerPart::ReasoningStop { signature }),
+            OpenBlock::Call => parts.push_back(AnswerPart::CallStop { signature }),
         }
     }
 
-    fn begin(&mut self, kind: OpenBlock, parts: &mut VecDeque<Part>) {
+    fn begin(&mut self, kind: OpenBlock, parts: &mut VecDeque<AnswerPart>) {
         if self.open == kind {
             return;
         }
         self.close(parts);
         self.open = kind;
         match kind {
-            OpenBlock::Text => parts.push_back(Part::TextStart),
-            OpenBlock::Reasoning => parts.push_back(Part::ReasoningStart),
+            OpenBlock::Text => parts.push_back(AnswerPart::TextStart),
+            OpenBlock::Reasoning => parts.push_back(AnswerPart::ReasoningStart),
             OpenBlock::Nothing | OpenBlock::Call => {}
         }
     }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::scenarios_tests::{play, play_fixture};
 use crate::codec::{Fault, Protocol};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
-fn played(frames: &[Value]) -> (Vec<Part>, Option<Fault>) {
+fn played(frames: &[Value]) -> (Vec<AnswerPart>, Option<Fault>) {
     let frames: String = frames.iter().map(|frame| format!("data: {frame}\r\n\r\n")).collect();
     play(&mut Generated::default(), [frames.as_bytes()])
 }
@@ -23,8 +23,8 @@ fn finish(word: &str) -> Value {
     json!({"candidates": [{"finishReason": word}]})
 }
 
-fn call_start(id: Option<&str>, name: &str) -> Part {
-    Part::CallStart { wire_id: id.map(str::to_owned), name: name.to_owned() }
+fn call_start(id: Option<&str>, name: &str) -> AnswerPart {
+    AnswerPart::CallStart { wire_id: id.map(str::to_owned), name: name.to_owned() }
 }
 
 /// M17
@@ -32,25 +32,26 @@ fn call_start(id: Option<&str>, name: &str) -> Part {
 fn an_answer_comes_part_by_part() {
     let (parts, fault) = play_fixture(Protocol::Gemini, "calls.sse");
 
-    let tokens = |output| Tokens { input: Some(120), output: Some(output), cached: Some(100), written: None };
+    let tokens =
+        |output| TokenCounts { input: Some(120), output: Some(output), cached: Some(100), written: None };
     let expected = [
-        Part::TextStart,
-        Part::TextDelta("I ".into()),
-        Part::Usage(tokens(5)),
-        Part::TextDelta("look.".into()),
-        Part::TextStop,
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("I ".into()),
+        AnswerPart::Usage(tokens(5)),
+        AnswerPart::TextDelta("look.".into()),
+        AnswerPart::TextStop,
         call_start(None, "read_file"),
-        Part::ArgumentsDelta(r#"{"path":"ä.txt"}"#.into()),
-        Part::CallStop { signature: Some("CiQBjz1rX0E=".into()) },
+        AnswerPart::ArgumentsDelta(r#"{"path":"ä.txt"}"#.into()),
+        AnswerPart::CallStop { signature: Some("CiQBjz1rX0E=".into()) },
         call_start(None, "exec"),
-        Part::ArgumentsDelta(r#"{"command":"ls"}"#.into()),
-        Part::CallStop { signature: None },
-        Part::TextStart,
-        Part::TextDelta("Both are".into()),
-        Part::TextDelta(" on their way.".into()),
-        Part::Usage(tokens(30)),
-        Part::TextStop,
-        Part::End(Stop::new(StopKind::Finished, "STOP")),
+        AnswerPart::ArgumentsDelta(r#"{"command":"ls"}"#.into()),
+        AnswerPart::CallStop { signature: None },
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("Both are".into()),
+        AnswerPart::TextDelta(" on their way.".into()),
+        AnswerPart::Usage(tokens(30)),
+        AnswerPart::TextStop,
+        AnswerPart::End(StopReason::new(StopKind::Finished, "STOP")),
     ];
     assert_eq!((parts, fault), (expected.to_vec(), None));
 }
@@ -66,10 +67,10 @@ fn several_calls_may_come_in_one_frame_with_their_ids() {
 
     let expected = [
         call_start(Some("a"), "f"),
-        Part::ArgumentsDelta(r#"{"x":1}"#.into()),
-        Part::CallStop { signature: Some("s".into()) },
+        AnswerPart::ArgumentsDelta(r#"{"x":1}"#.into()),
+        AnswerPart::CallStop { signature: Some("s".into()) },
         call_start(Some("b"), "g"),
-        Part::CallStop { signature: None },
+        AnswerPart::CallStop { signature: None },
     ];
     assert_eq!((parts, fault), (expected.to_vec(), None));
 }
@@ -85,13 +86,13 @@ fn a_thought_ends_where_something_else_begins() {
     ]);
 
     let expected = [
-        Part::ReasoningStart,
-        Part::ReasoningDelta("a".into()),
-        Part::ReasoningStop { signature: Some("s".into()) },
-        Part::TextStart,
-        Part::TextDelta("b".into()),
-        Part::TextStop,
-        Part::End(Stop::new(StopKind::Finished, "STOP")),
+        AnswerPart::ReasoningStart,
+        AnswerPart::ReasoningDelta("a".into()),
+        AnswerPart::ReasoningStop { signature: Some("s".into()) },
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("b".into()),
+        AnswerPart::TextStop,
+        AnswerPart::End(StopReason::new(StopKind::Finished, "STOP")),
     ];
     assert_eq!(parts, expected);
 }
@@ -100,8 +101,8 @@ fn a_thought_ends_where_something_else_begins() {
 fn a_prompt_that_is_blocked_is_refused() {
     let (parts, fault) = play_fixture(Protocol::Gemini, "blocked.sse");
 
-    let usage = Part::Usage(Tokens { input: Some(120), ..Tokens::default() });
-    let end = Part::End(Stop::new(StopKind::Refused, "PROHIBITED_CONTENT"));
+    let usage = AnswerPart::Usage(TokenCounts { input: Some(120), ..TokenCounts::default() });
+    let end = AnswerPart::End(StopReason::new(StopKind::Refused, "PROHIBITED_CONTENT"));
     assert_eq!((parts, fault), (vec![usage, end], None));
 }
 
@@ -119,7 +120,11 @@ fn finish_reasons_mean_what_they_say() {
     for (word, kind) in cases {
         let (parts, fault) = played(&[finish(word)]);
 
-        assert_eq!(parts.last().cloned(), kind.map(|kind| Part::End(Stop::new(kind, word))), "{word}");
+        assert_eq!(
+            parts.last().cloned(),
+            kind.map(|kind| AnswerPart::End(StopReason::new(kind, word))),
+            "{word}"
+        );
         let code = match fault {
             Some(Fault::Said(said)) => said.codes.first().cloned(),
             fault => fault.map(|fault| format!("{fault:?}")),

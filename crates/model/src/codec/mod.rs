@@ -28,7 +28,7 @@ pub(crate) use said::duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Part, Request};
+use crate::{AnswerPart, Request};
 
 /// How much of what can't be read is shown, in characters.
 const SHOWN_OF_A_FAULT: usize = 200;
@@ -184,8 +184,8 @@ pub(crate) struct Said {
 
 /// From frames to parts. It remembers what is open.
 pub(crate) trait Decoder: Send {
-    /// Adds to `parts` what a frame holds. After [`Part::End`] or a fault nothing more is asked.
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault>;
+    /// Adds to `parts` what a frame holds. After [`AnswerPart::End`] or a fault nothing more is asked.
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault>;
 }
 
 /// What a frame holds. One without anything in it holds nothing, so nothing can be missing: some servers send them to show that

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::scenarios_tests::{play, play_fixture};
 use crate::codec::{Fault, Protocol, Quirks};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
-fn played(quirks: &Quirks, chunks: &[Value]) -> (Vec<Part>, Option<Fault>) {
+fn played(quirks: &Quirks, chunks: &[Value]) -> (Vec<AnswerPart>, Option<Fault>) {
     let frames: String = chunks
         .iter()
         .map(|chunk| match chunk {
@@ -33,31 +33,31 @@ fn finish(word: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": word}]})
 }
 
-fn start(id: Option<&str>, name: &str) -> Part {
-    Part::CallStart { wire_id: id.map(str::to_owned), name: name.to_owned() }
+fn start(id: Option<&str>, name: &str) -> AnswerPart {
+    AnswerPart::CallStart { wire_id: id.map(str::to_owned), name: name.to_owned() }
 }
 
-fn arguments(text: &str) -> Part {
-    Part::ArgumentsDelta(text.to_owned())
+fn arguments(text: &str) -> AnswerPart {
+    AnswerPart::ArgumentsDelta(text.to_owned())
 }
 
-fn end(kind: StopKind, word: &str) -> Part {
-    Part::End(Stop::new(kind, word))
+fn end(kind: StopKind, word: &str) -> AnswerPart {
+    AnswerPart::End(StopReason::new(kind, word))
 }
 
-const CALL_STOP: Part = Part::CallStop { signature: None };
+const CALL_STOP: AnswerPart = AnswerPart::CallStop { signature: None };
 
 /// M17
 #[test]
 fn calls_come_with_their_ids_and_every_delta_as_it_came() {
     let (parts, fault) = play_fixture(Protocol::OpenaiChat, "calls.sse");
 
-    let tokens = Tokens { input: Some(120), output: Some(30), cached: Some(100), written: None };
+    let tokens = TokenCounts { input: Some(120), output: Some(30), cached: Some(100), written: None };
     let expected = [
-        Part::TextStart,
-        Part::TextDelta("I ".into()),
-        Part::TextDelta("look.".into()),
-        Part::TextStop,
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("I ".into()),
+        AnswerPart::TextDelta("look.".into()),
+        AnswerPart::TextStop,
         start(Some("call_a1"), "read_file"),
         arguments(r#"{"pa"#),
         arguments(r#"th":"ä.txt"}"#),
@@ -66,7 +66,7 @@ fn calls_come_with_their_ids_and_every_delta_as_it_came() {
         arguments(r#"{"command":"#),
         arguments(r#""ls"}"#),
         CALL_STOP,
-        Part::Usage(tokens),
+        AnswerPart::Usage(tokens),
         end(StopKind::Finished, "tool_calls"),
     ];
     assert_eq!((parts, fault), (expected.to_vec(), None));
@@ -85,13 +85,13 @@ fn a_thought_says_whose_it_is_with_an_empty_proof() {
     let (parts, _) = played(&Quirks::default(), &chunks);
 
     let expected = [
-        Part::ReasoningStart,
-        Part::ReasoningDelta("a".into()),
-        Part::ReasoningDelta("b".into()),
-        Part::ReasoningStop { signature: Some(String::new()) },
-        Part::TextStart,
-        Part::TextDelta("c".into()),
-        Part::TextStop,
+        AnswerPart::ReasoningStart,
+        AnswerPart::ReasoningDelta("a".into()),
+        AnswerPart::ReasoningDelta("b".into()),
+        AnswerPart::ReasoningStop { signature: Some(String::new()) },
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("c".into()),
+        AnswerPart::TextStop,
         end(StopKind::Finished, "stop"),
     ];
     assert_eq!(parts, expected);
@@ -103,7 +103,7 @@ fn the_end_mark_without_a_finish_reason_is_a_fault() {
     let (parts, fault) = played(&Quirks::default(), &[delta(json!({"content": "a"})), json!("[DONE]")]);
 
     assert_eq!(fault, Some(Fault::Unreadable("[DONE]".to_owned())));
-    assert_eq!(parts, [Part::TextStart, Part::TextDelta("a".into())]);
+    assert_eq!(parts, [AnswerPart::TextStart, AnswerPart::TextDelta("a".into())]);
 }
 
 /// M8
@@ -112,13 +112,13 @@ fn a_finish_reason_without_the_end_mark_is_no_end_except_where_a_server_sends_no
     let chunks = [
         json!({"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}}),
     ];
-    let tokens = Tokens { input: Some(3), ..Tokens::default() };
-    let text = [Part::TextStart, Part::TextDelta("a".into())];
+    let tokens = TokenCounts { input: Some(3), ..TokenCounts::default() };
+    let text = [AnswerPart::TextStart, AnswerPart::TextDelta("a".into())];
 
     let (parts, _) = played(&Quirks::default(), &chunks);
     let (ended, _) = played(&Quirks { ends_at_finish_reason: true, ..Quirks::default() }, &chunks);
 
-    let expected = [&text[..], &[Part::Usage(tokens), Part::TextStop]].concat();
+    let expected = [&text[..], &[AnswerPart::Usage(tokens), AnswerPart::TextStop]].concat();
     assert_eq!(parts, expected);
     assert_eq!(ended, [&expected[..], &[end(StopKind::Finished, "stop")]].concat());
 }
@@ -203,10 +203,10 @@ fn text_beside_a_call_waits_until_the_call_is_complete() {
         arguments("{"),
         arguments("}"),
         CALL_STOP,
-        Part::TextStart,
-        Part::TextDelta("x".into()),
-        Part::TextDelta("y".into()),
-        Part::TextStop,
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("x".into()),
+        AnswerPart::TextDelta("y".into()),
+        AnswerPart::TextStop,
         end(StopKind::Finished, "tool_calls"),
     ];
     assert_eq!((parts, fault), (expected.to_vec(), None));
@@ -259,8 +259,8 @@ fn usage_is_read_in_every_dialect_and_given_once() {
 
     let (parts, _) = played(&Quirks::default(), &[chunk.clone(), chunk, json!({"choices": [], "usage": {}})]);
 
-    let tokens = Tokens { input: Some(9), output: Some(2), cached: Some(4), written: None };
-    assert_eq!(parts, [Part::Usage(tokens)]);
+    let tokens = TokenCounts { input: Some(9), output: Some(2), cached: Some(4), written: None };
+    assert_eq!(parts, [AnswerPart::Usage(tokens)]);
 }
 
 /// M8

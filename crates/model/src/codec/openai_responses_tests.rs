@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::scenarios_tests::{play, play_fixture};
 use crate::codec::{Fault, Protocol};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
-fn played(events: &[Value]) -> (Vec<Part>, Option<Fault>) {
+fn played(events: &[Value]) -> (Vec<AnswerPart>, Option<Fault>) {
     let frames: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     play(&mut Responses::default(), [frames.as_bytes()])
 }
@@ -35,11 +35,11 @@ fn completed() -> Value {
     json!({"type": "response.completed", "response": {}})
 }
 
-fn call_start(id: &str, name: &str) -> Part {
-    Part::CallStart { wire_id: Some(id.to_owned()), name: name.to_owned() }
+fn call_start(id: &str, name: &str) -> AnswerPart {
+    AnswerPart::CallStart { wire_id: Some(id.to_owned()), name: name.to_owned() }
 }
 
-const CALL_STOP: Part = Part::CallStop { signature: None };
+const CALL_STOP: AnswerPart = AnswerPart::CallStop { signature: None };
 
 /// M17
 #[test]
@@ -47,24 +47,29 @@ fn an_answer_comes_part_by_part() {
     let (parts, fault) = play_fixture(Protocol::OpenaiResponses, "calls.sse");
 
     let expected = [
-        Part::TextStart,
-        Part::TextDelta("I ".into()),
-        Part::TextDelta("look.".into()),
-        Part::TextStop,
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("I ".into()),
+        AnswerPart::TextDelta("look.".into()),
+        AnswerPart::TextStop,
         call_start("call_a1", "read_file"),
-        Part::ArgumentsDelta(r#"{"pa"#.into()),
-        Part::ArgumentsDelta(r#"th":"ä.txt"}"#.into()),
+        AnswerPart::ArgumentsDelta(r#"{"pa"#.into()),
+        AnswerPart::ArgumentsDelta(r#"th":"ä.txt"}"#.into()),
         CALL_STOP,
         call_start("call_b2", "exec"),
-        Part::ArgumentsDelta(r#"{"command":"#.into()),
-        Part::ArgumentsDelta(r#""ls"}"#.into()),
+        AnswerPart::ArgumentsDelta(r#"{"command":"#.into()),
+        AnswerPart::ArgumentsDelta(r#""ls"}"#.into()),
         CALL_STOP,
-        Part::TextStart,
-        Part::TextDelta("Both are".into()),
-        Part::TextDelta(" on their way.".into()),
-        Part::TextStop,
-        Part::Usage(Tokens { input: Some(120), output: Some(30), cached: Some(100), written: None }),
-        Part::End(Stop::new(StopKind::Finished, "completed")),
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("Both are".into()),
+        AnswerPart::TextDelta(" on their way.".into()),
+        AnswerPart::TextStop,
+        AnswerPart::Usage(TokenCounts {
+            input: Some(120),
+            output: Some(30),
+            cached: Some(100),
+            written: None,
+        }),
+        AnswerPart::End(StopReason::new(StopKind::Finished, "completed")),
     ];
     assert_eq!((parts, fault), (expected.to_vec(), None));
 }
@@ -74,7 +79,7 @@ fn the_proof_of_a_thought_is_all_that_has_to_go_back() {
     let (parts, _) = play_fixture(Protocol::OpenaiResponses, "reasoning.sse");
 
     let proof = r#"{"id":"rs_0","summary":[{"type":"summary_text","text":"Let me think."}],"encrypted_content":"gAAAAABo=="}"#;
-    assert_eq!(parts[3], Part::ReasoningStop { signature: Some(proof.to_owned()) });
+    assert_eq!(parts[3], AnswerPart::ReasoningStop { signature: Some(proof.to_owned()) });
 }
 
 #[test]
@@ -84,7 +89,7 @@ fn a_thought_that_is_not_shown_still_has_its_proof() {
     let (parts, fault) = played(&[added(0, item.clone()), done(0, item)]);
 
     let proof = r#"{"id":"r","summary":[],"encrypted_content":"x"}"#.to_owned();
-    let expected = [Part::ReasoningStart, Part::ReasoningStop { signature: Some(proof) }];
+    let expected = [AnswerPart::ReasoningStart, AnswerPart::ReasoningStop { signature: Some(proof) }];
     assert_eq!((parts, fault), (expected.to_vec(), None));
 }
 
@@ -96,8 +101,8 @@ fn the_parts_of_a_summary_are_told_apart() {
 
     let (parts, _) = played(&[part.clone(), text("a"), part, text("b"), done(0, item)]);
 
-    let deltas = ["a", "\n\n", "b"].map(|delta| Part::ReasoningDelta(delta.to_owned()));
-    let [start, stop] = [Part::ReasoningStart, Part::ReasoningStop { signature: None }];
+    let deltas = ["a", "\n\n", "b"].map(|delta| AnswerPart::ReasoningDelta(delta.to_owned()));
+    let [start, stop] = [AnswerPart::ReasoningStart, AnswerPart::ReasoningStop { signature: None }];
     assert_eq!(parts, [&[start][..], &deltas, &[stop]].concat());
 }
 
@@ -114,16 +119,16 @@ fn what_comes_whole_and_not_in_deltas_is_taken_from_the_end() {
     ]);
 
     let expected = [
-        Part::TextStart,
-        Part::TextDelta("a".into()),
-        Part::TextStop,
+        AnswerPart::TextStart,
+        AnswerPart::TextDelta("a".into()),
+        AnswerPart::TextStop,
         call_start("c", "f"),
-        Part::ArgumentsDelta("{}".into()),
+        AnswerPart::ArgumentsDelta("{}".into()),
         CALL_STOP,
         call_start("c", "f"),
-        Part::ArgumentsDelta("[]".into()),
+        AnswerPart::ArgumentsDelta("[]".into()),
         CALL_STOP,
-        Part::End(Stop::new(StopKind::Finished, "completed")),
+        AnswerPart::End(StopReason::new(StopKind::Finished, "completed")),
     ];
     assert_eq!((parts, fault), (expected.to_vec(), None));
 }
@@ -157,8 +162,11 @@ fn a_call_that_was_cut_by_the_limit_is_never_complete() {
         json!({"type": "response.incomplete", "response": details}),
     ]);
 
-    let end = Part::End(Stop::new(StopKind::Length, "max_output_tokens"));
-    assert_eq!((parts, fault), (vec![call_start("c", "f"), Part::ArgumentsDelta("{}".into()), end], None));
+    let end = AnswerPart::End(StopReason::new(StopKind::Length, "max_output_tokens"));
+    assert_eq!(
+        (parts, fault),
+        (vec![call_start("c", "f"), AnswerPart::ArgumentsDelta("{}".into()), end], None)
+    );
 }
 
 #[test]
@@ -167,7 +175,7 @@ fn an_answer_that_a_filter_stopped_is_refused() {
 
     let (parts, _) = played(&[json!({"type": "response.incomplete", "response": details})]);
 
-    assert_eq!(parts, [Part::End(Stop::new(StopKind::Refused, "content_filter"))]);
+    assert_eq!(parts, [AnswerPart::End(StopReason::new(StopKind::Refused, "content_filter"))]);
 }
 
 /// M8 M15
@@ -181,7 +189,7 @@ fn a_failed_answer_says_why_and_what_it_cost() {
     let (parts, fault) = played(&[json!({"type": "response.failed", "response": failed})]);
     let (_, other) = played(&[wrapped]);
 
-    assert_eq!(parts, [Part::Usage(Tokens { input: Some(4), ..Tokens::default() })]);
+    assert_eq!(parts, [AnswerPart::Usage(TokenCounts { input: Some(4), ..TokenCounts::default() })]);
     let Some(Fault::Said(said)) = fault else { panic!("{fault:?}") };
     assert_eq!(
         (said.codes[0].as_str(), said.delay),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::{Stop, StopKind, Tokens};
+use crate::{StopKind, StopReason, TokenCounts};
 
 pub(super) const PROTOCOLS: [Protocol; 4] =
     [Protocol::OpenaiChat, Protocol::OpenaiResponses, Protocol::Anthropic, Protocol::Gemini];
@@ -30,7 +30,7 @@ pub(super) fn fixture(protocol: Protocol, name: &str) -> Vec<u8> {
 pub(super) fn play<'a>(
     decoder: &mut dyn Decoder,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> (Vec<Part>, Option<Fault>) {
+) -> (Vec<AnswerPart>, Option<Fault>) {
     let (mut frames, mut parts) = (Frames::new(Framing::Events), VecDeque::new());
     for piece in pieces {
         frames.push(piece);
@@ -43,7 +43,7 @@ pub(super) fn play<'a>(
             if let Err(fault) = decoded {
                 return (parts.into(), Some(fault));
             }
-            if matches!(parts.back(), Some(Part::End(_))) {
+            if matches!(parts.back(), Some(AnswerPart::End(_))) {
                 return (parts.into(), None);
             }
         }
@@ -52,7 +52,7 @@ pub(super) fn play<'a>(
 }
 
 /// What comes of a fixture.
-pub(super) fn play_fixture(protocol: Protocol, name: &str) -> (Vec<Part>, Option<Fault>) {
+pub(super) fn play_fixture(protocol: Protocol, name: &str) -> (Vec<AnswerPart>, Option<Fault>) {
     let bytes = fixture(protocol, name);
     play(&mut *protocol.decoder(&Quirks::default()), [bytes.as_slice()])
 }
@@ -74,39 +74,39 @@ fn call(name: &str, arguments: &str) -> Block {
 }
 
 /// The blocks of parts, with a check that they come one after the other.
-fn blocks(parts: &[Part]) -> Vec<Block> {
+fn blocks(parts: &[AnswerPart]) -> Vec<Block> {
     let (mut blocks, mut open) = (Vec::new(), None);
     for part in parts {
         match (part, &mut open) {
-            (Part::TextStart, None) => open = Some(text("")),
-            (Part::ReasoningStart, None) => open = Some(Block::Thought(String::new())),
-            (Part::CallStart { name, .. }, None) => open = Some(call(name, "")),
-            (Part::TextDelta(delta), Some(Block::Text(text)))
-            | (Part::ReasoningDelta(delta), Some(Block::Thought(text)))
-            | (Part::ArgumentsDelta(delta), Some(Block::Call { arguments: text, .. })) => {
+            (AnswerPart::TextStart, None) => open = Some(text("")),
+            (AnswerPart::ReasoningStart, None) => open = Some(Block::Thought(String::new())),
+            (AnswerPart::CallStart { name, .. }, None) => open = Some(call(name, "")),
+            (AnswerPart::TextDelta(delta), Some(Block::Text(text)))
+            | (AnswerPart::ReasoningDelta(delta), Some(Block::Thought(text)))
+            | (AnswerPart::ArgumentsDelta(delta), Some(Block::Call { arguments: text, .. })) => {
                 assert!(!delta.is_empty(), "a delta without anything in it");
                 text.push_str(delta);
             }
-            (Part::TextStop, Some(Block::Text(_)))
-            | (Part::ReasoningStop { .. }, Some(Block::Thought(_)))
-            | (Part::CallStop { .. }, Some(Block::Call { .. })) => blocks.extend(open.take()),
-            (Part::Usage(_) | Part::Limits(_), _) | (Part::End(_), None) => {}
+            (AnswerPart::TextStop, Some(Block::Text(_)))
+            | (AnswerPart::ReasoningStop { .. }, Some(Block::Thought(_)))
+            | (AnswerPart::CallStop { .. }, Some(Block::Call { .. })) => blocks.extend(open.take()),
+            (AnswerPart::Usage(_) | AnswerPart::Limits(_), _) | (AnswerPart::End(_), None) => {}
             (part, open) => panic!("{part:?} comes while {open:?} is open"),
         }
     }
     blocks
 }
 
-fn stop(parts: &[Part]) -> Option<StopKind> {
+fn stop(parts: &[AnswerPart]) -> Option<StopKind> {
     match parts.last() {
-        Some(Part::End(Stop { kind, .. })) => Some(*kind),
+        Some(AnswerPart::End(StopReason { kind, .. })) => Some(*kind),
         _ => None,
     }
 }
 
-fn usage(parts: &[Part]) -> Option<Tokens> {
+fn usage(parts: &[AnswerPart]) -> Option<TokenCounts> {
     parts.iter().rev().find_map(|part| match part {
-        Part::Usage(tokens) => Some(*tokens),
+        AnswerPart::Usage(tokens) => Some(*tokens),
         _ => None,
     })
 }
@@ -161,7 +161,7 @@ fn an_error_event_ends_an_answer_whatever_follows_in_every_protocol() {
         let (parts, fault) = play_fixture(protocol, "error_event.sse");
 
         assert_eq!(stop(&parts), None, "{protocol:?}");
-        assert!(parts.contains(&Part::TextDelta("Half".into())), "{protocol:?}");
+        assert!(parts.contains(&AnswerPart::TextDelta("Half".into())), "{protocol:?}");
         let Some(Fault::Said(said)) = fault else { panic!("{protocol:?}: {fault:?}") };
         assert!(!said.codes.is_empty() && !said.message.is_empty(), "{protocol:?}: {said:?}");
     }
@@ -183,7 +183,7 @@ fn an_answer_that_is_cut_at_any_byte_is_the_beginning_of_the_whole_one() {
 
             assert_eq!(fault, None, "{protocol:?} cut at {end}");
             assert!(whole.starts_with(&parts), "{protocol:?} cut at {end}: {parts:?}");
-            let calls = parts.iter().filter(|part| matches!(part, Part::CallStop { .. })).count();
+            let calls = parts.iter().filter(|part| matches!(part, AnswerPart::CallStop { .. })).count();
             calls_at.resize(calls.max(calls_at.len()), end);
         }
 
@@ -294,7 +294,7 @@ fn a_call_costs_its_length_however_many_deltas_it_has() {
         let time = begun.elapsed();
         assert_eq!(fault, None);
         let bytes = parts.iter().map(|part| match part {
-            Part::ArgumentsDelta(delta) => delta.len(),
+            AnswerPart::ArgumentsDelta(delta) => delta.len(),
             _ => 0,
         });
         assert!(bytes.sum::<usize>() >= deltas * 10, "{protocol:?}");

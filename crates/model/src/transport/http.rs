@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::{Client, Response, redirect};
 
-use super::{Bytes, Incoming, Outgoing, Transport, Trouble};
+use super::{ByteStream, HttpRequest, HttpResponse, Transport, TransportError};
 
 /// How long a connection that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(90);
@@ -17,7 +17,7 @@ const IDLE: Duration = Duration::from_secs(90);
 /// Certificates are checked as the machine does it, which takes reading its store: a server that is spoken to in plain text
 /// never waits for that.
 #[derive(Default)]
-pub struct Http {
+pub struct HttpTransport {
     /// By what they are for, and how long connecting may take: a client has one clock for all that it is asked.
     clients: Mutex<HashMap<(Kind, Duration), Client>>,
 }
@@ -29,13 +29,13 @@ enum Kind {
     Secure,
 }
 
-impl Http {
-    fn client(&self, url: &reqwest::Url, connect_within: Duration) -> Result<Client, Trouble> {
+impl HttpTransport {
+    fn client(&self, url: &reqwest::Url, connect_within: Duration) -> Result<Client, TransportError> {
         let kind = match (url.scheme(), leads_here(url)) {
             ("http", true) => Kind::Near,
             ("http", false) => Kind::Plain,
             ("https", _) => Kind::Secure,
-            _ => return Err(Trouble::BadUrl(url.to_string())),
+            _ => return Err(TransportError::BadUrl(url.to_string())),
         };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&(kind, connect_within)) {
@@ -57,16 +57,17 @@ impl Http {
             .http1_only()
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| Trouble::Certificate(in_full(&error)))?;
+            .map_err(|error| TransportError::Certificate(in_full(&error)))?;
         clients.insert((kind, connect_within), client.clone());
         Ok(client)
     }
 }
 
 #[async_trait]
-impl Transport for Http {
-    async fn send(&self, outgoing: Outgoing) -> Result<Incoming, Trouble> {
-        let url: reqwest::Url = outgoing.url.parse().map_err(|_| Trouble::BadUrl(outgoing.url.clone()))?;
+impl Transport for HttpTransport {
+    async fn send(&self, outgoing: HttpRequest) -> Result<HttpResponse, TransportError> {
+        let url: reqwest::Url =
+            outgoing.url.parse().map_err(|_| TransportError::BadUrl(outgoing.url.clone()))?;
         let client = self.client(&url, outgoing.connect_within)?;
         let mut request = match outgoing.body {
             Some(body) => client.post(url).body(body),
@@ -79,7 +80,7 @@ impl Transport for Http {
         let headers = response.headers().iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
-        Ok(Incoming {
+        Ok(HttpResponse {
             status: response.status().as_u16(),
             headers: headers.collect(),
             body: Box::new(Body(response)),
@@ -90,11 +91,11 @@ impl Transport for Http {
 struct Body(Response);
 
 #[async_trait]
-impl Bytes for Body {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+impl ByteStream for Body {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, TransportError> {
         match self.0.chunk().await {
             Ok(chunk) => Ok(chunk.map(|chunk| chunk.to_vec())),
-            Err(error) => Err(Trouble::Broken(in_full(&error))),
+            Err(error) => Err(TransportError::Broken(in_full(&error))),
         }
     }
 }
@@ -111,39 +112,39 @@ fn leads_here(url: &reqwest::Url) -> bool {
 }
 
 /// What kept a request from being answered.
-fn trouble(error: &reqwest::Error) -> Trouble {
+fn trouble(error: &reqwest::Error) -> TransportError {
     let said = in_full(error);
     if error.is_connect() && error.is_timeout() {
-        return Trouble::ConnectTimeout;
+        return TransportError::ConnectTimeout;
     }
     let mut cause = error.source();
     while let Some(current) = cause {
         if current.is::<rustls::Error>() {
-            return Trouble::Certificate(current.to_string());
+            return TransportError::Certificate(current.to_string());
         }
         if let Some(error) = current.downcast_ref::<io::Error>() {
             // TLS hides its own errors in one of these.
             if let Some(hidden) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-                return Trouble::Certificate(hidden.to_string());
+                return TransportError::Certificate(hidden.to_string());
             }
             match error.kind() {
-                io::ErrorKind::ConnectionRefused => return Trouble::Refused,
+                io::ErrorKind::ConnectionRefused => return TransportError::Refused,
                 io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
-                    return Trouble::Unreachable(error.to_string());
+                    return TransportError::Unreachable(error.to_string());
                 }
                 io::ErrorKind::NetworkDown | io::ErrorKind::AddrNotAvailable => {
-                    return Trouble::Unreachable(error.to_string());
+                    return TransportError::Unreachable(error.to_string());
                 }
                 _ => {}
             }
         }
         // The connector has no type for this, only words.
         if current.to_string().contains("dns error") {
-            return Trouble::NoSuchHost(deepest(current));
+            return TransportError::NoSuchHost(deepest(current));
         }
         cause = current.source();
     }
-    Trouble::Broken(said)
+    TransportError::Broken(said)
 }
 
 fn deepest(error: &dyn std::error::Error) -> String {

@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use http::{Http, is_loopback};
+pub use http::{HttpTransport, is_loopback};
 
 /// Sends requests.
 #[async_trait]
 pub trait Transport: Send + Sync {
     /// Sends one, and returns with the head of the answer. Dropping what comes back closes the connection.
-    async fn send(&self, outgoing: Outgoing) -> Result<Incoming, Trouble>;
+    async fn send(&self, outgoing: HttpRequest) -> Result<HttpResponse, TransportError>;
 }
 
 /// A request. With a body it is a POST, without one a GET.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct HttpRequest {
     /// Where to.
     pub url: String,
     /// Names and values, besides those that HTTP itself needs.
@@ -32,16 +32,16 @@ pub struct Outgoing {
 }
 
 /// An answer that has begun.
-pub struct Incoming {
+pub struct HttpResponse {
     /// The status.
     pub status: u16,
     /// Names, in lower case, and values.
     pub headers: Vec<(String, String)>,
     /// The bytes, as they come.
-    pub body: Box<dyn Bytes>,
+    pub body: Box<dyn ByteStream>,
 }
 
-impl Incoming {
+impl HttpResponse {
     /// The value of a header; its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -50,14 +50,14 @@ impl Incoming {
 
 /// Bytes as they come.
 #[async_trait]
-pub trait Bytes: Send {
+pub trait ByteStream: Send {
     /// The next ones; nothing at the end of them.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble>;
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, TransportError>;
 }
 
 /// Why nothing came, or nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum TransportError {
     /// The name of the host leads nowhere.
     #[error("the name of the host is not known: {0}")]
     NoSuchHost(String),

@@ -2,7 +2,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_model::transport::{Bytes, Incoming, Outgoing, Transport, Trouble};
+use longhaul_model::transport::{ByteStream, HttpRequest, HttpResponse, Transport, TransportError};
 
 use super::{End, Piece, Reply, Script, Seen};
 
@@ -36,12 +36,12 @@ impl Memory {
 
 #[async_trait]
 impl Transport for Memory {
-    async fn send(&self, outgoing: Outgoing) -> Result<Incoming, Trouble> {
+    async fn send(&self, outgoing: HttpRequest) -> Result<HttpResponse, TransportError> {
         let within = outgoing.connect_within;
         let reply = self.script.reply(seen(outgoing));
         tokio::time::sleep(reply.connecting.min(within)).await;
         if reply.connecting > within {
-            return Err(Trouble::ConnectTimeout);
+            return Err(TransportError::ConnectTimeout);
         }
         tokio::time::sleep(reply.delay).await;
         if let Some(trouble) = reply.trouble {
@@ -50,7 +50,7 @@ impl Transport for Memory {
         let Reply { status, headers, pieces, end, .. } = reply;
         let headers = headers.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect();
         let body = Body { pieces: pieces.into_iter(), coming: None, end, _open: Arc::clone(&self.open) };
-        Ok(Incoming { status, headers, body: Box::new(body) })
+        Ok(HttpResponse { status, headers, body: Box::new(body) })
     }
 }
 
@@ -63,8 +63,8 @@ struct Body {
 }
 
 #[async_trait]
-impl Bytes for Body {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+impl ByteStream for Body {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, TransportError> {
         loop {
             if self.coming.is_none() {
                 let Some(piece) = self.pieces.next() else { break };
@@ -78,14 +78,14 @@ impl Bytes for Body {
         }
         match self.end {
             End::Close => Ok(None),
-            End::Cut => Err(Trouble::Broken("it was closed in the middle of an answer".to_owned())),
-            End::Reset => Err(Trouble::Broken("it was reset".to_owned())),
+            End::Cut => Err(TransportError::Broken("it was closed in the middle of an answer".to_owned())),
+            End::Reset => Err(TransportError::Broken("it was reset".to_owned())),
             End::Stall => std::future::pending().await,
         }
     }
 }
 
-fn seen(outgoing: Outgoing) -> Seen {
+fn seen(outgoing: HttpRequest) -> Seen {
     let after_scheme = outgoing.url.split_once("://").map_or(outgoing.url.as_str(), |(_, rest)| rest);
     let path = after_scheme.find('/').map_or("/", |slash| &after_scheme[slash..]).to_owned();
     let method = if outgoing.body.is_some() { "POST" } else { "GET" }.to_owned();

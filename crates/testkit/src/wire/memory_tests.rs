@@ -7,8 +7,8 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn outgoing() -> Outgoing {
-    Outgoing {
+fn outgoing() -> HttpRequest {
+    HttpRequest {
         url: "http://host.test:80/v1/models?all".to_owned(),
         headers: vec![("X-Name".to_owned(), "value".to_owned())],
         body: None,
@@ -16,11 +16,11 @@ fn outgoing() -> Outgoing {
     }
 }
 
-async fn send(reply: Reply) -> Result<Incoming, Trouble> {
+async fn send(reply: Reply) -> Result<HttpResponse, TransportError> {
     Memory::new(Script::list(vec![reply])).send(outgoing()).await
 }
 
-async fn drain(incoming: &mut Incoming) -> (Vec<Vec<u8>>, Option<Trouble>) {
+async fn drain(incoming: &mut HttpResponse) -> (Vec<Vec<u8>>, Option<TransportError>) {
     let mut pieces = Vec::new();
     loop {
         match incoming.body.next().await {
@@ -68,7 +68,7 @@ async fn a_body_that_is_cut_or_reset_is_broken_after_its_last_byte() {
         let (pieces, trouble) = drain(&mut incoming).await;
 
         assert_eq!(pieces, [b"abc".to_vec()]);
-        assert!(matches!(&trouble, Some(Trouble::Broken(why)) if why.contains(word)), "{trouble:?}");
+        assert!(matches!(&trouble, Some(TransportError::Broken(why)) if why.contains(word)), "{trouble:?}");
     }
 }
 
@@ -89,15 +89,15 @@ async fn connecting_takes_no_longer_than_it_may() {
     let after_slow = began.elapsed();
     let quick = send(Reply::stream("").connecting(10 * SECOND)).await;
 
-    assert_eq!((slow, after_slow), (Some(Trouble::ConnectTimeout), 10 * SECOND));
+    assert_eq!((slow, after_slow), (Some(TransportError::ConnectTimeout), 10 * SECOND));
     assert!(quick.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_trouble_comes_instead_of_an_answer() {
-    let trouble = send(Reply::trouble(Trouble::Refused)).await.err();
+    let trouble = send(Reply::trouble(TransportError::Refused)).await.err();
 
-    assert_eq!(trouble, Some(Trouble::Refused));
+    assert_eq!(trouble, Some(TransportError::Refused));
 }
 
 #[tokio::test(start_paused = true)]

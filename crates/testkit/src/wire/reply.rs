@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_model::transport::Trouble;
+use longhaul_model::transport::TransportError;
 use tokio::sync::Semaphore;
 
 /// What a server does with one request.
@@ -10,7 +10,7 @@ pub struct Reply {
     /// How long connecting takes. Only [`super::Memory`] can do this; loopback connects at once.
     pub connecting: Duration,
     /// Instead of an answer. [`super::ModelServer`] has only one way to do this: it resets the connection.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<TransportError>,
     /// How long it takes until the head comes.
     pub delay: Duration,
     /// The status.
@@ -85,7 +85,7 @@ impl Reply {
     }
 
     /// No answer at all, for this reason.
-    pub fn trouble(trouble: Trouble) -> Self {
+    pub fn trouble(trouble: TransportError) -> Self {
         Self { trouble: Some(trouble), ..Self::error(599, "") }
     }
 

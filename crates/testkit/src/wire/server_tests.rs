@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use longhaul_model::transport::Trouble;
+use longhaul_model::transport::TransportError;
 use serde_json::json;
 
 use super::super::{Latch, Piece, Said};
@@ -100,7 +100,7 @@ fn an_error_that_is_cut_promises_its_whole_length() {
 
 #[test]
 fn a_reset_is_a_reset() {
-    for reply in [Reply::stream("abc").ending(End::Reset), Reply::trouble(Trouble::Refused)] {
+    for reply in [Reply::stream("abc").ending(End::Reset), Reply::trouble(TransportError::Refused)] {
         let server = ModelServer::start(Script::list(vec![reply]));
         let mut stream = connect(&server);
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use longhaul_journal::{Append, Home, Journal, SessionEntry, SqliteJournal, put};
-use longhaul_model::Scripted;
+use longhaul_model::ScriptedModel;
 use longhaul_protocol::{
     EventKind, InboxRecord, Input, InputId, JoinMode, NamesRecord, SessionId, SessionTrashed, StreamName,
 };
@@ -30,7 +30,7 @@ async fn open(home: &TempDir) -> Runtime {
 
 async fn open_with(home: &TempDir, parts: Parts) -> Runtime {
     let answers = serde_json::json!(vec!["Yes."; 20]).to_string();
-    let model = parts.model.unwrap_or_else(|| Arc::new(Scripted::from_json(&answers).unwrap()));
+    let model = parts.model.unwrap_or_else(|| Arc::new(ScriptedModel::from_json(&answers).unwrap()));
     let config = Config::at(home.path().join("home")).with_work_dir(home.path());
     let runtime = Runtime::with_parts(config, Parts { model: Some(model), ..parts }).await.unwrap();
     runtime.set_check_interval(INTERVAL);
@@ -156,7 +156,7 @@ async fn a_session_with_nothing_new_is_not_looked_at_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_in_a_turn_is_not_idle_however_long_it_takes() {
     let home = tempfile::tempdir().unwrap();
-    let (model, gate) = Gated::new(Scripted::from_json(r#"["Slowly."]"#).unwrap());
+    let (model, gate) = Gated::new(ScriptedModel::from_json(r#"["Slowly."]"#).unwrap());
     let runtime = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
     let session = runtime.session("a").await.unwrap();
     let (jobs, mut calls) = job(|_| nothing());
@@ -177,7 +177,7 @@ async fn a_session_in_a_turn_is_not_idle_however_long_it_takes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_with_an_open_turn_or_something_in_its_inbox_is_not_idle() {
     let home = tempfile::tempdir().unwrap();
-    let (model, gate) = Gated::new(Scripted::from_json(r#"["Yes.", "Never."]"#).unwrap());
+    let (model, gate) = Gated::new(ScriptedModel::from_json(r#"["Yes.", "Never."]"#).unwrap());
     let first = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
     let waits = first.session("waits").await.unwrap();
     gate.open();
@@ -204,7 +204,7 @@ async fn a_session_with_an_open_turn_or_something_in_its_inbox_is_not_idle() {
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_and_commands_are_activity() {
     let home = tempfile::tempdir().unwrap();
-    let (model, gate) = Gated::new(Scripted::from_json(r#"["Yes.", "Never."]"#).unwrap());
+    let (model, gate) = Gated::new(ScriptedModel::from_json(r#"["Yes.", "Never."]"#).unwrap());
     let runtime = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
     gate.open();
     let [session] = talked(&runtime, ["a"]).await;

@@ -15,7 +15,7 @@ mod search;
 use std::sync::Arc;
 
 use longhaul_journal::Journal;
-use longhaul_memory::{Book, Places};
+use longhaul_memory::{PageSet, RecallScope};
 use longhaul_protocol::SessionId;
 use longhaul_tools::{Redact, Tool};
 
@@ -66,10 +66,10 @@ const NO_MEMORY: &str = "this session has no memory: its first record can't be r
 
 impl Shelf {
     /// The pages and the sessions of a session's scope. Nothing, if it has none.
-    async fn places(&self, session: SessionId) -> Result<Option<Places>> {
+    async fn places(&self, session: SessionId) -> Result<Option<RecallScope>> {
         let Some(scope) = self.scopes.of(session).await? else { return Ok(None) };
-        let book = Book::load(&*self.journal, &scope).await?;
-        Ok(Some(Places { book, sessions: self.scopes.sessions(&scope).await?, present: None }))
+        let book = PageSet::load(&*self.journal, &scope).await?;
+        Ok(Some(RecallScope { book, sessions: self.scopes.sessions(&scope).await?, present: None }))
     }
 }
 

@@ -61,7 +61,7 @@ impl Tool for MemoryNote {
         }
         let (shelf, noting, session) = (self.shelf.clone(), self.noting.clone(), call.session);
         Ok(Prepared::new(move |_stop| async move {
-            match note(&shelf, &noting, session, text.trim()).await {
+            match add_note(&shelf, &noting, session, text.trim()).await {
                 Ok(finished) => finished,
                 Err(error) => Finished::error(format!("it could not be remembered: {error}")),
             }
@@ -69,7 +69,7 @@ impl Tool for MemoryNote {
     }
 }
 
-async fn note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) -> Result<Finished> {
+async fn add_note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) -> Result<Finished> {
     let Some(scope) = shelf.scopes.of(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
     let recent = Recent::turns(&*shelf.journal, session, TURNS_BEFORE).await?;
     let quotation = recent.quotation_for(text).map(|quotation| format!("\"{quotation}\""));
@@ -80,7 +80,7 @@ async fn note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) ->
         (speaker, _) => (speaker, text),
     };
     let text = (noting.redact)(text);
-    let changed = longhaul_memory::note(&*shelf.journal, &scope, &text, speaker).await?;
+    let changed = longhaul_memory::add_note(&*shelf.journal, &scope, &text, speaker).await?;
     (noting.told)(&scope, &changed.pages);
     let pages = changed.pages.join(", ");
     Ok(Finished::ok(match speaker {

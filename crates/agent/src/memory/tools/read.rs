@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use longhaul_memory::{Book, Places};
+use longhaul_memory::{PageSet, RecallScope};
 use longhaul_protocol::{ChangedBy, Effect, Seq, SessionId};
 use longhaul_tools::{About, Call, Cap, Finished, Prepared, Tool, parse_arguments, schema_of};
 use schemars::JsonSchema;
@@ -78,7 +78,7 @@ async fn read(shelf: &Shelf, session: SessionId, name: &str, cap: Cap) -> Result
     Ok(read_records(&shelf.journal, session, from, to, cap).await?)
 }
 
-fn page(book: &Book, name: &str) -> Option<String> {
+fn page(book: &PageSet, name: &str) -> Option<String> {
     let page = book.pages.get(name)?;
     let last = page.versions.last()?;
     let by = match last.by {
@@ -91,13 +91,13 @@ fn page(book: &Book, name: &str) -> Option<String> {
 }
 
 /// The record that a reference such as `cli:web-1a2b3c4d#123` names, if its session is one of these.
-fn record(places: &Places, reference: &str) -> Option<(SessionId, Seq)> {
+fn record(places: &RecallScope, reference: &str) -> Option<(SessionId, Seq)> {
     let (key, seq) = reference.rsplit_once('#')?;
     let (session, _) = places.sessions.iter().find(|(_, known)| known == key)?;
     Some((*session, seq.parse().ok().filter(|seq| *seq > 0)?))
 }
 
-fn unknown(book: &Book, name: &str) -> String {
+fn unknown(book: &PageSet, name: &str) -> String {
     let name: String = name.chars().take(80).collect();
     let mut names: Vec<&str> = book.pages.keys().map(String::as_str).collect();
     if names.is_empty() {

@@ -1,5 +1,8 @@
 use longhaul_journal::{Error, Journal, Page, Result, import_mark};
-use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, quotation_for, recalled, speaker_of};
+use longhaul_memory::{
+    SpeakerEvidence, Utterance, UtteranceReader, Vocabulary, attribute_speaker, find_quotation,
+    untrusted_recalls,
+};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
 /// Records are read in such steps, the newest first, and no more than so many of them.
@@ -39,9 +42,9 @@ impl Recent {
             pages.push(page);
         }
         let foreign_through = import_mark(journal, session).await?.foreign_through;
-        let mut listening = Listening::to_session(foreign_through);
+        let mut listening = UtteranceReader::to_session(foreign_through);
         let records = pages.iter().rev().flatten();
-        let recalled = records.clone().flat_map(recalled).collect();
+        let recalled = records.clone().flat_map(untrusted_recalls).collect();
         let said = records.flat_map(|record| listening.push(record)).collect();
         Ok(Self { from: end + 1, said, recalled })
     }
@@ -49,7 +52,7 @@ impl Recent {
     /// What the user said that a text tells of, word for word.
     pub(super) fn quotation_for(&self, text: &str) -> Option<String> {
         let said = self.said.iter().filter(|said| said.speaker == Speaker::User);
-        quotation_for(text, said.map(Utterance::whole))
+        find_quotation(text, said.map(Utterance::whole))
     }
 
     /// Whose words a text is made of, whatever the model says.
@@ -62,9 +65,13 @@ impl Recent {
         let pasted = by(Speaker::User).filter_map(Utterance::pasted);
         let pasted = pasted.map(|pasted| Vocabulary::of([pasted.as_str()]));
         let untrusted: Vec<Vocabulary> = shown.chain(pasted).chain(self.recalled.iter().cloned()).collect();
-        let grounds =
-            Grounds { weakest: Speaker::User, said: &said, assistant: &assistant, untrusted: &untrusted };
-        speaker_of(text, &grounds)
+        let grounds = SpeakerEvidence {
+            weakest: Speaker::User,
+            said: &said,
+            assistant: &assistant,
+            untrusted: &untrusted,
+        };
+        attribute_speaker(text, &grounds)
     }
 }
 

@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use longhaul_memory::{Found, Place, Places, Words, recall};
+use longhaul_memory::{LexicalFinder, RecallHit, RecallPlace, RecallScope, recall};
 use longhaul_protocol::{Effect, Seq, SessionId, Speaker};
 use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, schema_of};
 use schemars::JsonSchema;
@@ -85,11 +85,11 @@ async fn find(shelf: &Shelf, session: SessionId, query: &str, limit: usize) -> R
     let Some(mut places) = shelf.places(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
     let recent = Recent::turns(&*shelf.journal, session, 0).await?;
     places.present = Some((session, recent.from));
-    let found = recall(&[&Words], &*shelf.journal, &places, query, limit).await?;
+    let found = recall(&[&LexicalFinder], &*shelf.journal, &places, query, limit).await?;
     Ok(Finished::ok(in_words(&found, &places)))
 }
 
-fn in_words(found: &[Found], places: &Places) -> String {
+fn in_words(found: &[RecallHit], places: &RecallScope) -> String {
     if found.is_empty() {
         return "[nothing of this is remembered; other words may find it]".to_owned();
     }
@@ -100,19 +100,19 @@ fn in_words(found: &[Found], places: &Places) -> String {
     )
 }
 
-fn line(found: &Found, places: &Places) -> String {
+fn line(found: &RecallHit, places: &RecallScope) -> String {
     let key = |session: &SessionId| {
         let known = places.sessions.iter().find(|(known, _)| known == session);
         known.map_or("", |(_, key)| key.as_str())
     };
     let reference = |session: &SessionId, seq: Seq| format!("{}#{seq}", key(session));
     let (place, who) = match &found.place {
-        Place::Page(name) => (name.clone(), "page".to_owned()),
-        Place::Item { session, seq, .. } => {
+        RecallPlace::Page(name) => (name.clone(), "page".to_owned()),
+        RecallPlace::Item { session, seq, .. } => {
             let source = found.sources.first().copied().unwrap_or(*seq);
             (reference(session, source), format!("noted, said by {}", who(found.speaker)))
         }
-        Place::Record { session, seq } => (reference(session, *seq), who(found.speaker).to_owned()),
+        RecallPlace::Record { session, seq } => (reference(session, *seq), who(found.speaker).to_owned()),
     };
     // Indented, so that nobody's words can pass for a hit of their own.
     let excerpt = found.excerpt.trim().replace('\n', "\n  ");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_context::{Calibration, first_request_of, read_back, stub};
+use longhaul_context::{TokenCalibration, parse_first_request_pin, parse_rendered_summary, stub_text};
 use longhaul_protocol::{
     CallId, CompactDone, CompactFailed, EpochStarted, Item, Place, Record, Role, Seq, Stubbed, SystemMessage,
 };
@@ -67,7 +67,7 @@ impl State {
         if self.compaction.open.take().is_none() {
             return;
         }
-        let calibration = Calibration::default();
+        let calibration = TokenCalibration::default();
         let asked = self.outline(&calibration, 0).asked(u64::MAX);
         let stays = |index: usize| {
             index < self.preface || self.places[index].seq > done.through || asked.contains(&index)
@@ -100,9 +100,9 @@ impl State {
     /// What an epoch that is gone would have carried, as far as what the model reads of it tells.
     fn read_back(&mut self, message: &SystemMessage) {
         for part in &message.content {
-            if let Some(summary) = read_back(&part.text) {
+            if let Some(summary) = parse_rendered_summary(&part.text) {
                 self.summary = Some(summary);
-            } else if let Some(pin) = first_request_of(&part.text) {
+            } else if let Some(pin) = parse_first_request_pin(&part.text) {
                 self.pins = vec![pin];
             }
         }
@@ -146,7 +146,7 @@ impl State {
             let Item::ToolResult { call, content, is_error, .. } = &**item else { continue };
             if calls.contains(call) {
                 let tool = names.get(call).map_or("a tool", String::as_str);
-                let content = stub(tool, content.len(), *place);
+                let content = stub_text(tool, content.len(), *place);
                 let (call, is_error) = (*call, *is_error);
                 *item = Arc::new(Item::ToolResult { call, content, images: vec![], is_error });
             }

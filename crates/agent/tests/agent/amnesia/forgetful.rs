@@ -1,7 +1,7 @@
 //! A model that does its work by rule, and writes summaries that are as poor as they may be.
 
 use async_trait::async_trait;
-use longhaul_model::{Answer, Failure, Model, Part, Purpose, Request, Stop, StopKind};
+use longhaul_model::{AnswerPart, AnswerStream, Model, ModelFailure, Purpose, Request, StopKind, StopReason};
 use longhaul_protocol::{Item, Role};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ impl Model for Forgetful {
         "scripted/forgetful"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let parts = match request.purpose {
             Purpose::Summary { .. } => called("write_summary", &poor_summary(&request)),
             Purpose::Step { answers_before } => self.step(&request, answers_before),
@@ -30,35 +30,35 @@ impl Model for Forgetful {
                 panic!("nothing starts what would ask for this")
             }
         };
-        let end = Part::End(Stop::new(StopKind::Finished, "stop"));
+        let end = AnswerPart::End(StopReason::new(StopKind::Finished, "stop"));
         Ok(Box::new(Saying(parts.into_iter().chain([end]).collect::<Vec<_>>().into_iter())))
     }
 }
 
-struct Saying(std::vec::IntoIter<Part>);
+struct Saying(std::vec::IntoIter<AnswerPart>);
 
 #[async_trait]
-impl Answer for Saying {
-    async fn next(&mut self) -> Result<Part, Failure> {
+impl AnswerStream for Saying {
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
         Ok(self.0.next().expect("nobody asks after the end"))
     }
 }
 
-fn called(tool: &str, arguments: &Value) -> Vec<Part> {
+fn called(tool: &str, arguments: &Value) -> Vec<AnswerPart> {
     vec![
-        Part::CallStart { wire_id: None, name: tool.to_owned() },
-        Part::ArgumentsDelta(arguments.to_string()),
-        Part::CallStop { signature: None },
+        AnswerPart::CallStart { wire_id: None, name: tool.to_owned() },
+        AnswerPart::ArgumentsDelta(arguments.to_string()),
+        AnswerPart::CallStop { signature: None },
     ]
 }
 
-fn says(text: String) -> Vec<Part> {
-    vec![Part::TextStart, Part::TextDelta(text), Part::TextStop]
+fn says(text: String) -> Vec<AnswerPart> {
+    vec![AnswerPart::TextStart, AnswerPart::TextDelta(text), AnswerPart::TextStop]
 }
 
 impl Forgetful {
     /// The last thing that the user said is done, and then something is said about it.
-    fn step(&self, request: &Request, answers_before: usize) -> Vec<Part> {
+    fn step(&self, request: &Request, answers_before: usize) -> Vec<AnswerPart> {
         let number = answers_before + request.finished_steps();
         let is_user = |item: &Item| matches!(item, Item::Text { role: Role::User, .. });
         let last = request.items.iter().rposition(|item| is_user(item)).expect("somebody said something");
@@ -71,7 +71,7 @@ impl Forgetful {
         if is_done { says("Done, and nothing odd about it.".to_owned()) } else { self.act(text, number) }
     }
 
-    fn act(&self, said: &str, number: usize) -> Vec<Part> {
+    fn act(&self, said: &str, number: usize) -> Vec<AnswerPart> {
         if let Some((path, content)) = said.strip_prefix("Write ").and_then(|rest| rest.split_once(": ")) {
             return called("write_file", &json!({"path": path, "content": content}));
         }

@@ -8,7 +8,7 @@ use longhaul_agent::{
     Action, ContextSettings, Limits, Policy, Space, State, Summary as Summaries, Trigger, Wake, decide,
     plan_compaction,
 };
-use longhaul_context::{Written, normalise};
+use longhaul_context::{WrittenSummary, normalise};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, Body, CallId, CompactFailed, CompactStart,
     Effect, EpochReason, EpochStarted, Hash, InputId, InputTaken, Item, JoinMode, Order, OrderId, OrderKind,
@@ -573,8 +573,8 @@ fn ended(attempt: AttemptId, kept: usize, error: Option<&str>) -> SessionRecord 
     SessionRecord::AttemptEnded(AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None })
 }
 
-fn written(size: usize) -> Written {
+fn written(size: usize) -> WrittenSummary {
     let goal = "goal ".repeat(size / 5);
     let summary = Summary { goal, next_action: "go on".to_owned(), ..Summary::default() };
-    Written { summary, withdrawn: vec![] }
+    WrittenSummary { summary, withdrawn: vec![] }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longhaul_agent::{Config, hide_url_password};
 use longhaul_model::transport::is_loopback;
-use longhaul_model::{Error, Models, SetBy, Wanted};
+use longhaul_model::{Error, ModelSpec, Models, SettingSources};
 use tokio::net::TcpStream;
 
 use super::Finding;
@@ -77,23 +77,23 @@ async fn one(models: &Models, config: &Config, name: &str, reason: &str) -> Find
 
 /// What the config says about a model. What it says about a server is about another one, if a flag or a variable names a model of
 /// another provider than the files do.
-fn wanted(models: &Models, config: &Config, name: &str) -> Wanted {
+fn wanted(models: &Models, config: &Config, name: &str) -> ModelSpec {
     let settings = &config.settings.model;
     let provider = |name: &str| match name.split_once('/') {
         Some((provider, _)) if models.providers().get(provider).is_some() => provider.to_owned(),
         _ => "custom".to_owned(),
     };
     let in_files = config.model_in_files.as_ref().unwrap_or(&settings.name);
-    let set_by = SetBy {
+    let set_by = SettingSources {
         name: config.set_by("model.name"),
         base_url: config.set_by("model.base_url"),
         key: config.set_by("model.api_key_env"),
     };
-    let common = Wanted { name: name.to_owned(), set_by, ..Wanted::default() };
+    let common = ModelSpec { name: name.to_owned(), set_by, ..ModelSpec::default() };
     if !in_files.is_empty() && provider(name) != provider(in_files) {
         return common;
     }
-    Wanted {
+    ModelSpec {
         base_url: settings.base_url.clone(),
         api_key_env: settings.api_key_env.clone(),
         protocol: settings.protocol,

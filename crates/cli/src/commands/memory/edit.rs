@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use longhaul_agent::redactor;
-use longhaul_memory::{Change, Error, change_page};
+use longhaul_memory::{Error, PageEdit, change_page};
 use longhaul_protocol::{PrintablePath, Seq};
 
 use super::draft::{Draft, Left, editor, read};
@@ -50,7 +50,7 @@ pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -
     let before = seen.map_or("", |page| page.text.as_str());
     let redactor = redactor(&memory.config)?;
     let reason = redactor.redact(reason.as_deref().unwrap_or(BY_HAND)).into_owned();
-    let change = |text| Change { page: name.clone(), text, reason, made_from: Some(memory.book.head) };
+    let change = |text| PageEdit { page: name.clone(), text, reason, made_from: Some(memory.book.head) };
     if remove {
         memory.page(&name)?;
         let changed = change_page(&*memory.journal, &memory.book.scope, change(None)).await?;

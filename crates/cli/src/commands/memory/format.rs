@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use longhaul_agent::MemorySettings;
-use longhaul_memory::{CORE, Found, LogEntry, Page, Place};
+use longhaul_memory::{CORE_PAGE, Page, PageLogEntry, RecallHit, RecallPlace};
 use longhaul_protocol::{ChangedBy, PrintablePath, Speaker};
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ impl Listing {
 
 /// The page that every context begins with stands first.
 fn in_order(pages: &BTreeMap<String, Page>) -> impl Iterator<Item = (&String, &Page)> {
-    let (core, others): (Vec<_>, Vec<_>) = pages.iter().partition(|(name, _)| *name == CORE);
+    let (core, others): (Vec<_>, Vec<_>) = pages.iter().partition(|(name, _)| *name == CORE_PAGE);
     core.into_iter().chain(others)
 }
 
@@ -139,12 +139,12 @@ fn by(by: ChangedBy) -> &'static str {
 }
 
 /// Changes for people, in the order in which they come.
-pub(crate) fn log_lines(entries: &[LogEntry]) -> Vec<String> {
+pub(crate) fn log_lines(entries: &[PageLogEntry]) -> Vec<String> {
     entries.iter().flat_map(change_lines).collect()
 }
 
-fn change_lines(entry: &LogEntry) -> Vec<String> {
-    let LogEntry { seq, at, by: who, reason, pages, refused, undoes, cost } = entry;
+fn change_lines(entry: &PageLogEntry) -> Vec<String> {
+    let PageLogEntry { seq, at, by: who, reason, pages, refused, undoes, cost } = entry;
     let names: Vec<&str> = pages.iter().map(|(page, ..)| page.as_str()).collect();
     let names = if names.is_empty() { "no page".to_owned() } else { shortened(&names.join(", "), 200) };
     let undoes = undoes.map(|seq| format!(", undoes {seq}")).unwrap_or_default();
@@ -174,7 +174,7 @@ fn change_lines(entry: &LogEntry) -> Vec<String> {
 }
 
 /// A change for programs.
-pub(super) fn log_form(entry: &LogEntry) -> Value {
+pub(super) fn log_form(entry: &PageLogEntry) -> Value {
     let page = |(page, reason, sources): &(String, String, usize)| json!({"page": page, "reason": reason, "sources": sources});
     json!({
         "seq": entry.seq,
@@ -190,7 +190,7 @@ pub(super) fn log_form(entry: &LogEntry) -> Value {
 
 /// Something that was found, with the key of its session.
 pub(crate) struct Hit {
-    pub(crate) found: Found,
+    pub(crate) found: RecallHit,
     pub(crate) key: Option<String>,
 }
 
@@ -203,12 +203,12 @@ fn hit_lines(hit: &Hit) -> [String; 2] {
     let Hit { found, key } = hit;
     let key = shortened(key.as_deref().unwrap_or("a session"), 60);
     let place = match &found.place {
-        Place::Page(name) => format!("page {}", shortened(name, 80)),
-        Place::Item { .. } => match &found.sources[..] {
+        RecallPlace::Page(name) => format!("page {}", shortened(name, 80)),
+        RecallPlace::Item { .. } => match &found.sources[..] {
             [] => format!("item of {key}"),
             sources => format!("item of {key}, from {}", records(sources)),
         },
-        Place::Record { seq, .. } => format!("record {seq} of {key}"),
+        RecallPlace::Record { seq, .. } => format!("record {seq} of {key}"),
     };
     let speaker = match found.speaker {
         Speaker::User => "user",
@@ -229,11 +229,11 @@ fn records(seqs: &[u64]) -> String {
 pub(super) fn found_form(hit: &Hit) -> Value {
     let Hit { found, key } = hit;
     let mut form = match &found.place {
-        Place::Page(name) => json!({"kind": "page", "page": name}),
-        Place::Item { session, seq, item } => {
+        RecallPlace::Page(name) => json!({"kind": "page", "page": name}),
+        RecallPlace::Item { session, seq, item } => {
             json!({"kind": "item", "session": key, "id": session, "extract": seq, "item": item})
         }
-        Place::Record { session, seq } => {
+        RecallPlace::Record { session, seq } => {
             json!({"kind": "record", "session": key, "id": session, "seq": seq})
         }
     };

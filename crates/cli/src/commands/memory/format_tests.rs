@@ -1,4 +1,4 @@
-use longhaul_memory::Version;
+use longhaul_memory::PageVersion;
 use longhaul_protocol::{At, SessionId};
 
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const MOMENT: At = At(1_767_225_600_000);
 
 fn page(text: &str, by: ChangedBy) -> Page {
-    let version = |seq| Version { seq, at: MOMENT, by, sources: 0 };
+    let version = |seq| PageVersion { seq, at: MOMENT, by, sources: 0 };
     Page { text: text.to_owned(), versions: vec![version(1), version(4)] }
 }
 
@@ -86,7 +86,7 @@ fn what_stands_in_a_page_can_not_drive_a_terminal() {
 /// Y9
 #[test]
 fn a_change_is_shown_with_who_why_and_what_was_not_taken() {
-    let entry = LogEntry {
+    let entry = PageLogEntry {
         seq: 9,
         at: MOMENT,
         by: ChangedBy::Consolidation,
@@ -123,7 +123,7 @@ fn a_change_is_shown_with_who_why_and_what_was_not_taken() {
 /// Y9
 #[test]
 fn an_undo_names_what_it_takes_back() {
-    let entry = LogEntry {
+    let entry = PageLogEntry {
         seq: 10,
         at: MOMENT,
         by: ChangedBy::Undo,
@@ -141,7 +141,7 @@ fn an_undo_names_what_it_takes_back() {
 #[test]
 fn what_is_found_says_where_it_is_and_whose_words_it_is() {
     let session = SessionId::from_bits(7);
-    let found = |place, sources: &[u64]| Found {
+    let found = |place, sources: &[u64]| RecallHit {
         place,
         speaker: Speaker::Untrusted,
         at: MOMENT,
@@ -151,9 +151,9 @@ fn what_is_found_says_where_it_is_and_whose_words_it_is() {
     let hit = |found, key: Option<&str>| Hit { found, key: key.map(str::to_owned) };
 
     let lines = found_lines(&[
-        hit(found(Place::Page("core".to_owned()), &[]), None),
-        hit(found(Place::Item { session, seq: 1, item: 0 }, &[3, 4, 5, 6, 7, 8]), Some("a")),
-        hit(found(Place::Record { session, seq: 12 }, &[]), Some("a")),
+        hit(found(RecallPlace::Page("core".to_owned()), &[]), None),
+        hit(found(RecallPlace::Item { session, seq: 1, item: 0 }, &[3, 4, 5, 6, 7, 8]), Some("a")),
+        hit(found(RecallPlace::Record { session, seq: 12 }, &[]), Some("a")),
     ]);
 
     let when = "(untrusted, 2026-01-01T00:00:00.000Z)";

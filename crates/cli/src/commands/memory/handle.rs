@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use longhaul_agent::Config;
 use longhaul_journal::{Journal, Page as Records};
-use longhaul_memory::{Book, Error, Found, Mirrored, Page, Places, Words, mirror, recall};
+use longhaul_memory::{
+    Error, LexicalFinder, MirrorReport, Page, PageSet, RecallHit, RecallScope, mirror_pages, recall,
+};
 use longhaul_protocol::{ExtractRecord, SessionId};
 
 use super::format::{Hit, Listing};
@@ -20,12 +22,12 @@ const ALIKE: f64 = 0.75;
 pub(crate) struct Opened {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) config: Config,
-    pub(crate) book: Book,
+    pub(crate) book: PageSet,
 }
 
 impl Opened {
     pub(crate) async fn new(journal: Arc<dyn Journal>, config: Config, scope: &str) -> anyhow::Result<Self> {
-        let book = Book::load(&*journal, scope).await?;
+        let book = PageSet::load(&*journal, scope).await?;
         Ok(Self { journal, config, book })
     }
 
@@ -111,12 +113,12 @@ impl Opened {
     /// What fits a query, the best first, each with the key of its session.
     pub(crate) async fn search(&self, query: &str, most: usize) -> anyhow::Result<Vec<Hit>> {
         let sessions = self.sessions().await?;
-        let places = Places { book: self.book.clone(), sessions, present: None };
-        let found = recall(&[&Words], &*self.journal, &places, query, most).await?;
+        let places = RecallScope { book: self.book.clone(), sessions, present: None };
+        let found = recall(&[&LexicalFinder], &*self.journal, &places, query, most).await?;
         let key_of = |session: SessionId| {
             places.sessions.iter().find(|(id, _)| *id == session).map(|(_, key)| key.clone())
         };
-        let hit = |found: Found| {
+        let hit = |found: RecallHit| {
             let key = shown_session(&found).and_then(key_of);
             Hit { found, key }
         };
@@ -155,21 +157,20 @@ impl Opened {
         self.files_left().await.iter().for_each(note);
     }
 
-    async fn files_up_to_date(&self) -> Result<Mirrored, Error> {
+    async fn files_up_to_date(&self) -> Result<MirrorReport, Error> {
         let mut book = self.book.clone();
         book.catch_up(&*self.journal).await?;
         if book.head == 0 {
-            return Ok(Mirrored::default());
+            return Ok(MirrorReport::default());
         }
-        mirror(&book, &self.folder())
+        mirror_pages(&book, &self.folder())
     }
 }
 
-fn shown_session(found: &Found) -> Option<SessionId> {
+fn shown_session(found: &RecallHit) -> Option<SessionId> {
     match found.place {
-        longhaul_memory::Place::Page(_) => None,
-        longhaul_memory::Place::Item { session, .. } | longhaul_memory::Place::Record { session, .. } => {
-            Some(session)
-        }
+        longhaul_memory::RecallPlace::Page(_) => None,
+        longhaul_memory::RecallPlace::Item { session, .. }
+        | longhaul_memory::RecallPlace::Record { session, .. } => Some(session),
     }
 }

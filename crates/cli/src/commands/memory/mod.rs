@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use longhaul_agent::Config;
 use longhaul_journal::Journal;
-use longhaul_memory::{Changed, Error, check_name, diff, log, undo};
+use longhaul_memory::{Error, PageEdited, check_page_name, page_diff, page_log, undo_change};
 use longhaul_protocol::{PrintablePath, Seq};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: MemoryOptions) 
     let command = command.unwrap_or(MemoryCommand::List);
     // What can't be a page makes no home, and nobody writes it in vain.
     if let MemoryCommand::Edit(EditOptions { page, .. }) = &command {
-        check_name(page)?;
+        check_page_name(page)?;
     }
     let config = config::load(place, choice)?;
     let journal = match place.journal().await? {
@@ -74,7 +74,7 @@ async fn carry_out(memory: &Opened, command: MemoryCommand, as_json: bool) -> an
             }
         }
         MemoryCommand::Log { page } => {
-            let entries = log(journal, scope, page.as_deref()).await?;
+            let entries = page_log(journal, scope, page.as_deref()).await?;
             if let Some(page) = page.as_deref().filter(|_| entries.is_empty()) {
                 memory.page(page)?;
             }
@@ -85,14 +85,14 @@ async fn carry_out(memory: &Opened, command: MemoryCommand, as_json: bool) -> an
             }
         }
         MemoryCommand::Diff { seq } => {
-            let diff = diff(journal, scope, seq).await?;
+            let diff = page_diff(journal, scope, seq).await?;
             match as_json {
                 true => json(&json!({"scope": scope, "seq": seq, "diff": diff}))?,
                 false => line(safe(diff.trim_end()))?,
             }
         }
         MemoryCommand::Undo { seq } => {
-            let changed = undo(journal, scope, seq).await?;
+            let changed = undo_change(journal, scope, seq).await?;
             say_changed(memory, Some(&changed), as_json, &format!("change {seq} is undone"))?;
             memory.bring_files_up_to_date().await;
         }
@@ -121,14 +121,19 @@ async fn show(memory: &Opened, name: &str, at: Option<Seq>, as_json: bool) -> an
 }
 
 /// Says what was written: on standard output, since it is what was asked for.
-fn say_changed(memory: &Opened, changed: Option<&Changed>, as_json: bool, what: &str) -> anyhow::Result<()> {
+fn say_changed(
+    memory: &Opened,
+    changed: Option<&PageEdited>,
+    as_json: bool,
+    what: &str,
+) -> anyhow::Result<()> {
     let scope = &memory.book.scope;
     if as_json {
         let (seq, pages) = changed.map(|changed| (changed.seq, changed.pages.clone())).unzip();
         return json(&json!({"scope": scope, "seq": seq, "pages": pages.unwrap_or_default()}));
     }
     match changed {
-        Some(Changed { seq, pages }) => {
+        Some(PageEdited { seq, pages }) => {
             let pages = shortened(&pages.join(", "), 200);
             line(format!(
                 "{what}: {pages} (change {seq}; longhaul memory undo {seq}{} takes it back)",

@@ -1,5 +1,5 @@
-use longhaul_agent::{Breakdown, Checks, ContextReport, Room, State};
-use longhaul_model::{Window, WindowSource};
+use longhaul_agent::{CompactionThresholds, ContextBreakdown, ContextBudget, ContextReport, State};
+use longhaul_model::{ContextWindow, WindowSource};
 use longhaul_protocol::SessionId;
 
 use super::*;
@@ -8,12 +8,12 @@ use crate::commands::status::Remembered;
 fn status() -> Status {
     let report = ContextReport {
         model: "custom/m".to_owned(),
-        parts: Breakdown { system: 500, turns: 9_500, ..Breakdown::default() },
+        parts: ContextBreakdown { system: 500, turns: 9_500, ..ContextBreakdown::default() },
         incoming: 0,
         reported: Some(9_000),
-        window: Some(Window { tokens: 40_000, source: WindowSource::Config }),
-        room: Some(Room { window: 40_000, answer: 8_000, fixed: 500 }),
-        checks: Checks { before_turn: None, within_turn: None, idle: None },
+        window: Some(ContextWindow { tokens: 40_000, source: WindowSource::Config }),
+        room: Some(ContextBudget { window: 40_000, answer: 8_000, fixed: 500 }),
+        checks: CompactionThresholds { before_turn: None, within_turn: None, idle: None },
         epoch: Some(1),
         compactions: 0,
     };

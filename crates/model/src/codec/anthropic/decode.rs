@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::HIDDEN;
 use crate::codec::blocks::PartWriter;
 use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// Every field of every event that we know.
 #[derive(Default, Deserialize)]
@@ -70,7 +70,7 @@ enum Kind {
 pub(in crate::codec) struct Messages {
     blocks: PartWriter,
     open: Option<(u64, Kind)>,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     usage: Usage,
 }
 
@@ -85,7 +85,7 @@ struct Usage {
 
 impl Messages {
     /// Nothing if it makes no sense.
-    fn begin(&mut self, index: u64, block: Block<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn begin(&mut self, index: u64, block: Block<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         if self.open.is_some() {
             return None;
         }
@@ -124,7 +124,7 @@ impl Messages {
     }
 
     /// Nothing if it belongs to nothing that is open.
-    fn more(&mut self, index: u64, delta: Delta, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn more(&mut self, index: u64, delta: Delta, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let (_, kind) = self.open.as_mut().filter(|(open, _)| *open == index)?;
         match (delta.r#type.as_str(), kind) {
             (_, Kind::Unknown) => {}
@@ -144,7 +144,7 @@ impl Messages {
     }
 
     /// Nothing if it was not open.
-    fn complete(&mut self, index: u64, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn complete(&mut self, index: u64, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let (_, kind) = self.open.take().filter(|(open, _)| *open == index)?;
         if let Kind::Call(Some(whole)) = kind {
             self.blocks.arguments(whole, parts);
@@ -164,17 +164,17 @@ impl Messages {
         }
     }
 
-    fn tell_usage(&self, parts: &mut VecDeque<Part>) {
+    fn tell_usage(&self, parts: &mut VecDeque<AnswerPart>) {
         let known = &self.usage;
         let input = known.plain.map(|plain| plain + known.read.unwrap_or(0) + known.written.unwrap_or(0));
-        let tokens = Tokens { input, output: known.output, cached: known.read, written: known.written };
-        if tokens != Tokens::default() {
-            parts.push_back(Part::Usage(tokens));
+        let tokens = TokenCounts { input, output: known.output, cached: known.read, written: known.written };
+        if tokens != TokenCounts::default() {
+            parts.push_back(AnswerPart::Usage(tokens));
         }
     }
 
     /// Nothing if the event can't come now.
-    fn event(&mut self, event: Event<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn event(&mut self, event: Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         match event.r#type?.as_str() {
             "message_start" => {
                 // What it says of the output is only that there will be some.
@@ -188,12 +188,12 @@ impl Messages {
                 self.count_input(&event.usage);
                 self.usage.output = figure(&event.usage, "/output_tokens").or(self.usage.output);
                 self.tell_usage(parts);
-                let stop = event.delta?.stop_reason.map(|word| Stop::new(meaning(&word), word));
+                let stop = event.delta?.stop_reason.map(|word| StopReason::new(meaning(&word), word));
                 self.stop = stop.or(self.stop.take());
             }
             "message_stop" => {
                 let stop = self.stop.take().filter(|_| self.open.is_none())?;
-                parts.push_back(Part::End(stop));
+                parts.push_back(AnswerPart::End(stop));
             }
             // Pings, and what is new.
             _ => {}
@@ -203,7 +203,7 @@ impl Messages {
 }
 
 impl Decoder for Messages {
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let Some(event) = parse::<Event<'_>>(frame)? else { return Ok(()) };
         if event.r#type.as_deref() == Some("error") || !event.error.is_null() {
             return Err(Fault::Said(said::in_error(&event.error).unwrap_or_default()));

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::codec::blocks::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, Said, figure, parse, said};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -57,12 +57,12 @@ struct FunctionCall<'a> {
 #[derive(Default)]
 pub(in crate::codec) struct Generated {
     blocks: PartWriter,
-    usage: Option<Tokens>,
+    usage: Option<TokenCounts>,
 }
 
 impl Generated {
     /// Nothing if it makes no sense.
-    fn piece(&mut self, piece: Piece<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn piece(&mut self, piece: Piece<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         if let Some(call) = piece.function_call {
             if call.name.is_empty() {
                 return None;
@@ -91,29 +91,29 @@ impl Generated {
     }
 
     /// It comes with every frame, and grows.
-    fn count(&mut self, usage: &Value, parts: &mut VecDeque<Part>) {
+    fn count(&mut self, usage: &Value, parts: &mut VecDeque<AnswerPart>) {
         let said = figure(usage, "/candidatesTokenCount");
         let thought = figure(usage, "/thoughtsTokenCount");
-        let tokens = Tokens {
+        let tokens = TokenCounts {
             input: figure(usage, "/promptTokenCount"),
             output: said.or(thought).map(|_| said.unwrap_or(0) + thought.unwrap_or(0)),
             cached: figure(usage, "/cachedContentTokenCount"),
             written: None,
         };
-        if tokens != Tokens::default() && self.usage != Some(tokens) {
+        if tokens != TokenCounts::default() && self.usage != Some(tokens) {
             self.usage = Some(tokens);
-            parts.push_back(Part::Usage(tokens));
+            parts.push_back(AnswerPart::Usage(tokens));
         }
     }
 
-    fn end(&mut self, stop: Stop, parts: &mut VecDeque<Part>) {
+    fn end(&mut self, stop: StopReason, parts: &mut VecDeque<AnswerPart>) {
         self.blocks.close(parts);
-        parts.push_back(Part::End(stop));
+        parts.push_back(AnswerPart::End(stop));
     }
 }
 
 impl Decoder for Generated {
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let Some(response) = parse::<Response<'_>>(frame)? else { return Ok(()) };
         if !response.error.is_null() {
             return Err(Fault::Said(said::in_error(&response.error).unwrap_or_default()));
@@ -121,7 +121,7 @@ impl Decoder for Generated {
         let Some(candidate) = response.candidates.and_then(|list| list.into_iter().next()) else {
             self.count(&response.usage_metadata, parts);
             if let Some(reason) = response.prompt_feedback.get("blockReason").and_then(Value::as_str) {
-                self.end(Stop::new(StopKind::Refused, reason), parts);
+                self.end(StopReason::new(StopKind::Refused, reason), parts);
             }
             return Ok(());
         };
@@ -133,7 +133,7 @@ impl Decoder for Generated {
         let Some(word) = candidate.finish_reason.filter(|word| !open(word)) else { return Ok(()) };
         match meaning(&word) {
             Some(kind) => {
-                self.end(Stop::new(kind, word), parts);
+                self.end(StopReason::new(kind, word), parts);
                 Ok(())
             }
             None => {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::codec::blocks::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, Quirks, Said, figure, parse, said};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// The end mark.
 const DONE: &str = "[DONE]";
@@ -105,8 +105,8 @@ pub(in crate::codec) struct Chat {
     /// What came besides a call that is not complete yet, and so has to wait.
     held: Vec<Held>,
     refused: bool,
-    finish: Option<Stop>,
-    usage: Option<Tokens>,
+    finish: Option<StopReason>,
+    usage: Option<TokenCounts>,
 }
 
 struct CallKey {
@@ -132,7 +132,12 @@ impl Chat {
         }
     }
 
-    fn delta(&mut self, delta: Delta<'_>, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn delta(
+        &mut self,
+        delta: Delta<'_>,
+        frame: Frame<'_>,
+        parts: &mut VecDeque<AnswerPart>,
+    ) -> Result<(), Fault> {
         // Some servers send a thought under both names.
         let thought = delta.reasoning_content.filter(|text| !text.is_empty()).or(delta.reasoning);
         self.say(thought.map(Held::Reasoning), parts);
@@ -150,7 +155,7 @@ impl Chat {
     }
 
     /// A call is complete only when the next one begins or the finish reason came, so that nothing else may close it.
-    fn say(&mut self, said: Option<Held>, parts: &mut VecDeque<Part>) {
+    fn say(&mut self, said: Option<Held>, parts: &mut VecDeque<AnswerPart>) {
         match said {
             Some(Held::Text(text) | Held::Reasoning(text)) if text.is_empty() => {}
             Some(said) if self.blocks.open() == OpenBlock::Call => self.held.push(said),
@@ -160,11 +165,11 @@ impl Chat {
         }
     }
 
-    fn text(&mut self, text: String, parts: &mut VecDeque<Part>) {
+    fn text(&mut self, text: String, parts: &mut VecDeque<AnswerPart>) {
         self.blocks.text(text, parts);
     }
 
-    fn reasoning(&mut self, text: String, parts: &mut VecDeque<Part>) {
+    fn reasoning(&mut self, text: String, parts: &mut VecDeque<AnswerPart>) {
         if self.blocks.open() != OpenBlock::Reasoning {
             self.blocks.begin_reasoning(parts);
             // There is no proof in this protocol; an empty one still gets the name of the model whose thought it is.
@@ -173,7 +178,7 @@ impl Chat {
         self.blocks.reasoning(text, parts);
     }
 
-    fn close(&mut self, parts: &mut VecDeque<Part>) {
+    fn close(&mut self, parts: &mut VecDeque<AnswerPart>) {
         self.blocks.close(parts);
         for said in std::mem::take(&mut self.held) {
             self.say(Some(said), parts);
@@ -184,7 +189,7 @@ impl Chat {
         &mut self,
         delta: CallDelta<'_>,
         frame: Frame<'_>,
-        parts: &mut VecDeque<Part>,
+        parts: &mut VecDeque<AnswerPart>,
     ) -> Result<(), Fault> {
         let unreadable = || Fault::unreadable(frame.data);
         if self.finish.is_some() {
@@ -222,9 +227,9 @@ impl Chat {
         Ok(())
     }
 
-    fn count(&mut self, usage: Option<Value>, parts: &mut VecDeque<Part>) {
+    fn count(&mut self, usage: Option<Value>, parts: &mut VecDeque<AnswerPart>) {
         let Some(usage) = usage else { return };
-        let tokens = Tokens {
+        let tokens = TokenCounts {
             input: figure(&usage, "/prompt_tokens"),
             output: figure(&usage, "/completion_tokens"),
             cached: figure(&usage, "/prompt_tokens_details/cached_tokens")
@@ -233,25 +238,25 @@ impl Chat {
             written: None,
         };
         // Some servers send it with every chunk.
-        if tokens != Tokens::default() && self.usage != Some(tokens) {
+        if tokens != TokenCounts::default() && self.usage != Some(tokens) {
             self.usage = Some(tokens);
-            parts.push_back(Part::Usage(tokens));
+            parts.push_back(AnswerPart::Usage(tokens));
         }
     }
 
-    fn end(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn end(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let mut stop = self.finish.take().ok_or_else(|| Fault::unreadable(frame.data))?;
         if self.refused {
             stop.kind = StopKind::Refused;
         }
         self.close(parts);
-        parts.push_back(Part::End(stop));
+        parts.push_back(AnswerPart::End(stop));
         Ok(())
     }
 }
 
 impl Decoder for Chat {
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         if frame.data.trim() == DONE {
             return self.end(frame, parts);
         }
@@ -285,7 +290,7 @@ impl Decoder for Chat {
                 self.held.clear();
             }
             self.close(parts);
-            self.finish = Some(Stop::new(kind, word));
+            self.finish = Some(StopReason::new(kind, word));
             if self.ends_at_finish_reason {
                 return self.end(frame, parts);
             }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::Proof;
 use crate::codec::blocks::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
-use crate::{Part, Stop, StopKind, Tokens};
+use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// What stands between two parts of a summary.
 const BETWEEN_SUMMARIES: &str = "\n\n";
@@ -101,7 +101,7 @@ impl Responses {
     }
 
     /// Nothing if the event makes no sense.
-    fn event(&mut self, event: &Event<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn event(&mut self, event: &Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let index = event.output_index.unwrap_or(0);
         let delta = || event.delta.and_then(|delta| serde_json::from_str::<String>(delta.get()).ok());
         match event.r#type.as_str() {
@@ -141,7 +141,7 @@ impl Responses {
         }
     }
 
-    fn added(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn added(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let ItemKind::FunctionCall = serde_json::from_str(item.get()).ok()? else { return Some(()) };
         self.begin_call(index, serde_json::from_str(item.get()).ok()?, parts).map(drop)
     }
@@ -151,7 +151,7 @@ impl Responses {
         &mut self,
         index: u64,
         item: CallItem,
-        parts: &mut VecDeque<Part>,
+        parts: &mut VecDeque<AnswerPart>,
     ) -> Option<Option<String>> {
         if self.call.is_some() || item.name.is_empty() {
             return None;
@@ -161,7 +161,7 @@ impl Responses {
         Some(item.arguments)
     }
 
-    fn done(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn done(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let streamed = self.streamed.contains(&index);
         match serde_json::from_str(item.get()).ok()? {
             ItemKind::FunctionCall => {
@@ -194,7 +194,7 @@ impl Responses {
         index: u64,
         content: Vec<Content>,
         streamed: bool,
-        parts: &mut VecDeque<Part>,
+        parts: &mut VecDeque<AnswerPart>,
     ) -> Option<()> {
         for piece in content {
             let (text, refused) = match piece {
@@ -218,7 +218,7 @@ impl Responses {
         index: u64,
         item: ReasoningItem<'_>,
         streamed: bool,
-        parts: &mut VecDeque<Part>,
+        parts: &mut VecDeque<AnswerPart>,
     ) -> Option<()> {
         if !streamed {
             let summary: Option<Vec<Content>> =
@@ -244,14 +244,14 @@ impl Responses {
         Some(())
     }
 
-    fn end(&mut self, event: &Event<'_>, parts: &mut VecDeque<Part>) -> Option<()> {
+    fn end(&mut self, event: &Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let cut = event.r#type == "response.incomplete";
         let stop = match event.response.pointer("/incomplete_details/reason").and_then(Value::as_str) {
-            Some("content_filter") => Stop::new(StopKind::Refused, "content_filter"),
-            Some(reason) => Stop::new(StopKind::Length, reason),
-            None if cut => Stop::new(StopKind::Length, "incomplete"),
-            None if self.refused => Stop::new(StopKind::Refused, "refusal"),
-            None => Stop::new(StopKind::Finished, "completed"),
+            Some("content_filter") => StopReason::new(StopKind::Refused, "content_filter"),
+            Some(reason) => StopReason::new(StopKind::Length, reason),
+            None if cut => StopReason::new(StopKind::Length, "incomplete"),
+            None if self.refused => StopReason::new(StopKind::Refused, "refusal"),
+            None => StopReason::new(StopKind::Finished, "completed"),
         };
         if self.blocks.open() == OpenBlock::Call {
             // A call that was cut stays open: it may not be run. One that is just missing its end is no answer.
@@ -260,25 +260,25 @@ impl Responses {
             self.blocks.close(parts);
         }
         count(&event.response, parts);
-        parts.push_back(Part::End(stop));
+        parts.push_back(AnswerPart::End(stop));
         Some(())
     }
 }
 
-fn count(response: &Value, parts: &mut VecDeque<Part>) {
-    let tokens = Tokens {
+fn count(response: &Value, parts: &mut VecDeque<AnswerPart>) {
+    let tokens = TokenCounts {
         input: figure(response, "/usage/input_tokens"),
         output: figure(response, "/usage/output_tokens"),
         cached: figure(response, "/usage/input_tokens_details/cached_tokens"),
         written: None,
     };
-    if tokens != Tokens::default() {
-        parts.push_back(Part::Usage(tokens));
+    if tokens != TokenCounts::default() {
+        parts.push_back(AnswerPart::Usage(tokens));
     }
 }
 
 impl Decoder for Responses {
-    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<Part>) -> Result<(), Fault> {
+    fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let Some(event) = parse::<Event<'_>>(frame)? else { return Ok(()) };
         match event.r#type.as_str() {
             "response.failed" => {

@@ -5,7 +5,7 @@ mod chat;
 mod gemini;
 mod responses;
 
-use longhaul_model::{Protocol, StopKind, Tokens};
+use longhaul_model::{Protocol, StopKind, TokenCounts};
 use serde_json::Value;
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ pub struct Said {
     thought: Option<String>,
     text: Option<String>,
     calls: Vec<(String, Value)>,
-    usage: Option<Tokens>,
+    usage: Option<TokenCounts>,
     stop: StopKind,
 }
 
@@ -53,7 +53,7 @@ impl Said {
     /// With these counts of tokens; without any, the answer does not speak of them.
     #[must_use]
     pub fn usage(mut self, input: u64, output: u64) -> Self {
-        self.usage = Some(Tokens { input: Some(input), output: Some(output), ..Tokens::default() });
+        self.usage = Some(TokenCounts { input: Some(input), output: Some(output), ..TokenCounts::default() });
         self
     }
 

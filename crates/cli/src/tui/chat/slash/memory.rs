@@ -1,7 +1,7 @@
 //! `/memory` and `/remember`: what is remembered across sessions, in the conversation.
 
 use longhaul_agent::Result;
-use longhaul_memory::{Extraction, log};
+use longhaul_memory::{Extraction, page_log};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::tasks::Moment;
@@ -52,7 +52,7 @@ impl Talk<'_> {
             },
             ("log", page) => {
                 let page = Some(page).filter(|page| !page.is_empty());
-                let entries = log(&*memory.journal, &memory.book.scope, page).await?;
+                let entries = page_log(&*memory.journal, &memory.book.scope, page).await?;
                 let mut lines = log_lines(&entries[..entries.len().min(CHANGES)]);
                 match entries.len().saturating_sub(CHANGES) {
                     0 if entries.is_empty() => lines.push("nothing was ever changed".to_owned()),
