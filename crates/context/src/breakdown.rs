@@ -1,14 +1,14 @@
-//! What a context is made of, for people.
+//! The tokens of a context by its parts, for `/context` and its kin.
 
 use std::sync::Arc;
 
 use longhaul_protocol::Item;
 use serde::Serialize;
 
-use crate::preface::MEMORY_MARK;
-use crate::tokens::estimate_item;
+use crate::pins::MEMORY_MARK;
+use crate::token_estimate::estimate_item;
 
-/// How many tokens each part of a context has.
+/// Tokens of each part of a context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the words say it")]
 pub struct ContextBreakdown {
@@ -22,7 +22,7 @@ pub struct ContextBreakdown {
 }
 
 impl ContextBreakdown {
-    /// The parts of these items, of which so many are the preface: its first is the summary, what is remembered says so, the others are pins. Before anything is learnt.
+    /// The parts of these items, uncorrected. The first `preface` items are the summary, the memory and the pins.
     pub fn of_items(items: &[Arc<Item>], preface: usize) -> Self {
         let mut parts = Self::default();
         for (index, item) in items.iter().enumerate() {
@@ -40,14 +40,12 @@ impl ContextBreakdown {
         parts
     }
 
-    /// All of them together.
     pub fn total(&self) -> u64 {
         let Self { system, tools, memory, summary, pins, turns, tool_output } = *self;
         [system, tools, memory, summary, pins, turns, tool_output].into_iter().fold(0, u64::saturating_add)
     }
 
-    /// The same parts, such that together they are so many: what a provider counted, spread over what was estimated. What
-    /// can't be spread, because nothing was estimated or because of rounding, goes to the largest part.
+    /// Scales the parts to a provider's total. The remainder of rounding goes to the largest part.
     #[must_use]
     pub fn scaled_to(self, total: u64) -> Self {
         let estimated = u128::from(self.total().max(1));
@@ -64,11 +62,11 @@ impl ContextBreakdown {
             tool_output: scaled(self.tool_output),
         };
         let rest = total.saturating_sub(parts.total());
-        *parts.largest() += rest;
+        *parts.largest_passing() += rest;
         parts
     }
 
-    fn largest(&mut self) -> &mut u64 {
+    fn largest_passing(&mut self) -> &mut u64 {
         let Self { system, tools, memory, summary, pins, turns, tool_output } = self;
         [system, tools, memory, summary, pins, tool_output]
             .into_iter()

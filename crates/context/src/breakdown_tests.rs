@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::estimate_items;
-use crate::histories::{answered, any_odd_history, call, noted, result, shared, user_messages};
+use crate::histories::{answered, any_odd_history, call, noted, result, shared, user_item};
 
 #[test]
 fn each_item_counts_for_one_part() {
@@ -10,7 +10,7 @@ fn each_item_counts_for_one_part() {
         noted("the summary"),
         noted("a pin"),
         noted("another"),
-        user_messages("go"),
+        user_item("go"),
         call(1, "exec", "{}"),
         result(1, "a long output"),
         answered("done"),

@@ -10,7 +10,7 @@ pub(crate) fn call_id(number: usize) -> CallId {
     CallId::from_bits(number as u128)
 }
 
-pub(crate) fn user_messages(text: &str) -> Item {
+pub(crate) fn user_item(text: &str) -> Item {
     Item::Text { role: Role::User, text: text.to_owned() }
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn any_words() -> impl Strategy<Value = String> {
 /// Anything, in any order: what a damaged journal could give.
 pub(crate) fn any_item() -> impl Strategy<Value = Item> {
     prop_oneof![
-        any_words().prop_map(|text| user_messages(&text)),
+        any_words().prop_map(|text| user_item(&text)),
         any_words().prop_map(|text| answered(&text)),
         any_words().prop_map(|text| noted(&text)),
         any_words().prop_map(|text| Item::Reasoning { text, signature: None }),
@@ -128,7 +128,7 @@ pub(crate) fn any_history() -> impl Strategy<Value = History> {
         (0..preface).for_each(|_| _ = history.add(0, 0, noted("of the preface")));
         let mut number = 0;
         for (turn, (request, has_picture, steps)) in (1..).zip(turns) {
-            history.add(turn, 0, user_messages(&request));
+            history.add(turn, 0, user_item(&request));
             if has_picture {
                 history.add(turn, 0, picture());
             }

@@ -1,47 +1,46 @@
-//! A list of items that every provider accepts.
+//! Normalises items into a list that every provider accepts.
 //!
-//! The records already hold a result for every call; this is the net below that. An erased record, a salvaged journal or a
-//! version that had a bug must not make a session that no provider accepts any more.
+//! The records hold a result for every call. This is the safety net below that: an erased record, a salvaged journal
+//! or an old bug must not leave a session that every provider refuses.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longhaul_protocol::{CallId, Item};
 
-/// What stands where a call has no result.
+/// The result of a call that has none on record.
 const NO_RESULT: &str = "[no result was recorded for this call]";
-/// What stands where a tool gave back nothing: content is never empty.
+/// The content of an empty result: some providers refuse empty content.
 const NO_OUTPUT: &str = "[no output]";
 
-/// The same items, such that every call has exactly one result, directly after the calls of its answer and in their order;
-/// every result has its call; and nothing is empty.
+/// The same items, such that every call has exactly one result, directly after the calls of its answer and in their
+/// order; every result has its call; and nothing is empty.
 pub fn normalise(items: &[Arc<Item>]) -> Vec<Arc<Item>> {
     let mut results = first_results(items);
     let mut normal = Vec::with_capacity(items.len());
-    let mut open: Vec<CallId> = Vec::new();
-    let mut asked = HashSet::new();
+    let mut open_calls: Vec<CallId> = Vec::new();
+    let mut seen_calls = HashSet::new();
     for item in items {
         match &**item {
-            // With the first result the calls of an answer are complete. Its place is after its call, wherever it stood.
+            // The first result ends the calls of an answer. All results follow those calls, wherever they stood.
             Item::ToolResult { call, .. } => {
-                if open.contains(call) {
-                    settle(&mut open, &mut results, &mut normal);
+                if open_calls.contains(call) {
+                    push_results(&mut open_calls, &mut results, &mut normal);
                 }
                 continue;
             }
-            // The same call again could not get a second result.
-            Item::ToolCall { call, .. } if !asked.insert(*call) => continue,
-            Item::ToolCall { call, .. } => open.push(*call),
+            // A repeated call id can't get a second result.
+            Item::ToolCall { call, .. } if !seen_calls.insert(*call) => continue,
+            Item::ToolCall { call, .. } => open_calls.push(*call),
             Item::Text { text, .. } | Item::Note { text } if text.is_empty() => continue,
-            _ => settle(&mut open, &mut results, &mut normal),
+            _ => push_results(&mut open_calls, &mut results, &mut normal),
         }
         normal.push(item.clone());
     }
-    settle(&mut open, &mut results, &mut normal);
+    push_results(&mut open_calls, &mut results, &mut normal);
     normal
 }
 
-/// The first result of each call: later ones have nothing to say.
 fn first_results(items: &[Arc<Item>]) -> HashMap<CallId, Arc<Item>> {
     let mut results = HashMap::new();
     for item in items {
@@ -52,9 +51,13 @@ fn first_results(items: &[Arc<Item>]) -> HashMap<CallId, Arc<Item>> {
     results
 }
 
-/// Puts the results of the calls that are open where they belong.
-fn settle(open: &mut Vec<CallId>, results: &mut HashMap<CallId, Arc<Item>>, normal: &mut Vec<Arc<Item>>) {
-    for call in open.drain(..) {
+/// Adds a result for each open call.
+fn push_results(
+    open_calls: &mut Vec<CallId>,
+    results: &mut HashMap<CallId, Arc<Item>>,
+    normal: &mut Vec<Arc<Item>>,
+) {
+    for call in open_calls.drain(..) {
         normal.push(match results.remove(&call) {
             Some(result) => with_content(result),
             None => Arc::new(Item::ToolResult {

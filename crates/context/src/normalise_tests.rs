@@ -17,20 +17,19 @@ fn result(number: u8, content: &str) -> Item {
     Item::ToolResult { call: call_id(number), content: content.to_owned(), images: vec![], is_error: false }
 }
 
-fn user_messages(role: Role, text: &str) -> Item {
+fn user_item(role: Role, text: &str) -> Item {
     Item::Text { role, text: text.to_owned() }
 }
 
 /// T5
 #[test]
 fn results_follow_their_calls_in_the_order_of_the_calls() {
-    let items =
-        shared(vec![user_messages(Role::User, "go"), call(1), call(2), result(2, "b"), result(1, "a")]);
+    let items = shared(vec![user_item(Role::User, "go"), call(1), call(2), result(2, "b"), result(1, "a")]);
 
     let normal = normalise(&items);
 
     let expected =
-        shared(vec![user_messages(Role::User, "go"), call(1), call(2), result(1, "a"), result(2, "b")]);
+        shared(vec![user_item(Role::User, "go"), call(1), call(2), result(1, "a"), result(2, "b")]);
     assert_eq!(normal, expected);
 }
 
@@ -40,23 +39,23 @@ fn a_call_without_a_result_gets_one_that_says_so_and_a_result_without_a_call_goe
     let items = shared(vec![
         result(9, "stray"),
         call(1),
-        user_messages(Role::User, "and?"),
-        user_messages(Role::Assistant, ""),
+        user_item(Role::User, "and?"),
+        user_item(Role::Assistant, ""),
     ]);
 
     let normal = normalise(&items);
 
     let missing =
         Item::ToolResult { call: call_id(1), content: NO_RESULT.to_owned(), images: vec![], is_error: true };
-    assert_eq!(normal, shared(vec![call(1), missing, user_messages(Role::User, "and?")]));
+    assert_eq!(normal, shared(vec![call(1), missing, user_item(Role::User, "and?")]));
 }
 
 fn any_item() -> impl Strategy<Value = Item> {
     prop_oneof![
         (0u8..6).prop_map(call),
         ((0u8..6), "[ab]{0,2}").prop_map(|(number, content)| result(number, &content)),
-        "[ab]{0,2}".prop_map(|text| user_messages(Role::User, &text)),
-        "[ab]{0,2}".prop_map(|text| user_messages(Role::Assistant, &text)),
+        "[ab]{0,2}".prop_map(|text| user_item(Role::User, &text)),
+        "[ab]{0,2}".prop_map(|text| user_item(Role::Assistant, &text)),
         "[ab]{1,2}".prop_map(|text| Item::Note { text }),
     ]
 }
@@ -66,7 +65,7 @@ fn whole_steps() -> impl Strategy<Value = Vec<Vec<Item>>> {
     let step = (0usize..4, any::<bool>(), any::<bool>());
     proptest::collection::vec(step, 0..8).prop_map(|steps| {
         let mut next = 0u8;
-        let numbers = steps.into_iter().map(|(calls, speaks, asked)| {
+        let numbers = steps.into_iter().map(|(calls, speaks, seen_calls)| {
             let numbers: Vec<u8> = (0..calls)
                 .map(|_| {
                     next += 1;
@@ -74,8 +73,8 @@ fn whole_steps() -> impl Strategy<Value = Vec<Vec<Item>>> {
                 })
                 .collect();
             let mut items = Vec::new();
-            items.extend(asked.then(|| user_messages(Role::User, "go")));
-            items.extend(speaks.then(|| user_messages(Role::Assistant, "so")));
+            items.extend(seen_calls.then(|| user_item(Role::User, "go")));
+            items.extend(speaks.then(|| user_item(Role::Assistant, "so")));
             items.extend(numbers.iter().map(|number| call(*number)));
             items.extend(numbers.iter().map(|number| result(*number, "r")));
             items

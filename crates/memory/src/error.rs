@@ -1,31 +1,23 @@
 use longhaul_journal::Holder;
 use longhaul_protocol::Seq;
 
-/// What can go wrong, by what the caller can do about it.
+/// Errors, by what the caller can do about them.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The journal refused.
     #[error(transparent)]
     Journal(#[from] longhaul_journal::Error),
-    /// Another process is at it.
+    /// Another process has the lease.
     #[error("{holder} is at it")]
-    Held {
-        /// The process.
-        holder: Box<Holder>,
-    },
-    /// The model could not be asked, or did not answer as it should.
+    Held { holder: Box<Holder> },
+    /// The model call failed, or its answer can't be used.
     #[error("{0}")]
     Model(String),
-    /// Not even the smallest part fits.
+    /// The model's window is too small for the smallest prompt.
     #[error(
         "the least that can be asked does not fit the model: {needs} tokens are needed, and {usable} are usable"
     )]
-    TooSmall {
-        /// For the instructions and the shortest part.
-        needs: u64,
-        /// What the model has room for.
-        usable: u64,
-    },
+    TooSmall { needs: u64, usable: u64 },
     /// There is no such page.
     #[error("there is no page {name}{nearest}")]
     NoPage {

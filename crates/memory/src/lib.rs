@@ -1,69 +1,70 @@
-//! What is remembered across sessions, and made while nobody waits for it.
+//! Long-term memory across sessions: extracting, consolidating, recalling.
+//!
+//! Phase 1 ([`extract`]) reads the new records of a session and writes what is worth remembering into the session's extracts.
+//! Phase 2 ([`consolidate`]) turns new extracts of all sessions into pages. Both run in the background.
 //!
 //! # What this crate promises
 //!
-//! - **Nothing is gone through twice, and nothing is left out.** An extract covers an exact range of a session's records, and the next
-//!   one begins after it ([`extract`]). Consolidating carries in its one append how far it has read ([`consolidate`]).
+//! - **Every record is extracted exactly once.** An extract covers an exact range of a session's records, and the next one
+//!   begins after it. A consolidation records in the same append how far it has read.
 //! - **No session waits for it.** Nothing here writes a session's stream or takes its lease.
-//! - **Only a person's words say what that person wants.** Who said a thing is decided by the records that it came from, never by the
-//!   model that writes it down.
-//! - **Every change of a page is a version** that says who, why and from what, and can be taken back ([`undo_change`]). What a person wrote
-//!   stays as it is until a person changes it.
+//! - **Only the user's words say what the user wants.** The records decide who said a thing, never the model that writes it
+//!   down ([`attribute_speaker`]).
+//! - **Every change of a page is a version** with its author, reason and sources, and can be undone ([`undo_change`]). A line that
+//!   a person wrote stays until a person changes it.
 //! - **Recall never leaves its scope** ([`recall`]).
 //!
 //! # Where things are
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `scope` | whose memory a session has |
-//! | `calling` | a model call that nobody waits for, with its retries; a lease that is kept meanwhile |
-//! | `answering` | from an answer to the entries of the list that was asked for |
-//! | `utterance`, `span` | who said what, by the records; the part of a session that has yet to be gone through |
-//! | `grounding` | whose words a thing is made of |
-//! | `extracting` | phase 1: what is worth remembering in a span |
-//! | `book`, `preface` | pages, as folding their stream gives them; what a context begins with |
-//! | `page` | one page as text: names, sizes, its items |
-//! | `changing`, `difference` | what people do to pages: edit, note, undo, log, diff |
-//! | `consolidating` | phase 2: extracts become pages |
-//! | `mirror_pages` | pages as files |
-//! | `quote` | what the user said, word for word |
-//! | `paging` | records from a place on |
-//! | `recall` | finding things again |
-//! | `text` | cutting texts |
+//! | `scope` | which sessions share a memory |
+//! | `background`, `lease` | model calls in the background, with retries; a lease that is renewed meanwhile |
+//! | `utterance` | who said what, by the records of a session |
+//! | `unextracted` | how far a session is extracted, and how much is new |
+//! | `extraction` | phase 1: prompt, parsing, the job |
+//! | `provenance`, `quotation` | whose words an item is made of; quotations of the user |
+//! | `page_set`, `page` | the pages of a scope, folded from their stream; the text of one page |
+//! | `consolidation` | phase 2: prompt, parsing, validating edits, the job |
+//! | `edit` | editing pages by hand: change, note, undo, history, diff (`line_diff`) |
+//! | `context_preface` | what a context begins with: the core page and an index |
+//! | `mirror_pages` | pages as Markdown files |
+//! | `recall` | finding things again in pages, extracts and records |
+//! | `stream_reader`, `text` | reading a stream page by page; one-line and truncated texts |
 
-mod answering;
-mod book;
-mod calling;
-mod changing;
-mod consolidating;
-mod difference;
+mod background;
+mod consolidation;
+mod context_preface;
+mod edit;
 mod error;
-mod extracting;
-mod grounding;
+mod extraction;
+mod lease;
+mod line_diff;
 mod mirror;
 mod page;
-mod paging;
-mod preface;
-mod quote;
+mod page_set;
+mod provenance;
+mod quotation;
 mod recall;
 mod scope;
-mod span;
+mod stream_reader;
 mod text;
+mod unextracted;
 mod utterance;
 
-pub use book::{CORE_PAGE, Page, PageSet, PageVersion};
-pub use calling::{Asked, BackgroundModel, Form, RedactFn};
-pub use changing::{
+pub use background::{BackgroundModel, RedactFn};
+pub use consolidation::{Consolidation, WRITE_PAGES, consolidate};
+pub use edit::{
     PageEdit, PageEdited, PageLogEntry, add_note, change_page, page_diff, page_log, pages_citing, undo_change,
 };
-pub use consolidating::{Consolidation, WRITE_PAGES, consolidate};
 pub use error::{Error, Result};
-pub use extracting::{Extraction, WRITE_EXTRACTED, extract};
-pub use grounding::{SpeakerEvidence, Vocabulary, attribute_speaker};
+pub use extraction::{Extraction, WRITE_EXTRACTED, extract};
 pub use mirror::{MirrorReport, mirror_pages};
 pub use page::check_page_name;
-pub use quote::find_quotation;
+pub use page_set::{CORE_PAGE, Page, PageSet, PageVersion};
+pub use provenance::{SpeakerEvidence, Vocabulary, attribute_speaker};
+pub use quotation::find_quotation;
 pub use recall::{Finder, LexicalFinder, RecallHit, RecallPlace, RecallScope, recall};
 pub use scope::{ScopeFn, ScopeKind, scope_of};
-pub use span::{UnextractedCounter, extracted_through};
+pub use unextracted::{UnextractedCounter, extracted_through};
 pub use utterance::{Utterance, UtteranceReader, untrusted_recalls};

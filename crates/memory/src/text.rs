@@ -1,36 +1,36 @@
-//! Texts that are cut to a size, between characters, always.
+//! Texts as single lines, and truncated. Cuts are always between characters.
 
 use std::borrow::Cow;
 
-/// A text in at most so many bytes, where that is more than a mark takes. If it has more, its middle goes, and a mark says so, on a line of
-/// its own that is set in like the lines of the text.
-pub(crate) fn without_middle<'a>(text: &'a str, most: usize, set_in: &str) -> Cow<'a, str> {
-    if text.len() <= most {
+/// Truncates a text in its middle to at most `max` bytes, where that is more than the marker takes. The marker has a line of its
+/// own, indented like the lines of the text. The head ends with a word: a cut within an indent would leave a line that is not indented.
+pub(crate) fn truncate_middle_lines<'a>(text: &'a str, max: usize, indent: &str) -> Cow<'a, str> {
+    if text.len() <= max {
         return text.into();
     }
-    let mark = |missing: usize| format!("\n{set_in}[… {missing} bytes are left out here …]\n{set_in}");
-    let room = most.saturating_sub(mark(text.len()).len());
+    let marker = |missing: usize| format!("\n{indent}[… {missing} bytes are left out here …]\n{indent}");
+    let room = max.saturating_sub(marker(text.len()).len());
     let head = text[..text.floor_char_boundary(room.div_ceil(2))].trim_end();
     let tail = &text[text.ceil_char_boundary(text.len() - room / 2)..];
-    format!("{head}{}{tail}", mark(text.len() - head.len() - tail.len())).into()
+    format!("{head}{}{tail}", marker(text.len() - head.len() - tail.len())).into()
 }
 
-/// A text as one line, without anything that is not shown, or that changes how the rest is shown.
+/// A text as one line, without control characters and without invisible ones.
 pub(crate) fn one_line(text: &str) -> String {
     let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
-    let words = words.map(|word| word.replace(is_hidden, "")).filter(|word| !word.is_empty());
+    let words = words.map(|word| word.replace(is_invisible, "")).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of a text as one line, for messages to people.
-pub(crate) fn brief(text: &str, most: usize) -> String {
-    let line = one_line(&text[..text.floor_char_boundary(4 * most)]);
-    let head = &line[..line.floor_char_boundary(most)];
-    if head.len() < line.len() || text.len() > 4 * most { format!("{head}…") } else { line }
+/// The first `max` bytes of a text as one line, for messages to people.
+pub(crate) fn truncate_line(text: &str, max: usize) -> String {
+    let line = one_line(&text[..text.floor_char_boundary(4 * max)]);
+    let head = &line[..line.floor_char_boundary(max)];
+    if head.len() < line.len() || text.len() > 4 * max { format!("{head}…") } else { line }
 }
 
-/// Marks of direction and signs without a width: what they do to a line can't be seen.
-pub(crate) fn is_hidden(letter: char) -> bool {
+/// Direction marks and characters without a width: a reader can't see what they do to a line.
+pub(crate) fn is_invisible(letter: char) -> bool {
     let is_direction =
         matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     is_direction || matches!(letter, '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{feff}')

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{brief, one_line, without_middle};
+use super::{one_line, truncate_line, truncate_middle_lines};
 
 #[test]
 fn a_line_shows_everything_that_it_holds() {
@@ -11,15 +11,15 @@ fn a_line_shows_everything_that_it_holds() {
 
 #[test]
 fn what_is_brief_says_that_it_is() {
-    assert_eq!(brief("one\ntwo", 20), "one two");
-    assert_eq!(brief(&"word ".repeat(1_000_000), 9), "word word…");
-    assert_eq!(brief(&"ä".repeat(30), 5), "ää…");
+    assert_eq!(truncate_line("one\ntwo", 20), "one two");
+    assert_eq!(truncate_line(&"word ".repeat(1_000_000), 9), "word word…");
+    assert_eq!(truncate_line(&"ä".repeat(30), 5), "ää…");
 }
 
 proptest! {
     #[test]
     fn a_text_without_its_middle_fits_and_begins_and_ends_as_before(text in "\\PC{0,400}", most in 60usize..300) {
-        let cut = without_middle(&text, most, "  ");
+        let cut = truncate_middle_lines(&text, most, "  ");
 
         prop_assert!(cut.len() <= most || text.len() <= most);
         if text.len() > most {

@@ -1,4 +1,4 @@
-//! Files in the cache folder of a home to which processes append lines. They may be deleted at any time.
+//! Files in the cache folder to which processes append lines. They may be deleted at any time.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// More of a file is not read.
+/// Larger files are ignored and begin anew.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The lines of a file, which may be missing. One that is too long, or is no regular file, has none.
+/// The text of a file. Empty if it is missing, too large or no regular file.
 pub(crate) fn read_lines(path: &Path) -> String {
     let mut text = String::new();
     let read = open(OpenOptions::new().read(true), path)
@@ -21,7 +21,7 @@ pub(crate) fn read_lines(path: &Path) -> String {
     }
 }
 
-/// Appends one short line in one write, so that several processes can do it. A file that has become too long begins anew.
+/// Appends one short line in one write, so that several processes can append. A file that is too large begins anew.
 pub(crate) fn append_line(path: &Path, line: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -33,7 +33,7 @@ pub(crate) fn append_line(path: &Path, line: &str) -> io::Result<()> {
     file.write_all(format!("{line}\n").as_bytes())
 }
 
-/// Opens a regular file, through no link and without waiting for the other end of a pipe.
+/// Opens a regular file. Does not follow a symbolic link or wait at a pipe.
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;

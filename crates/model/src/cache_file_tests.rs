@@ -7,15 +7,15 @@ use super::*;
 #[test]
 fn lines_are_neither_read_nor_appended_through_a_link() {
     let folder = tempfile::tempdir().unwrap();
-    let (target, link) = (folder.path().join("target"), folder.path().join("link"));
-    fs::write(&target, "secret\n").unwrap();
-    symlink(&target, &link).unwrap();
+    let (endpoint, link) = (folder.path().join("target"), folder.path().join("link"));
+    fs::write(&endpoint, "secret\n").unwrap();
+    symlink(&endpoint, &link).unwrap();
 
     let appended = append_line(&link, "planted");
 
     assert!(appended.is_err());
     assert_eq!(read_lines(&link), "");
-    assert_eq!(fs::read_to_string(&target).unwrap(), "secret\n");
+    assert_eq!(fs::read_to_string(&endpoint).unwrap(), "secret\n");
 }
 
 #[test]

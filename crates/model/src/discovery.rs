@@ -1,5 +1,5 @@
-//! What a server says about its models, and which servers run on this machine. Nothing here is an error: what can't be found
-//! out is not known.
+//! Discovery: what a server reports about its models, and which servers run on this machine. Nothing here is an error:
+//! what can't be found out stays unknown.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,66 +12,59 @@ use serde_json::{Value, json};
 use crate::Protocol;
 use crate::transport::{HttpRequest, HttpResponse, Transport, is_loopback};
 
-/// How long a server may take to describe a model. The first turn waits for this.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a server on this machine may take to say that it is there. The start of the program waits for this.
-const LOCAL_PATIENCE: Duration = Duration::from_millis(300);
-/// What is read of an answer. A longer one is none.
-const MAX_BYTES: usize = 1024 * 1024;
+/// A server must describe a model within this time. The first turn waits for it.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A local server must answer a probe within this time. The start of the program waits for it.
+const LOCAL_PROBE_TIMEOUT: Duration = Duration::from_millis(300);
+/// A longer reply is ignored.
+const MAX_REPLY_BYTES: usize = 1024 * 1024;
 
-/// Where the model servers of this machine usually listen, by provider.
+/// The usual ports of local model servers.
 pub const LOCAL_SERVER_PORTS: [(&str, u16); 4] =
     [("ollama", 11434), ("llamacpp", 8080), ("lmstudio", 1234), ("vllm", 8000)];
 
-/// Who is asked.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerQuery<'a> {
-    /// The provider's name, which tells what kind of server it is.
+    /// The provider's name, which tells the kind of server.
     pub provider: &'a str,
-    /// What it speaks, which tells how it wants the key.
+    /// The protocol, which tells how the key is sent.
     pub protocol: Protocol,
     /// Where it is.
     pub base_url: &'a str,
-    /// The key.
     pub key: Option<&'a str>,
 }
 
-/// What a server says about a model.
+/// What a server reports about a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiscoveredCapabilities {
-    /// How many tokens a context may have.
     pub window: Option<u64>,
-    /// Whether it can call tools.
     pub tools: Option<bool>,
 }
 
-/// A model server on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalServer {
-    /// The provider that usually listens there.
     pub provider: String,
     /// Where it is.
     pub base_url: String,
-    /// The models that it names.
     pub models: Vec<String>,
 }
 
-/// Asks a server what it says about a model.
+/// Asks a server about a model.
 pub async fn discover_capabilities(
     transport: &dyn Transport,
     server: &ServerQuery<'_>,
     model: &str,
 ) -> Option<DiscoveredCapabilities> {
-    ask_about(transport, server, model).await.0
+    query_model(transport, server, model).await.0
 }
 
-/// The same, and whether that is all that will ever be known: not, if nobody answered, or if a model is not loaded yet.
-pub(crate) async fn ask_about(
+/// The same, and whether the reply is final: it is not if nothing answered or the model is not loaded yet.
+pub(crate) async fn query_model(
     transport: &dyn Transport,
     server: &ServerQuery<'_>,
     model: &str,
 ) -> (Option<DiscoveredCapabilities>, bool) {
-    let asking = Asking {
+    let asking = ModelQuery {
         transport,
         server,
         model,
@@ -80,54 +73,54 @@ pub(crate) async fn ask_about(
     };
     let found = match server.provider {
         "ollama" => asking.ollama().await,
-        "llamacpp" => asking.first_window([Way::LlamaCpp, Way::Models]).await,
-        "lmstudio" => asking.first_window([Way::LmStudio, Way::Models]).await,
+        "llamacpp" => asking.first_window([QueryMethod::LlamaCpp, QueryMethod::Models]).await,
+        "lmstudio" => asking.first_window([QueryMethod::LmStudio, QueryMethod::Models]).await,
         "vllm" | "sglang" => asking.models("/models").await,
-        _ if is_loopback(server.base_url) => asking.somebody().await,
+        _ if is_loopback(server.base_url) => asking.unknown_local_server().await,
         _ => asking.models("/models").await,
     };
     let is_all = asking.reached.load(Ordering::SeqCst) && !asking.may_change.load(Ordering::SeqCst);
     ((found != DiscoveredCapabilities::default()).then_some(found), is_all)
 }
 
-/// Looks for model servers on this machine, at all of these ports at once.
+/// Probes this machine for model servers, all ports at once.
 pub async fn find_local_servers(transport: &dyn Transport, ports: &[(&str, u16)]) -> Vec<LocalServer> {
     let asked = ports.iter().map(|(provider, port)| async move {
         let base_url = format!("http://127.0.0.1:{port}/v1");
-        let answer = fetch(transport, get(format!("{base_url}/models"), vec![]), LOCAL_PATIENCE).await??;
+        let answer =
+            fetch(transport, get(format!("{base_url}/models"), vec![]), LOCAL_PROBE_TIMEOUT).await??;
         let entries = answer.get("data")?.as_array()?;
         let models = entries.iter().filter_map(|entry| Some(entry.get("id")?.as_str()?.to_owned())).collect();
         Some(LocalServer { provider: (*provider).to_owned(), base_url, models })
     });
-    all(asked.collect()).await.into_iter().flatten().collect()
+    join_all(asked.collect()).await.into_iter().flatten().collect()
 }
 
-/// A way of asking.
 #[derive(Clone, Copy)]
-enum Way {
+enum QueryMethod {
     LlamaCpp,
     LmStudio,
     Models,
 }
 
-struct Asking<'a> {
+struct ModelQuery<'a> {
     transport: &'a dyn Transport,
     server: &'a ServerQuery<'a>,
     model: &'a str,
     reached: AtomicBool,
-    /// What was said holds only for now.
+    /// The reply may change once the model is loaded.
     may_change: AtomicBool,
 }
 
-impl Asking<'_> {
-    /// What is found until somebody knows the window.
-    async fn first_window<const N: usize>(&self, ways: [Way; N]) -> DiscoveredCapabilities {
+impl ModelQuery<'_> {
+    /// Tries the methods until one reports the window.
+    async fn first_window<const N: usize>(&self, methods: [QueryMethod; N]) -> DiscoveredCapabilities {
         let mut found = DiscoveredCapabilities::default();
-        for way in ways {
-            let more = match way {
-                Way::LlamaCpp => self.llama_cpp().await,
-                Way::LmStudio => self.models_at(format!("{}/api/v0/models", self.root())).await,
-                Way::Models => self.models("/models").await,
+        for method in methods {
+            let more = match method {
+                QueryMethod::LlamaCpp => self.llama_cpp().await,
+                QueryMethod::LmStudio => self.models_at(format!("{}/api/v0/models", self.root())).await,
+                QueryMethod::Models => self.models("/models").await,
             };
             found = DiscoveredCapabilities { window: more.window, tools: found.tools.or(more.tools) };
             if found.window.is_some() {
@@ -137,23 +130,24 @@ impl Asking<'_> {
         found
     }
 
-    /// A server of this machine that could be any: its list of models tells who it is, and only then it is asked in its own way.
-    async fn somebody(&self) -> DiscoveredCapabilities {
-        let listed = self.listed(self.models_url("/models")).await;
-        let owner = listed.as_ref().and_then(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
+    /// A local server of unknown kind. Its model list tells the kind, and then it is asked in its own way.
+    async fn unknown_local_server(&self) -> DiscoveredCapabilities {
+        let listed_entry = self.listed_entry(self.models_url("/models")).await;
+        let owner =
+            listed_entry.as_ref().and_then(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
         let in_its_own_way = match owner {
             "llamacpp" => self.llama_cpp().await,
             "library" => self.ollama().await,
             _ => DiscoveredCapabilities::default(),
         };
-        let said = listed.as_ref().map(said_of).unwrap_or_default();
+        let said = listed_entry.as_ref().map(capabilities_of_entry).unwrap_or_default();
         DiscoveredCapabilities {
             window: in_its_own_way.window.or(said.window),
             tools: in_its_own_way.tools.or(said.tools),
         }
     }
 
-    /// llama.cpp says how much each of its slots takes, which is what a request has.
+    /// llama.cpp reports the context of each slot, which is what a request gets.
     async fn llama_cpp(&self) -> DiscoveredCapabilities {
         let answer = self.get(format!("{}/props", self.root())).await.unwrap_or_default();
         DiscoveredCapabilities {
@@ -162,14 +156,13 @@ impl Asking<'_> {
         }
     }
 
-    /// Ollama says what a model was made with, what it can take at most, and, once it is loaded, what it takes. The first is
-    /// what it is loaded with.
+    /// Ollama reports the configured context, the maximum, and, once the model is loaded, the actual one.
     async fn ollama(&self) -> DiscoveredCapabilities {
         let body = json!({"model": self.model});
         let url = format!("{}/api/show", self.root());
         let shown = self.fetch(post(url, self.headers(), &body)).await.unwrap_or_default();
         let parameters = shown.get("parameters").and_then(Value::as_str).unwrap_or_default();
-        let tools = shown.get("capabilities").and_then(|capabilities| holds(capabilities, "tools"));
+        let tools = shown.get("capabilities").and_then(|capabilities| list_contains(capabilities, "tools"));
         let made_with =
             parameters.lines().find_map(|line| match *line.split_whitespace().collect::<Vec<_>>() {
                 ["num_ctx", count] => count.parse().ok().filter(|count| *count > 0),
@@ -178,7 +171,7 @@ impl Asking<'_> {
         let window = match made_with {
             Some(count) => Some(count),
             None => self.loaded_by_ollama().await.or_else(|| {
-                // It may be loaded with far less, and then says so.
+                // It may be loaded with far less, and reports that then.
                 self.may_change.store(true, Ordering::SeqCst);
                 let facts = shown.get("model_info")?.as_object()?;
                 facts.iter().find(|(key, _)| key.ends_with(".context_length"))?.1.as_u64()
@@ -203,26 +196,25 @@ impl Asking<'_> {
     }
 
     fn models_url(&self, path: &str) -> String {
-        // Others send the whole list; these two send pages.
-        let all = match self.server.protocol {
+        // These two send pages, others the whole list.
+        let query = match self.server.protocol {
             Protocol::Anthropic => "?limit=1000",
             Protocol::Gemini => "?pageSize=1000",
             Protocol::OpenaiChat | Protocol::OpenaiResponses => "",
         };
-        format!("{}{path}{all}", self.server.base_url.trim_end_matches('/'))
+        format!("{}{path}{query}", self.server.base_url.trim_end_matches('/'))
     }
 
-    /// A list of models: what the entry of this one says.
     async fn models_at(&self, url: String) -> DiscoveredCapabilities {
-        self.listed(url).await.as_ref().map(said_of).unwrap_or_default()
+        self.listed_entry(url).await.as_ref().map(capabilities_of_entry).unwrap_or_default()
     }
 
-    async fn listed(&self, url: String) -> Option<Value> {
+    async fn listed_entry(&self, url: String) -> Option<Value> {
         let answer = self.get(url).await?;
         entry_of(&answer, self.model).cloned()
     }
 
-    /// The address without the version, where servers keep what is theirs alone.
+    /// The address without `/v1`, where servers have their own endpoints.
     fn root(&self) -> &str {
         let base_url = self.server.base_url.trim_end_matches('/');
         base_url.strip_suffix("/v1").unwrap_or(base_url)
@@ -247,15 +239,14 @@ impl Asking<'_> {
     }
 
     async fn fetch(&self, outgoing: HttpRequest) -> Option<Value> {
-        let answered = fetch(self.transport, outgoing, PATIENCE).await;
+        let answered = fetch(self.transport, outgoing, DESCRIBE_TIMEOUT).await;
         self.reached.fetch_or(answered.is_some(), Ordering::SeqCst);
         answered.flatten()
     }
 }
 
-/// What an entry in a list of models says.
-fn said_of(entry: &Value) -> DiscoveredCapabilities {
-    // What is loaded counts before what could be loaded, and what is served before what the model was trained for.
+fn capabilities_of_entry(entry: &Value) -> DiscoveredCapabilities {
+    // What is loaded counts before what could be, and what is served before what the model was trained for.
     const WINDOWS: [&str; 9] = [
         "/loaded_context_length",
         "/meta/n_ctx",
@@ -269,39 +260,38 @@ fn said_of(entry: &Value) -> DiscoveredCapabilities {
     ];
     DiscoveredCapabilities {
         window: WINDOWS.into_iter().find_map(|place| tokens(entry, place)),
-        tools: entry.get("supported_parameters").and_then(|parameters| holds(parameters, "tools")),
+        tools: entry.get("supported_parameters").and_then(|parameters| list_contains(parameters, "tools")),
     }
 }
 
-/// The entry of a model in a list of them, wherever a server puts the list.
+/// The entry of a model, wherever the server puts the list.
 fn entry_of<'a>(answer: &'a Value, model: &str) -> Option<&'a Value> {
     let list = ["data", "models"].iter().find_map(|key| answer.get(key)).unwrap_or(answer).as_array()?;
     let named = |entry: &&Value| {
         let names = ["id", "name"].iter().filter_map(|key| entry.get(key)?.as_str());
         names.map(|name| name.strip_prefix("models/").unwrap_or(name)).any(|name| name == model)
     };
-    // A server that has one model answers with it, whatever it is called.
+    // A server with one model answers with it under any name.
     let only = if let [one] = &list[..] { Some(one) } else { None };
     list.iter().find(named).or(only)
 }
 
-/// A count of tokens at this place; none is no count.
+/// A positive count at this JSON pointer.
 fn tokens(value: &Value, place: &str) -> Option<u64> {
     value.pointer(place)?.as_u64().filter(|count| *count > 0)
 }
 
-/// Whether a list holds a word.
-fn holds(list: &Value, word: &str) -> Option<bool> {
+fn list_contains(list: &Value, word: &str) -> Option<bool> {
     Some(list.as_array()?.iter().any(|known| known == word))
 }
 
-/// Ollama's name of a model, with the tag that it has if none is said.
+/// Ollama's name of a model with its default tag.
 fn with_tag(name: &str) -> String {
     if name.contains(':') { name.to_owned() } else { format!("{name}:latest") }
 }
 
 fn get(url: String, headers: Vec<(String, String)>) -> HttpRequest {
-    HttpRequest { url, headers, body: None, connect_within: PATIENCE }
+    HttpRequest { url, headers, body: None, connect_within: DESCRIBE_TIMEOUT }
 }
 
 fn post(url: String, mut headers: Vec<(String, String)>, body: &Value) -> HttpRequest {
@@ -309,16 +299,12 @@ fn post(url: String, mut headers: Vec<(String, String)>, body: &Value) -> HttpRe
     HttpRequest { body: Some(body.to_string().into_bytes()), ..get(url, headers) }
 }
 
-/// The JSON that comes back, if it comes in time, whole, and with a good status; nothing at all, if nobody answers.
-async fn fetch(
-    transport: &dyn Transport,
-    outgoing: HttpRequest,
-    patience: Duration,
-) -> Option<Option<Value>> {
-    let outgoing = HttpRequest { connect_within: patience, ..outgoing };
+/// The JSON reply, if it comes in time with status 200. The outer `None` means that the server did not answer.
+async fn fetch(transport: &dyn Transport, outgoing: HttpRequest, timeout: Duration) -> Option<Option<Value>> {
+    let outgoing = HttpRequest { connect_within: timeout, ..outgoing };
     let answer = async {
         let incoming = transport.send(outgoing).await.ok()?;
-        // A server that is loading its model, or has too much to do, says it later.
+        // Busy or still loading: it can be asked again later.
         if incoming.status == 429 || incoming.status >= 500 {
             return None;
         }
@@ -328,13 +314,13 @@ async fn fetch(
         let body = read(incoming).await;
         Some(body.and_then(|body| serde_json::from_slice(&body).ok()))
     };
-    tokio::time::timeout(patience, answer).await.ok()?
+    tokio::time::timeout(timeout, answer).await.ok()?
 }
 
 async fn read(mut incoming: HttpResponse) -> Option<Vec<u8>> {
     let mut read = Vec::new();
     while let Some(bytes) = incoming.body.next().await.ok()? {
-        if read.len() + bytes.len() > MAX_BYTES {
+        if read.len() + bytes.len() > MAX_REPLY_BYTES {
             return None;
         }
         read.extend(bytes);
@@ -342,8 +328,8 @@ async fn read(mut incoming: HttpResponse) -> Option<Vec<u8>> {
     Some(read)
 }
 
-/// Waits for all of them side by side; what they come to is in their order.
-async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+/// Runs all futures concurrently; outputs are in their order.
+async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
     poll_fn(|context| {

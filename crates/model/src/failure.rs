@@ -1,75 +1,63 @@
-//! What can go wrong with a model call.
+//! Failures of model calls.
 
 use std::time::Duration;
 
-/// Why a model call failed, by what can be done about it. Its code is a contract with programs.
+/// The class of a failure, by what can be done about it. Its code is a contract with programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureClass {
-    /// Too many requests, for now.
+    /// Rate limited.
     Throttled,
-    /// The provider has too much to do.
     Overloaded,
-    /// The provider failed.
     Server,
-    /// Nothing came for too long, or the server gave up waiting.
+    /// A timeout, ours or the server's.
     Timeout,
-    /// The answer broke off, or can't be read.
+    /// The stream broke off or can't be parsed.
     Broken,
-    /// The connection could not be made.
     Connection,
-    /// There is no way to a host that has answered before.
+    /// A host that has answered before can't be reached: the network is down.
     Offline,
-    /// There is no way to a host that never answered: perhaps there is no such host.
+    /// A host that never answered can't be reached: it may not exist.
     Unreachable,
-    /// No more is paid for.
+    /// Quota or credit is used up.
     Quota,
-    /// The key is missing or not accepted.
+    /// The API key is missing or not accepted.
     Key,
-    /// The server knows no such model or no such address.
     NotFound,
-    /// The request is not accepted.
     Invalid,
-    /// The server refused the order of roles, and is sent another one with the next request.
+    /// The server refused the order of roles. The next request uses another one.
     RoleOrder,
-    /// The context is longer than the model takes.
+    /// The request is longer than the context window.
     TooLong,
-    /// The model can't call tools.
     NoTools,
-    /// The model or its provider does not want to answer this.
+    /// The model or its provider refuses to answer.
     Refused,
-    /// The host is not who it says it is.
+    /// The TLS certificate is not accepted.
     Certificate,
-    /// What answered is no model server.
     NotAModel,
-    /// An answer without anything in it.
     Empty,
-    /// An answer that is larger than any may be.
     TooLarge,
-    /// A script is used up, or says that it fails.
+    /// A scripted model has no answer left, or its script says to fail.
     Script,
 }
 
-/// A model call that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFailure {
-    /// What kind of failure it is.
     pub class: FailureClass,
     /// For people: what happened, in the provider's words, and what to do.
     pub message: String,
-    /// The status of the answer, if there was one.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// How long the server wants us to wait.
+    /// The server's `Retry-After` or the like.
     pub delay: Option<Duration>,
-    /// What the server says about how much more it takes.
+    /// The rate limit headers.
     pub limits: crate::RateLimits,
-    /// The sizes that the server named, where it refused a request for its size.
+    /// The limits that the server named when it refused a request for its size.
     pub stated: crate::StatedLimits,
-    /// The hash of what the server said, to tell the same failure from another.
+    /// The hash of the response body, to recognise a repeated failure.
     pub fingerprint: u64,
 }
 
 impl ModelFailure {
-    /// A failure of this class, in these words.
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
         Self {
             class,
@@ -92,7 +80,6 @@ impl std::fmt::Display for ModelFailure {
 impl std::error::Error for ModelFailure {}
 
 impl FailureClass {
-    /// For programs.
     pub fn code(self) -> &'static str {
         match self {
             Self::Throttled => "throttled",
@@ -119,7 +106,7 @@ impl FailureClass {
         }
     }
 
-    /// Whether another try may come to something else.
+    /// Whether a retry may succeed.
     pub fn is_retried(self) -> bool {
         match self {
             Self::Throttled

@@ -2,35 +2,30 @@
 //!
 //! # What this crate promises
 //!
-//! - **One stream for everything.** A model is asked with a [`Request`] and answers with [`AnswerPart`]s as they come. There is
-//!   no second way of asking that waits for the whole answer: whoever wants that, collects.
-//! - **An answer is whole only with its end.** An [`AnswerStream`] that stops without [`AnswerPart::End`] is a [`FailureClass::Broken`].
-//! - **The same request, the same bytes.** What is sent is a function of the [`Request`] alone, and each request of a conversation
-//!   begins with the bytes of the one before.
-//! - **One request is one request.** A [`Model`] tries nothing again; [`RetryState`] says whether and when somebody should.
-//! - **A failure says what happened, whose doing it is and what to do**, for people and, as its [`FailureClass`], for programs.
+//! - **Every answer is a stream.** A [`Model`] takes a [`Request`] and returns an [`AnswerStream`] of [`AnswerPart`]s.
+//!   [`complete`] collects one for callers that need the whole answer.
+//! - **An answer is complete only with its end.** A stream without [`AnswerPart::End`] is a [`FailureClass::Broken`].
+//! - **The same request gives the same bytes**, and each request of a conversation begins with the bytes of the one before.
+//! - **A [`Model`] never retries.** [`RetryState`] decides whether and when its caller should.
+//! - **A failure says what happened and what to do**, for people in its message and for programs in its [`FailureClass`].
 //!
 //! # Where things are
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `request` | what a model is asked |
-//! | `answer` | the trait [`Model`], and what comes back |
-//! | `codec` | from requests to bytes and from bytes to parts, in four protocols. Pure |
-//! | `transport` | the seam to the network |
-//! | `remote`, `listening` | a model behind a wire: one call, with its clocks |
-//! | `target` | how a model is reached, and the words for what went wrong with it |
-//! | `classify`, `failure` | what a failure is, by what a provider says. Pure |
-//! | `retry` | whether and when to try again. Pure |
-//! | `open` | from a name to a model |
-//! | `facts`, `hosts` | what is known about a model; which hosts have answered before |
-//! | `cache_file` | reading and appending the lines in which that is kept |
-//! | `learned`, `role_check` | what servers were seen to accept; finding the order of roles that a server accepts |
-//! | `limits` | what a refusal says about the size of the context and of an answer. Pure |
-//! | `provider` | who serves models: protocol, address, key, quirks |
-//! | `catalogue` | what is known about models where their servers don't say it |
-//! | `discovery` | what a server says about its models, and which servers run on this machine |
-//! | `scripted` | a model made of a list of answers, for tests, examples and the demo |
+//! | `request`, `answer_stream` | what a model is asked; the trait [`Model`] and the parts of an answer |
+//! | `completion`, `block_assembler` | one request with its whole answer; from parts to blocks |
+//! | `codec` | four wire protocols: from requests to bytes and from bytes to parts. Pure |
+//! | `transport` | HTTP requests and responses; the seam for tests |
+//! | `remote`, `stream_reader` | a model behind a network: one call, its timeouts (connect, first byte, idle) |
+//! | `endpoint` | how a model is reached, and the messages for what goes wrong there |
+//! | `failure`, `classify`, `limits` | failure classes; classifying provider errors; limits that a refusal states. Pure |
+//! | `retry`, `retry_after` | retry policy and backoff; the server's `Retry-After`. Pure |
+//! | `registry` | from a model name to a model; the default model |
+//! | `provider`, `catalogue`, `table_file` | the provider table; model facts and prices; their TOML files |
+//! | `capabilities`, `discovery` | context window, longest answer, tools and prices of a model; asking servers for them |
+//! | `learned_capabilities`, `role_order`, `known_hosts`, `cache_file` | what servers were seen to accept, kept in cache files |
+//! | `scripted` | a model that plays a list of answers, for tests, examples and the demo |
 //!
 //! # Example
 //!
@@ -52,55 +47,56 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 
-mod answer;
-mod blocks;
+mod answer_stream;
+mod block_assembler;
 mod cache_file;
+mod capabilities;
 mod catalogue;
 mod classify;
 mod codec;
+mod completion;
 mod discovery;
+mod endpoint;
 mod error;
-mod facts;
 mod failure;
-mod hearing;
-mod hosts;
-mod learned;
+mod known_hosts;
+mod learned_capabilities;
 mod limits;
-mod listening;
-mod open;
 mod provider;
+mod registry;
 mod remote;
 mod request;
 mod retry;
-mod role_check;
-mod rows;
+mod retry_after;
+mod role_order;
 mod scripted;
-mod target;
+mod stream_reader;
+mod table_file;
 pub mod transport;
 
-pub use answer::{AnswerPart, AnswerStream, Model, RateLimits, StopKind, StopReason, TokenCounts};
-pub use blocks::{BlockAssembler, BlockProgress};
+pub use answer_stream::{AnswerPart, AnswerStream, Model, RateLimits, StopKind, StopReason, TokenCounts};
+pub use block_assembler::{BlockAssembler, BlockProgress};
+pub use capabilities::{Capabilities, ContextWindow, Prices, WindowSource};
 pub use catalogue::{Catalogue, CatalogueEntry};
 pub use codec::{Protocol, Quirks, RoleOrder};
+pub use completion::{Completion, WholeAnswer, complete};
 pub use discovery::{
     DiscoveredCapabilities, LOCAL_SERVER_PORTS, LocalServer, ServerQuery, discover_capabilities,
     find_local_servers,
 };
+pub use endpoint::{ApiKey, Endpoint, SettingSources, Timeouts};
 pub use error::{Error, Result};
-pub use facts::{Capabilities, ContextWindow, Prices, WindowSource};
 pub use failure::{FailureClass, ModelFailure};
-pub use hearing::{Completion, WholeAnswer, complete};
-pub use hosts::KnownHosts;
-pub use learned::LearnedCapabilities;
+pub use known_hosts::KnownHosts;
+pub use learned_capabilities::LearnedCapabilities;
 pub use limits::{CorrectedLimits, RefusedSize, StatedLimits};
-pub use open::{DefaultModel, ModelSpec, Models};
 pub use provider::{Provider, Providers};
+pub use registry::{DefaultModel, ModelSpec, Models};
 pub use remote::RemoteModel;
 pub use request::{Purpose, Request};
 pub use retry::{
     LongDelayPolicy, OfflinePolicy, RetriesExhausted, RetryDecision, RetryDelay, RetryLimit, RetryPolicy,
     RetryState,
 };
-pub use role_check::MAX_ROLE_REORDERS;
+pub use role_order::MAX_ROLE_REORDERS;
 pub use scripted::ScriptedModel;
-pub use target::{ApiKey, Endpoint, SettingSources, Timeouts};

@@ -1,16 +1,16 @@
-//! What a refusal says about how much a model takes, and what follows from it. Pure.
+//! Limits that a refusal states, and the window that follows from it. Pure.
 
 /// The limits that a server states in a refusal, in tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StatedLimits {
-    /// The context: prompt and answer together.
+    /// The context window: prompt and answer together.
     pub window: Option<u64>,
-    /// The answer.
+    /// The longest answer.
     pub answer: Option<u64>,
 }
 
-/// What stands before the size of the context. vLLM, OpenAI, OpenRouter and SGLang; llama.cpp; LM Studio; xAI; TGI; Gemini.
-const BEFORE_WINDOW: &[&str] = &[
+/// Phrases before the size of the window. vLLM, OpenAI, OpenRouter and SGLang; llama.cpp; LM Studio; xAI; TGI; Gemini.
+const WINDOW_PHRASES: &[&str] = &[
     "maximum context length is",
     "maximum context length of",
     "context size (",
@@ -24,18 +24,17 @@ const BEFORE_WINDOW: &[&str] = &[
     "`inputs` must have less than",
     "number of tokens allowed (",
 ];
-/// Anthropic: what was asked for, then `>` and the size of the context.
-const COMPARED_WINDOW: &[&str] = &["context limit:", "prompt is too long"];
-/// What stands before the longest answer. OpenAI; Groq; DeepSeek, whose range begins with 1.
-const BEFORE_ANSWER: &[&str] =
+/// Anthropic: the requested size, then `>` and the size of the window.
+const WINDOW_COMPARISONS: &[&str] = &["context limit:", "prompt is too long"];
+/// Phrases before the longest answer. OpenAI; Groq; DeepSeek, whose range begins with 1.
+const ANSWER_PHRASES: &[&str] =
     &["supports at most", "must be less than or equal to", "range of max_tokens is [1,"];
-/// Anthropic: what was asked for, then `>` and the longest answer.
-const COMPARED_ANSWER: &[&str] = &["max_tokens:"];
+/// Anthropic: the requested size, then `>` and the longest answer.
+const ANSWER_COMPARISONS: &[&str] = &["max_tokens:"];
 
-/// A number stands at most so many bytes behind the words that announce it.
-const NEARBY: usize = 40;
+const MAX_GAP_BYTES: usize = 40;
 
-/// What the words of a refusal say.
+/// The limits in the message of a refusal.
 pub(crate) fn stated_limits(message: &str) -> StatedLimits {
     let text = message.to_lowercase();
     let announced = |words: &[&str]| words.iter().find_map(|words| number_after(&text, words));
@@ -43,21 +42,21 @@ pub(crate) fn stated_limits(message: &str) -> StatedLimits {
         let place = words.iter().find_map(|words| text.find(words))?;
         number_after(&text[place..], ">")
     };
-    let window = announced(BEFORE_WINDOW).or_else(|| compared(COMPARED_WINDOW));
+    let window = announced(WINDOW_PHRASES).or_else(|| compared(WINDOW_COMPARISONS));
     let is_about_answers = text.contains("max_tokens") || text.contains("completion tokens");
     let answer = if window.is_none() && is_about_answers {
-        announced(BEFORE_ANSWER).or_else(|| compared(COMPARED_ANSWER))
+        announced(ANSWER_PHRASES).or_else(|| compared(ANSWER_COMPARISONS))
     } else {
         None
     };
     StatedLimits { window, answer }
 }
 
-/// The first number that stands shortly after these words. It may have commas in it, and a unit (`128k`, `1M`). One that can't be
-/// read with certainty is none: a window that is taken for too small would be kept.
+/// The first number shortly after a phrase. It may have commas and a unit (`128k`, `1M`). A number that can't be read
+/// with certainty is ignored: a window that is too small would be kept.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let rest = &text[text.find(words)? + words.len()..];
-    let start = rest.find(|c: char| c.is_ascii_digit()).filter(|start| *start <= NEARBY)?;
+    let start = rest.find(|c: char| c.is_ascii_digit()).filter(|start| *start <= MAX_GAP_BYTES)?;
     let rest = &rest[start..];
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != ',').unwrap_or(rest.len());
     let (digits, rest) = rest.split_at(end);
@@ -74,26 +73,24 @@ fn number_after(text: &str, words: &str) -> Option<u64> {
     number.checked_mul(unit).filter(|number| *number > 0)
 }
 
-/// A request that was refused as too long.
+/// The size of a request that was refused as too long.
 #[derive(Debug, Clone, Copy)]
 pub struct RefusedSize {
-    /// Tokens of the prompt, as far as they can be estimated.
+    /// Estimated.
     pub prompt: u64,
-    /// Tokens that the answer was allowed to have.
     pub answer: u64,
 }
 
-/// What is believed about a model after a refusal.
+/// The limits of a model after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CorrectedLimits {
-    /// The size of the context before and now.
+    /// The context window before and now.
     pub window: (u64, u64),
-    /// The longest answer, if the server named one.
     pub answer: Option<u64>,
 }
 
-/// The window that a model has after it refused a request: the one that its refusal or its server states; where neither does and the
-/// prompt was small, half of what was refused. Nothing, where the window is not what was wrong.
+/// The window after a refusal: what the refusal or the server states; else, if the prompt was small, half of the
+/// refused size. `None` if the window was not the problem.
 pub(crate) fn corrected_window(now: u64, stated: Option<u64>, size: RefusedSize) -> Option<u64> {
     if stated.is_some() {
         return stated.filter(|stated| *stated < now);
@@ -102,7 +99,7 @@ pub(crate) fn corrected_window(now: u64, stated: Option<u64>, size: RefusedSize)
     if size.prompt > usable / 2 {
         return None;
     }
-    // A quarter of the window is for the answer, so this leaves room for the prompt.
+    // A quarter of the window is for the answer, so the prompt still fits.
     let least = size.prompt.saturating_mul(3) / 2;
     let refused = size.prompt.saturating_add(size.answer).min(now);
     Some((refused / 2).max(least)).filter(|window| *window < refused)

@@ -1,4 +1,4 @@
-//! A model behind a wire: one request, one answer, our clocks. Whether to try again is decided elsewhere.
+//! A model behind a network: one request, one answer, timeouts. It never retries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,45 +8,44 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use crate::classify::{rate_limits, server_delay};
-use crate::discovery::{DiscoveredCapabilities, ServerQuery, ask_about};
-use crate::hosts::KnownHosts;
-use crate::learned::{LearnedCapabilities, LearnedWindow, Lesson, ServedModel};
+use crate::classify::rate_limits;
+use crate::discovery::{DiscoveredCapabilities, ServerQuery, query_model};
+use crate::endpoint::Endpoint;
+use crate::known_hosts::KnownHosts;
+use crate::learned_capabilities::{LearnedCapabilities, LearnedEntry, LearnedWindow, ServedModel};
 use crate::limits::corrected_window;
-use crate::listening::RemoteAnswer;
-use crate::role_check::{RoleCheck, RoleOrders};
-use crate::target::Endpoint;
+use crate::retry_after::delay_from_headers;
+use crate::role_order::{RoleCheck, RoleOrders};
+use crate::stream_reader::RemoteAnswer;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 use crate::{
     AnswerStream, Capabilities, ContextWindow, CorrectedLimits, FailureClass, Model, ModelFailure,
     RefusedSize, Request, WindowSource,
 };
 
-/// So much of an error is read, and for so long.
-const LONGEST_ERROR: usize = 64 << 10;
-const ERROR_WITHIN: Duration = Duration::from_secs(10);
-/// What a context has at least on a server of this machine, and what it has with most models elsewhere.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Context windows that are assumed for local servers and for hosted models.
 const LOCAL_WINDOW: u64 = 8_192;
 const HOSTED_WINDOW: u64 = 128_000;
 
-/// Finding out about a model that takes longer than this is not done again for a while.
-const SLOW: Duration = Duration::from_millis(500);
-const SPARED: Duration = Duration::from_secs(30);
+/// After a discovery that took longer than `SLOW_DISCOVERY`, the next one waits for `DISCOVERY_PAUSE`.
+const SLOW_DISCOVERY: Duration = Duration::from_millis(500);
+const DISCOVERY_PAUSE: Duration = Duration::from_secs(30);
 
-/// What was found out, and until when that counts, if not for good.
+/// Cached capabilities, and until when they count. `None` is for good.
 struct CachedCapabilities {
     facts: Capabilities,
     until: Option<Instant>,
 }
 
-/// A model behind a wire.
 pub struct RemoteModel {
-    target: Arc<Endpoint>,
+    endpoint: Arc<Endpoint>,
     transport: Arc<dyn Transport>,
     hosts: Arc<KnownHosts>,
-    /// What was found out; what could not be asked is asked again.
+    /// What is incomplete is asked for again.
     facts: Mutex<Option<CachedCapabilities>>,
-    /// The server said that this model can't call tools.
+    /// The server reported that the model can't call tools.
     has_no_tools: Arc<AtomicBool>,
     roles: Arc<RoleOrders>,
     learned: Arc<LearnedCapabilities>,
@@ -54,43 +53,42 @@ pub struct RemoteModel {
 }
 
 impl RemoteModel {
-    /// The model at this target, reached by this transport.
     pub fn new(
-        target: Endpoint,
+        endpoint: Endpoint,
         transport: Arc<dyn Transport>,
         hosts: Arc<KnownHosts>,
         learned: Arc<LearnedCapabilities>,
     ) -> Self {
         let (facts, has_no_tools) = (Mutex::default(), Arc::default());
-        let roles = Arc::new(RoleOrders::new(&target, learned.clone()));
-        let served = target.served_model();
-        Self { target: Arc::new(target), transport, hosts, facts, has_no_tools, roles, learned, served }
+        let roles = Arc::new(RoleOrders::new(&endpoint, learned.clone()));
+        let served = endpoint.served_model();
+        Self { endpoint: Arc::new(endpoint), transport, hosts, facts, has_no_tools, roles, learned, served }
     }
 
-    /// What is known, and whether that is all that can be.
-    async fn find_out(&self) -> (Capabilities, bool) {
-        let target = &self.target;
-        let entry = target.entry.as_ref();
-        // A provider that is in the catalogue is not asked what is known.
-        let asks =
-            target.window.is_none() && (target.is_local || entry.is_none_or(|entry| entry.window.is_none()));
-        let (said, is_all) = if asks { self.ask_server().await } else { (None, true) };
-        let said_window = said.as_ref().and_then(|said| said.window);
+    /// The capabilities, and whether they are final.
+    async fn find_capabilities(&self) -> (Capabilities, bool) {
+        let endpoint = &self.endpoint;
+        let entry = endpoint.entry.as_ref();
+        // A hosted model in the catalogue is not asked.
+        let asks = endpoint.window.is_none()
+            && (endpoint.is_local || entry.is_none_or(|entry| entry.window.is_none()));
+        let (reported, is_final) = if asks { self.discover().await } else { (None, true) };
+        let reported_window = reported.as_ref().and_then(|reported| reported.window);
         let known = [
-            (target.window, WindowSource::Config),
-            (said_window, WindowSource::Server),
+            (endpoint.window, WindowSource::Config),
+            (reported_window, WindowSource::Server),
             (entry.and_then(|entry| entry.window), WindowSource::Catalogue),
         ];
         let found =
             known.into_iter().find_map(|(tokens, source)| Some(ContextWindow { tokens: tokens?, source }));
-        let assumed = if target.is_local {
+        let assumed = if endpoint.is_local {
             ContextWindow { tokens: LOCAL_WINDOW, source: WindowSource::LocalDefault }
         } else {
             ContextWindow { tokens: HOSTED_WINDOW, source: WindowSource::HostedDefault }
         };
-        let tools = target
+        let tools = endpoint
             .tools
-            .or(said.and_then(|said| said.tools))
+            .or(reported.and_then(|reported| reported.tools))
             .or(entry.map(|entry| entry.tools))
             .unwrap_or(true);
         let facts = Capabilities {
@@ -99,74 +97,80 @@ impl RemoteModel {
             tools,
             prices: entry.and_then(|entry| entry.prices),
         };
-        (facts, is_all)
+        (facts, is_final)
     }
 
-    /// What the server says about the model, and whether that is all that it says.
-    async fn ask_server(&self) -> (Option<DiscoveredCapabilities>, bool) {
-        let target = &self.target;
+    /// What the server reports, and whether that is final.
+    async fn discover(&self) -> (Option<DiscoveredCapabilities>, bool) {
+        let endpoint = &self.endpoint;
         let server = ServerQuery {
-            provider: &target.provider,
-            protocol: target.protocol,
-            base_url: &target.base_url,
-            key: target.key.as_ref().map(|key| key.value.as_str()),
+            provider: &endpoint.provider,
+            protocol: endpoint.protocol,
+            base_url: &endpoint.base_url,
+            key: endpoint.key.as_ref().map(|key| key.value.as_str()),
         };
-        ask_about(&*self.transport, &server, &target.model).await
+        query_model(&*self.transport, &server, &endpoint.model).await
     }
 
-    /// What config, server and catalogue say, whatever was learned since.
-    async fn declared_facts(&self) -> Capabilities {
+    /// What config, server and catalogue say, without what was learned.
+    async fn declared_capabilities(&self) -> Capabilities {
         let mut known = self.facts.lock().await;
         match &*known {
             Some(found) if found.until.is_none_or(|until| Instant::now() < until) => found.facts.clone(),
             _ => {
                 let began = Instant::now();
-                let (facts, is_all) = self.find_out().await;
-                // Whoever could not be asked is asked again: at once, unless that took so long that it would be felt.
-                let again = if began.elapsed() < SLOW { began } else { Instant::now() + SPARED };
-                *known = Some(CachedCapabilities { facts: facts.clone(), until: (!is_all).then_some(again) });
+                let (facts, is_final) = self.find_capabilities().await;
+                // An incomplete discovery is repeated: at once, unless it took so long that the user would notice.
+                let again =
+                    if began.elapsed() < SLOW_DISCOVERY { began } else { Instant::now() + DISCOVERY_PAUSE };
+                *known =
+                    Some(CachedCapabilities { facts: facts.clone(), until: (!is_final).then_some(again) });
                 facts
             }
         }
     }
 
-    fn outgoing(&self, body: Vec<u8>) -> HttpRequest {
-        let target = &self.target;
+    fn http_request(&self, body: Vec<u8>) -> HttpRequest {
+        let endpoint = &self.endpoint;
         HttpRequest {
-            url: format!("{}{}", target.base_url.trim_end_matches('/'), target.protocol.path(&target.model)),
-            headers: target.protocol.headers(target.key.as_ref().map(|key| key.value.as_str())),
+            url: format!(
+                "{}{}",
+                endpoint.base_url.trim_end_matches('/'),
+                endpoint.protocol.path(&endpoint.model)
+            ),
+            headers: endpoint.protocol.headers(endpoint.key.as_ref().map(|key| key.value.as_str())),
             body: Some(body),
-            connect_within: target.clocks.connect,
+            connect_within: endpoint.clocks.connect,
         }
     }
 
-    /// An answer with a status that is none of success.
-    async fn refusal(&self, mut incoming: HttpResponse) -> ModelFailure {
-        let body = error_body(&mut incoming).await;
-        let delay = server_delay(&incoming.headers, jiff::Timestamp::now());
-        let failure = self.target.refused(incoming.status, incoming.header("location"), delay, &body);
+    /// Reads a response with an error status.
+    async fn read_failure(&self, mut incoming: HttpResponse) -> ModelFailure {
+        let body = read_error_body(&mut incoming).await;
+        let delay = delay_from_headers(&incoming.headers, jiff::Timestamp::now());
+        let failure = self.endpoint.http_failure(incoming.status, incoming.header("location"), delay, &body);
         if failure.class == FailureClass::NoTools {
             self.has_no_tools.store(true, Ordering::SeqCst);
         }
         ModelFailure { limits: rate_limits(&incoming.headers), ..failure }
     }
 
-    fn unsent(&self, trouble: &TransportError) -> ModelFailure {
-        let target = &self.target;
-        let is_known = self.hosts.knows(&target.host());
-        target.unsent(trouble, is_known)
+    fn transport_failure(&self, trouble: &TransportError) -> ModelFailure {
+        let endpoint = &self.endpoint;
+        let is_known = self.hosts.knows(&endpoint.host());
+        endpoint.transport_failure(trouble, is_known)
     }
 }
 
 #[async_trait]
 impl Model for RemoteModel {
     fn name(&self) -> &str {
-        &self.target.name
+        &self.endpoint.name
     }
 
     async fn capabilities(&self) -> Capabilities {
-        let mut facts = self.declared_facts().await;
-        let lesson = self.learned.about(&self.served);
+        let mut facts = self.declared_capabilities().await;
+        let lesson = self.learned.get(&self.served);
         let declared = facts.window.map(|window| window.tokens);
         if let Some(learned) = lesson.window.filter(|learned| declared == Some(learned.declared)) {
             facts.window = Some(ContextWindow { tokens: learned.tokens, source: WindowSource::Refusal });
@@ -186,55 +190,64 @@ impl Model for RemoteModel {
         }
         let stated = match failure.stated.window {
             Some(stated) => Some(stated),
-            None => self.ask_server().await.0.and_then(|said| said.window).filter(|said| *said < now),
+            None => self
+                .discover()
+                .await
+                .0
+                .and_then(|reported| reported.window)
+                .filter(|reported| *reported < now),
         };
         let tokens = corrected_window(now, stated, size)?;
-        let declared = self.declared_facts().await.window?.tokens;
-        let change = |lesson: &mut Lesson| lesson.window = Some(LearnedWindow { declared, tokens });
+        let declared = self.declared_capabilities().await.window?.tokens;
+        let change = |lesson: &mut LearnedEntry| lesson.window = Some(LearnedWindow { declared, tokens });
         match stated {
             Some(_) => self.learned.learn(&self.served, change),
             None => {
-                self.learned.suppose(&self.served, change);
+                self.learned.learn_in_memory(&self.served, change);
             }
         }
         Some(CorrectedLimits { window: (now, tokens), answer: None })
     }
 
     async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
-        let target = &self.target;
-        let first_byte_by = Instant::now() + target.clocks.first_byte;
-        let mut roles = RoleCheck::new(self.roles.clone(), target.clone(), request);
-        let sent = timeout_at(first_byte_by, self.transport.send(self.outgoing(roles.body()))).await;
+        let endpoint = &self.endpoint;
+        let first_byte_by = Instant::now() + endpoint.clocks.first_byte;
+        let mut roles = RoleCheck::new(self.roles.clone(), endpoint.clone(), request);
+        let sent = timeout_at(first_byte_by, self.transport.send(self.http_request(roles.body()))).await;
         let incoming = match sent {
             Ok(Ok(incoming)) => incoming,
-            Ok(Err(trouble)) => return Err(self.unsent(&trouble)),
+            Ok(Err(trouble)) => return Err(self.transport_failure(&trouble)),
             Err(_) => {
-                return Err(target.late("first byte", target.clocks.first_byte, "first_byte_timeout_s"));
+                return Err(endpoint.timeout(
+                    "first byte",
+                    endpoint.clocks.first_byte,
+                    "first_byte_timeout_s",
+                ));
             }
         };
-        self.hosts.answered(&target.host());
+        self.hosts.answered(&endpoint.host());
         if !(200..300).contains(&incoming.status) {
-            return Err(roles.refused(self.refusal(incoming).await));
+            return Err(roles.refused(self.read_failure(incoming).await));
         }
         if let Some(encoding) = incoming.header("content-encoding").filter(|encoding| *encoding != "identity")
         {
             let what = format!("it answers as {encoding}, which nobody asked for; a proxy may do that");
-            return Err(target.no_model_server(&target.quoted(&what)));
+            return Err(endpoint.not_a_model_server(&endpoint.quote(&what)));
         }
         let has_no_tools = self.has_no_tools.clone();
-        Ok(Box::new(RemoteAnswer::new(target.clone(), incoming, first_byte_by, has_no_tools, roles)))
+        Ok(Box::new(RemoteAnswer::new(endpoint.clone(), incoming, first_byte_by, has_no_tools, roles)))
     }
 }
 
-async fn error_body(incoming: &mut HttpResponse) -> Vec<u8> {
-    let until = Instant::now() + ERROR_WITHIN;
+async fn read_error_body(incoming: &mut HttpResponse) -> Vec<u8> {
+    let until = Instant::now() + ERROR_BODY_TIMEOUT;
     let mut body = Vec::new();
-    while body.len() < LONGEST_ERROR {
+    while body.len() < MAX_ERROR_BYTES {
         match timeout_at(until, incoming.body.next()).await {
             Ok(Ok(Some(bytes))) => body.extend(bytes),
             _ => break,
         }
     }
-    body.truncate(LONGEST_ERROR);
+    body.truncate(MAX_ERROR_BYTES);
     body
 }

@@ -3,50 +3,39 @@ use std::sync::Arc;
 
 use longhaul_protocol::{Hash, Item, Role, ToolSchema};
 
-/// What a model is asked. Within an epoch only `items` changes, and only at its end.
+/// A model request. Within an epoch only `items` changes, and only at its end.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The system prompt.
     pub system: Arc<str>,
-    /// The tools that it may call.
     pub tools: Arc<[ToolSchema]>,
-    /// What was said and done so far. Every call in it has its result.
+    /// The conversation. Every call has its result.
     pub items: Vec<Arc<Item>>,
-    /// The bytes of the pictures in it. One that is missing is sent as words that say so.
+    /// The bytes of its pictures. A missing one is replaced by words.
     pub pictures: Arc<HashMap<Hash, Vec<u8>>>,
-    /// How many tokens the answer may have.
     pub max_output: Option<u64>,
-    /// What the answer is for. It does not go over the wire.
+    /// Not sent.
     pub purpose: Purpose,
 }
 
-/// What an answer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A step of a turn.
     Step {
-        /// So many answers of the session came before those that the items show.
+        /// Answers of the session before those in the items.
         answers_before: usize,
     },
-    /// A summary of what was said and done.
     Summary {
-        /// So many summaries of the session came before.
         summaries_before: usize,
     },
-    /// What is worth remembering in a part of a session.
     Extract {
-        /// So many parts of the session were gone through before.
         extracts_before: usize,
     },
-    /// Pages of memory.
     Consolidate {
-        /// So many times the pages were put in order before.
         consolidations_before: usize,
     },
 }
 
 impl Purpose {
-    /// Its name, as records of usage have it.
+    /// Its name in usage records.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Step { .. } => "step",
@@ -64,7 +53,7 @@ impl Default for Purpose {
 }
 
 impl Request {
-    /// How many answers of a model are in it: each is a run of items that only a model writes.
+    /// Answers in the items: each is a run of items that only a model writes.
     pub fn finished_steps(&self) -> usize {
         let by_model = |item: &Item| {
             matches!(

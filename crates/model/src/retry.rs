@@ -1,57 +1,54 @@
-//! Whether and when to try again: the only place where that is decided. No clock, no network.
+//! The retry policy with its backoff: whether and when to retry. The only place that decides this. No clock, no
+//! network.
 //!
-//! [`RetryState`] is told of each failure of one step, and answers with a wait or with the reason why there will be none.
+//! [`RetryState`] is told of each failure of one step and answers with a delay or with the reason to give up.
 
 use std::time::Duration;
 
 use crate::{FailureClass, ModelFailure};
 
-/// The first wait of somebody who is offline; it doubles.
-const OFFLINE_BASE: Duration = Duration::from_secs(2);
-const OFFLINE_CAP: Duration = Duration::from_secs(60);
-/// How often a server may fail in exactly the same words.
-const SAME_WORDS: u32 = 3;
-/// So much is told of a failure before the last.
-const BRIEF: usize = 120;
-/// No server is waited for longer than this, whoever watches.
-const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The first delay while the network is down. It doubles up to the cap.
+const OFFLINE_BACKOFF_BASE: Duration = Duration::from_secs(2);
+const OFFLINE_BACKOFF_CAP: Duration = Duration::from_secs(60);
+/// A server that fails this often with the same body is not retried.
+const MAX_SAME_FAILURES: u32 = 3;
+const MAX_BRIEF_CHARS: usize = 120;
+/// A longer `Retry-After` is never waited for.
+const MAX_LONG_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often, and for how long, is tried again.
+/// How often and for how long a call is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// So many requests follow the first.
     pub max_retries: u32,
-    /// The first wait; it doubles.
+    /// The first backoff delay. It doubles.
     pub base: Duration,
-    /// The longest wait.
+    /// The longest backoff delay.
     pub cap: Duration,
-    /// All waits together.
+    /// The budget of all delays together.
     pub budget: Duration,
     /// What happens without a network.
     pub offline: OfflinePolicy,
-    /// The longest delay that a server may ask for without anybody being asked.
+    /// The longest `Retry-After` that is waited for without asking.
     pub max_server_delay: Duration,
-    /// What happens if it asks for more.
     pub long_delays: LongDelayPolicy,
 }
 
 /// What happens without a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfflinePolicy {
-    /// It is a try like any other.
+    /// Counts as a retry.
     CountsAsTry,
-    /// It is waited for, for so long.
+    /// Waits this long.
     WaitFor(Duration),
-    /// It is waited for without end.
     WaitForever,
 }
 
-/// What happens when a server asks for a delay that is longer than it may be.
+/// What to do when the server's `Retry-After` is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongDelayPolicy {
-    /// Nobody is there to decide: the call fails, and says when it would work.
+    /// The call fails and says when it would work.
     GiveUp,
-    /// It is waited for, visibly, and somebody may end the wait.
+    /// The caller waits, visibly, and the user may end the wait.
     Wait,
 }
 
@@ -70,7 +67,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// For calls that nobody waits for: two retries, and none while there is no network.
+    /// For background calls: two retries, and none without a network.
     #[must_use]
     pub fn for_background(self) -> Self {
         Self {
@@ -82,7 +79,7 @@ impl RetryPolicy {
     }
 }
 
-/// The tries at one step so far.
+/// The attempts at one step so far.
 #[derive(Debug, Clone)]
 pub struct RetryState {
     policy: RetryPolicy,
@@ -91,78 +88,75 @@ pub struct RetryState {
     waited: Duration,
     offline_tries: u32,
     offline_waited: Duration,
-    same_words: (u64, u32),
-    earlier: Vec<String>,
+    same_failures: (u64, u32),
+    earlier_failures: Vec<String>,
 }
 
-/// What to do after a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryDecision {
-    /// Wait, then send the same request again.
     Wait(RetryDelay),
-    /// It failed for good.
     GiveUp(RetriesExhausted),
 }
 
-/// A wait before the next try.
+/// A delay before the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryDelay {
-    /// Why.
     pub class: FailureClass,
-    /// Which retry comes after it, from 1.
+    /// The number of the retry after it, from 1.
     pub attempt: u32,
-    /// How many there may be; 0 where they are not counted.
+    /// The maximal number of retries; 0 if they are not counted.
     pub of: u32,
-    /// How long.
     pub delay: Duration,
-    /// For people.
     pub reason: String,
 }
 
-/// A call that failed for good: the last failure, which limit ended it, and what came before.
+/// A call that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetriesExhausted {
-    /// The last failure.
     pub last: ModelFailure,
-    /// How many requests were made.
     pub requests: u32,
-    /// What ended it.
     pub limit: Option<RetryLimit>,
-    /// What the failures before the last said, each once, in the order in which they first came.
-    pub earlier: Vec<String>,
+    /// Earlier failures in short, each once, in their first order.
+    pub earlier_failures: Vec<String>,
 }
 
-/// What ended the tries.
+/// The limit that ended the retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryLimit {
-    /// The number of tries.
     Tries,
-    /// The time that may be spent waiting.
+    /// The budget of delays.
     Waiting,
-    /// The server asks for more patience than it gets.
+    /// The server's `Retry-After` is too long.
     ServerDelay(Duration),
-    /// The time without a network.
     Offline,
-    /// The server said the same three times.
+    /// The server failed in the same way again and again.
     SameWords,
 }
 
 impl RetryState {
-    /// No try yet.
     pub fn new(policy: RetryPolicy) -> Self {
         let (waited, offline_waited) = (Duration::ZERO, Duration::ZERO);
         let (requests, retries, offline_tries) = (0, 0, 0);
-        let (same_words, earlier) = ((0, 0), vec![]);
-        Self { policy, requests, retries, waited, offline_tries, offline_waited, same_words, earlier }
+        let (same_failures, earlier_failures) = ((0, 0), vec![]);
+        Self {
+            policy,
+            requests,
+            retries,
+            waited,
+            offline_tries,
+            offline_waited,
+            same_failures,
+            earlier_failures,
+        }
     }
 
-    /// A try failed. `chance` is the random part of the wait, from 0 to 1.
+    /// Records a failed attempt and decides. `chance` is the jitter, from 0 to 1.
     pub fn failed(&mut self, failure: &ModelFailure, chance: f64) -> RetryDecision {
         self.requests += 1;
         let next = self.decide(failure, chance);
-        let said = brief(failure);
-        if !self.earlier.contains(&said) {
-            self.earlier.push(said);
+        let said = brief_failure(failure);
+        if !self.earlier_failures.contains(&said) {
+            self.earlier_failures.push(said);
         }
         next
     }
@@ -178,7 +172,7 @@ impl RetryState {
         if !failure.class.is_retried() {
             return self.give_up(failure, None);
         }
-        if self.says_the_same(failure) {
+        if self.is_same_failure_again(failure) {
             return self.give_up(failure, Some(RetryLimit::SameWords));
         }
         if self.retries >= self.policy.max_retries {
@@ -188,7 +182,7 @@ impl RetryState {
         let is_long = failure.delay.is_some_and(|delay| delay > policy.max_server_delay);
         let delay = match failure.delay {
             Some(delay) if is_long => {
-                let waits = policy.long_delays == LongDelayPolicy::Wait && delay <= LONGEST_DELAY;
+                let waits = policy.long_delays == LongDelayPolicy::Wait && delay <= MAX_LONG_DELAY;
                 if !waits {
                     return self.give_up(failure, Some(RetryLimit::ServerDelay(delay)));
                 }
@@ -200,7 +194,7 @@ impl RetryState {
                 doubled.min(policy.cap).mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
             }
         };
-        // A long delay is somebody's choice, made while watching it; it is not paid from the budget.
+        // The user chose to wait for a long delay, so it does not count against the budget.
         if !is_long {
             if self.waited + delay > policy.budget {
                 return self.give_up(failure, Some(RetryLimit::Waiting));
@@ -212,9 +206,10 @@ impl RetryState {
         RetryDecision::Wait(RetryDelay { class, attempt, of, delay, reason: failure.message.clone() })
     }
 
-    /// Being offline is nobody's fault, and passes: it is waited for apart from everything else.
+    /// Time without a network is counted apart from everything else.
     fn offline(&mut self, failure: &ModelFailure) -> RetryDecision {
-        let grown = OFFLINE_BASE.saturating_mul(1 << self.offline_tries.min(10)).min(OFFLINE_CAP);
+        let grown =
+            OFFLINE_BACKOFF_BASE.saturating_mul(1 << self.offline_tries.min(10)).min(OFFLINE_BACKOFF_CAP);
         let delay = match self.policy.offline {
             OfflinePolicy::WaitFor(longest) => grown.min(longest.saturating_sub(self.offline_waited)),
             OfflinePolicy::WaitForever | OfflinePolicy::CountsAsTry => grown,
@@ -228,21 +223,22 @@ impl RetryState {
         RetryDecision::Wait(RetryDelay { class, attempt, of, delay, reason: failure.message.clone() })
     }
 
-    /// A server that fails three times in exactly the same words fails for a reason that time doesn't change.
-    fn says_the_same(&mut self, failure: &ModelFailure) -> bool {
+    /// A server that fails repeatedly with the same body fails for a reason that time does not change.
+    fn is_same_failure_again(&mut self, failure: &ModelFailure) -> bool {
         if failure.status != Some(500) {
-            self.same_words = (0, 0);
+            self.same_failures = (0, 0);
             return false;
         }
-        let (words, count) = self.same_words;
+        let (words, count) = self.same_failures;
         let count = if words == failure.fingerprint { count + 1 } else { 1 };
-        self.same_words = (failure.fingerprint, count);
-        count >= SAME_WORDS
+        self.same_failures = (failure.fingerprint, count);
+        count >= MAX_SAME_FAILURES
     }
 
     fn give_up(&self, failure: &ModelFailure, limit: Option<RetryLimit>) -> RetryDecision {
-        let (last, requests, earlier) = (failure.clone(), self.requests, self.earlier.clone());
-        RetryDecision::GiveUp(RetriesExhausted { last, requests, limit, earlier })
+        let (last, requests, earlier_failures) =
+            (failure.clone(), self.requests, self.earlier_failures.clone());
+        RetryDecision::GiveUp(RetriesExhausted { last, requests, limit, earlier_failures })
     }
 }
 
@@ -257,10 +253,10 @@ impl std::fmt::Display for RetriesExhausted {
         match self.limit {
             None => {}
             Some(RetryLimit::Tries) => {
-                write!(f, "; {tries} made, as many as are allowed (retry.max_retries)")?
+                write!(f, "; {tries} made, as many as are allowed (retry.max_retries)")?;
             }
             Some(RetryLimit::Waiting) => {
-                write!(f, "; {tries} made, and another wait would pass retry.budget_s")?
+                write!(f, "; {tries} made, and another wait would pass retry.budget_s")?;
             }
             Some(RetryLimit::ServerDelay(delay)) => write!(
                 f,
@@ -269,19 +265,18 @@ impl std::fmt::Display for RetriesExhausted {
             )?,
             Some(RetryLimit::Offline) => write!(f, "; {tries} made within retry.offline_wait_s")?,
             Some(RetryLimit::SameWords) => {
-                write!(f, "; {tries} made, and it said exactly the same {SAME_WORDS} times")?;
+                write!(f, "; {tries} made, and it said exactly the same {MAX_SAME_FAILURES} times")?;
             }
         }
-        let last = brief(&self.last);
+        let last = brief_failure(&self.last);
         let before: Vec<&str> =
-            self.earlier.iter().map(String::as_str).filter(|said| *said != last).collect();
+            self.earlier_failures.iter().map(String::as_str).filter(|said| *said != last).collect();
         if before.is_empty() { Ok(()) } else { write!(f, "; before that: {}", before.join(" | ")) }
     }
 }
 
-/// What a failure was, in a few words.
-fn brief(failure: &ModelFailure) -> String {
-    let words: String = failure.message.chars().take(BRIEF).collect();
+fn brief_failure(failure: &ModelFailure) -> String {
+    let words: String = failure.message.chars().take(MAX_BRIEF_CHARS).collect();
     format!("{}: {words}", failure.class.code())
 }
 

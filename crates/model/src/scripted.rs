@@ -18,27 +18,25 @@ use crate::{
     Result, StopKind, StopReason, TokenCounts,
 };
 
-/// The tools that a model calls in jobs. The crates that ask for them name them, and this one must not depend on those.
+/// Tools of background jobs. The crates that define them depend on this one.
 const WRITE_SUMMARY: &str = "write_summary";
 const WRITE_EXTRACTED: &str = "write_extracted";
 const WRITE_PAGES: &str = "write_pages";
-/// What a script without any summary says when one is asked for, so that a small script survives a compaction. The heading
-/// makes it one that counts at once.
-const NO_SUMMARY: &str = "# Goal\nThe script has no summary for this.";
+/// The summary of a script without one, so that a small script survives a compaction. The heading makes it valid.
+const DEFAULT_SUMMARY: &str = "# Goal\nThe script has no summary for this.";
 
-/// A model made of a list of answers. It counts its calls, and fails when the answers are used up.
+/// Plays a list of answers, counts its calls, and fails when no answer is left.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
-    steps: Vec<Scene>,
-    summaries: Vec<Scene>,
-    extracts: Vec<Scene>,
-    consolidations: Vec<Scene>,
+    steps: Vec<ScriptedAnswer>,
+    summaries: Vec<ScriptedAnswer>,
+    extracts: Vec<ScriptedAnswer>,
+    consolidations: Vec<ScriptedAnswer>,
     calls: AtomicUsize,
     facts: Capabilities,
 }
 
-/// The file: a list of answers, alone or under a name.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Script {
@@ -46,10 +44,9 @@ enum Script {
     Named { answers: Vec<Value> },
 }
 
-/// One answer, in its long form.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Scene {
+struct ScriptedAnswer {
     reasoning: Option<String>,
     #[serde(alias = "content")]
     text: Option<String>,
@@ -57,19 +54,14 @@ struct Scene {
     calls: Vec<ScriptedCall>,
     usage: Option<TokenCounts>,
     stop: Option<String>,
-    /// How long it takes until the first piece comes.
     wait_ms: u64,
-    /// How long it takes from piece to piece.
     piece_ms: u64,
-    /// It fails with this after what it has said.
+    /// Fails with this at the end.
     error: Option<String>,
-    /// It breaks off, without its end, after what it has said.
+    /// Breaks off without an end.
     cut: bool,
-    /// It is a summary, whatever it calls.
     summary: bool,
-    /// It says what is worth remembering, whatever it calls.
     extract: bool,
-    /// It puts pages of memory in order, whatever it calls.
     pages: bool,
 }
 
@@ -79,20 +71,18 @@ struct ScriptedCall {
     #[serde(default)]
     id: Option<String>,
     name: String,
-    /// An object; or a text, which is passed on exactly as it stands, even if it is not JSON.
+    /// An object, or a string that is passed on as it is, even if it is no JSON.
     #[serde(default, alias = "input")]
     arguments: Value,
 }
 
 impl ScriptedModel {
-    /// The model that plays a file.
     pub fn from_file(path: &Path) -> Result<Self> {
         let bad = |reason: String| Error::BadScript { path: path.to_owned(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
         Ok(Self { name: format!("scripted/{}", path.display()), ..Self::read(&text).map_err(bad)? })
     }
 
-    /// The model that plays a text of the same form.
     pub fn from_json(text: &str) -> Result<Self> {
         Self::read(text).map_err(|reason| Error::BadScript { path: PathBuf::from("script"), reason })
     }
@@ -104,15 +94,17 @@ impl ScriptedModel {
                 _ => error.to_string(),
             })?;
         let scene = |(index, answer): (usize, Value)| match answer {
-            Value::String(text) => Ok(Scene::saying(text)),
+            Value::String(text) => Ok(ScriptedAnswer::with_text(text)),
             answer => serde_json::from_value(answer)
                 .map_err(|error| format!("answer {} does not fit: {error}", index + 1)),
         };
-        let scenes: Vec<Scene> =
+        let scenes: Vec<ScriptedAnswer> =
             answers.into_iter().enumerate().map(scene).collect::<std::result::Result<_, _>>()?;
-        let (summaries, rest): (_, Vec<Scene>) = scenes.into_iter().partition(Scene::is_summary);
-        let (extracts, rest): (_, Vec<Scene>) = rest.into_iter().partition(Scene::is_extract);
-        let (consolidations, steps) = rest.into_iter().partition(Scene::is_consolidation);
+        let (summaries, rest): (_, Vec<ScriptedAnswer>) =
+            scenes.into_iter().partition(ScriptedAnswer::is_summary);
+        let (extracts, rest): (_, Vec<ScriptedAnswer>) =
+            rest.into_iter().partition(ScriptedAnswer::is_extract);
+        let (consolidations, steps) = rest.into_iter().partition(ScriptedAnswer::is_consolidation);
         Ok(Self {
             name: "scripted/script".to_owned(),
             steps,
@@ -124,13 +116,11 @@ impl ScriptedModel {
         })
     }
 
-    /// The same model, of which this is known.
     #[must_use]
     pub fn with_capabilities(self, facts: Capabilities) -> Self {
         Self { facts, ..self }
     }
 
-    /// How often it was asked.
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
@@ -164,37 +154,39 @@ impl Model for ScriptedModel {
                     .cloned()
                     .ok_or_else(|| self.used_up("answers", self.steps.len(), index))?
             }
-            Purpose::Summary { .. } if self.summaries.is_empty() => Scene::saying(NO_SUMMARY.to_owned()),
+            Purpose::Summary { .. } if self.summaries.is_empty() => {
+                ScriptedAnswer::with_text(DEFAULT_SUMMARY.to_owned())
+            }
             Purpose::Summary { summaries_before: index } => {
                 let missing = || self.used_up("summaries", self.summaries.len(), index);
                 self.summaries.get(index).cloned().ok_or_else(missing)?
             }
-            // When these are asked for depends on the clock: a script that says nothing of them has nothing to remember.
+            // A script that has none of these has nothing to remember.
             Purpose::Extract { extracts_before: index } => self
                 .extracts
                 .get(index)
                 .cloned()
-                .unwrap_or_else(|| Scene::calling(WRITE_EXTRACTED, r#"{"items":[]}"#)),
+                .unwrap_or_else(|| ScriptedAnswer::with_call(WRITE_EXTRACTED, r#"{"items":[]}"#)),
             Purpose::Consolidate { consolidations_before: index } => self
                 .consolidations
                 .get(index)
                 .cloned()
-                .unwrap_or_else(|| Scene::calling(WRITE_PAGES, r#"{"pages":[]}"#)),
+                .unwrap_or_else(|| ScriptedAnswer::with_call(WRITE_PAGES, r#"{"pages":[]}"#)),
         };
-        Ok(Box::new(Playing {
-            pieces: scene.pieces(),
+        Ok(Box::new(ScriptedStream {
+            parts: scene.parts(),
             wait: Duration::from_millis(scene.wait_ms),
             pause: Duration::from_millis(scene.piece_ms),
         }))
     }
 }
 
-impl Scene {
-    fn saying(text: String) -> Self {
+impl ScriptedAnswer {
+    fn with_text(text: String) -> Self {
         Self { text: Some(text), ..Self::default() }
     }
 
-    fn calling(tool: &str, arguments: &str) -> Self {
+    fn with_call(tool: &str, arguments: &str) -> Self {
         let call =
             ScriptedCall { id: None, name: tool.to_owned(), arguments: Value::String(arguments.to_owned()) };
         Self { calls: vec![call], ..Self::default() }
@@ -216,7 +208,7 @@ impl Scene {
         self.pages || self.calls(WRITE_PAGES)
     }
 
-    fn pieces(&self) -> VecDeque<std::result::Result<AnswerPart, ModelFailure>> {
+    fn parts(&self) -> VecDeque<std::result::Result<AnswerPart, ModelFailure>> {
         let mut parts = VecDeque::new();
         if let Some(reasoning) = &self.reasoning {
             parts.push_back(AnswerPart::ReasoningStart);
@@ -267,22 +259,21 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split_inclusive(' ').map(str::to_owned)
 }
 
-/// An answer that is being played.
-struct Playing {
-    pieces: VecDeque<std::result::Result<AnswerPart, ModelFailure>>,
+struct ScriptedStream {
+    parts: VecDeque<std::result::Result<AnswerPart, ModelFailure>>,
     wait: Duration,
     pause: Duration,
 }
 
 #[async_trait]
-impl AnswerStream for Playing {
+impl AnswerStream for ScriptedStream {
     async fn next(&mut self) -> std::result::Result<AnswerPart, ModelFailure> {
-        // Without a wait no timer is touched, so that a script without times works without a clock.
+        // Without a wait no timer is used, so that it works without a runtime clock.
         if !self.wait.is_zero() {
             tokio::time::sleep(self.wait).await;
         }
         self.wait = self.pause;
-        self.pieces
+        self.parts
             .pop_front()
             .unwrap_or_else(|| Err(ModelFailure::new(FailureClass::Broken, "the answer was over already")))
     }

@@ -22,6 +22,7 @@
 //! | `event` | what watchers see |
 //! | `json_path` | paths in JSON, also those that are no UTF-8 |
 //! | `printable` | paths and names from outside, as they may be shown |
+//! | `words` | splitting text into words, also in scripts without spaces |
 //!
 //! # Example
 //!
@@ -51,6 +52,7 @@ mod session;
 mod stream;
 mod time;
 mod tool;
+mod words;
 
 pub use blob::{BlobRef, blob_refs};
 pub use event::{Event, EventKind};
@@ -72,3 +74,4 @@ pub use session::*;
 pub use stream::StreamName;
 pub use time::At;
 pub use tool::ToolSchema;
+pub use words::{WordRun, is_unspaced, word_runs};

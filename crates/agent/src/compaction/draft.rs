@@ -116,9 +116,9 @@ impl Ground<'_> {
         let outline = self.state.outline(&calibration, self.space.requests());
         let usable = self.usable();
         let most = self.space.room.map_or(self.keep, |room| room.at_most(self.keep));
-        let kept = Some(self.with_first_half(outline.keep(most)));
+        let kept = Some(self.with_first_half(outline.kept_window(most)));
         let kept = kept.filter(|keep| keep.from > self.state.preface);
-        let none = self.with_first_half(outline.keep(0));
+        let none = self.with_first_half(outline.kept_window(0));
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
         let by = CompactedBy::Model;
@@ -153,15 +153,15 @@ impl Ground<'_> {
         let usable = self.usable();
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
-        let nothing = self.with_first_half(outline.keep(0));
+        let nothing = self.with_first_half(outline.kept_window(0));
         let bare = |sizes| self.rule(&nothing, sizes).done.after;
         let goal = (usable / 10 * 6).min(self.before() / 10 * 7);
         let mut best: Option<Draft> = None;
         for sizes in [usual, tight, Sizes::LEAST] {
             let (within, at_most) = (goal.saturating_sub(bare(sizes)), usable.saturating_sub(bare(sizes)));
             // C7: what is newest stays if it fits, also where that is not much smaller.
-            let newest = self.with_first_half(outline.keep_by_rule(within, at_most));
-            let fewer = self.with_first_half(outline.keep(within));
+            let newest = self.with_first_half(outline.kept_window_by_rule(within, at_most));
+            let fewer = self.with_first_half(outline.kept_window(within));
             for keep in [&newest, &fewer, &nothing] {
                 let draft = self.rule(keep, sizes);
                 let is_of_use = keep.from > self.state.preface

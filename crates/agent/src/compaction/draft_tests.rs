@@ -113,8 +113,10 @@ impl Case {
     fn state(&self) -> State {
         let blob = BlobRef::to(b"x", "text/plain");
         let epoch = Epoch { number: 1, began: 1, folds_from: 1, system: blob.clone(), tools: blob };
-        let counting =
-            Counting { calibration: TokenCalibration::carried(self.samples.clone()), ..Counting::default() };
+        let counting = Counting {
+            calibration: TokenCalibration::from_samples(self.samples.clone()),
+            ..Counting::default()
+        };
         let mut state = State {
             head: 1,
             epoch: Some(epoch),
@@ -298,7 +300,7 @@ proptest! {
         let calibration = state.calibration("m");
         let usable = ground.usable();
         let sizes = Sizes::usual(calibration.largest_within(usable));
-        let bare = ground.rule(&state.outline(&calibration, u64::MAX).keep(0), sizes).done.after;
+        let bare = ground.rule(&state.outline(&calibration, u64::MAX).kept_window(0), sizes).done.after;
         let newest = state.corrected("m", estimate_items(&state.items[from..]));
         if bare + newest + 2 > usable {
             return Ok(());

@@ -340,7 +340,7 @@ impl State {
     /// What is asked in the open turn, in tokens: that stays, whatever goes. And whether there is anything else.
     fn asked(&self, space: &Space) -> (u64, bool) {
         let calibration = self.calibration(&space.model);
-        let asked = self.outline(&calibration, 0).asked(space.requests());
+        let asked = self.outline(&calibration, 0).open_requests(space.requests());
         let items: Vec<Arc<Item>> = asked.iter().map(|index| self.items[*index].clone()).collect();
         let has_more = self.items.len() > self.preface + asked.len();
         (self.corrected(&space.model, estimate_items(&items)), has_more)
@@ -349,7 +349,7 @@ impl State {
     /// Old tool output whose removal gains enough to be worth it.
     fn stubs(&self, space: &Space, room: ContextBudget) -> Option<(Vec<CallId>, u64)> {
         let calibration = self.calibration(&space.model);
-        let stubs = self.outline(&calibration, 0).stubs();
+        let stubs = self.outline(&calibration, 0).plan_stubs();
         let is_worth_it = !stubs.calls.is_empty() && stubs.gains >= room.window / STUB_SHARE;
         is_worth_it.then_some((stubs.calls, stubs.gains))
     }

@@ -73,7 +73,7 @@ pub(crate) async fn check_after_turn(
         return Ok(());
     }
     let mut unread = lock(&runtime.memory.unread).remove(&id).unwrap_or_default();
-    let looked = unread.look(&*runtime.journal, id).await;
+    let looked = unread.count_tokens(&*runtime.journal, id).await;
     lock(&runtime.memory.unread).insert(id, unread);
     if looked? >= at_tokens {
         extract(runtime, shared, id).await?;
@@ -192,7 +192,7 @@ async fn calling(runtime: &Arc<Inner>) -> Result<BackgroundModel> {
         window: facts.window.map(|window| window.tokens).or(settings.model.context_window),
         max_output: settings.model.max_output_tokens,
         redact: runtime.redact(),
-        facts,
+        capabilities: facts,
         model,
     })
 }

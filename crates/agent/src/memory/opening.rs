@@ -56,7 +56,7 @@ impl Worker {
         // As the model counts, where that is known: text that it takes for more would find no room.
         let most = room.map_or(MOST, |room| room.at_most(MOST));
         let most = self.state.calibration(&self.policy.space.model).largest_within(most);
-        let text = book.for_context(most)?;
+        let text = book.context_preface(most)?;
         Some(runtime.redactor.redact(&text).into_owned())
     }
 

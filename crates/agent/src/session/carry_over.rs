@@ -217,7 +217,7 @@ impl Counting {
 
     fn carried(known: CarriedCounting) -> Self {
         Self {
-            calibration: TokenCalibration::carried(known.samples),
+            calibration: TokenCalibration::from_samples(known.samples),
             cuts: known.cut_at.map(|at| Cut { at, window: known.cut_window }),
             refused_at: known.refused_at,
         }

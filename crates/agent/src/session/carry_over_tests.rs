@@ -328,7 +328,7 @@ impl Scribe {
             }
             Happens::Stub => {
                 let calibration = self.state.calibration("m");
-                let calls = self.state.outline(&calibration, 0).stubs().calls;
+                let calls = self.state.outline(&calibration, 0).plan_stubs().calls;
                 self.write(&SessionRecord::EpochStarted(self.next_epoch(EpochReason::Stubbed)));
                 self.write(&SessionRecord::Stubbed(Stubbed { calls }));
             }

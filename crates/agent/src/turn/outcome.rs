@@ -126,7 +126,7 @@ impl Worker {
 
     fn cut_prompt(&self, call: &Call, counted: u64) -> Option<SessionRecord> {
         let counting = self.state.counting.get(call.model.name())?;
-        counting.calibration.shows_a_cut(call.estimated, counted).then(|| {
+        counting.calibration.is_truncated_by_server(call.estimated, counted).then(|| {
             let sent = counting.calibration.correct(call.estimated);
             let text = format!(
                 "{} read {counted} of about {sent} tokens: its server cuts long prompts without a word; \

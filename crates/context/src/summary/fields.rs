@@ -1,10 +1,9 @@
-//! The fields of a summary: what each is called as an argument, under which heading it stands, and what else models call it.
+//! The fields of a summary: their names as arguments, their headings, and other names that models use.
 
 use longhaul_protocol::Summary;
 
 use super::WrittenSummary;
 
-/// One field of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Goal,
@@ -21,16 +20,15 @@ pub(super) enum Field {
     Notes,
 }
 
-/// What a field holds.
-pub(super) enum Value<'a> {
+pub(super) enum FieldValue<'a> {
     /// A text.
     Text(&'a mut String),
-    /// A list, one line an entry.
+    /// A list with one line for each entry.
     List(&'a mut Vec<String>),
 }
 
 impl Field {
-    /// All of them, in the order in which people and models read them.
+    /// In the order in which they are shown.
     pub(super) const ALL: [Self; 12] = [
         Self::Goal,
         Self::Directives,
@@ -46,12 +44,11 @@ impl Field {
         Self::Notes,
     ];
 
-    /// The fields that a model is asked for.
-    pub(super) fn asked() -> impl Iterator<Item = Self> {
+    pub(super) fn requested() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|field| *field != Self::Notes)
     }
 
-    /// What it is called as an argument.
+    /// Its name as an argument of the tool.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Goal => "goal",
@@ -69,7 +66,7 @@ impl Field {
         }
     }
 
-    /// Its heading, where a summary is text.
+    /// Its heading in a summary that is text.
     pub(super) fn heading(self) -> &'static str {
         match self {
             Self::Goal => "Goal",
@@ -87,7 +84,7 @@ impl Field {
         }
     }
 
-    /// What a model is told about it.
+    /// Its description in the prompt.
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Self::Goal => "what all of it is for",
@@ -105,7 +102,7 @@ impl Field {
         }
     }
 
-    /// What else it is called, in small letters.
+    /// Other headings that models use for it, in lower case.
     fn other_names(self) -> &'static [&'static str] {
         match self {
             Self::Goal => &["goals", "the goal", "objective", "objectives", "overall goal", "purpose"],
@@ -138,8 +135,8 @@ impl Field {
         }
     }
 
-    /// The field that is called so, by whichever name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    /// The field with this name, heading or other heading.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
         let is_called = |field: &Self| {
             name == field.name()
@@ -149,8 +146,8 @@ impl Field {
         Self::ALL.into_iter().find(is_called)
     }
 
-    /// Where it is kept.
-    pub(super) fn of(self, written: &mut WrittenSummary) -> Value<'_> {
+    /// Its place in a summary.
+    pub(super) fn value_in(self, written: &mut WrittenSummary) -> FieldValue<'_> {
         let WrittenSummary { summary, withdrawn } = written;
         let Summary {
             goal,
@@ -166,18 +163,18 @@ impl Field {
             notes,
         } = summary;
         match self {
-            Self::Goal => Value::Text(goal),
-            Self::Directives => Value::List(directives),
-            Self::Constraints => Value::List(constraints),
-            Self::Decisions => Value::List(decisions),
-            Self::Done => Value::List(done),
-            Self::InProgress => Value::List(in_progress),
-            Self::NextAction => Value::Text(next_action),
-            Self::Blocked => Value::List(blocked),
-            Self::Files => Value::List(files),
-            Self::Commands => Value::List(commands),
-            Self::Withdrawn => Value::List(withdrawn),
-            Self::Notes => Value::Text(notes),
+            Self::Goal => FieldValue::Text(goal),
+            Self::Directives => FieldValue::List(directives),
+            Self::Constraints => FieldValue::List(constraints),
+            Self::Decisions => FieldValue::List(decisions),
+            Self::Done => FieldValue::List(done),
+            Self::InProgress => FieldValue::List(in_progress),
+            Self::NextAction => FieldValue::Text(next_action),
+            Self::Blocked => FieldValue::List(blocked),
+            Self::Files => FieldValue::List(files),
+            Self::Commands => FieldValue::List(commands),
+            Self::Withdrawn => FieldValue::List(withdrawn),
+            Self::Notes => FieldValue::Text(notes),
         }
     }
 }

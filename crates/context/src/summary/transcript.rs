@@ -1,5 +1,5 @@
-//! What was said, as a text: before each part stands a mark that says who said it. Material can't hold such a mark, so what a
-//! program printed can't look like what a person said.
+//! The conversation as text with a marker before each part that says who it is from. Material can't contain a marker,
+//! so the output of a program can't look like the user's words.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use longhaul_protocol::{CallId, Item, Role};
 
 use crate::is_task_notification;
-use crate::text::{grouped, head, largest, one_line, without_middle};
+use crate::truncate::{largest_passing, one_line, truncate_end, truncate_middle, with_commas};
 
-/// What marks begin with. In material there are spaces in place of every bracket but the first.
-const OPENS: &str = "<<";
-/// What the words of marks begin with.
-const MARK_WORDS: [&str; 11] = [
+/// Markers begin with this. In material every bracket of a run but the first becomes a space.
+const MARKER_START: &str = "<<";
+/// The first words of all markers.
+const MARKER_WORDS: [&str; 11] = [
     "previous",
     "transcript",
     "user",
@@ -27,176 +27,177 @@ const MARK_WORDS: [&str; 11] = [
     "system",
 ];
 
-/// Texts are not made shorter than this as long as there are others to leave out.
-const SHORTEST: usize = 160;
-/// The words of people are not made shorter than this part of the room, within these bounds, while there is anything else.
-const SHORTEST_SAID_SHARE: usize = 16;
-const SHORTEST_SAID: usize = 1_000;
-/// When the oldest is left out, what is not the words of people goes first, down to this part of the room.
-const REST_SHARE: usize = 3;
-/// The name of a tool in a mark is at most so long.
-const LONGEST_NAME: usize = 64;
+/// Texts are not truncated below this while older parts can be dropped instead.
+const MIN_TEXT_BYTES: usize = 160;
+/// The user's texts are not truncated below the room divided by this, but at most below `MAX_MIN_USER_TEXT`, while
+/// other text is left.
+const MIN_USER_TEXT_DIVISOR: usize = 16;
+const MAX_MIN_USER_TEXT: usize = 1_000;
+/// When the oldest parts are dropped, parts that are not the user's go first, until they take the room divided by
+/// this.
+const OTHERS_DIVISOR: usize = 3;
+const MAX_NAME_BYTES: usize = 64;
 
-/// Who said something, as far as that matters for what is shortened first.
+/// Who a part is from, which decides what is truncated first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    /// A tool, or a model that calls it.
+enum PartSource {
+    /// A tool result or a call.
     Tool,
-    /// The model, or the runtime.
     Agent,
-    /// A person.
-    Person,
+    User,
 }
 
-/// One part of a transcript.
-struct Part<'a> {
-    source: Source,
-    mark: Cow<'static, str>,
+struct TranscriptPart<'a> {
+    source: PartSource,
+    marker_line: Cow<'static, str>,
     text: &'a str,
     is_left_out: bool,
 }
 
-/// How long the texts of each source may be.
+/// The maximal text length for each source.
 #[derive(Clone, Copy)]
-struct Longest {
+struct TextLimits {
     tool: usize,
     agent: usize,
     person: usize,
 }
 
-/// A mark with these words, as a line.
-pub(super) fn mark(words: &str) -> String {
-    format!("{OPENS}{words}>>\n")
+pub(super) fn marker_line(words: &str) -> String {
+    format!("{MARKER_START}{words}>>\n")
 }
 
-/// What was said, in at most so many bytes: outputs are shortened first, then what the model said, then what people said; then the
-/// oldest is left out.
+/// The transcript in at most `room` bytes. Outputs are truncated first, then the model's texts, then the user's; then
+/// the oldest parts are dropped.
 pub(super) fn transcript(items: &[Arc<Item>], room: usize) -> String {
     let mut parts = parts(items);
-    let longest = fit(&mut parts, room);
+    let longest = fit_parts(&mut parts, room);
     let left_out = parts.iter().filter(|part| part.is_left_out).count();
     let mut text = if left_out > 0 { left_out_line(left_out) } else { String::new() };
     if text.len() > room {
         text.clear();
     }
     for part in parts.iter().filter(|part| !part.is_left_out) {
-        text.push_str(&part.mark);
-        let marker = |missing: usize| format!("\n[… {} bytes are left out here …]\n", grouped(missing));
-        text.push_str(&neutralise_marks(&without_middle(part.text, longest.of(part.source), marker)));
+        text.push_str(&part.marker_line);
+        let marker = |missing: usize| format!("\n[… {} bytes are left out here …]\n", with_commas(missing));
+        text.push_str(&escape_markers(&truncate_middle(part.text, longest.of(part.source), marker)));
         text.push('\n');
     }
     text
 }
 
 fn left_out_line(number: usize) -> String {
-    format!("[{} parts, the oldest, are left out here]\n", grouped(number))
+    format!("[{} parts, the oldest, are left out here]\n", with_commas(number))
 }
 
-fn parts(items: &[Arc<Item>]) -> Vec<Part<'_>> {
+fn parts(items: &[Arc<Item>]) -> Vec<TranscriptPart<'_>> {
     let mut names: HashMap<CallId, &str> = HashMap::new();
     items.iter().filter_map(|item| part(item, &mut names)).collect()
 }
 
-fn part<'a>(item: &'a Item, names: &mut HashMap<CallId, &'a str>) -> Option<Part<'a>> {
+fn part<'a>(item: &'a Item, names: &mut HashMap<CallId, &'a str>) -> Option<TranscriptPart<'a>> {
     let (source, words, text): (_, Cow<'static, str>, &str) = match item {
         Item::Text { role: Role::User, text } if is_task_notification(text) => {
-            (Source::Tool, "notification of a task".into(), text)
+            (PartSource::Tool, "notification of a task".into(), text)
         }
-        Item::Text { role: Role::User, text } => (Source::Person, "user".into(), text),
-        Item::Text { role: Role::Assistant, text } => (Source::Agent, "assistant".into(), text),
-        Item::Text { role: Role::System, text } | Item::Note { text } => (Source::Agent, "note".into(), text),
+        Item::Text { role: Role::User, text } => (PartSource::User, "user".into(), text),
+        Item::Text { role: Role::Assistant, text } => (PartSource::Agent, "assistant".into(), text),
+        Item::Text { role: Role::System, text } | Item::Note { text } => {
+            (PartSource::Agent, "note".into(), text)
+        }
         Item::Reasoning { .. } => return None,
         Item::ToolCall { call, name, arguments, .. } => {
             names.insert(*call, name);
-            (Source::Tool, format!("call of {}", tool_name(name)).into(), arguments)
+            (PartSource::Tool, format!("call of {}", tool_name(name)).into(), arguments)
         }
         Item::ToolResult { call, content, images, is_error } => {
             let name = tool_name(names.get(call).copied().unwrap_or("a tool"));
             let failed = if *is_error { ", failed" } else { "" };
             let pictures = if images.is_empty() { "" } else { ", with a picture" };
-            (Source::Tool, format!("result of {name}{failed}{pictures}").into(), content)
+            (PartSource::Tool, format!("result of {name}{failed}{pictures}").into(), content)
         }
-        Item::Image(_) => (Source::Person, "picture".into(), ""),
+        Item::Image(_) => (PartSource::User, "picture".into(), ""),
     };
-    Some(Part { source, mark: mark(&words).into(), text, is_left_out: false })
+    Some(TranscriptPart { source, marker_line: marker_line(&words).into(), text, is_left_out: false })
 }
 
 fn tool_name(name: &str) -> String {
     let plain =
         |c: char| if c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | ' ') { c } else { '?' };
-    head(&one_line(name), LONGEST_NAME).chars().map(plain).collect()
+    truncate_end(&one_line(name), MAX_NAME_BYTES).chars().map(plain).collect()
 }
 
-impl Longest {
-    fn of(&self, source: Source) -> usize {
+impl TextLimits {
+    fn of(&self, source: PartSource) -> usize {
         match source {
-            Source::Tool => self.tool,
-            Source::Agent => self.agent,
-            Source::Person => self.person,
+            PartSource::Tool => self.tool,
+            PartSource::Agent => self.agent,
+            PartSource::User => self.person,
         }
     }
 
-    fn with(self, source: Source, longest: usize) -> Self {
+    fn with(self, source: PartSource, longest: usize) -> Self {
         match source {
-            Source::Tool => Self { tool: longest, ..self },
-            Source::Agent => Self { agent: longest, ..self },
-            Source::Person => Self { person: longest, ..self },
+            PartSource::Tool => Self { tool: longest, ..self },
+            PartSource::Agent => Self { agent: longest, ..self },
+            PartSource::User => Self { person: longest, ..self },
         }
     }
 
-    /// At most so many bytes a part takes.
-    fn size(&self, part: &Part<'_>) -> usize {
+    /// An upper bound of the bytes that a part takes.
+    fn size(&self, part: &TranscriptPart<'_>) -> usize {
         if part.is_left_out {
             return 0;
         }
-        part.mark.len() + part.text.len().min(self.of(part.source)) + 1
+        part.marker_line.len() + part.text.len().min(self.of(part.source)) + 1
     }
 
-    fn size_of_all(&self, parts: &[Part<'_>]) -> usize {
+    fn size_of_all(&self, parts: &[TranscriptPart<'_>]) -> usize {
         parts.iter().map(|part| self.size(part)).sum()
     }
 }
 
-/// How long texts may be for all of them to have room, and which parts have none even so.
-fn fit(parts: &mut [Part<'_>], room: usize) -> Longest {
-    let mut longest = Longest { tool: usize::MAX, agent: usize::MAX, person: usize::MAX };
-    let shortest_said = (room / SHORTEST_SAID_SHARE).clamp(SHORTEST, SHORTEST_SAID);
-    for (source, shortest) in
-        [(Source::Tool, SHORTEST), (Source::Agent, SHORTEST), (Source::Person, shortest_said)]
-    {
+/// Finds the text limits with which all parts fit, and marks the parts that don't fit even then.
+fn fit_parts(parts: &mut [TranscriptPart<'_>], room: usize) -> TextLimits {
+    let mut longest = TextLimits { tool: usize::MAX, agent: usize::MAX, person: usize::MAX };
+    let min_user_text = (room / MIN_USER_TEXT_DIVISOR).clamp(MIN_TEXT_BYTES, MAX_MIN_USER_TEXT);
+    for (source, shortest) in [
+        (PartSource::Tool, MIN_TEXT_BYTES),
+        (PartSource::Agent, MIN_TEXT_BYTES),
+        (PartSource::User, min_user_text),
+    ] {
         if longest.size_of_all(parts) <= room {
             return longest;
         }
-        longest = longest.with(source, longest_within(parts, longest, source, shortest, room));
+        longest = longest.with(source, max_text_within(parts, longest, source, shortest, room));
     }
-    leave_out(parts, longest, room);
+    drop_oldest(parts, longest, room);
     longest
 }
 
-/// How long the texts of a source may be for everything to have room; if nothing helps, the least that they may be cut to.
-fn longest_within(
-    parts: &[Part<'_>],
-    longest: Longest,
-    source: Source,
+/// The text length of one source with which everything fits, but at least `shortest`.
+fn max_text_within(
+    parts: &[TranscriptPart<'_>],
+    longest: TextLimits,
+    source: PartSource,
     shortest: usize,
     room: usize,
 ) -> usize {
     let of_source = parts.iter().filter(|part| part.source == source);
     let all = of_source.map(|part| part.text.len()).max().unwrap_or(0);
-    largest(shortest..=all, |most| longest.with(source, most).size_of_all(parts) <= room)
+    largest_passing(shortest..=all, |most| longest.with(source, most).size_of_all(parts) <= room)
 }
 
-/// Leaves the oldest parts out until the others have room.
-fn leave_out(parts: &mut [Part<'_>], longest: Longest, room: usize) {
+/// Drops the oldest parts until the others fit.
+fn drop_oldest(parts: &mut [TranscriptPart<'_>], longest: TextLimits, room: usize) {
     let mut size = longest.size_of_all(parts);
     if size <= room {
         return;
     }
     let room = room.saturating_sub(left_out_line(parts.len()).len());
-    let rest = parts.iter().filter(|part| part.source != Source::Person);
+    let rest = parts.iter().filter(|part| part.source != PartSource::User);
     let mut rest: usize = rest.map(|part| longest.size(part)).sum();
-    for part in parts.iter_mut().filter(|part| part.source != Source::Person) {
-        if size <= room || rest <= room / REST_SHARE {
+    for part in parts.iter_mut().filter(|part| part.source != PartSource::User) {
+        if size <= room || rest <= room / OTHERS_DIVISOR {
             break;
         }
         size -= longest.size(part);
@@ -212,16 +213,16 @@ fn leave_out(parts: &mut [Part<'_>], longest: Longest, room: usize) {
     }
 }
 
-/// A text in which nothing looks like a mark. It stays as long as it was.
-pub(super) fn neutralise_marks(text: &str) -> Cow<'_, str> {
+/// A text in which nothing looks like a marker. Its length stays the same.
+pub(super) fn escape_markers(text: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let (mut copied, mut looked) = (0, 0);
-    while let Some(distance) = text[looked..].find(OPENS) {
+    while let Some(distance) = text[looked..].find(MARKER_START) {
         let begin = looked + distance;
-        // All brackets of a run: if one of them stayed beside another, that would be a mark again.
+        // All brackets of a run, since two neighbours that stay would be a marker again.
         let after = text[begin..].trim_start_matches('<');
         looked = text.len() - after.len();
-        if begins_with_word_of_mark(after) {
+        if begins_with_marker_word(after) {
             safe.push_str(&text[copied..=begin]);
             safe.extend(std::iter::repeat_n(' ', looked - begin - 1));
             copied = looked;
@@ -230,12 +231,12 @@ pub(super) fn neutralise_marks(text: &str) -> Cow<'_, str> {
     if copied == 0 { text.into() } else { (safe + &text[copied..]).into() }
 }
 
-fn begins_with_word_of_mark(text: &str) -> bool {
+fn begins_with_marker_word(text: &str) -> bool {
     let words = text.as_bytes().trim_ascii_start();
     let begins = |word: &&str| {
         words.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word.as_bytes()))
     };
-    MARK_WORDS.iter().any(begins)
+    MARKER_WORDS.iter().any(begins)
 }
 
 #[cfg(test)]

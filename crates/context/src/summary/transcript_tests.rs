@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::histories::{answered, call, noted, picture, result, shared, user_messages};
+use crate::histories::{answered, call, noted, picture, result, shared, user_item};
 
 #[test]
 fn a_transcript_says_who_said_what() {
@@ -13,7 +13,7 @@ fn a_transcript_says_who_said_what() {
         is_error: true,
     };
     let items = shared(vec![
-        user_messages("go"),
+        user_item("go"),
         picture(),
         thought,
         answered("I look"),
@@ -39,7 +39,7 @@ fn material_can_hold_no_mark() {
     let items = shared(vec![
         call(1, "exec>>\n<<user", "{}"),
         result(1, "a << b, cat <<EOF\n<<<user>>\n<< END>>\n<<User>>"),
-        user_messages(notification),
+        user_item(notification),
     ]);
 
     let text = transcript(&items, 10_000);
@@ -53,7 +53,7 @@ fn material_can_hold_no_mark() {
 #[test]
 fn outputs_are_shortened_before_words_and_words_of_people_last() {
     let items = shared(vec![
-        user_messages(&"please ".repeat(300)),
+        user_item(&"please ".repeat(300)),
         call(1, "exec", "{}"),
         result(1, &"output ".repeat(3_000)),
         answered(&"words ".repeat(300)),
@@ -90,7 +90,7 @@ fn has_mark(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let opened = (0..text.len()).filter_map(|place| text.as_bytes()[place..].strip_prefix(b"<<"));
     let mut inside = opened.map(|after| after.trim_ascii_start());
-    inside.any(|inside| MARK_WORDS.iter().any(|word| inside.starts_with(word.as_bytes())))
+    inside.any(|inside| MARKER_WORDS.iter().any(|word| inside.starts_with(word.as_bytes())))
 }
 
 #[test]
@@ -98,11 +98,11 @@ fn a_run_of_brackets_before_the_word_of_a_mark_is_broken_all_of_it() {
     for brackets in 2..=6 {
         let text = format!("a{}user>> b", "<".repeat(brackets));
 
-        let safe = neutralise_marks(&text);
+        let safe = escape_markers(&text);
 
         assert_eq!(safe, format!("a<{}user>> b", " ".repeat(brackets - 1)));
     }
-    assert_eq!(neutralise_marks("<user> <<<EOF <<< <user"), "<user> <<<EOF <<< <user");
+    assert_eq!(escape_markers("<user> <<<EOF <<< <user"), "<user> <<<EOF <<< <user");
 }
 
 proptest! {
@@ -110,7 +110,7 @@ proptest! {
     fn no_text_keeps_a_mark_and_each_stays_as_long_as_it_was(
         text in "(<|<<|<<<|>|>>| |\n|\t|user|USER|Assistant|end|call of|system|EOF|x|ü|🦀){0,30}",
     ) {
-        let safe = neutralise_marks(&text);
+        let safe = escape_markers(&text);
 
         prop_assert!(!has_mark(&safe), "{}", safe);
         prop_assert_eq!(safe.len(), text.len());

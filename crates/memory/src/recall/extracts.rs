@@ -1,39 +1,37 @@
 use longhaul_journal::{Error, Hit, Journal, Page, import_mark};
 use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, SessionId, StreamName};
 
-use super::query::Query;
-use super::scoring::Weighed;
-use super::words::Candidate;
+use super::lexical::RecallCandidate;
+use super::query::RecallQuery;
+use super::scoring::WeightedQuery;
 use super::{RecallHit, RecallPlace, RecallScope};
 use crate::Result;
-use crate::grounding::own_or_foreign;
+use crate::provenance::distrust_imported;
 
-/// An extract has many items, of which few have the words.
-const EXTRACTS: usize = 4;
+/// Extracts to read for each wanted hit: few of their items match.
+const EXTRACTS_PER_HIT: usize = 4;
 
-/// The extracts in which some item may fit.
 pub(super) async fn hits(
     journal: &dyn Journal,
     places: &RecallScope,
-    query: &Query,
+    query: &RecallQuery,
     most: usize,
 ) -> Result<Vec<Hit>> {
-    query.hits(journal, places, StreamName::extract, EXTRACTS * most).await
+    query.hits(journal, places, StreamName::extract, EXTRACTS_PER_HIT * most).await
 }
 
-/// The items of these extracts that have one of the words.
 pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &RecallScope,
-    weighed: &Weighed,
+    weighed: &WeightedQuery,
     hits: Vec<Hit>,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<RecallCandidate>> {
     let mut candidates = Vec::new();
     for hit in hits {
         let one = journal.read(&hit.stream, hit.seq, Page { records: 1, bytes: 0 }).await;
         let record = match one {
             Ok(mut page) if !page.is_empty() => page.remove(0),
-            // What can't be read has nothing to show, and `verify` names it.
+            // Skipped; `verify` reports it.
             Ok(_) | Err(Error::Damaged { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
@@ -48,12 +46,11 @@ fn items(
     record: &Record,
     session: SessionId,
     places: &RecallScope,
-    weighed: &Weighed,
+    weighed: &WeightedQuery,
     foreign_through: Seq,
-) -> Vec<Candidate> {
+) -> Vec<RecallCandidate> {
     let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(record) else { return Vec::new() };
-    // It is an extract of a session of this scope.
-    let extracted = own_or_foreign(record.seq, extracted, foreign_through, &places.book.scope);
+    let extracted = distrust_imported(record.seq, extracted, foreign_through, &places.book.scope);
     if !extracted.scope.is_empty() && extracted.scope != places.book.scope {
         return Vec::new();
     }
@@ -67,7 +64,7 @@ fn items(
             None => text,
         };
         let found = RecallHit { place, speaker, at: record.at, excerpt, sources };
-        (score > 0.0).then_some(Candidate { found, score, used })
+        (score > 0.0).then_some(RecallCandidate { hit: found, score, citations: used })
     };
     extracted.items.into_iter().enumerate().filter_map(candidate).collect()
 }

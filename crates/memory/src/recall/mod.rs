@@ -1,59 +1,54 @@
-//! Finding things again: in pages, in extracts, and in what was said.
+//! Recall: finding things again in pages, extracts and records.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `query` | what a question asks for: its words without those that every question has, in any of their forms |
-//! | `scoring` | how well a short text fits, by the same measure by which the journal's index ranks records |
-//! | `pages`, `extracts`, `history` | the three kinds of places |
-//! | `words` | the finder that looks in all three, and what stands before what |
+//! | `query` | the terms of a question |
+//! | `scoring` | how well a short text matches, by the measure of the journal's search index |
+//! | `pages`, `extracts`, `history` | candidates from the three kinds of places |
+//! | `lexical` | the finder that searches all three by words, and the order of hits |
 
 mod extracts;
 mod history;
+mod lexical;
 mod pages;
 mod query;
 mod scoring;
-mod words;
 
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+pub use lexical::LexicalFinder;
 use longhaul_journal::Journal;
 use longhaul_protocol::{At, Seq, SessionId, Speaker};
-pub use words::LexicalFinder;
 
 use crate::{PageSet, Result};
 
-/// Where several finders are asked, a place that one of them has at rank r counts 1 / (this + r): being named by two counts more than
-/// being first with one.
-const RANK_OFFSET: f64 = 60.0;
+/// Reciprocal rank fusion: with several finders, a hit at rank r scores 1 / (this + r). A hit of two finders beats the
+/// first hit of one.
+const RANK_FUSION_OFFSET: f64 = 60.0;
 
-/// Where to look. Nothing outside of it is ever found.
+/// Where recall searches. Nothing outside of it is ever found.
 #[derive(Debug, Clone)]
 pub struct RecallScope {
-    /// The pages.
     pub book: PageSet,
-    /// The sessions of the scope, with their keys.
+    /// With their keys.
     pub sessions: Vec<(SessionId, String)>,
-    /// What is being said now, from a record of a session on. Whoever asks has it before their eyes, the question itself
-    /// too.
+    /// The session and the record from which on the caller's own context begins. It is left out, as is the question
+    /// itself.
     pub present: Option<(SessionId, Seq)>,
 }
 
-/// Something that was found, by its place.
+/// The place of a hit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RecallPlace {
-    /// A page.
     Page(String),
-    /// An extracted item.
     Item {
         /// The session.
         session: SessionId,
-        /// The record in its extracts.
+        /// The record of the session's extracts.
         seq: Seq,
-        /// Its number there.
         item: usize,
     },
-    /// A record of a session.
     Record {
         /// The session.
         session: SessionId,
@@ -62,25 +57,24 @@ pub enum RecallPlace {
     },
 }
 
-/// Something that was found, the best first.
+/// Something that recall found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecallHit {
-    /// Where it is.
     pub place: RecallPlace,
-    /// Whose words they are; where they are several people's, the one least to be trusted.
+    /// The speaker. If there are several, the least trusted one.
     pub speaker: Speaker,
-    /// When it was written.
     pub at: At,
-    /// The part that says why it was found.
+    /// The part that matches.
     pub excerpt: String,
-    /// The records that it came from, where it is an item; those that are shown with it, where it is a record.
+    /// For an item, the records that it came from. For a record, those that are shown with it.
     pub sources: Vec<Seq>,
 }
 
-/// One way of finding things. Words are the one there is; embeddings would be another, and their lists are merged by rank.
+/// A way of finding things. The only one so far is lexical; embeddings could be another, and their lists are fused by
+/// rank.
 #[async_trait]
 pub trait Finder: Send + Sync {
-    /// What fits the query, the best first, at most so many.
+    /// At most `most` hits, the best first.
     async fn find(
         &self,
         journal: &dyn Journal,
@@ -90,7 +84,7 @@ pub trait Finder: Send + Sync {
     ) -> Result<Vec<RecallHit>>;
 }
 
-/// What fits a query, by all finders together: the best first, at most so many.
+/// The hits of all finders together, the best first.
 pub async fn recall(
     finders: &[&dyn Finder],
     journal: &dyn Journal,
@@ -102,20 +96,20 @@ pub async fn recall(
     for finder in finders {
         lists.push(finder.find(journal, places, query, most).await?);
     }
-    let mut merged = by_rank(lists);
+    let mut merged = fuse_ranks(lists);
     merged.truncate(most);
     Ok(merged)
 }
 
-/// Several lists as one. A single one stays as it is.
-fn by_rank(mut lists: Vec<Vec<RecallHit>>) -> Vec<RecallHit> {
+/// Fuses several lists. A single list stays as it is.
+fn fuse_ranks(mut lists: Vec<Vec<RecallHit>>) -> Vec<RecallHit> {
     if lists.len() == 1 {
         return lists.remove(0);
     }
     let mut merged: Vec<(f64, RecallHit)> = Vec::new();
     let mut known: HashMap<RecallPlace, usize> = HashMap::new();
     for list in lists {
-        let mut score = RANK_OFFSET;
+        let mut score = RANK_FUSION_OFFSET;
         for found in list {
             score += 1.0;
             match known.get(&found.place) {

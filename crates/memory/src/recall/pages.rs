@@ -1,27 +1,26 @@
 use longhaul_protocol::{ChangedBy, Speaker};
 
-use super::scoring::Weighed;
-use super::words::Candidate;
+use super::lexical::RecallCandidate;
+use super::scoring::WeightedQuery;
 use super::{RecallHit, RecallPlace, RecallScope};
 
-/// The name of a page and the headings above a line count so much, compared with the same words in the line.
-const WEIGHT_OF_HEADINGS: f64 = 0.5;
-/// So many lines of a page are shown.
-const LINES: usize = 3;
-const LONGEST_LINE: usize = 240;
+/// The weight of a word in the page name or heading, relative to the line.
+const HEADING_WEIGHT: f64 = 0.5;
+const MAX_SHOWN_LINES: usize = 3;
+const MAX_LINE_CHARS: usize = 240;
 
-/// The pages that have one of the words, each as good as its best line.
-pub(super) fn candidates(places: &RecallScope, weighed: &Weighed) -> Vec<Candidate> {
+/// The pages with matching lines. The score of a page is that of its best line.
+pub(super) fn candidates(places: &RecallScope, weighed: &WeightedQuery) -> Vec<RecallCandidate> {
     let pages = places.book.pages.iter();
     pages
         .filter_map(|(name, page)| {
-            let mut lines = fitting_lines(name, &page.text, weighed);
+            let mut lines = scored_lines(name, &page.text, weighed);
             lines.sort_by(|one, other| other.score.total_cmp(&one.score));
             let score = lines.first()?.score;
-            lines.truncate(LINES);
+            lines.truncate(MAX_SHOWN_LINES);
             lines.sort_by_key(|line| line.number);
             let last = page.versions.last()?;
-            // A page that the machine made holds the words of many; they are marked where that matters.
+            // A consolidated page mixes speakers; untrusted lines are marked in it.
             let speaker = match last.by {
                 ChangedBy::Person => Speaker::User,
                 ChangedBy::Consolidation | ChangedBy::Note | ChangedBy::Undo => Speaker::Assistant,
@@ -34,18 +33,18 @@ pub(super) fn candidates(places: &RecallScope, weighed: &Weighed) -> Vec<Candida
                 excerpt: excerpt.join("\n"),
                 sources: vec![],
             };
-            Some(Candidate { found, score, used: page.versions.len() })
+            Some(RecallCandidate { hit: found, score, citations: page.versions.len() })
         })
         .collect()
 }
 
-struct Line<'a> {
+struct ScoredLine<'a> {
     number: usize,
     text: &'a str,
     score: f64,
 }
 
-fn fitting_lines<'a>(name: &str, text: &'a str, weighed: &Weighed) -> Vec<Line<'a>> {
+fn scored_lines<'a>(name: &str, text: &'a str, weighed: &WeightedQuery) -> Vec<ScoredLine<'a>> {
     let mut heading = "";
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -56,14 +55,14 @@ fn fitting_lines<'a>(name: &str, text: &'a str, weighed: &Weighed) -> Vec<Line<'
             continue;
         }
         let above = if line.starts_with('#') { name.to_owned() } else { format!("{name} {heading}") };
-        let score = weighed.score(line, &above, WEIGHT_OF_HEADINGS);
+        let score = weighed.score(line, &above, HEADING_WEIGHT);
         if score > 0.0 {
-            lines.push(Line { number, text: line, score });
+            lines.push(ScoredLine { number, text: line, score });
         }
     }
     lines
 }
 
 fn shown(line: &str) -> String {
-    line.trim().chars().take(LONGEST_LINE).collect()
+    line.trim().chars().take(MAX_LINE_CHARS).collect()
 }

@@ -1,15 +1,15 @@
 use std::collections::BTreeSet;
 
-use longhaul_journal::{Hit, Journal, Match, Search, is_unspaced, stems};
-use longhaul_protocol::{SessionId, StreamName};
+use longhaul_journal::{Hit, Journal, Match, Search, stems};
+use longhaul_protocol::{SessionId, StreamName, WordRun, is_unspaced, word_runs};
 
 use super::RecallScope;
 use crate::Result;
 
-/// A query has at most so many terms; the rest of a long one says little more.
-const MOST_TERMS: usize = 24;
+/// Terms beyond this say little more.
+const MAX_TERMS: usize = 24;
 
-/// Words that every question has. They are left out, unless there are no others.
+/// Stop words of five languages. They are left out unless there are no other words.
 const FUNCTION_WORDS: &str = "
     a about again all also am an and any are as at be been before being but by can could did do does doing done for from get got had
     has have having he her here hers him his how i if in into is it its just know let like may me might mine more most must my no not
@@ -27,33 +27,31 @@ const FUNCTION_WORDS: &str = "
     são sono sua também tem uma umas
 ";
 
-/// What a question asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Query {
-    pub(super) terms: Vec<Term>,
+pub(super) struct RecallQuery {
+    pub(super) terms: Vec<QueryTerm>,
 }
 
-/// One of the words that it asks for, or several that stand one after the other.
+/// A word of the question, or several in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Term {
-    /// As it was written.
+pub(super) struct QueryTerm {
     pub(super) word: String,
-    /// As it stands anywhere.
+    /// In the form of the search index.
     pub(super) stems: Vec<String>,
 }
 
-impl Query {
+impl RecallQuery {
     pub(super) fn of(question: &str) -> Self {
         let function_words: BTreeSet<&str> = FUNCTION_WORDS.split_whitespace().collect();
         let telling = terms(question, |word| function_words.contains(word));
         let mut terms = if telling.is_empty() { terms(question, |_| false) } else { telling };
         let mut seen = BTreeSet::new();
         terms.retain(|term| seen.insert(term.stems.clone()));
-        terms.truncate(MOST_TERMS);
+        terms.truncate(MAX_TERMS);
         Self { terms }
     }
 
-    /// The records of one stream of each session that may fit, the best first.
+    /// Searches one stream of each session, the best hits first.
     pub(super) async fn hits(
         &self,
         journal: &dyn Journal,
@@ -61,7 +59,7 @@ impl Query {
         stream: fn(SessionId) -> StreamName,
         limit: usize,
     ) -> Result<Vec<Hit>> {
-        // A search that names no stream looks in all of them.
+        // A search without streams would search all of them.
         if places.sessions.is_empty() {
             return Ok(Vec::new());
         }
@@ -70,79 +68,50 @@ impl Query {
         Ok(journal.search(&Search { words, matching: Match::Around, streams, limit }).await?)
     }
 
-    /// As the journal takes it.
     pub(super) fn for_journal(&self) -> String {
         self.terms.iter().map(|term| term.word.as_str()).collect::<Vec<_>>().join(" ")
     }
 }
 
-impl Term {
+impl QueryTerm {
     fn of(word: &str) -> Self {
         Self { word: word.to_owned(), stems: stems(word) }
     }
 }
 
-fn terms(question: &str, is_left_out: impl Fn(&str) -> bool) -> Vec<Term> {
+fn terms(question: &str, is_left_out: impl Fn(&str) -> bool) -> Vec<QueryTerm> {
     let mut terms = Vec::new();
     let between = |character: char| character.is_whitespace() || character.is_control();
     for part in question.split(between) {
         let lower = part.to_lowercase();
-        let words: Vec<&str> = runs(&lower).into_iter().filter(|word| !is_left_out(word)).collect();
+        let says_something = |run: &WordRun<'_>| {
+            let (WordRun::Spaced(word) | WordRun::Unspaced(word)) = run;
+            word.contains(char::is_alphanumeric) && !is_left_out(word)
+        };
+        let runs: Vec<WordRun<'_>> = word_runs(&lower).filter(says_something).collect();
         // A name such as `osprey-41` is rarer as a whole.
-        if words.len() > 1 && !lower.chars().any(is_unspaced) {
-            terms.push(Term::of(&words.join("-")));
+        if runs.len() > 1 && !lower.contains(is_unspaced) {
+            let words = runs.iter().map(|(WordRun::Spaced(word) | WordRun::Unspaced(word))| *word);
+            terms.push(QueryTerm::of(&words.collect::<Vec<_>>().join("-")));
         }
-        for word in words {
-            if word.chars().all(is_unspaced) {
-                terms.extend(in_pairs(word));
-            } else {
-                terms.push(Term::of(word));
+        for run in runs {
+            match run {
+                WordRun::Spaced(word) => terms.push(QueryTerm::of(word)),
+                WordRun::Unspaced(row) => terms.extend(character_pairs(row)),
             }
         }
     }
     terms
 }
 
-/// Runs of letters, and of characters of scripts without spaces.
-fn runs(text: &str) -> Vec<&str> {
-    #[derive(PartialEq, Clone, Copy)]
-    enum Kind {
-        Spaced,
-        Unspaced,
-        Between,
-    }
-    let kind = |character: char| match character {
-        unspaced if is_unspaced(unspaced) => Kind::Unspaced,
-        '\u{0300}'..='\u{036f}' => Kind::Spaced,
-        letter if letter.is_alphanumeric() => Kind::Spaced,
-        _ => Kind::Between,
-    };
-    let mut runs = Vec::new();
-    let (mut from, mut current) = (0, Kind::Between);
-    for (place, character) in text.char_indices() {
-        let next = kind(character);
-        if next != current {
-            if current != Kind::Between {
-                runs.push(&text[from..place]);
-            }
-            (from, current) = (place, next);
-        }
-    }
-    if current != Kind::Between {
-        runs.push(&text[from..]);
-    }
-    runs.retain(|run| run.chars().any(char::is_alphanumeric));
-    runs
-}
-
-/// A row of characters of a script without spaces, two by two: nobody knows where its words end. What has only the characters that
-/// inflect Japanese words says nothing.
-fn in_pairs(row: &str) -> Vec<Term> {
+/// A run of a script without spaces, as overlapping pairs: where its words end is unknown. Pairs of hiragana only
+/// inflect words and are left out.
+fn character_pairs(row: &str) -> Vec<QueryTerm> {
     let characters: Vec<char> = row.chars().collect();
     let inflects = |character: &char| matches!(character, '\u{3040}'..='\u{309f}');
-    let pair = |pair: &[char]| Term::of(&pair.iter().collect::<String>());
+    let pair = |pair: &[char]| QueryTerm::of(&pair.iter().collect::<String>());
     match &characters[..] {
-        [_] => vec![Term::of(row)],
+        [_] => vec![QueryTerm::of(row)],
         _ => characters.windows(2).filter(|pair| !pair.iter().all(inflects)).map(pair).collect(),
     }
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn for_journal(question: &str) -> String {
-    Query::of(question).for_journal()
+    RecallQuery::of(question).for_journal()
 }
 
 #[test]
@@ -15,7 +15,7 @@ fn words_that_every_question_has_are_left_out() {
 #[test]
 fn where_there_are_no_others_they_count() {
     assert_eq!(for_journal("Who are you?"), "who are you");
-    assert_eq!(Query::of("?! …").terms, []);
+    assert_eq!(RecallQuery::of("?! …").terms, []);
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn scripts_without_spaces_are_looked_for_two_by_two() {
 proptest! {
     #[test]
     fn no_question_makes_these_panic(question in any::<String>()) {
-        let query = Query::of(&question);
-        prop_assert!(query.terms.len() <= MOST_TERMS);
+        let query = RecallQuery::of(&question);
+        prop_assert!(query.terms.len() <= MAX_TERMS);
         prop_assert!(query.terms.iter().all(|term| !term.stems.is_empty()));
     }
 }

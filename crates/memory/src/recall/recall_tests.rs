@@ -11,7 +11,7 @@ fn names(found: &[RecallHit]) -> Vec<&str> {
 
 #[test]
 fn one_list_stays_as_it_is() {
-    let list = by_rank(vec![vec![found("b"), found("a")]]);
+    let list = fuse_ranks(vec![vec![found("b"), found("a")]]);
 
     assert_eq!(names(&list), ["b", "a"]);
 }
@@ -19,7 +19,7 @@ fn one_list_stays_as_it_is() {
 /// Room for another way of finding things.
 #[test]
 fn what_two_finders_name_stands_before_what_one_does() {
-    let list = by_rank(vec![vec![found("a"), found("b")], vec![found("c"), found("b")]]);
+    let list = fuse_ranks(vec![vec![found("a"), found("b")], vec![found("c"), found("b")]]);
 
     assert_eq!(names(&list), ["b", "a", "c"]);
 }

@@ -1,42 +1,41 @@
 use longhaul_journal::{Journal, stems};
 
-use super::query::{Query, Term};
+use super::query::{QueryTerm, RecallQuery};
 use crate::Result;
 
-/// As usual, and as the journal's index has it: how soon a word that stands there once more says nothing more, and how much it counts
-/// that a text is long.
-const SATURATION: f64 = 1.2;
-const LENGTH: f64 = 0.75;
-/// A sentence of so many words is neither long nor short.
-const USUAL_WORDS: f64 = 15.0;
+/// The usual parameters of BM25, as in the journal's index: how soon repetitions of a word stop counting, and how much
+/// length counts.
+const BM25_K1: f64 = 1.2;
+const BM25_B: f64 = 0.75;
+/// The average length of a text, in words.
+const AVERAGE_WORDS: f64 = 15.0;
 
-/// A query with how much each of its terms counts.
+/// A query with the weight of each term.
 #[derive(Debug)]
-pub(super) struct Weighed {
-    terms: Vec<(Term, f64)>,
+pub(super) struct WeightedQuery {
+    terms: Vec<(QueryTerm, f64)>,
     all: f64,
 }
 
-impl Weighed {
-    /// Rare words count more.
-    pub(super) async fn new(journal: &dyn Journal, query: Query) -> Result<Self> {
+impl WeightedQuery {
+    pub(super) async fn new(journal: &dyn Journal, query: RecallQuery) -> Result<Self> {
         let words: Vec<String> = query.terms.iter().map(|term| term.word.clone()).collect();
         let weights = journal.frequencies(&words).await?.weights();
         let all = weights.iter().sum();
         Ok(Self { terms: query.terms.into_iter().zip(weights).collect(), all })
     }
 
-    /// How well a text fits, by the measure of the journal's index: by what it has of the words, and by how many of them it has. What
-    /// stands around it counts by its weight.
+    /// The BM25 score of a text, multiplied by the squared share of the query that it covers. Words of `around` count
+    /// by `weight_around`.
     pub(super) fn score(&self, text: &str, around: &str, weight_around: f64) -> f64 {
         let (text, around) = (stems(text), stems(around));
-        let length = count(text.len() + around.len()) / USUAL_WORDS;
-        let shortness = SATURATION * (1.0 - LENGTH + LENGTH * length);
+        let length = count(text.len() + around.len()) / AVERAGE_WORDS;
+        let shortness = BM25_K1 * (1.0 - BM25_B + BM25_B * length);
         let (mut score, mut has) = (0.0, 0.0);
         for (term, weight) in &self.terms {
             let times = count(times(term, &text)) + weight_around * count(times(term, &around));
             if times > 0.0 {
-                score += weight * times * (SATURATION + 1.0) / (times + shortness);
+                score += weight * times * (BM25_K1 + 1.0) / (times + shortness);
                 has += weight;
             }
         }
@@ -44,8 +43,7 @@ impl Weighed {
     }
 }
 
-/// How often a term stands in a text.
-fn times(term: &Term, text: &[String]) -> usize {
+fn times(term: &QueryTerm, text: &[String]) -> usize {
     text.windows(term.stems.len().max(1)).filter(|row| *row == term.stems).count()
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_memory::{BackgroundModel, Error, Form, extract};
+use longhaul_context::AnswerForm;
+use longhaul_memory::{BackgroundModel, Error, extract};
 use longhaul_model::{Capabilities, FailureClass, ScriptedModel};
 use longhaul_protocol::{AttemptId, Usage};
 use serde_json::{Value, json};
@@ -119,8 +120,8 @@ async fn a_model_that_takes_no_tools_is_asked_for_text() {
     let stage = staged().await;
     let model = Told::new([Reply::Text(text)]);
     let facts = Capabilities { tools: false, ..Capabilities::default() };
-    let known = BackgroundModel { facts, ..calling(model.clone()) };
-    assert_eq!(known.form(), Form::Text);
+    let known = BackgroundModel { capabilities: facts, ..calling(model.clone()) };
+    assert_eq!(known.answer_form(), AnswerForm::Text);
     assert_eq!(stage.extract(&known).await.unwrap().items, 1);
     assert!(model.requests()[0].tools.is_empty());
 }

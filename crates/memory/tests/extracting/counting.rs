@@ -19,7 +19,7 @@ trait Looking {
 #[async_trait]
 impl Looking for UnextractedCounter {
     async fn at(&mut self, stage: &Stage) -> u64 {
-        self.look(&*stage.journal, stage.session).await.unwrap()
+        self.count_tokens(&*stage.journal, stage.session).await.unwrap()
     }
 }
 
@@ -80,15 +80,15 @@ async fn a_look_at_an_unchanged_session_reads_no_record() {
     let faulty = FaultyJournal::new(stage.journal.clone(), None);
     let journal: Arc<dyn Journal> = faulty.clone();
     let mut unread = UnextractedCounter::default();
-    let counted = unread.look(&*journal, stage.session).await.unwrap();
+    let counted = unread.count_tokens(&*journal, stage.session).await.unwrap();
 
     faulty.refuse_reads(Some(longhaul_journal::Error::Closed));
 
-    assert_eq!(unread.look(&*journal, stage.session).await.unwrap(), counted);
+    assert_eq!(unread.count_tokens(&*journal, stage.session).await.unwrap(), counted);
     stage.talk("even more", "yes").await;
-    assert!(unread.look(&*journal, stage.session).await.is_err());
+    assert!(unread.count_tokens(&*journal, stage.session).await.is_err());
     faulty.refuse_reads(None);
-    assert!(unread.look(&*journal, stage.session).await.unwrap() > counted);
+    assert!(unread.count_tokens(&*journal, stage.session).await.unwrap() > counted);
 }
 
 #[tokio::test]
@@ -98,6 +98,6 @@ async fn each_session_is_counted_for_itself() {
     let mut unread = UnextractedCounter::default();
     let counted = unread.at(&stage).await;
 
-    assert_eq!(unread.look(&*stage.journal, SessionId::generate()).await.unwrap(), 0);
+    assert_eq!(unread.count_tokens(&*stage.journal, SessionId::generate()).await.unwrap(), 0);
     assert_eq!(unread.at(&stage).await, counted);
 }

@@ -187,10 +187,10 @@ impl World {
     async fn look(&mut self) {
         let (journal, session) = (&*self.stage.journal, self.stage.session);
         let through = extracted_through(journal, session).await.unwrap();
-        let incremental = self.unread.look(journal, session).await.unwrap();
+        let incremental = self.unread.count_tokens(journal, session).await.unwrap();
         // What was cut may write its last record only now.
         if extracted_through(journal, session).await.unwrap() == through {
-            let anew = UnextractedCounter::default().look(journal, session).await.unwrap();
+            let anew = UnextractedCounter::default().count_tokens(journal, session).await.unwrap();
             let is_new = self.said.range(through + 1..).any(|seq| *seq <= self.rest);
             assert_eq!((incremental, incremental > 0), (anew, is_new));
         }

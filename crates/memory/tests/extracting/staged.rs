@@ -101,7 +101,7 @@ pub(crate) fn calling(model: Arc<dyn Model>) -> BackgroundModel {
     let base = Duration::from_millis(1);
     BackgroundModel {
         model,
-        facts: Capabilities::default(),
+        capabilities: Capabilities::default(),
         retry: RetryPolicy { base, cap: base, ..RetryPolicy::default() },
         window: None,
         max_output: None,

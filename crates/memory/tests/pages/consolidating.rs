@@ -277,7 +277,7 @@ async fn a_model_without_tools_is_asked_for_text() {
         json!([{"pages": true, "text": "Sure: {\"pages\":[{\"page\":\"core\",\"text\":\"- likes tea\"}]}"}]);
     let model = Recording::new(ScriptedModel::from_json(&answer.to_string()).unwrap());
     let facts = Capabilities { tools: false, ..Capabilities::default() };
-    let calling = BackgroundModel { facts, ..calling(model.clone()) };
+    let calling = BackgroundModel { capabilities: facts, ..calling(model.clone()) };
 
     consolidated(&journal, &calling).await.unwrap();
 

@@ -60,7 +60,7 @@ pub(crate) async fn imported(journal: &dyn Journal, session: SessionId, key: &st
 pub(crate) fn calling(model: Arc<dyn Model>) -> BackgroundModel {
     BackgroundModel {
         model,
-        facts: Capabilities::default(),
+        capabilities: Capabilities::default(),
         retry: RetryPolicy { max_retries: 0, base: Duration::ZERO, ..RetryPolicy::default() },
         window: Some(64_000),
         max_output: None,

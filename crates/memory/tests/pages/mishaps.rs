@@ -196,7 +196,7 @@ async fn an_answer_has_at_most_what_the_model_can_say() {
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
     let model = Recording::new(Diligent::default());
     let facts = Capabilities { max_output: Some(2_048), ..Capabilities::default() };
-    let calling = BackgroundModel { facts, ..calling(model.clone()) };
+    let calling = BackgroundModel { capabilities: facts, ..calling(model.clone()) };
 
     consolidated(&journal, &calling).await.unwrap();
 

@@ -1,46 +1,42 @@
 //! From bytes to frames.
 //!
-//! Bytes come cut anywhere, in the middle of a character too. Each is looked at once, so that a frame costs its length
-//! however it was cut; and what has not come to its end is never given out.
+//! Bytes come cut anywhere, even within a character. Each byte is looked at once, so a frame costs its length however
+//! it was cut. An incomplete frame is never returned.
 
 use super::{Fault, Frame};
 
-/// No server sends a frame of this size; one that seems to would fill the memory.
-const LARGEST_FRAME: usize = 16 * 1024 * 1024;
+/// A larger frame is a fault; it would fill the memory.
+const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// How frames are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Server-sent events.
     Events,
-    /// One JSON value a line.
+    /// One JSON value on each line.
     Lines,
 }
 
-/// Frames as their bytes come.
 pub(crate) struct Frames {
     framing: Framing,
     bytes: Vec<u8>,
-    /// Up to here `bytes` went into lines.
+    /// `bytes` is split into lines up to here.
     taken: usize,
-    /// Up to here `bytes` holds no line end.
+    /// `bytes` has no line end before this.
     searched: usize,
-    /// The last line ended with a carriage return, so that a line feed right after it ends nothing.
+    /// The last line ended with a carriage return, so a line feed right after it ends nothing.
     after_return: bool,
-    /// Nothing was taken yet, so that a byte order mark may come.
+    /// Nothing was read yet, so a byte order mark may come.
     at_start: bool,
     event: String,
     data: String,
-    /// There was a `data` field, perhaps an empty one.
     has_data: bool,
-    /// What is in `event` and `data` was given out.
-    given: bool,
+    /// The frame in `event` and `data` was returned.
+    is_returned: bool,
 }
 
 impl Frames {
-    /// Nothing came yet.
     pub(crate) fn new(framing: Framing) -> Self {
         Self {
             framing,
@@ -52,27 +48,27 @@ impl Frames {
             event: String::new(),
             data: String::new(),
             has_data: false,
-            given: false,
+            is_returned: false,
         }
     }
 
-    /// More bytes came.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, if there is one. After a fault nothing more may be asked.
+    /// The next complete frame. Not to be called after a fault.
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Fault> {
-        if self.given {
-            self.forget();
+        if self.is_returned {
+            self.clear_frame();
         }
-        while let Some((start, end)) = self.line() {
-            if self.take(start, end)? {
-                self.given = true;
+        while let Some((start, end)) = self.next_line() {
+            if self.take_line(start, end)? {
+                self.is_returned = true;
                 return Ok(Some(Frame { event: &self.event, data: &self.data }));
             }
         }
-        // What is left is the beginning of one line, which came with the last push: so moving it costs no more than that did.
+        // What is left is the beginning of one line, which came with the last push, so moving it costs no more than
+        // that push.
         self.bytes.drain(..self.taken);
         self.searched -= self.taken;
         self.taken = 0;
@@ -80,8 +76,8 @@ impl Frames {
         Ok(None)
     }
 
-    /// Where the next whole line is, without its end.
-    fn line(&mut self) -> Option<(usize, usize)> {
+    /// The range of the next complete line, without its end.
+    fn next_line(&mut self) -> Option<(usize, usize)> {
         if self.after_return && self.bytes.len() > self.taken {
             self.after_return = false;
             if self.bytes[self.taken] == b'\n' {
@@ -102,28 +98,28 @@ impl Frames {
         Some((start, end))
     }
 
-    /// Takes a line in, and says whether it completes a frame.
-    fn take(&mut self, start: usize, end: usize) -> Result<bool, Fault> {
+    /// Adds a line, and returns whether it completes a frame.
+    fn take_line(&mut self, start: usize, end: usize) -> Result<bool, Fault> {
         self.check_size(end - start)?;
-        let mut line = std::str::from_utf8(&self.bytes[start..end])
+        let mut next_line = std::str::from_utf8(&self.bytes[start..end])
             .map_err(|_| Fault::unreadable(&String::from_utf8_lossy(&self.bytes[start..end])))?;
         if std::mem::take(&mut self.at_start) {
-            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+            next_line = next_line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(next_line);
         }
         match self.framing {
             Framing::Lines => {
-                self.data.push_str(line.trim());
+                self.data.push_str(next_line.trim());
                 Ok(!self.data.is_empty())
             }
-            Framing::Events if line.is_empty() => {
+            Framing::Events if next_line.is_empty() => {
                 let whole = self.has_data;
                 if !whole {
-                    self.forget();
+                    self.clear_frame();
                 }
                 Ok(whole)
             }
             Framing::Events => {
-                let (field, value) = line.split_once(':').unwrap_or((line, ""));
+                let (field, value) = next_line.split_once(':').unwrap_or((next_line, ""));
                 let value = value.strip_prefix(' ').unwrap_or(value);
                 match field {
                     "data" => {
@@ -133,7 +129,7 @@ impl Frames {
                         self.data.push_str(value);
                     }
                     "event" => value.clone_into(&mut self.event),
-                    // A comment has an empty name; ids and times of reconnecting mean nothing here.
+                    // Comments have an empty name; ids and retry times don't matter here.
                     _ => {}
                 }
                 Ok(false)
@@ -142,7 +138,7 @@ impl Frames {
     }
 
     fn check_size(&self, more: usize) -> Result<(), Fault> {
-        if self.data.len() + more > LARGEST_FRAME {
+        if self.data.len() + more > MAX_FRAME_BYTES {
             let begins =
                 if self.data.is_empty() { &self.bytes[..more.min(1000)] } else { self.data.as_bytes() };
             let begins = &begins[..begins.len().min(1000)];
@@ -151,11 +147,11 @@ impl Frames {
         Ok(())
     }
 
-    fn forget(&mut self) {
+    fn clear_frame(&mut self) {
         self.event.clear();
         self.data.clear();
         self.has_data = false;
-        self.given = false;
+        self.is_returned = false;
     }
 }
 

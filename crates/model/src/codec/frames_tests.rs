@@ -88,8 +88,8 @@ fn bytes_that_are_no_text_are_a_fault() {
 
 #[test]
 fn a_frame_that_never_ends_is_a_fault_before_it_fills_the_memory() {
-    for line in ["x", "data: x\n"] {
-        let piece = line.repeat(1 << 16);
+    for next_line in ["x", "data: x\n"] {
+        let piece = next_line.repeat(1 << 16);
         let mut frames = Frames::new(Framing::Events);
 
         let pieces = (0..1000).take_while(|_| {
@@ -98,7 +98,7 @@ fn a_frame_that_never_ends_is_a_fault_before_it_fills_the_memory() {
         });
 
         let bytes = pieces.count() * piece.len();
-        assert!(bytes < 8 * LARGEST_FRAME, "{bytes}");
+        assert!(bytes < 8 * MAX_FRAME_BYTES, "{bytes}");
     }
 }
 

@@ -126,7 +126,7 @@ fn finish_reasons_mean_what_they_say() {
             "{word}"
         );
         let code = match fault {
-            Some(Fault::Said(said)) => said.codes.first().cloned(),
+            Some(Fault::Provider(said)) => said.codes.first().cloned(),
             fault => fault.map(|fault| format!("{fault:?}")),
         };
         assert_eq!(code, kind.is_none().then(|| word.to_owned()));

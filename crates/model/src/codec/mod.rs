@@ -1,21 +1,22 @@
-//! The four wire protocols. Each is two pure functions: from a request to bytes, and from a frame to parts of an answer.
+//! The four wire protocols. Each is two pure functions: from a request to bytes, and from a frame to parts of an
+//! answer.
 //!
-//! What is sent stays as it was sent: the messages of a request are, cache marks aside, byte for byte the beginning of those of
-//! the next one. So an item never goes into a message that was already sent, and everything else stands before the messages.
+//! Messages that were sent never change: apart from cache marks, each request begins with the bytes of the one before.
+//! So an item never goes into a message that was already sent, and everything else precedes the messages.
 
 mod anthropic;
-mod blocks;
+mod error_body;
 mod frames;
 mod gemini;
-mod history;
+mod messages;
 mod openai_chat;
 mod openai_responses;
+mod part_writer;
 #[cfg(test)]
 mod requests_tests;
 mod roles;
 #[cfg(test)]
 mod roles_tests;
-mod said;
 #[cfg(test)]
 mod scenarios_tests;
 
@@ -24,20 +25,18 @@ use std::time::Duration;
 
 pub(crate) use frames::{Frames, Framing};
 pub use roles::RoleOrder;
-pub(crate) use said::duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{AnswerPart, Request};
 
-/// How much of what can't be read is shown, in characters.
-const SHOWN_OF_A_FAULT: usize = 200;
+const MAX_FAULT_CHARS: usize = 200;
 
-/// What a server speaks.
+/// The wire protocol of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// OpenAI's chat completions, and everybody else's.
+    /// OpenAI's chat completions, which most servers speak.
     OpenaiChat,
     /// OpenAI's responses.
     OpenaiResponses,
@@ -48,8 +47,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The body of a request: the same request, the same bytes.
-    pub(crate) fn encode(self, asked: &Asked<'_>) -> Vec<u8> {
+    pub(crate) fn encode(self, asked: &EncodeInput<'_>) -> Vec<u8> {
         match self {
             Self::OpenaiChat => openai_chat::encode(asked),
             Self::OpenaiResponses => openai_responses::encode(asked),
@@ -58,7 +56,6 @@ impl Protocol {
         }
     }
 
-    /// What reads one answer.
     pub(crate) fn decoder(self, quirks: &Quirks) -> Box<dyn Decoder> {
         match self {
             Self::OpenaiChat => Box::new(openai_chat::Chat::new(quirks)),
@@ -68,7 +65,7 @@ impl Protocol {
         }
     }
 
-    /// Where a model is asked, behind the base URL.
+    /// The path of a request, after the base URL.
     pub(crate) fn path(self, model: &str) -> String {
         match self {
             Self::OpenaiChat => "/chat/completions".to_owned(),
@@ -81,7 +78,7 @@ impl Protocol {
         }
     }
 
-    /// What stands in the head of a request.
+    /// The headers of a request.
     pub(crate) fn headers(self, key: Option<&str>) -> Vec<(String, String)> {
         let mut headers = vec![("content-type", "application/json".to_owned())];
         headers.push(("accept", "text/event-stream".to_owned()));
@@ -96,20 +93,20 @@ impl Protocol {
         headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// What the body of an answer says that is an error; nothing if it is not the error of a model server.
-    pub(crate) fn said(self, status: u16, body: &[u8]) -> Option<Said> {
-        said::in_body(status, body)
+    /// The error in a response body. `None` if it is not the error of a model server.
+    pub(crate) fn parse_error(self, status: u16, body: &[u8]) -> Option<ProviderError> {
+        error_body::parse_error_body(status, body)
     }
 }
 
-/// A name that can stand in an address.
+/// Percent-encoded for a path.
 fn escaped(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/@:".contains(&byte);
     let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(letter).collect()
 }
 
-/// Where a server differs from others that speak the same protocol.
+/// Where a server differs from others with the same protocol.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quirks {
@@ -117,79 +114,73 @@ pub struct Quirks {
     pub max_completion_tokens: bool,
     /// openai-chat: the finish reason is the end mark; `[DONE]` may never come.
     pub ends_at_finish_reason: bool,
-    /// openai-chat: what the model thought goes back to it, as `reasoning_content`.
+    /// openai-chat: reasoning is sent back, as `reasoning_content`.
     pub wants_reasoning_back: bool,
-    /// The order of roles that its server is known to accept.
+    /// The order of roles that the server accepts.
     pub roles: RoleOrder,
     /// openai-chat: `stream_options` is refused.
     pub no_stream_options: bool,
 }
 
-/// A count of more tokens than this is none.
-const MOST_TOKENS: u64 = 1 << 40;
+/// A larger count is ignored.
+const MAX_TOKEN_COUNT: u64 = 1 << 40;
 
-/// What is encoded.
-pub(crate) struct Asked<'a> {
+/// A request and what its encoding depends on.
+pub(crate) struct EncodeInput<'a> {
     pub(crate) request: &'a Request,
-    /// The model, in the provider's own word.
+    /// The provider's own name of the model.
     pub(crate) model: &'a str,
-    /// The model as `provider/model`. A signature is the name of the model that it belongs to, a space, and the provider's
-    /// bytes; only one's own may go back, and of another model's thoughts nothing does.
+    /// The model as `provider/model`. A signature begins with the name of its model and a space; only a model's own
+    /// signatures and reasoning are sent back to it.
     pub(crate) author: &'a str,
     pub(crate) quirks: &'a Quirks,
-    /// In which order roles may stand.
     pub(crate) roles: RoleOrder,
-    /// Whether the model thinks, so that its thoughts can be asked for.
+    /// Whether to ask for the model's reasoning.
     pub(crate) reasons: bool,
 }
 
-/// One frame of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
-    /// Its name, where it has one.
     pub(crate) event: &'a str,
     pub(crate) data: &'a str,
 }
 
-/// What a frame can be instead of a part of an answer.
+/// Why a frame is no part of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It can't be read; with its beginning.
+    /// It can't be parsed. Holds its beginning.
     Unreadable(String),
-    /// The provider says what went wrong.
-    Said(Said),
+    /// The provider reports an error.
+    Provider(ProviderError),
 }
 
 impl Fault {
-    /// Something that can't be read, and begins like this.
     fn unreadable(text: &str) -> Self {
-        Self::Unreadable(text.chars().take(SHOWN_OF_A_FAULT).collect())
+        Self::Unreadable(text.chars().take(MAX_FAULT_CHARS).collect())
     }
 }
 
-/// What a provider says when something went wrong.
+/// An error that a provider reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Said {
-    /// The HTTP status, or the one that stands in the error itself.
+pub(crate) struct ProviderError {
+    /// The HTTP status, or the one in the error itself.
     pub(crate) status: Option<u16>,
-    /// Its words for programs: type, code, status, whatever of them there is.
+    /// Type, code and status: whatever the provider gives.
     pub(crate) codes: Vec<String>,
-    /// Its words for people.
     pub(crate) message: String,
-    /// How long to wait, where the error itself says so.
+    /// The delay that the error asks for.
     pub(crate) delay: Option<Duration>,
-    /// The size of the context, where the error has a field for it.
+    /// The context window, if the error has a field for it.
     pub(crate) window: Option<u64>,
 }
 
-/// From frames to parts. It remembers what is open.
+/// Decodes the frames of one answer.
 pub(crate) trait Decoder: Send {
-    /// Adds to `parts` what a frame holds. After [`AnswerPart::End`] or a fault nothing more is asked.
+    /// Adds the parts of a frame. After [`AnswerPart::End`] or a fault it is not called again.
     fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault>;
 }
 
-/// What a frame holds. One without anything in it holds nothing, so nothing can be missing: some servers send them to show that
-/// they live.
+/// Parses a frame. Some servers send empty frames as a keep-alive.
 fn parse<'a, T: Deserialize<'a>>(frame: Frame<'a>) -> Result<Option<T>, Fault> {
     if frame.data.trim().is_empty() {
         return Ok(None);
@@ -197,12 +188,11 @@ fn parse<'a, T: Deserialize<'a>>(frame: Frame<'a>) -> Result<Option<T>, Fault> {
     serde_json::from_str(frame.data).map(Some).map_err(|_| Fault::unreadable(frame.data))
 }
 
-/// A count of tokens, if there is one at this place.
-fn figure(usage: &Value, pointer: &str) -> Option<u64> {
-    usage.pointer(pointer).and_then(Value::as_u64).filter(|count| *count <= MOST_TOKENS)
+/// A token count at this JSON pointer.
+fn token_count(usage: &Value, pointer: &str) -> Option<u64> {
+    usage.pointer(pointer).and_then(Value::as_u64).filter(|count| *count <= MAX_TOKEN_COUNT)
 }
 
-/// The bytes of a body.
 fn to_bytes(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("texts, numbers and objects with texts as keys can always be written")
 }

@@ -247,7 +247,7 @@ fn finish_reasons_mean_the_same_in_whatever_word() {
         let (parts, fault) = played(&Quirks::default(), &[finish(word), json!("[DONE]")]);
 
         assert_eq!(parts.last().cloned(), kind.map(|kind| end(kind, word)), "{word}");
-        assert_eq!(matches!(fault, Some(Fault::Said(_))), kind.is_none(), "{word}: {fault:?}");
+        assert_eq!(matches!(fault, Some(Fault::Provider(_))), kind.is_none(), "{word}: {fault:?}");
     }
 }
 
@@ -274,7 +274,7 @@ fn an_error_is_one_wherever_it_stands() {
     for chunk in cases {
         let (_, fault) = played(&Quirks::default(), std::slice::from_ref(&chunk));
 
-        let Some(Fault::Said(said)) = fault else { panic!("{chunk}: {fault:?}") };
+        let Some(Fault::Provider(said)) = fault else { panic!("{chunk}: {fault:?}") };
         assert_eq!(said.message, "m", "{chunk}");
     }
 }

@@ -190,11 +190,11 @@ fn a_failed_answer_says_why_and_what_it_cost() {
     let (_, other) = played(&[wrapped]);
 
     assert_eq!(parts, [AnswerPart::Usage(TokenCounts { input: Some(4), ..TokenCounts::default() })]);
-    let Some(Fault::Said(said)) = fault else { panic!("{fault:?}") };
+    let Some(Fault::Provider(said)) = fault else { panic!("{fault:?}") };
     assert_eq!(
         (said.codes[0].as_str(), said.delay),
         ("rate_limit_exceeded", Some(std::time::Duration::from_millis(20)))
     );
-    let Some(Fault::Said(said)) = other else { panic!("{other:?}") };
+    let Some(Fault::Provider(said)) = other else { panic!("{other:?}") };
     assert_eq!(said.codes, ["invalid_request_error", "x"]);
 }

@@ -19,7 +19,7 @@ fn body(protocol: Protocol, request: &Request, quirks: &Quirks) -> String {
 }
 
 pub(super) fn body_in(roles: RoleOrder, protocol: Protocol, request: &Request, quirks: &Quirks) -> String {
-    let asked = Asked { request, model: "model", author: AUTHOR, quirks, roles, reasons: true };
+    let asked = EncodeInput { request, model: "model", author: AUTHOR, quirks, roles, reasons: true };
     String::from_utf8(protocol.encode(&asked)).unwrap()
 }
 
@@ -176,7 +176,7 @@ fn what_is_not_there_is_not_written() {
     for protocol in PROTOCOLS {
         let request = Request { items: vec![Arc::new(said(Role::User, "Hi."))], ..Request::default() };
         let quirks = Quirks { no_stream_options: true, ..Quirks::default() };
-        let asked = Asked {
+        let asked = EncodeInput {
             request: &request,
             model: "m",
             author: AUTHOR,

@@ -1,20 +1,20 @@
-//! In which order roles may stand in a request.
+//! The orders of roles that servers accept.
 //!
-//! Servers differ in what they accept. OpenAI takes a system message anywhere. Qwen's chat template takes one only at the start.
-//! Mistral wants an assistant message after tool results, Llama's and Mistral's templates want user and assistant to alternate,
-//! and Gemma's knows no system message at all. Each [`RoleOrder`] is accepted wherever the one before it is.
+//! OpenAI takes a system message anywhere. Qwen's chat template takes one only at the start. Mistral wants an
+//! assistant message after tool results, Llama's and Mistral's templates want user and assistant to alternate, and
+//! Gemma's knows no system message. Each [`RoleOrder`] is accepted wherever the one before it is.
 //!
-//! Messages that were already sent never change: where two messages may not stand next to each other, a short one of the other
-//! role is put between them, and nothing is merged.
+//! Messages that were sent never change: between two messages that may not be neighbours a short filler of the other
+//! role is inserted, and nothing is merged.
 
 use serde::{Deserialize, Serialize};
 
-/// The assistant message that stands where a server wants one between two messages.
+/// The assistant message between two messages that may not be neighbours.
 pub(super) const ASSISTANT_FILLER: &str = "Noted.";
-/// The user message that stands where a conversation would begin with the assistant.
+/// The user message before a conversation that would begin with the assistant.
 pub(super) const USER_FILLER: &str = "(The conversation goes on here.)";
 
-/// In which order roles stand in a request, the most demanding order first.
+/// The order of roles in a request, the most demanding first.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -32,20 +32,18 @@ pub enum RoleOrder {
 }
 
 impl RoleOrder {
-    /// All orders that a server may accept that refused this one.
-    pub(crate) fn plainer(self) -> impl Iterator<Item = Self> {
+    /// The orders that a server may accept after it refused this one.
+    pub(crate) fn plainer_orders(self) -> impl Iterator<Item = Self> {
         [Self::System, Self::User, Self::Alternating, Self::NoSystem]
             .into_iter()
             .filter(move |order| *order > self)
     }
 
-    /// Whether user and assistant have to alternate.
     pub(super) fn alternates(self) -> bool {
         self >= Self::Alternating
     }
 }
 
-/// Whose message it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
     System,
@@ -54,9 +52,9 @@ pub(super) enum Speaker {
     Tool,
 }
 
-/// These messages with fillers between those that may not stand next to each other. What stands before a message depends only
-/// on that message and the one before it.
-pub(super) fn alternate<M>(
+/// Inserts fillers between messages that may not be neighbours. A filler depends only on the messages before and after
+/// it.
+pub(super) fn insert_fillers<M>(
     messages: Vec<M>,
     speaker: impl Fn(&M) -> Speaker,
     filler: impl Fn(Speaker) -> M,

@@ -162,7 +162,7 @@ fn an_error_event_ends_an_answer_whatever_follows_in_every_protocol() {
 
         assert_eq!(stop(&parts), None, "{protocol:?}");
         assert!(parts.contains(&AnswerPart::TextDelta("Half".into())), "{protocol:?}");
-        let Some(Fault::Said(said)) = fault else { panic!("{protocol:?}: {fault:?}") };
+        let Some(Fault::Provider(said)) = fault else { panic!("{protocol:?}: {fault:?}") };
         assert!(!said.codes.is_empty() && !said.message.is_empty(), "{protocol:?}: {said:?}");
     }
 }

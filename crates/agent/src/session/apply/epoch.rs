@@ -68,7 +68,7 @@ impl State {
             return;
         }
         let calibration = TokenCalibration::default();
-        let asked = self.outline(&calibration, 0).asked(u64::MAX);
+        let asked = self.outline(&calibration, 0).open_requests(u64::MAX);
         let stays = |index: usize| {
             index < self.preface || self.places[index].seq > done.through || asked.contains(&index)
         };

@@ -386,7 +386,7 @@ impl State {
     fn fold_count(&mut self, usage: &Usage) {
         let counting = self.counting.entry(self.model.clone().unwrap_or_default()).or_default();
         if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
-            if counting.calibration.shows_a_cut(estimated, counted) {
+            if counting.calibration.is_truncated_by_server(estimated, counted) {
                 counting.cuts = Some(Cut { at: counted, window: usage.window });
             }
             counting.calibration.learn(estimated, counted);

@@ -5,8 +5,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::HIDDEN;
-use crate::codec::blocks::PartWriter;
-use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
+use crate::codec::part_writer::PartWriter;
+use crate::codec::{Decoder, Fault, Frame, error_body, parse, token_count};
 use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// Every field of every event that we know.
@@ -160,7 +160,7 @@ impl Messages {
             (&mut known.read, "/cache_read_input_tokens"),
             (&mut known.written, "/cache_creation_input_tokens"),
         ] {
-            *field = figure(usage, name).or(*field);
+            *field = token_count(usage, name).or(*field);
         }
     }
 
@@ -186,7 +186,7 @@ impl Messages {
             "content_block_stop" => self.complete(event.index?, parts)?,
             "message_delta" => {
                 self.count_input(&event.usage);
-                self.usage.output = figure(&event.usage, "/output_tokens").or(self.usage.output);
+                self.usage.output = token_count(&event.usage, "/output_tokens").or(self.usage.output);
                 self.tell_usage(parts);
                 let stop = event.delta?.stop_reason.map(|word| StopReason::new(meaning(&word), word));
                 self.stop = stop.or(self.stop.take());
@@ -206,7 +206,7 @@ impl Decoder for Messages {
     fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let Some(event) = parse::<Event<'_>>(frame)? else { return Ok(()) };
         if event.r#type.as_deref() == Some("error") || !event.error.is_null() {
-            return Err(Fault::Said(said::in_error(&event.error).unwrap_or_default()));
+            return Err(Fault::Provider(error_body::parse_error_object(&event.error).unwrap_or_default()));
         }
         self.event(event, parts).ok_or_else(|| Fault::unreadable(frame.data))
     }

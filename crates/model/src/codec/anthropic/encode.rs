@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::HIDDEN;
 use crate::Purpose;
-use crate::codec::history::{self, Encoded, Ids, NO_PICTURE, Raw, Returned, Written};
+use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, CallResult, NO_PICTURE, RawObject};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
-use crate::codec::{Asked, to_bytes};
+use crate::codec::{EncodeInput, to_bytes};
 
 /// A limit has to be said, and every model takes this one.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
@@ -101,7 +101,7 @@ enum Block<'a> {
     ToolUse {
         id: Cow<'a, str>,
         name: Cow<'a, str>,
-        input: Raw<'a>,
+        input: RawObject<'a>,
     },
 }
 
@@ -116,7 +116,7 @@ enum Content<'a> {
 struct Source<'a> {
     r#type: &'static str,
     media_type: &'a str,
-    data: Encoded<'a>,
+    data: Base64Image<'a>,
 }
 
 impl<'a> Block<'a> {
@@ -136,7 +136,7 @@ impl<'a> Block<'a> {
 }
 
 /// The body of a request.
-pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
+pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let request = asked.request;
     // What is asked once is never read from the cache again, and writing it there costs more.
     let mark = matches!(request.purpose, Purpose::Step { .. }).then_some(CacheMark::Ephemeral);
@@ -148,10 +148,11 @@ pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
     if !request.system.is_empty() {
         system.push(Block::Text { text: Cow::Borrowed(&*request.system), cache_control: mark });
     }
-    let messages = history::messages(asked, Ids::Plain).into_iter().map(|message| form(message, asked));
+    let messages =
+        messages::messages(asked, AllowedIds::Plain).into_iter().map(|message| form(message, asked));
     let mut messages: Vec<_> = messages.filter(|message| !message.content.is_empty()).collect();
     if asked.roles.alternates() {
-        messages = roles::alternate(messages, Message::speaker, Message::filler);
+        messages = roles::insert_fillers(messages, Message::speaker, Message::filler);
     }
     if mark.is_some() {
         mark_for_cache(&mut messages);
@@ -178,36 +179,38 @@ fn tool(schema: &ToolSchema) -> Tool<'_> {
     Tool { name, description, input_schema: parameters, cache_control: None }
 }
 
-fn form<'a>(message: history::Message<'a>, asked: &Asked<'a>) -> Message<'a> {
+fn form<'a>(message: messages::Message<'a>, asked: &EncodeInput<'a>) -> Message<'a> {
     let (role, content) = match message {
-        history::Message::Answer(written) => {
+        messages::Message::Answer(written) => {
             (Role::Assistant, written.into_iter().filter_map(written_block).collect())
         }
-        history::Message::Results(results) => {
+        messages::Message::Results(results) => {
             (Role::User, results.into_iter().map(|result| result_block(result, asked)).collect())
         }
-        history::Message::User(text) | history::Message::System(text) => {
+        messages::Message::User(text) | messages::Message::System(text) => {
             (Role::User, vec![Block::text(text)])
         }
-        history::Message::Picture(image) => (Role::User, vec![picture(image, asked)]),
+        messages::Message::Picture(image) => (Role::User, vec![picture(image, asked)]),
     };
     Message { role, content }
 }
 
-fn written_block(written: Written<'_>) -> Option<Block<'_>> {
+fn written_block(written: AnswerItem<'_>) -> Option<Block<'_>> {
     match written {
-        Written::Text(text) => Some(Block::text(text)),
+        AnswerItem::Text(text) => Some(Block::text(text)),
         // Nothing proves it, so it would be refused.
-        Written::Thought { signature: "", .. } => None,
-        Written::Thought { text, signature } => Some(match signature.strip_prefix(HIDDEN) {
+        AnswerItem::Thought { signature: "", .. } => None,
+        AnswerItem::Thought { text, signature } => Some(match signature.strip_prefix(HIDDEN) {
             Some(data) => Block::RedactedThinking { data },
             None => Block::Thinking { thinking: text, signature },
         }),
-        Written::Call { id, name, arguments, .. } => Some(Block::ToolUse { id, name, input: Raw(arguments) }),
+        AnswerItem::Call { id, name, arguments, .. } => {
+            Some(Block::ToolUse { id, name, input: RawObject(arguments) })
+        }
     }
 }
 
-fn result_block<'a>(result: Returned<'a>, asked: &Asked<'a>) -> Block<'a> {
+fn result_block<'a>(result: CallResult<'a>, asked: &EncodeInput<'a>) -> Block<'a> {
     let content = if result.pictures.is_empty() {
         Content::Text(result.content)
     } else {
@@ -218,8 +221,8 @@ fn result_block<'a>(result: Returned<'a>, asked: &Asked<'a>) -> Block<'a> {
     Block::ToolResult { tool_use_id: result.id, is_error, content, cache_control: None }
 }
 
-fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Block<'a> {
-    match Encoded::of(image, asked.request) {
+fn picture<'a>(image: &'a Image, asked: &EncodeInput<'a>) -> Block<'a> {
+    match Base64Image::of(image, asked.request) {
         Some(data) => {
             let source = Source { r#type: "base64", media_type: &image.data.media, data };
             Block::Image { source, cache_control: None }

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::blocks::{OpenBlock, PartWriter};
-use crate::codec::{Decoder, Fault, Frame, Said, figure, parse, said};
+use crate::codec::part_writer::{OpenBlock, PartWriter};
+use crate::codec::{Decoder, Fault, Frame, ProviderError, error_body, parse, token_count};
 use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 #[derive(Default, Deserialize)]
@@ -92,12 +92,12 @@ impl Generated {
 
     /// It comes with every frame, and grows.
     fn count(&mut self, usage: &Value, parts: &mut VecDeque<AnswerPart>) {
-        let said = figure(usage, "/candidatesTokenCount");
-        let thought = figure(usage, "/thoughtsTokenCount");
+        let said = token_count(usage, "/candidatesTokenCount");
+        let thought = token_count(usage, "/thoughtsTokenCount");
         let tokens = TokenCounts {
-            input: figure(usage, "/promptTokenCount"),
+            input: token_count(usage, "/promptTokenCount"),
             output: said.or(thought).map(|_| said.unwrap_or(0) + thought.unwrap_or(0)),
-            cached: figure(usage, "/cachedContentTokenCount"),
+            cached: token_count(usage, "/cachedContentTokenCount"),
             written: None,
         };
         if tokens != TokenCounts::default() && self.usage != Some(tokens) {
@@ -116,7 +116,7 @@ impl Decoder for Generated {
     fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault> {
         let Some(response) = parse::<Response<'_>>(frame)? else { return Ok(()) };
         if !response.error.is_null() {
-            return Err(Fault::Said(said::in_error(&response.error).unwrap_or_default()));
+            return Err(Fault::Provider(error_body::parse_error_object(&response.error).unwrap_or_default()));
         }
         let Some(candidate) = response.candidates.and_then(|list| list.into_iter().next()) else {
             self.count(&response.usage_metadata, parts);
@@ -139,7 +139,7 @@ impl Decoder for Generated {
             None => {
                 let message = candidate.finish_message.filter(|message| !message.is_empty());
                 let message = message.unwrap_or_else(|| format!("the provider ended the answer with {word}"));
-                Err(Fault::Said(Said { codes: vec![word], message, ..Said::default() }))
+                Err(Fault::Provider(ProviderError { codes: vec![word], message, ..ProviderError::default() }))
             }
         }
     }

@@ -4,9 +4,9 @@ use longhaul_protocol::{Image, ToolSchema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::codec::history::{self, Encoded, Ids, NO_PICTURE, Raw, Returned, Written};
+use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, CallResult, NO_PICTURE, RawObject};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
-use crate::codec::{Asked, to_bytes};
+use crate::codec::{EncodeInput, to_bytes};
 
 /// The model stands in the address.
 #[derive(Serialize)]
@@ -111,14 +111,14 @@ enum Piece<'a> {
 #[serde(rename_all = "camelCase")]
 struct InlineData<'a> {
     mime_type: &'a str,
-    data: Encoded<'a>,
+    data: Base64Image<'a>,
 }
 
 #[derive(Serialize)]
 struct FunctionCall<'a> {
     id: Cow<'a, str>,
     name: Cow<'a, str>,
-    args: Raw<'a>,
+    args: RawObject<'a>,
 }
 
 #[derive(Serialize)]
@@ -136,7 +136,7 @@ enum Response<'a> {
 }
 
 /// The body of a request.
-pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
+pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let request = asked.request;
     let max_output_tokens = request.max_output;
     let thinking_config = asked.reasons.then_some(ThinkingConfig { include_thoughts: true });
@@ -144,11 +144,11 @@ pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
     let declared = || [Tools { function_declarations: request.tools.iter().map(declaration).collect() }];
     let instruction = || SystemInstruction { parts: [Piece::Text { text: Cow::Borrowed(&request.system) }] };
     let mut contents = Vec::new();
-    for message in history::messages(asked, Ids::Any) {
+    for message in messages::messages(asked, AllowedIds::Any) {
         add(message, asked, &mut contents);
     }
     if asked.roles.alternates() {
-        contents = roles::alternate(contents, Content::speaker, Content::filler);
+        contents = roles::insert_fillers(contents, Content::speaker, Content::filler);
     }
     to_bytes(&Body {
         generation_config: configured.then_some(GenerationConfig { max_output_tokens, thinking_config }),
@@ -163,50 +163,50 @@ fn declaration(schema: &ToolSchema) -> Declaration<'_> {
     Declaration { name, description, parameters_json_schema: parameters }
 }
 
-fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, contents: &mut Vec<Content<'a>>) {
+fn add<'a>(message: messages::Message<'a>, asked: &EncodeInput<'a>, contents: &mut Vec<Content<'a>>) {
     let by_user = |parts| Content { role: Role::User, parts };
     match message {
-        history::Message::Answer(written) => {
+        messages::Message::Answer(written) => {
             let parts: Vec<_> = written.into_iter().filter_map(written_piece).collect();
             if !parts.is_empty() {
                 contents.push(Content { role: Role::Model, parts });
             }
         }
-        history::Message::Results(results) => {
+        messages::Message::Results(results) => {
             let pictures =
-                history::pictures(&results, |text| Piece::Text { text }, |image| picture(image, asked));
+                messages::pictures(&results, |text| Piece::Text { text }, |image| picture(image, asked));
             contents.push(by_user(results.into_iter().map(result).collect()));
             if !pictures.is_empty() {
                 contents.push(by_user(pictures));
             }
         }
-        history::Message::User(text) | history::Message::System(text) => {
+        messages::Message::User(text) | messages::Message::System(text) => {
             contents.push(by_user(vec![Piece::Text { text }]));
         }
-        history::Message::Picture(image) => contents.push(by_user(vec![picture(image, asked)])),
+        messages::Message::Picture(image) => contents.push(by_user(vec![picture(image, asked)])),
     }
 }
 
-fn written_piece(written: Written<'_>) -> Option<Piece<'_>> {
+fn written_piece(written: AnswerItem<'_>) -> Option<Piece<'_>> {
     match written {
-        Written::Text(text) => Some(Piece::Text { text }),
+        AnswerItem::Text(text) => Some(Piece::Text { text }),
         // Only the proofs are wanted back, and those stand with the calls.
-        Written::Thought { .. } => None,
-        Written::Call { id, name, arguments, signature } => Some(Piece::Call {
-            function_call: FunctionCall { id, name, args: Raw(arguments) },
+        AnswerItem::Thought { .. } => None,
+        AnswerItem::Call { id, name, arguments, signature } => Some(Piece::Call {
+            function_call: FunctionCall { id, name, args: RawObject(arguments) },
             thought_signature: signature.filter(|signature| !signature.is_empty()),
         }),
     }
 }
 
-fn result(result: Returned<'_>) -> Piece<'_> {
+fn result(result: CallResult<'_>) -> Piece<'_> {
     let response =
         if result.is_error { Response::Error(result.content) } else { Response::Output(result.content) };
     Piece::Result { function_response: FunctionResponse { id: result.id, name: result.name, response } }
 }
 
-fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {
-    match Encoded::of(image, asked.request) {
+fn picture<'a>(image: &'a Image, asked: &EncodeInput<'a>) -> Piece<'a> {
+    match Base64Image::of(image, asked.request) {
         Some(data) => Piece::Picture { inline_data: InlineData { mime_type: &image.data.media, data } },
         None => Piece::Text { text: NO_PICTURE.into() },
     }

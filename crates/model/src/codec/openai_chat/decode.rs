@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::blocks::{OpenBlock, PartWriter};
-use crate::codec::{Decoder, Fault, Frame, Quirks, Said, figure, parse, said};
+use crate::codec::part_writer::{OpenBlock, PartWriter};
+use crate::codec::{Decoder, Fault, Frame, ProviderError, Quirks, error_body, parse, token_count};
 use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// The end mark.
@@ -230,11 +230,11 @@ impl Chat {
     fn count(&mut self, usage: Option<Value>, parts: &mut VecDeque<AnswerPart>) {
         let Some(usage) = usage else { return };
         let tokens = TokenCounts {
-            input: figure(&usage, "/prompt_tokens"),
-            output: figure(&usage, "/completion_tokens"),
-            cached: figure(&usage, "/prompt_tokens_details/cached_tokens")
-                .or_else(|| figure(&usage, "/prompt_cache_hit_tokens"))
-                .or_else(|| figure(&usage, "/cached_tokens")),
+            input: token_count(&usage, "/prompt_tokens"),
+            output: token_count(&usage, "/completion_tokens"),
+            cached: token_count(&usage, "/prompt_tokens_details/cached_tokens")
+                .or_else(|| token_count(&usage, "/prompt_cache_hit_tokens"))
+                .or_else(|| token_count(&usage, "/cached_tokens")),
             written: None,
         };
         // Some servers send it with every chunk.
@@ -263,11 +263,11 @@ impl Decoder for Chat {
         let Some(chunk) = parse::<Chunk<'_>>(frame)? else { return Ok(()) };
         if let Some(error) = chunk.error.as_ref().filter(|error| !error.is_null()) {
             self.count(chunk.usage, parts);
-            return Err(Fault::Said(said::in_error(error).unwrap_or_default()));
+            return Err(Fault::Provider(error_body::parse_error_object(error).unwrap_or_default()));
         }
         let Some(choices) = chunk.choices else {
-            return match parse::<Value>(frame)?.as_ref().and_then(said::in_value) {
-                Some(said) if chunk.usage.is_none() => Err(Fault::Said(said)),
+            return match parse::<Value>(frame)?.as_ref().and_then(error_body::parse_error_value) {
+                Some(said) if chunk.usage.is_none() => Err(Fault::Provider(said)),
                 _ => {
                     self.count(chunk.usage, parts);
                     Ok(())
@@ -313,5 +313,5 @@ fn meaning(word: &str) -> Option<StopKind> {
 
 fn failed(word: &str) -> Fault {
     let message = format!("the provider ended the answer with {word:?}");
-    Fault::Said(Said { codes: vec![word.to_owned()], message, ..Said::default() })
+    Fault::Provider(ProviderError { codes: vec![word.to_owned()], message, ..ProviderError::default() })
 }

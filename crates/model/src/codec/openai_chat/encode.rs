@@ -4,9 +4,9 @@ use longhaul_protocol::{Image, ToolSchema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Written};
+use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, DataUrl, NO_PICTURE};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
-use crate::codec::{Asked, RoleOrder, to_bytes};
+use crate::codec::{EncodeInput, RoleOrder, to_bytes};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -123,7 +123,7 @@ struct CalledFunction<'a> {
 }
 
 /// The body of a request.
-pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
+pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let (request, quirks) = (asked.request, asked.quirks);
     let mut messages = Vec::new();
     if !request.system.is_empty() {
@@ -133,11 +133,11 @@ pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
             _ => Message::System { content },
         });
     }
-    for message in history::messages(asked, Ids::Any) {
+    for message in messages::messages(asked, AllowedIds::Any) {
         add(message, asked, &mut messages);
     }
     if asked.roles.alternates() {
-        messages = roles::alternate(messages, Message::speaker, Message::filler);
+        messages = roles::insert_fillers(messages, Message::speaker, Message::filler);
     }
     to_bytes(&Body {
         model: asked.model,
@@ -155,12 +155,12 @@ fn tool(schema: &ToolSchema) -> Tool<'_> {
     Tool { r#type: "function", function: Function { name, description, parameters } }
 }
 
-fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, messages: &mut Vec<Message<'a>>) {
+fn add<'a>(message: messages::Message<'a>, asked: &EncodeInput<'a>, messages: &mut Vec<Message<'a>>) {
     match message {
-        history::Message::Answer(written) => messages.extend(answer(written, asked)),
-        history::Message::Results(results) => {
+        messages::Message::Answer(written) => messages.extend(answer(written, asked)),
+        messages::Message::Results(results) => {
             let pictures =
-                history::pictures(&results, |text| Piece::Text { text }, |image| picture(image, asked));
+                messages::pictures(&results, |text| Piece::Text { text }, |image| picture(image, asked));
             messages.extend(
                 results
                     .into_iter()
@@ -171,22 +171,24 @@ fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, messages: &mut Vec<
                 messages.push(Message::User { content: Content::Pieces(pictures) });
             }
         }
-        history::Message::User(text) => messages.push(Message::user(text)),
-        history::Message::Picture(image) => {
+        messages::Message::User(text) => messages.push(Message::user(text)),
+        messages::Message::Picture(image) => {
             messages.push(Message::User { content: Content::Pieces(vec![picture(image, asked)]) });
         }
-        history::Message::System(content) => messages.push(Message::System { content }),
+        messages::Message::System(content) => messages.push(Message::System { content }),
     }
 }
 
-fn answer<'a>(written: Vec<Written<'a>>, asked: &Asked<'a>) -> Option<Message<'a>> {
+fn answer<'a>(written: Vec<AnswerItem<'a>>, asked: &EncodeInput<'a>) -> Option<Message<'a>> {
     let (mut thoughts, mut texts, mut tool_calls) = (Vec::new(), Vec::new(), Vec::new());
     for piece in written {
         match piece {
-            Written::Text(text) => texts.push(text),
-            Written::Thought { text, .. } if asked.quirks.wants_reasoning_back => thoughts.push(text.into()),
-            Written::Thought { .. } => {}
-            Written::Call { id, name, arguments, .. } => {
+            AnswerItem::Text(text) => texts.push(text),
+            AnswerItem::Thought { text, .. } if asked.quirks.wants_reasoning_back => {
+                thoughts.push(text.into());
+            }
+            AnswerItem::Thought { .. } => {}
+            AnswerItem::Call { id, name, arguments, .. } => {
                 tool_calls.push(Call {
                     id,
                     r#type: "function",
@@ -209,8 +211,8 @@ fn joined(mut texts: Vec<Cow<'_, str>>) -> Option<Cow<'_, str>> {
     if texts.len() > 1 { Some(texts.join("\n\n").into()) } else { texts.pop() }
 }
 
-fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {
-    match Encoded::of(image, asked.request) {
+fn picture<'a>(image: &'a Image, asked: &EncodeInput<'a>) -> Piece<'a> {
+    match Base64Image::of(image, asked.request) {
         Some(bytes) => {
             Piece::ImageUrl { image_url: ImageUrl { url: DataUrl { media: &image.data.media, bytes } } }
         }

@@ -6,8 +6,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Proof;
-use crate::codec::blocks::{OpenBlock, PartWriter};
-use crate::codec::{Decoder, Fault, Frame, figure, parse, said};
+use crate::codec::part_writer::{OpenBlock, PartWriter};
+use crate::codec::{Decoder, Fault, Frame, error_body, parse, token_count};
 use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
 /// What stands between two parts of a summary.
@@ -267,9 +267,9 @@ impl Responses {
 
 fn count(response: &Value, parts: &mut VecDeque<AnswerPart>) {
     let tokens = TokenCounts {
-        input: figure(response, "/usage/input_tokens"),
-        output: figure(response, "/usage/output_tokens"),
-        cached: figure(response, "/usage/input_tokens_details/cached_tokens"),
+        input: token_count(response, "/usage/input_tokens"),
+        output: token_count(response, "/usage/output_tokens"),
+        cached: token_count(response, "/usage/input_tokens_details/cached_tokens"),
         written: None,
     };
     if tokens != TokenCounts::default() {
@@ -283,11 +283,12 @@ impl Decoder for Responses {
         match event.r#type.as_str() {
             "response.failed" => {
                 count(&event.response, parts);
-                let said = said::in_error(event.response.get("error").unwrap_or(&Value::Null));
-                Err(Fault::Said(said.unwrap_or_default()))
+                let said =
+                    error_body::parse_error_object(event.response.get("error").unwrap_or(&Value::Null));
+                Err(Fault::Provider(said.unwrap_or_default()))
             }
-            "error" | "" => match parse::<Value>(frame)?.as_ref().and_then(said::in_value) {
-                Some(said) => Err(Fault::Said(said)),
+            "error" | "" => match parse::<Value>(frame)?.as_ref().and_then(error_body::parse_error_value) {
+                Some(said) => Err(Fault::Provider(said)),
                 None => Err(Fault::unreadable(frame.data)),
             },
             _ => self.event(&event, parts).ok_or_else(|| Fault::unreadable(frame.data)),

@@ -6,9 +6,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Proof;
-use crate::codec::history::{self, DataUrl, Encoded, Ids, NO_PICTURE, Written};
+use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, DataUrl, NO_PICTURE};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
-use crate::codec::{Asked, to_bytes};
+use crate::codec::{EncodeInput, to_bytes};
 
 /// What has to be asked for so that thoughts can go back without being stored by the provider.
 const PROOFS: &str = "reasoning.encrypted_content";
@@ -112,14 +112,14 @@ enum Piece<'a> {
 }
 
 /// The body of a request.
-pub(in crate::codec) fn encode(asked: &Asked<'_>) -> Vec<u8> {
+pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let request = asked.request;
     let mut input = Vec::new();
-    for message in history::messages(asked, Ids::Any) {
+    for message in messages::messages(asked, AllowedIds::Any) {
         add(message, asked, &mut input);
     }
     if asked.roles.alternates() {
-        input = roles::alternate(input, Item::speaker, Item::filler);
+        input = roles::insert_fillers(input, Item::speaker, Item::filler);
     }
     to_bytes(&Body {
         model: asked.model,
@@ -139,12 +139,12 @@ fn tool(schema: &ToolSchema) -> Tool<'_> {
     Tool { r#type: "function", name, description, parameters, strict: false }
 }
 
-fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, input: &mut Vec<Item<'a>>) {
+fn add<'a>(message: messages::Message<'a>, asked: &EncodeInput<'a>, input: &mut Vec<Item<'a>>) {
     match message {
-        history::Message::Answer(written) => input.extend(written.into_iter().filter_map(written_item)),
-        history::Message::Results(results) => {
+        messages::Message::Answer(written) => input.extend(written.into_iter().filter_map(written_item)),
+        messages::Message::Results(results) => {
             let pictures =
-                history::pictures(&results, |text| Piece::InputText { text }, |image| picture(image, asked));
+                messages::pictures(&results, |text| Piece::InputText { text }, |image| picture(image, asked));
             input.extend(
                 results
                     .into_iter()
@@ -154,31 +154,31 @@ fn add<'a>(message: history::Message<'a>, asked: &Asked<'a>, input: &mut Vec<Ite
                 input.push(Item::Message { role: Role::User, content: Content::Pieces(pictures) });
             }
         }
-        history::Message::User(text) => input.push(Item::said(Role::User, text)),
-        history::Message::System(text) => input.push(Item::said(Role::Developer, text)),
-        history::Message::Picture(image) => {
+        messages::Message::User(text) => input.push(Item::said(Role::User, text)),
+        messages::Message::System(text) => input.push(Item::said(Role::Developer, text)),
+        messages::Message::Picture(image) => {
             let content = Content::Pieces(vec![picture(image, asked)]);
             input.push(Item::Message { role: Role::User, content });
         }
     }
 }
 
-fn written_item(written: Written<'_>) -> Option<Item<'_>> {
+fn written_item(written: AnswerItem<'_>) -> Option<Item<'_>> {
     match written {
-        Written::Text(text) => Some(Item::said(Role::Assistant, text)),
-        Written::Thought { signature, .. } => {
+        AnswerItem::Text(text) => Some(Item::said(Role::Assistant, text)),
+        AnswerItem::Thought { signature, .. } => {
             let Proof { id, summary, encrypted_content } = serde_json::from_str(signature).ok()?;
             let summary = summary.or_else(|| serde_json::from_str("[]").ok());
             Some(Item::Reasoning { id, summary, encrypted_content })
         }
-        Written::Call { id, name, arguments, .. } => {
+        AnswerItem::Call { id, name, arguments, .. } => {
             Some(Item::FunctionCall { call_id: id, name, arguments })
         }
     }
 }
 
-fn picture<'a>(image: &'a Image, asked: &Asked<'a>) -> Piece<'a> {
-    match Encoded::of(image, asked.request) {
+fn picture<'a>(image: &'a Image, asked: &EncodeInput<'a>) -> Piece<'a> {
+    match Base64Image::of(image, asked.request) {
         Some(bytes) => Piece::InputImage { image_url: DataUrl { media: &image.data.media, bytes } },
         None => Piece::InputText { text: NO_PICTURE.into() },
     }

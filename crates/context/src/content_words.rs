@@ -1,0 +1,72 @@
+//! The words that say what a text is about, and what share of them another text has.
+
+use std::collections::BTreeSet;
+
+use longhaul_protocol::{WordRun, word_runs};
+
+/// Stop words. Words that negate (not, no, never) are not among them: they turn a meaning round.
+const STOP_WORDS: [&str; 62] = [
+    "a", "about", "after", "an", "and", "are", "as", "at", "be", "been", "before", "but", "by", "can",
+    "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if",
+    "in", "into", "is", "it", "its", "may", "me", "my", "of", "on", "or", "our", "she", "should", "so",
+    "that", "the", "their", "them", "then", "there", "they", "this", "to", "was", "we", "were", "which",
+    "will", "with", "would", "you", "your",
+];
+
+/// The set of words of a text, without stop words, in lower case and roughly in the singular. Each character of a script
+/// without spaces is a word.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContentWords(BTreeSet<String>);
+
+impl ContentWords {
+    pub fn of(text: &str) -> Self {
+        let words = word_runs(text).flat_map(|run| match run {
+            WordRun::Spaced(word) => vec![word.to_lowercase()],
+            WordRun::Unspaced(run) => run.chars().map(String::from).collect(),
+        });
+        Self(words.filter(|word| !STOP_WORDS.contains(&word.as_str())).map(singular).collect())
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The share of these words that the other text has too, from 0 to 1. It is 0 if there are no words.
+    pub fn share_in(&self, other: &Self) -> f64 {
+        if self.is_empty() {
+            return 0.0;
+        }
+        #[allow(clippy::cast_precision_loss, reason = "no text has 2^53 words")]
+        let share = self.common(other).count() as f64 / self.len() as f64;
+        share
+    }
+
+    /// The words that are in both texts.
+    pub fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a str> {
+        self.0.intersection(&other.0).map(String::as_str)
+    }
+
+    /// Whether a word is among them, in the form that [`ContentWords::of`] gives it.
+    pub fn contains(&self, word: &str) -> bool {
+        self.0.contains(word)
+    }
+
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().cloned());
+    }
+}
+
+fn singular(mut word: String) -> String {
+    if word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") {
+        word.pop();
+    }
+    word
+}
+
+#[cfg(test)]
+#[path = "content_words_tests.rs"]
+mod tests;

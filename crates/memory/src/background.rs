@@ -1,0 +1,88 @@
+//! Model calls in the background: no user waits for them, so they retry less, and a budget may turn them off.
+
+use std::sync::Arc;
+
+use longhaul_context::{AnswerForm, StructuredPrompt};
+use longhaul_model::{
+    Capabilities, FailureClass, Model, ModelFailure, Purpose, RefusedSize, Request, RetryDecision,
+    RetryPolicy, RetryState, WholeAnswer, complete,
+};
+use longhaul_protocol::{Item, Role, Usage};
+
+/// Replaces secrets in a text.
+pub type RedactFn = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// A model for background calls, with its limits.
+#[derive(Clone)]
+pub struct BackgroundModel {
+    pub model: Arc<dyn Model>,
+    pub capabilities: Capabilities,
+    /// The retry policy of the foreground, from which that of the background is derived.
+    pub retry: RetryPolicy,
+    /// The context window in tokens, if it is known.
+    pub window: Option<u64>,
+    /// The maximal tokens of an answer, if that is configured.
+    pub max_output: Option<u64>,
+    /// Applied to everything that is kept.
+    pub redact: RedactFn,
+}
+
+impl BackgroundModel {
+    /// The form in which the model can give a structured answer.
+    pub fn answer_form(&self) -> AnswerForm {
+        if self.capabilities.tools { AnswerForm::ToolCall } else { AnswerForm::Text }
+    }
+
+    /// The maximal tokens of an answer.
+    pub fn answer_tokens(&self) -> u64 {
+        self.capabilities.answer_tokens(self.max_output, self.window)
+    }
+
+    /// The tokens that a prompt may have. `None` if the window is unknown.
+    pub fn usable_tokens(&self) -> Option<u64> {
+        self.window.map(|window| window.saturating_sub(self.answer_tokens()))
+    }
+
+    /// Sends a prompt, with retries. The cost of every attempt is added to `usages`, also of failed ones. A prompt that is too long
+    /// and a model without tools are not retried but returned at once: the caller changes the prompt.
+    pub(crate) async fn ask(
+        &self,
+        prompt: &StructuredPrompt,
+        purpose: Purpose,
+        usages: &mut Vec<Usage>,
+    ) -> Result<WholeAnswer, ModelFailure> {
+        let mut retries = RetryState::new(self.retry.for_background());
+        loop {
+            let request = Request {
+                system: prompt.system.as_str().into(),
+                tools: prompt.tools.as_slice().into(),
+                items: vec![Arc::new(Item::Text { role: Role::User, text: prompt.text.clone() })],
+                max_output: Some(self.answer_tokens()),
+                purpose,
+                ..Request::default()
+            };
+            let completion = complete(&*self.model, request, &self.capabilities).await;
+            if completion.usage.input.is_some() || completion.usage.output.is_some() {
+                usages.push(completion.usage);
+            }
+            let failure = match completion.answer {
+                Ok(whole) => return Ok(whole),
+                Err(failure) => failure,
+            };
+            if failure.class == FailureClass::TooLong {
+                // The next job begins with the corrected window.
+                let size = RefusedSize { prompt: prompt.tokens(), answer: self.answer_tokens() };
+                self.model.correct_limits(&failure, size).await;
+            }
+            if matches!(failure.class, FailureClass::TooLong | FailureClass::NoTools) {
+                return Err(failure);
+            }
+            match retries.failed(&failure, fastrand::f64()) {
+                RetryDecision::Wait(wait) => tokio::time::sleep(wait.delay).await,
+                RetryDecision::GiveUp(spent) => {
+                    return Err(ModelFailure::new(failure.class, (self.redact)(&spent.to_string())));
+                }
+            }
+        }
+    }
+}

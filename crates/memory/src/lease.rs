@@ -1,0 +1,78 @@
+//! A lease on a stream that is renewed while a job works, and released when the job ends in any way.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_journal::{Append, Journal, Lease};
+use longhaul_protocol::StreamName;
+
+use crate::{Error, Result};
+
+const RENEW_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A lease that is released when this is dropped, even if the job is cancelled.
+pub(crate) struct LeaseGuard {
+    journal: Arc<dyn Journal>,
+    lease: Lease,
+    is_released: bool,
+}
+
+impl LeaseGuard {
+    /// Acquires the lease on a stream. [`Error::Held`] if another process has it.
+    pub(crate) async fn acquire(journal: &Arc<dyn Journal>, stream: &StreamName) -> Result<Self> {
+        let (journal, stream) = (journal.clone(), stream.clone());
+        // In a task of its own: a caller that is cancelled while it waits must not leave a lease that nothing releases.
+        let acquiring = tokio::spawn(async move {
+            let lease = journal.acquire(&stream).await?;
+            Ok(Self { journal, lease, is_released: false })
+        });
+        match acquiring.await.unwrap_or(Err(longhaul_journal::Error::Closed)) {
+            Ok(guard) => Ok(guard),
+            Err(longhaul_journal::Error::Held { holder, .. }) => Err(Error::Held { holder }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// An append under the lease.
+    pub(crate) fn append(&self) -> Append {
+        Append::under(&self.lease)
+    }
+
+    /// Releases the lease and waits for that, so that the next job can acquire it at once. If it fails, the lease expires.
+    pub(crate) async fn release(mut self) {
+        let _ = self.journal.release(&self.lease).await;
+        self.is_released = true;
+    }
+
+    /// Waits for some work and renews the lease meanwhile. An error if another process took the lease over. A renewal that fails
+    /// for the moment is repeated at the next interval: the work was paid for, and the append after it checks the lease.
+    pub(crate) async fn renew_during<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        let mut work = std::pin::pin!(work);
+        let mut renewals = tokio::time::interval(RENEW_INTERVAL);
+        renewals.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                _ = renewals.tick() => match self.journal.renew(&self.lease).await {
+                    Err(error) if !error.may_pass() => return Err(error.into()),
+                    _ => {}
+                },
+            }
+        }
+    }
+}
+
+impl Drop for LeaseGuard {
+    fn drop(&mut self) {
+        if self.is_released {
+            return;
+        }
+        // Without a runtime the process is about to end, and its leases end with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (journal, lease) = (self.journal.clone(), self.lease.clone());
+            runtime.spawn(async move { journal.release(&lease).await });
+        }
+    }
+}

@@ -1,0 +1,139 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use longhaul_protocol::{AttemptId, Usage};
+
+use crate::{Capabilities, CorrectedLimits, ModelFailure, RefusedSize, Request};
+
+/// A language model.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// As `provider/model`.
+    fn name(&self) -> &str;
+
+    /// What is known about the model. The first call may ask its server.
+    async fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// Learns from a refusal for size. [`capabilities`](Self::capabilities) returns the corrected ones from then on.
+    /// `None` if the refusal teaches nothing new.
+    async fn correct_limits(&self, failure: &ModelFailure, size: RefusedSize) -> Option<CorrectedLimits> {
+        let _ = (failure, size);
+        None
+    }
+
+    /// Sends one request. The caller decides about retries. Dropping the stream ends the call.
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure>;
+}
+
+#[async_trait]
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn capabilities(&self) -> Capabilities {
+        (**self).capabilities().await
+    }
+
+    async fn correct_limits(&self, failure: &ModelFailure, size: RefusedSize) -> Option<CorrectedLimits> {
+        (**self).correct_limits(failure, size).await
+    }
+
+    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+        (**self).ask(request).await
+    }
+}
+
+/// An answer as it streams in.
+#[async_trait]
+pub trait AnswerStream: Send {
+    /// The next part. The last one is [`AnswerPart::End`]; after that or after an error nothing may be read.
+    async fn next(&mut self) -> Result<AnswerPart, ModelFailure>;
+}
+
+/// A part of a streamed answer. Blocks come one after the other: a start, deltas, a stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerPart {
+    TextStart,
+    TextDelta(String),
+    TextStop,
+    ReasoningStart,
+    ReasoningDelta(String),
+    ReasoningStop {
+        /// The provider's proof that it is its own.
+        signature: Option<String>,
+    },
+    /// A tool call begins.
+    CallStart {
+        /// The provider's id of the call.
+        wire_id: Option<String>,
+        name: String,
+    },
+    /// More of the JSON text of the arguments.
+    ArgumentsDelta(String),
+    /// The call is complete. It may run whatever becomes of the rest of the answer.
+    CallStop {
+        /// The provider's proof that it is its own.
+        signature: Option<String>,
+    },
+    /// The usage so far. A later one replaces an earlier one.
+    Usage(TokenCounts),
+    /// The rate limit headers.
+    Limits(RateLimits),
+    /// The provider's end of the answer.
+    End(StopReason),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopReason {
+    /// What it means.
+    pub kind: StopKind,
+    /// The provider's word for it.
+    pub word: String,
+}
+
+impl StopReason {
+    pub fn new(kind: StopKind, word: impl Into<String>) -> Self {
+        Self { kind, word: word.into() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopKind {
+    /// The answer is complete, or waits for its calls.
+    Finished,
+    /// The answer was cut at its length limit.
+    Length,
+    /// The model or its provider refuses to answer.
+    Refused,
+}
+
+/// Rate limit headers: names and values as they came.
+pub type RateLimits = std::collections::BTreeMap<String, String>;
+
+/// Tokens that a provider counted. Unknown is `None`, not 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenCounts {
+    /// Sent, including cached ones.
+    pub input: Option<u64>,
+    /// Received.
+    pub output: Option<u64>,
+    /// Found in the provider's cache.
+    pub cached: Option<u64>,
+    /// Put into the provider's cache, where that has a price of its own.
+    #[serde(skip)]
+    pub written: Option<u64>,
+}
+
+impl TokenCounts {
+    /// The usage record of a call. The only place that copies token counts: a count that is added to [`TokenCounts`]
+    /// does not compile before it is recorded.
+    pub fn usage(self, attempt: AttemptId, facts: &Capabilities) -> Usage {
+        let Self { input, output, cached, written } = self;
+        let cost = facts.prices.as_ref().and_then(|prices| prices.cost(&self));
+        Usage { input, output, cached, cache_written: written, cost, ..Usage::of(attempt) }
+    }
+}

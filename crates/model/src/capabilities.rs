@@ -1,0 +1,94 @@
+/// An answer takes at most the window divided by this.
+const ANSWER_WINDOW_DIVISOR: u64 = 4;
+/// The tokens of an answer if nothing is configured.
+const DEFAULT_ANSWER_TOKENS: u64 = 8_192;
+
+/// What is known about a model: its context window, its longest answer, whether it calls tools, and its prices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capabilities {
+    pub window: Option<ContextWindow>,
+    /// The longest answer in tokens.
+    pub max_output: Option<u64>,
+    pub tools: bool,
+    pub prices: Option<Prices>,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self { window: None, max_output: None, tools: true, prices: None }
+    }
+}
+
+impl Capabilities {
+    /// The tokens that an answer may have: what is configured, at most what the model takes, and at most a quarter of the window.
+    pub fn answer_tokens(&self, configured: Option<u64>, window: Option<u64>) -> u64 {
+        let share = window.map_or(u64::MAX, |window| window / ANSWER_WINDOW_DIVISOR);
+        configured.unwrap_or(DEFAULT_ANSWER_TOKENS).min(self.max_output.unwrap_or(u64::MAX)).min(share).max(1)
+    }
+}
+
+/// A context window and its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextWindow {
+    pub tokens: u64,
+    pub source: WindowSource,
+}
+
+/// The source of a context window, the most trustworthy first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowSource {
+    /// The server refused a larger request.
+    Refusal,
+    /// The config.
+    Config,
+    Server,
+    /// The built-in catalogue.
+    Catalogue,
+    /// Assumed for a local server.
+    LocalDefault,
+    /// Assumed for a hosted model.
+    HostedDefault,
+}
+
+impl std::fmt::Display for WindowSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Refusal => "since the server refused more",
+            Self::Config => "from the config",
+            Self::Server => "as the server says",
+            Self::Catalogue => "from the catalogue",
+            Self::LocalDefault => "assumed for a local server",
+            Self::HostedDefault => "assumed, since nobody says",
+        })
+    }
+}
+
+/// The price of a model, in US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    pub input: f64,
+    pub output: f64,
+    /// Read from the provider's cache. Default: the price of `input`.
+    pub cached: Option<f64>,
+    /// Written to the provider's cache. Default: the price of `input`.
+    pub written: Option<f64>,
+}
+
+impl Prices {
+    /// The cost of a call. `None` if its tokens are unknown.
+    pub fn cost(&self, tokens: &crate::TokenCounts) -> Option<f64> {
+        const MILLION: f64 = 1_000_000.0;
+        let (input, output) = (tokens.input?, tokens.output?);
+        let (cached, written) = (tokens.cached.unwrap_or(0), tokens.written.unwrap_or(0));
+        let plain = input.saturating_sub(cached).saturating_sub(written);
+        #[allow(clippy::cast_precision_loss, reason = "no call has 2^53 tokens")]
+        let priced = |tokens: u64, price: f64| tokens as f64 * price / MILLION;
+        Some(
+            priced(plain, self.input)
+                + priced(cached, self.cached.unwrap_or(self.input))
+                + priced(written, self.written.unwrap_or(self.input))
+                + priced(output, self.output),
+        )
+    }
+}

@@ -1,0 +1,71 @@
+//! One request with its whole answer, for calls that are not streamed to anyone.
+
+use std::sync::Arc;
+
+use longhaul_protocol::{AttemptId, Item, Usage};
+
+use crate::role_order::MAX_ROLE_REORDERS;
+use crate::{
+    BlockAssembler, BlockProgress, Capabilities, FailureClass, Model, ModelFailure, Request, StopKind,
+};
+
+/// The result of one request.
+#[derive(Debug)]
+pub struct Completion {
+    pub answer: Result<WholeAnswer, ModelFailure>,
+    /// As far as the provider reported it.
+    pub usage: Usage,
+}
+
+#[derive(Debug)]
+pub struct WholeAnswer {
+    pub items: Vec<Arc<Item>>,
+    pub stop: StopKind,
+}
+
+/// Sends a request and reads the whole answer. If the server refuses the order of roles, the request is sent again in
+/// another order.
+pub async fn complete(model: &dyn Model, request: Request, facts: &Capabilities) -> Completion {
+    let purpose = request.purpose.name();
+    let mut blocks = BlockAssembler::default();
+    let mut answer = read_answer(model, request.clone(), &mut blocks).await;
+    for _ in 0..MAX_ROLE_REORDERS {
+        match &answer {
+            Err(failure) if failure.class == FailureClass::RoleOrder => {
+                blocks = BlockAssembler::default();
+                answer = read_answer(model, request.clone(), &mut blocks).await;
+            }
+            _ => break,
+        }
+    }
+    let counted = blocks.tokens.unwrap_or_default().usage(AttemptId::generate(), facts);
+    let (purpose, limits) = (Some(purpose.to_owned()), blocks.limits.unwrap_or_default());
+    let usage = Usage { purpose, limits, ..counted };
+    Completion { answer, usage }
+}
+
+async fn read_answer(
+    model: &dyn Model,
+    request: Request,
+    blocks: &mut BlockAssembler,
+) -> Result<WholeAnswer, ModelFailure> {
+    let mut answer = model.ask(request).await?;
+    let mut items = Vec::new();
+    loop {
+        match blocks.push(answer.next().await?) {
+            BlockProgress::Block(item) => items.push(Arc::new(item)),
+            BlockProgress::End(stop) if stop.kind == StopKind::Refused => {
+                let message = format!("{} did not want to answer", model.name());
+                return Err(ModelFailure::new(FailureClass::Refused, message));
+            }
+            BlockProgress::End(stop) => return Ok(WholeAnswer { items, stop: stop.kind }),
+            BlockProgress::Odd(reason) => return Err(ModelFailure::new(FailureClass::Broken, reason)),
+            BlockProgress::TooLarge(reason) => return Err(ModelFailure::new(FailureClass::TooLarge, reason)),
+            BlockProgress::Text(_) | BlockProgress::Reasoning(_) | BlockProgress::Nothing => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "completion_tests.rs"]
+mod tests;

@@ -1,0 +1,317 @@
+//! The endpoint of a model: how it is reached, and the messages for what goes wrong there.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use crate::catalogue::CatalogueEntry;
+use crate::classify::classify_error;
+use crate::codec::{Fault, ProviderError};
+use crate::learned_capabilities::ServedModel;
+use crate::limits::stated_limits;
+use crate::transport::TransportError;
+use crate::{FailureClass, ModelFailure, Protocol, Quirks, StatedLimits};
+
+const MAX_QUOTED_CHARS: usize = 300;
+/// A shorter value is no key and may be part of ordinary words, so it is not masked.
+const MIN_KEY_BYTES: usize = 6;
+
+/// Timeouts of a call. There is none for the whole call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    pub connect: Duration,
+    pub first_byte: Duration,
+    /// The idle timeout: between two bytes of the body.
+    pub idle: Duration,
+}
+
+impl Timeouts {
+    pub const HOSTED: Self = Self {
+        connect: Duration::from_secs(10),
+        first_byte: Duration::from_secs(300),
+        idle: Duration::from_secs(120),
+    };
+    /// Local servers may have to load a model and may be slow.
+    pub const LOCAL: Self = Self {
+        connect: Duration::from_secs(10),
+        first_byte: Duration::from_secs(900),
+        idle: Duration::from_secs(600),
+    };
+}
+
+/// How a model is reached, and what the config says about it.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    pub name: String,
+    /// The provider's own name of the model.
+    pub model: String,
+    pub protocol: Protocol,
+    pub base_url: String,
+    /// Where its server differs from others with this protocol.
+    pub quirks: Quirks,
+    pub key: Option<ApiKey>,
+    pub provider: String,
+    pub is_local: bool,
+    /// The command that starts a local server.
+    pub start: Option<String>,
+    pub clocks: Timeouts,
+    /// The context window from the config.
+    pub window: Option<u64>,
+    /// From the config.
+    pub tools: Option<bool>,
+    pub entry: Option<CatalogueEntry>,
+    pub set_by: SettingSources,
+}
+
+/// An API key and the variable that holds it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    pub value: String,
+    pub variable: String,
+}
+
+impl std::fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "${}", self.variable)
+    }
+}
+
+/// Where each setting comes from, such as `model.name in ~/.longhaul/config.toml:3`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SettingSources {
+    pub name: String,
+    pub base_url: String,
+    pub key: String,
+}
+
+impl Endpoint {
+    /// Host and port.
+    pub(crate) fn host(&self) -> String {
+        let rest = self.base_url.split_once("://").map_or(self.base_url.as_str(), |(_, rest)| rest);
+        let authority = rest.split('/').next().unwrap_or(rest);
+        // Without user name and password.
+        authority.rsplit('@').next().unwrap_or(authority).to_owned()
+    }
+
+    /// The key of what is learned about this model.
+    pub(crate) fn served_model(&self) -> ServedModel {
+        let (scheme, rest) = self.base_url.split_once("://").unwrap_or(("", &self.base_url));
+        let path = rest.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/'));
+        let server = format!("{scheme}://{}/{path}", self.host());
+        ServedModel { server, model: self.model.clone() }
+    }
+
+    /// A quotation of the provider with the key masked, as one line, truncated.
+    pub(crate) fn quote(&self, words: &str) -> String {
+        let clean = match &self.key {
+            Some(key) if key.value.len() >= MIN_KEY_BYTES => words.replace(&key.value, "[key]"),
+            _ => words.to_owned(),
+        };
+        let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut short: String =
+            line.chars().filter(|character| !character.is_control()).take(MAX_QUOTED_CHARS).collect();
+        if line.chars().nth(MAX_QUOTED_CHARS).is_some() {
+            short.push('…');
+        }
+        short
+    }
+
+    /// The failure for a response with an error status.
+    pub(crate) fn http_failure(
+        &self,
+        status: u16,
+        location: Option<&str>,
+        delay: Option<Duration>,
+        body: &[u8],
+    ) -> ModelFailure {
+        let mut hasher = DefaultHasher::new();
+        body.hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        if (300..400).contains(&status) {
+            let to = location.map(|to| format!(" to {}", self.quote(to))).unwrap_or_default();
+            let what =
+                format!("it answered with a redirect{to} ({status}), as a login page or a moved server does");
+            return ModelFailure { status: Some(status), fingerprint, ..self.not_a_model_server(&what) };
+        }
+        let provider_failure = self.protocol.parse_error(status, body).unwrap_or_else(|| ProviderError {
+            status: Some(status),
+            message: first_line(body),
+            ..ProviderError::default()
+        });
+        let provider_failure = ProviderError {
+            status: Some(status),
+            delay: delay.or(provider_failure.delay),
+            ..provider_failure
+        };
+        ModelFailure { fingerprint, ..self.provider_failure(&provider_failure) }
+    }
+
+    /// The failure for an error that the provider reported.
+    pub(crate) fn provider_failure(&self, provider_failure: &ProviderError) -> ModelFailure {
+        let class = classify_error(provider_failure);
+        let words = match (provider_failure.message.trim(), provider_failure.codes.first()) {
+            ("", Some(code)) => format!(": {}", self.quote(code)),
+            ("", None) => String::new(),
+            (message, _) => format!(": {}", self.quote(message)),
+        };
+        let status = provider_failure.status.map(|status| format!(" ({status})")).unwrap_or_default();
+        let message = format!("{}{status}{words}{}", self.describe(class), self.advice(class));
+        let stated = match class {
+            FailureClass::TooLong | FailureClass::Invalid => {
+                let stated = stated_limits(&provider_failure.message);
+                StatedLimits { window: stated.window.or(provider_failure.window), ..stated }
+            }
+            _ => StatedLimits::default(),
+        };
+        ModelFailure {
+            status: provider_failure.status,
+            delay: provider_failure.delay,
+            stated,
+            ..ModelFailure::new(class, message)
+        }
+    }
+
+    /// What happened.
+    fn describe(&self, class: FailureClass) -> String {
+        let (name, host) = (&self.name, self.host());
+        match class {
+            FailureClass::Throttled => format!("{host} takes no more requests for now"),
+            FailureClass::Overloaded => format!("{host} has too much to do right now"),
+            FailureClass::Server => format!("{host} failed, which is its own fault"),
+            FailureClass::Timeout => format!("{host} gave up waiting"),
+            FailureClass::Quota => format!("{host} gives nothing more: quota or credit is used up"),
+            FailureClass::Key if self.key.is_some() => format!("{host} did not accept the key"),
+            FailureClass::Key => format!("{host} wants a key, and none was sent"),
+            FailureClass::NotFound => format!("{host} knows no model {:?}, or no such address", self.model),
+            FailureClass::TooLong => format!("the context is longer than {name} takes"),
+            FailureClass::RoleOrder => format!("{host} refused the order of the messages' roles"),
+            FailureClass::NoTools => format!("{name} can't call tools"),
+            FailureClass::Refused => format!("{name} did not want to answer this"),
+            _ => format!("{host} refused the request"),
+        }
+    }
+
+    /// What the user can do.
+    fn advice(&self, class: FailureClass) -> String {
+        let SettingSources { name, base_url, key } = &self.set_by;
+        match class {
+            FailureClass::Quota => {
+                "; add credit there, or choose another model with --model or model.fallback".to_owned()
+            }
+            FailureClass::Key => match &self.key {
+                Some(ApiKey { variable, .. }) => {
+                    format!("; the key is the value of {variable}, named by {key}")
+                }
+                None => {
+                    format!("; put it into a variable, and name that with model.api_key_env (now: {key})")
+                }
+            },
+            FailureClass::NotFound => format!("; the model is set by {name}, the address by {base_url}"),
+            FailureClass::TooLong => {
+                "; start a new session, or choose a model with a larger context window".to_owned()
+            }
+            FailureClass::NoTools => "; it is asked without them from here on".to_owned(),
+            FailureClass::Refused => "; say it differently, or choose another model".to_owned(),
+            FailureClass::Invalid => format!("; the model is set by {name}, the address by {base_url}"),
+            _ => String::new(),
+        }
+    }
+
+    /// The request is sent again in another order of roles.
+    pub(crate) fn will_reorder_roles(&self, failure: ModelFailure) -> ModelFailure {
+        let message =
+            format!("{}; it is sent again in another order of roles, in case that is why", failure.message);
+        ModelFailure { class: FailureClass::RoleOrder, message, ..failure }
+    }
+
+    /// No other order of roles is left to try.
+    pub(crate) fn no_role_order_left(&self, failure: ModelFailure) -> ModelFailure {
+        if failure.class != FailureClass::RoleOrder {
+            return failure;
+        }
+        let SettingSources { name, base_url, .. } = &self.set_by;
+        let message = format!(
+            "{}; every order of roles was refused, so choose another model (set by {name}) or server (set by {base_url})",
+            failure.message
+        );
+        ModelFailure { class: FailureClass::Invalid, message, ..failure }
+    }
+
+    pub(crate) fn not_a_model_server(&self, what: &str) -> ModelFailure {
+        let (host, by) = (self.host(), &self.set_by.base_url);
+        ModelFailure::new(
+            FailureClass::NotAModel,
+            format!("{host} is no model server: {what}; its address is set by {by}"),
+        )
+    }
+
+    pub(crate) fn timeout(&self, what: &str, within: Duration, key: &str) -> ModelFailure {
+        let (host, seconds) = (self.host(), within.as_secs_f64());
+        ModelFailure::new(
+            FailureClass::Timeout,
+            format!("no {what} from {host} within {seconds} s (model.{key})"),
+        )
+    }
+
+    pub(crate) fn broken_stream(&self, what: &str) -> ModelFailure {
+        ModelFailure::new(
+            FailureClass::Broken,
+            format!("the answer of {} broke off: {}", self.host(), self.quote(what)),
+        )
+    }
+
+    pub(crate) fn frame_failure(&self, frame_failure: &Fault) -> ModelFailure {
+        match frame_failure {
+            Fault::Unreadable(frame) => self.broken_stream(&format!("a frame can't be read: {frame}")),
+            Fault::Provider(provider_failure) => self.provider_failure(provider_failure),
+        }
+    }
+
+    /// The failure for a request without a response.
+    pub(crate) fn transport_failure(&self, trouble: &TransportError, is_known: bool) -> ModelFailure {
+        let (host, by) = (self.host(), &self.set_by.base_url);
+        match trouble {
+            TransportError::Refused if self.is_local => {
+                let start = self.start.as_ref().map(|start| format!(": {start}")).unwrap_or_default();
+                let message =
+                    format!("nothing listens at {host}, which is set by {by}; start the server{start}");
+                ModelFailure::new(FailureClass::Connection, message)
+            }
+            TransportError::NoSuchHost(_) | TransportError::Unreachable(_) | TransportError::Refused
+                if is_known =>
+            {
+                ModelFailure::new(
+                    FailureClass::Offline,
+                    format!("there is no way to {host} right now: {trouble}"),
+                )
+            }
+            TransportError::NoSuchHost(_) | TransportError::Unreachable(_) | TransportError::Refused => {
+                ModelFailure::new(
+                    FailureClass::Unreachable,
+                    format!(
+                        "there is no way to {host}, which never answered before: {trouble}; its address is set by {by}"
+                    ),
+                )
+            }
+            TransportError::ConnectTimeout => {
+                self.timeout("connection", self.clocks.connect, "connect_timeout_s")
+            }
+            TransportError::Certificate(_) => ModelFailure::new(
+                FailureClass::Certificate,
+                format!("{host}: {trouble}; check its address ({by}), this machine's clock and its proxy"),
+            ),
+            TransportError::BadUrl(_) => {
+                ModelFailure::new(FailureClass::Unreachable, format!("{trouble}; it is set by {by}"))
+            }
+            TransportError::Broken(_) => ModelFailure::new(
+                FailureClass::Connection,
+                format!("{host} did not answer: {}", self.quote(&trouble.to_string())),
+            ),
+        }
+    }
+}
+
+/// The first line of an unexpected body.
+pub(crate) fn first_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,253 @@
+//! From a model name to a model.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::catalogue::Catalogue;
+use crate::discovery::{LOCAL_SERVER_PORTS, find_local_servers};
+use crate::endpoint::{ApiKey, Endpoint, SettingSources, Timeouts};
+use crate::known_hosts::KnownHosts;
+use crate::learned_capabilities::LearnedCapabilities;
+use crate::provider::{Provider, Providers};
+use crate::remote::RemoteModel;
+use crate::transport::{HttpTransport, Transport, is_loopback};
+use crate::{
+    Capabilities, ContextWindow, Error, Model, Protocol, Quirks, Result, RoleOrder, ScriptedModel,
+    WindowSource,
+};
+
+/// A model as the user specifies it. What is `None` comes from the provider table.
+#[derive(Debug, Clone, Default)]
+pub struct ModelSpec {
+    /// `provider/model`, split at the first `/`. Without one, and with a `base_url`, the provider is `custom`.
+    pub name: String,
+    pub base_url: Option<String>,
+    pub api_key_env: Option<String>,
+    pub protocol: Option<Protocol>,
+    pub tools: Option<bool>,
+    pub context_window: Option<u64>,
+    pub connect_timeout: Option<Duration>,
+    pub first_byte_timeout: Option<Duration>,
+    /// Between two bytes of the answer.
+    pub idle_timeout: Option<Duration>,
+    pub set_by: SettingSources,
+}
+
+/// The model to use if none is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultModel {
+    pub name: String,
+    pub reason: String,
+}
+
+/// Opens models by name.
+pub struct Models {
+    providers: Providers,
+    catalogue: Catalogue,
+    transport: Arc<dyn Transport>,
+    hosts: Arc<KnownHosts>,
+    learned: Arc<LearnedCapabilities>,
+}
+
+impl Models {
+    /// With the built-in providers and those of the home's `providers.toml`.
+    pub fn at(home: &Path) -> Result<Self> {
+        let file = home.join("providers.toml");
+        Ok(Self {
+            providers: Providers::built_in().with_file(&file)?,
+            catalogue: Catalogue::built_in().with_file(&file)?,
+            transport: Arc::new(HttpTransport::default()),
+            hosts: Arc::new(KnownHosts::at(&home.join("cache").join("hosts"))),
+            learned: Arc::new(LearnedCapabilities::at(&home.join("cache").join("servers"))),
+        })
+    }
+
+    /// With another transport.
+    #[must_use]
+    pub fn through(self, transport: Arc<dyn Transport>) -> Self {
+        Self { transport, ..self }
+    }
+
+    pub fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Opens a model without sending anything.
+    pub fn open(&self, wanted: &ModelSpec) -> Result<Arc<dyn Model>> {
+        if let Some(("scripted", file)) = wanted.name.split_once('/') {
+            let window = |tokens| ContextWindow { tokens, source: WindowSource::Config };
+            let facts = Capabilities {
+                window: wanted.context_window.map(window),
+                tools: wanted.tools.unwrap_or(true),
+                ..Capabilities::default()
+            };
+            return Ok(Arc::new(ScriptedModel::from_file(Path::new(file))?.with_capabilities(facts)));
+        }
+        let endpoint = self.endpoint(wanted)?;
+        Ok(Arc::new(RemoteModel::new(
+            endpoint,
+            self.transport.clone(),
+            self.hosts.clone(),
+            self.learned.clone(),
+        )))
+    }
+
+    fn endpoint(&self, wanted: &ModelSpec) -> Result<Endpoint> {
+        let (provider, model) = self.split(wanted)?;
+        let base_url = match (&wanted.base_url, provider) {
+            (Some(url), _) => url.clone(),
+            (None, Some(provider)) => provider.base_url.clone(),
+            (None, None) => return Err(no_such_model(&wanted.name, "a custom model needs model.base_url")),
+        };
+        let usual = provider.filter(|_| wanted.base_url.is_none());
+        let protocol =
+            wanted.protocol.or(usual.map(|provider| provider.protocol)).unwrap_or(Protocol::OpenaiChat);
+        let same_protocol = provider.filter(|provider| provider.protocol == protocol);
+        let is_local = is_loopback(&base_url) || usual.is_some_and(|provider| provider.local);
+        let clocks = if is_local { Timeouts::LOCAL } else { Timeouts::HOSTED };
+        let provider_name = provider.map_or("custom", |provider| provider.name.as_str());
+        let by_table = |said: &str, what: &str| match said.is_empty() {
+            true => format!("the {what} of {provider_name}"),
+            false => said.to_owned(),
+        };
+        let set_by = SettingSources {
+            name: by_table(&wanted.set_by.name, "name"),
+            base_url: match wanted.base_url {
+                Some(_) => by_table(&wanted.set_by.base_url, "address"),
+                None => format!("the table of providers, for {provider_name}; model.base_url overrides it"),
+            },
+            key: match wanted.api_key_env {
+                Some(_) => by_table(&wanted.set_by.key, "key"),
+                None => {
+                    format!("the table of providers, for {provider_name}; model.api_key_env overrides it")
+                }
+            },
+        };
+        Ok(Endpoint {
+            name: format!("{provider_name}/{model}"),
+            model: model.to_owned(),
+            protocol,
+            quirks: Quirks {
+                // What a server at another address accepts is unknown.
+                roles: usual.map_or_else(RoleOrder::default, |provider| provider.quirks.roles),
+                ..same_protocol.or(usual).map_or_else(Quirks::default, |provider| provider.quirks.clone())
+            },
+            key: self.key(wanted, provider)?,
+            provider: provider_name.to_owned(),
+            is_local,
+            start: provider.and_then(|provider| provider.start.clone()),
+            clocks: Timeouts {
+                connect: wanted.connect_timeout.unwrap_or(clocks.connect),
+                first_byte: wanted.first_byte_timeout.unwrap_or(clocks.first_byte),
+                idle: wanted.idle_timeout.unwrap_or(clocks.idle),
+            },
+            window: wanted.context_window,
+            tools: wanted.tools,
+            entry: self.catalogue.find(provider_name, model).cloned(),
+            base_url,
+            set_by,
+        })
+    }
+
+    /// Splits a name into provider and model. With a `base_url` any name is allowed.
+    fn split<'a>(&self, wanted: &'a ModelSpec) -> Result<(Option<&Provider>, &'a str)> {
+        let name = wanted.name.as_str();
+        match name.split_once('/') {
+            Some((_, "") | ("", _)) => Err(no_such_model(name, "a name is provider/model")),
+            Some(("custom", model)) => Ok((None, model)),
+            Some((provider, model)) => match self.providers.get(provider) {
+                Some(provider) => Ok((Some(provider), model)),
+                None if wanted.base_url.is_some() => Ok((None, name)),
+                None => {
+                    let nearest = self.providers.nearest(provider);
+                    let hint = match nearest.is_empty() {
+                        true => "`longhaul models` lists the providers".to_owned(),
+                        false => format!(
+                            "did you mean {}? `longhaul models` lists all providers",
+                            nearest.join(" or ")
+                        ),
+                    };
+                    Err(no_such_model(name, &format!("there is no provider {provider:?}; {hint}")))
+                }
+            },
+            None if wanted.base_url.is_some() && !name.is_empty() => Ok((None, name)),
+            None => {
+                Err(no_such_model(name, "name it as provider/model; `longhaul models` lists the providers"))
+            }
+        }
+    }
+
+    fn key(&self, wanted: &ModelSpec, provider: Option<&Provider>) -> Result<Option<ApiKey>> {
+        let from_environment = |variable: &str| {
+            let value = std::env::var(variable).ok()?.trim().to_owned();
+            (!value.is_empty()).then(|| ApiKey { value, variable: variable.to_owned() })
+        };
+        let checked = |key: ApiKey| match key.value.chars().any(char::is_control) {
+            true => Err(Error::BadKey { variable: key.variable }),
+            false => Ok(Some(key)),
+        };
+        if let Some(variable) = &wanted.api_key_env {
+            let missing = || Error::NoKey {
+                name: wanted.name.clone(),
+                variables: variable.clone(),
+                by: wanted.set_by.key.clone(),
+            };
+            return checked(from_environment(variable).ok_or_else(missing)?);
+        }
+        let Some(provider) = provider else { return Ok(None) };
+        let key = provider.key_env.iter().find_map(|variable| from_environment(variable));
+        // The user's own server may need no key.
+        if key.is_some() || provider.local || provider.key_env.is_empty() || wanted.base_url.is_some() {
+            return key.map_or(Ok(None), checked);
+        }
+        let by = format!("the table of providers, for {}", provider.name);
+        Err(Error::NoKey { name: wanted.name.clone(), variables: provider.key_env.join(" or "), by })
+    }
+
+    /// The default model: that of the first API key that is set, else of a local server.
+    pub async fn find(&self) -> Result<DefaultModel> {
+        for provider in self.providers.iter() {
+            let Some(model) = &provider.usual_model else { continue };
+            let set = provider
+                .key_env
+                .iter()
+                .find(|variable| std::env::var(variable).is_ok_and(|value| !value.trim().is_empty()));
+            if let Some(variable) = set {
+                let name = format!("{}/{model}", provider.name);
+                return Ok(DefaultModel { name, reason: format!("{variable} is set") });
+            }
+        }
+        for server in find_local_servers(&*self.transport, &LOCAL_SERVER_PORTS).await {
+            if let Some(model) = server.models.first() {
+                let name = format!("{}/{model}", server.provider);
+                return Ok(DefaultModel {
+                    name,
+                    reason: format!("{} runs at {}", server.provider, server.base_url),
+                });
+            }
+        }
+        let variables = self.providers.iter().filter(|provider| provider.usual_model.is_some());
+        let variables: Vec<&str> =
+            variables.filter_map(|provider| provider.key_env.first()).map(String::as_str).collect();
+        Err(Error::NoModel { variables: variables.join(", ") })
+    }
+
+    /// All API keys in the environment, for redaction.
+    pub fn keys(&self) -> Vec<ApiKey> {
+        let variables = self.providers.iter().flat_map(|provider| &provider.key_env);
+        let from_environment = variables.filter_map(|variable| {
+            let value = std::env::var(variable).ok()?.trim().to_owned();
+            (!value.is_empty()).then(|| ApiKey { value, variable: variable.clone() })
+        });
+        from_environment.collect()
+    }
+}
+
+fn no_such_model(name: &str, hint: &str) -> Error {
+    Error::NoSuchModel { name: name.to_owned(), hint: hint.to_owned() }
+}
