@@ -1,6 +1,6 @@
 //! Answering questions, from any process.
 
-use longhaul_journal::{Append, Error as JournalError, Journal, Page};
+use longhaul_journal::{Append, Error as JournalError, Journal, records};
 use longhaul_protocol::{
     InboxRecord, JoinMode, Order, OrderId, OrderKind, Question, QuestionId, Record, Seq, SessionId,
     SessionRecord, StreamName,
@@ -65,12 +65,9 @@ async fn is_cancelled_before(
     after: Seq,
     before: Seq,
 ) -> Result<bool> {
-    let mut next = after + 1;
-    while next < before {
-        let page = journal.read(inbox, next, Page::default()).await?;
-        let Some(last) = page.last() else { return Ok(false) };
-        next = last.seq + 1;
-        if page.iter().any(|record| record.seq < before && ends_the_turn(record)) {
+    let mut cursor = records(journal, inbox, after + 1).through(before.saturating_sub(1));
+    while let Some(record) = cursor.next().await? {
+        if ends_the_turn(&record) {
             return Ok(true);
         }
     }
@@ -91,39 +88,33 @@ async fn answer_of(
     session: SessionId,
     question: QuestionId,
 ) -> Result<Option<String>> {
-    let mut next = 1;
-    loop {
-        let page = journal.read(&StreamName::session(session), next, Page::default()).await?;
-        let Some(last) = page.last() else { return Ok(None) };
-        next = last.seq + 1;
-        let answer = page.iter().find_map(|record| match SessionRecord::decode(record) {
-            Ok(SessionRecord::Answered(answered)) if answered.id == question => Some(answered.answer),
-            _ => None,
-        });
-        if answer.is_some() {
-            return Ok(answer);
+    let mut cursor = records(journal, &StreamName::session(session), 1);
+    while let Some(record) = cursor.next().await? {
+        match SessionRecord::decode(&record) {
+            Ok(SessionRecord::Answered(answered)) if answered.id == question => {
+                return Ok(Some(answered.answer));
+            }
+            _ => {}
         }
     }
+    Ok(None)
 }
 
 /// The questions of a session to which no answer was given. One that is in the inbox is one: whoever runs the session next
 /// takes it first.
 pub async fn unanswered(journal: &dyn Journal, session: SessionId, state: &State) -> Result<Vec<Question>> {
     let mut open = state.questions.clone();
-    let mut next = state.inbox_through + 1;
-    while !open.is_empty() {
-        let page = journal.read(&StreamName::inbox(session), next, Page::default()).await?;
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        for record in &page {
-            if ends_the_turn(record) {
-                return Ok(vec![]);
-            }
-            if let Ok(InboxRecord::Order(order)) = InboxRecord::decode(record)
-                && let OrderKind::Answer { question, .. } = order.kind
-            {
-                open.retain(|open| open.id != question);
-            }
+    let mut inbox = records(journal, &StreamName::inbox(session), state.inbox_through + 1);
+    while !open.is_empty()
+        && let Some(record) = inbox.next().await?
+    {
+        if ends_the_turn(&record) {
+            return Ok(vec![]);
+        }
+        if let Ok(InboxRecord::Order(order)) = InboxRecord::decode(&record)
+            && let OrderKind::Answer { question, .. } = order.kind
+        {
+            open.retain(|open| open.id != question);
         }
     }
     Ok(open)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_journal::{Journal, Page, accept, check_size};
+use longhaul_journal::{Journal, accept, check_size, record_at, records};
 use longhaul_protocol::{
     CompactDone, EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
@@ -162,19 +162,14 @@ impl Session {
     /// How a turn ended, by the records after this one.
     async fn end_of(&self, turn: u64, after: Seq) -> Result<Option<TurnEnded>> {
         let Some(id) = self.known().await? else { return Ok(None) };
-        let mut next = after + 1;
-        loop {
-            let page = self.runtime.journal.read(&StreamName::session(id), next, Page::default()).await?;
-            let Some(last) = page.last() else { return Ok(None) };
-            next = last.seq + 1;
-            let ends = page.iter().filter_map(|record| match SessionRecord::decode(record) {
-                Ok(SessionRecord::TurnEnded(ended)) => Some(ended),
-                _ => None,
-            });
-            if let Some(ended) = ends.into_iter().find(|ended| ended.turn == turn) {
-                return Ok(Some(ended));
+        let mut cursor = records(&*self.runtime.journal, &StreamName::session(id), after + 1);
+        while let Some(record) = cursor.next().await? {
+            match SessionRecord::decode(&record) {
+                Ok(SessionRecord::TurnEnded(ended)) if ended.turn == turn => return Ok(Some(ended)),
+                _ => {}
             }
         }
+        Ok(None)
     }
 
     /// Makes the context smaller, between two steps of the turn that is open or at once. Nothing, if nothing has happened since it last
@@ -271,27 +266,23 @@ pub async fn compaction_by(
     order: OrderId,
     after: Seq,
 ) -> Result<Option<std::result::Result<CompactDone, String>>> {
-    let (stream, mut next, mut is_taken) = (StreamName::session(session), after + 1, false);
-    loop {
-        let page = journal.read(&stream, next, Page::default()).await?;
-        let Some(last) = page.last() else { return Ok(None) };
-        next = last.seq + 1;
-        for record in &page {
-            match SessionRecord::decode(record) {
-                Ok(SessionRecord::OrderTaken(taken)) => is_taken |= taken.order.id == order,
-                Ok(SessionRecord::CompactDone(done)) if is_taken => return Ok(Some(Ok(done))),
-                Ok(SessionRecord::CompactFailed(failed)) if is_taken => return Ok(Some(Err(failed.reason))),
-                _ => {}
-            }
+    let mut cursor = records(journal, &StreamName::session(session), after + 1);
+    let mut is_taken = false;
+    while let Some(record) = cursor.next().await? {
+        match SessionRecord::decode(&record) {
+            Ok(SessionRecord::OrderTaken(taken)) => is_taken |= taken.order.id == order,
+            Ok(SessionRecord::CompactDone(done)) if is_taken => return Ok(Some(Ok(done))),
+            Ok(SessionRecord::CompactFailed(failed)) if is_taken => return Ok(Some(Err(failed.reason))),
+            _ => {}
         }
     }
+    Ok(None)
 }
 
 /// The id of the input that stands at a place of an inbox: with a key that was used before, that is not what was just sent.
 pub async fn input_at(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InputId>> {
-    let page = Page { records: 1, bytes: 0 };
-    let records = journal.read(&StreamName::inbox(session), seq, page).await?;
-    Ok(records.first().and_then(|record| match InboxRecord::decode(record) {
+    let record = record_at(journal, &StreamName::inbox(session), seq).await?;
+    Ok(record.and_then(|record| match InboxRecord::decode(&record) {
         Ok(InboxRecord::Input(input)) => Some(input.id),
         _ => None,
     }))
