@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_agent::{Followed, Follower, State, Watched, follow};
-use longhaul_journal::{Holder, Page};
+use longhaul_journal::{Holder, record_at, records};
 use longhaul_protocol::{AttemptId, Event, EventKind, SessionRecord, StreamName};
 
 use super::Talk;
@@ -54,14 +54,15 @@ impl Talk<'_> {
         let head = journal.head(&stream).await?.seq;
         let from = head.saturating_sub(SHOWN_AGAIN);
         let mut after = head;
-        let mut next = from + 1;
-        while next <= head {
-            // What can't be read is said when it is needed.
-            let Ok(page) = journal.read(&stream, next, Page::default()).await else { return Ok(()) };
-            let Some(last) = page.last() else { break };
-            next = last.seq + 1;
-            let ended = page.iter().rfind(|record| record.kind == "turn_ended");
-            after = ended.map_or(after, |record| record.seq);
+        let mut cursor = records(&*journal, &stream, from + 1).through(head);
+        // What can't be read is said when it is needed.
+        while let Some(record) = match cursor.next().await {
+            Ok(record) => record,
+            Err(_) => return Ok(()),
+        } {
+            if record.kind == "turn_ended" {
+                after = record.seq;
+            }
         }
         if after == head && from == 0 {
             after = 0;
@@ -128,9 +129,8 @@ impl Talk<'_> {
             && let Some(id) = self.session.id()
         {
             let stream = StreamName::session(id);
-            let page = Page { records: 1, ..Page::default() };
-            let read = self.runtime.journal().read(&stream, seq, page).await?;
-            if let Some(Ok(SessionRecord::InputTaken(input))) = read.first().map(SessionRecord::decode) {
+            let record = record_at(&*self.runtime.journal(), &stream, seq).await?;
+            if let Some(Ok(SessionRecord::InputTaken(input))) = record.as_ref().map(SessionRecord::decode) {
                 self.teller.tell(Tell::Entered(input.text));
             }
         }
