@@ -12,7 +12,7 @@ use crate::truncate::{
 };
 
 /// The name of the pin with the first request.
-pub const FIRST_REQUEST_PIN: &str = "first_request";
+pub const FIRST_REQUEST_PIN: &str = longhaul_protocol::FIRST_REQUEST_PIN;
 const FILES_CHANGED: &str = "files_changed";
 
 const FIRST_REQUEST_HEADING: &str = "[First request of this session, word for word]";

@@ -24,7 +24,7 @@ impl LeaseGuard {
         let (journal, stream) = (journal.clone(), stream.clone());
         // In a task of its own: a caller that is cancelled while it waits must not leave a lease that nothing releases.
         let acquiring = tokio::spawn(async move {
-            let lease = journal.acquire(&stream).await?;
+            let lease = journal.acquire_lease(&stream).await?;
             Ok(Self { journal, lease, is_released: false })
         });
         match acquiring.await.unwrap_or(Err(longhaul_journal::Error::Closed)) {
@@ -41,7 +41,7 @@ impl LeaseGuard {
 
     /// Releases the lease and waits for that, so that the next job can acquire it at once. If it fails, the lease expires.
     pub(crate) async fn release(mut self) {
-        let _ = self.journal.release(&self.lease).await;
+        let _ = self.journal.release_lease(&self.lease).await;
         self.is_released = true;
     }
 
@@ -55,7 +55,7 @@ impl LeaseGuard {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                _ = renewals.tick() => match self.journal.renew(&self.lease).await {
+                _ = renewals.tick() => match self.journal.renew_lease(&self.lease).await {
                     Err(error) if !error.may_pass() => return Err(error.into()),
                     _ => {}
                 },
@@ -72,7 +72,7 @@ impl Drop for LeaseGuard {
         // Without a runtime the process is about to end, and its leases end with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (journal, lease) = (self.journal.clone(), self.lease.clone());
-            runtime.spawn(async move { journal.release(&lease).await });
+            runtime.spawn(async move { journal.release_lease(&lease).await });
         }
     }
 }

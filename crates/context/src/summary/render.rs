@@ -9,12 +9,12 @@ use super::{ParsedSummary, WrittenSummary, parse_summary};
 use crate::truncate::{largest_passing, max_bytes_for, neutralise_marks, one_line, truncate_middle};
 
 /// The first line of the message.
-const SUMMARY_MARK: &str = "[Compacted context summary]";
+const SUMMARY_MARK: &str = longhaul_protocol::SUMMARY_MARK;
 /// The introduction, and a short one for little room.
 const INTRODUCTION: &str = "Earlier parts of this conversation were taken out of the context, and this stands in their place; \
                             history_search and history_read reach all of it, word for word.";
 const SHORT_INTRODUCTION: &str = "history_search and history_read reach all that was before.";
-const TRUNCATED_MARK: &str = "[shortened]";
+const TRUNCATED_MARK: &str = longhaul_protocol::SHORTENED_MARK;
 /// Entries are not truncated below this while older entries can be dropped instead.
 const MIN_ENTRY_BYTES: usize = 120;
 /// A line below this length is not worth showing.

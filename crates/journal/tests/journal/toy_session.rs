@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crate::chance::Chance;
 use crate::child::{self, Part};
+use crate::random::TestRandom;
 use longhaul_journal::{
     Append, Error, Home, Journal, Lease, Page, SqliteJournal, name_session, put, resolve,
 };
@@ -83,9 +83,9 @@ async fn count() {
     let session = name_session(&journal, KEY).await.unwrap();
     let stream = StreamName::session(session);
     let fallback = Duration::from_millis(std::env::var("FALLBACK_MS").unwrap().parse().unwrap());
-    let mut rings = journal.rings().await.unwrap();
+    let mut rings = journal.wake_signals().await.unwrap();
     loop {
-        let lease = match journal.acquire(&stream).await {
+        let lease = match journal.acquire_lease(&stream).await {
             Ok(lease) => lease,
             Err(Error::Held { .. }) => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -98,7 +98,7 @@ async fn count() {
         while counter.take(&journal, &lease, session).await.is_ok() {
             // Now and then the lease goes to whoever wants it.
             if fallback < Duration::from_secs(1) && counter.head % 13 == 5 {
-                journal.release(&lease).await.unwrap();
+                journal.release_lease(&lease).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(30)).await;
                 break;
             }
@@ -117,8 +117,8 @@ fn start(home: &Home, fallback: Duration) -> Part {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sum_is_right_whoever_is_killed() {
-    let seed = Chance::any_seed();
-    let mut chance = Chance::new(seed);
+    let seed = TestRandom::any_seed();
+    let mut random = TestRandom::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let home = Home::create(folder.path()).unwrap();
     let journal = SqliteJournal::open(&home).await.unwrap();
@@ -128,14 +128,14 @@ async fn the_sum_is_right_whoever_is_killed() {
 
     for number in 1..=120 {
         add(&journal, session, number, &format!("input {number}")).await;
-        if chance.below(3) == 0 {
+        if random.below(3) == 0 {
             // A client that did not hear the answer asks again.
             add(&journal, session, number, &format!("input {number}")).await;
         }
         expected += number;
-        if chance.below(8) == 0 {
-            let victim = chance.below(2);
-            tokio::time::sleep(Duration::from_millis(chance.below(40) as u64)).await;
+        if random.below(8) == 0 {
+            let victim = random.below(2);
+            tokio::time::sleep(Duration::from_millis(random.below(40) as u64)).await;
             parts[victim].kill();
             parts[victim] = start(&home, Duration::from_millis(50));
         }

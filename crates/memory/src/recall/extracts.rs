@@ -1,4 +1,4 @@
-use longhaul_journal::{Error, Hit, Journal, Page, import_mark};
+use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, SessionId, StreamName};
 
 use super::lexical::RecallCandidate;
@@ -16,7 +16,7 @@ pub(super) async fn hits(
     places: &RecallScope,
     query: &RecallQuery,
     most: usize,
-) -> Result<Vec<Hit>> {
+) -> Result<Vec<SearchHit>> {
     query.hits(journal, places, StreamName::extract, EXTRACTS_PER_HIT * most).await
 }
 
@@ -24,7 +24,7 @@ pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &RecallScope,
     weighed: &WeightedQuery,
-    hits: Vec<Hit>,
+    hits: Vec<SearchHit>,
 ) -> Result<Vec<RecallCandidate>> {
     let mut candidates = Vec::new();
     for hit in hits {

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use longhaul_journal::{Error, Hit, Journal, Page, import_mark};
+use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{At, Record, Seq, SessionId, Speaker, StreamName};
 
 use super::lexical::RecallCandidate;
@@ -23,7 +23,7 @@ pub(super) async fn hits(
     places: &RecallScope,
     query: &RecallQuery,
     most: usize,
-) -> Result<Vec<Hit>> {
+) -> Result<Vec<SearchHit>> {
     query.hits(journal, places, StreamName::session, RECORDS_PER_HIT * most).await
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn hits(
 pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &RecallScope,
-    hits: Vec<Hit>,
+    hits: Vec<SearchHit>,
     most: usize,
 ) -> Result<Vec<RecallCandidate>> {
     let mut exchanges: Vec<RecalledExchange> = Vec::new();
@@ -77,7 +77,7 @@ struct RecalledExchange {
 
 impl RecalledExchange {
     /// The exchange of a record. `None` if the record was withdrawn or only repeats others.
-    async fn load(journal: &dyn Journal, session: SessionId, hit: &Hit) -> Result<Option<Self>> {
+    async fn load(journal: &dyn Journal, session: SessionId, hit: &SearchHit) -> Result<Option<Self>> {
         let from = hit.seq.saturating_sub(RECORDS_BEFORE).max(1);
         let records = read(journal, &hit.stream, from, hit.seq + RECORDS_AFTER).await?;
         let foreign_through = import_mark(journal, session).await?.foreign_through;
@@ -100,7 +100,7 @@ impl RecalledExchange {
     }
 
     /// Another record of the exchange is a hit too.
-    fn show(&mut self, hit: &Hit) {
+    fn show(&mut self, hit: &SearchHit) {
         let is_shown = self.shown.iter().any(|shown| shown.utterance.seq == hit.seq);
         if let Some(said) = self.said.iter().find(|said| said.utterance.seq == hit.seq)
             && self.shown.len() < MAX_SHOWN_RECORDS

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use longhaul_journal::{Hit, Journal, Match, Search, stems};
+use longhaul_journal::{Journal, MatchMode, SearchHit, SearchQuery, stems};
 use longhaul_protocol::{SessionId, StreamName, WordRun, is_unspaced, word_runs};
 
 use super::RecallScope;
@@ -58,14 +58,14 @@ impl RecallQuery {
         places: &RecallScope,
         stream: fn(SessionId) -> StreamName,
         limit: usize,
-    ) -> Result<Vec<Hit>> {
+    ) -> Result<Vec<SearchHit>> {
         // A search without streams would search all of them.
         if places.sessions.is_empty() {
             return Ok(Vec::new());
         }
         let streams = places.sessions.iter().map(|(session, _)| stream(*session)).collect();
         let words = self.for_journal();
-        Ok(journal.search(&Search { words, matching: Match::Around, streams, limit }).await?)
+        Ok(journal.search(&SearchQuery { words, matching: MatchMode::Around, streams, limit }).await?)
     }
 
     pub(super) fn for_journal(&self) -> String {

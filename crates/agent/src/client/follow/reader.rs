@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Call, Error as JournalError, Holder, Journal, Page};
+use longhaul_journal::{Error as JournalError, Holder, Journal, Subscription, records};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ const LOOK_UNTOLD: Duration = Duration::from_millis(100);
 
 /// A call that stands.
 struct Standing {
-    call: Call,
+    call: Subscription,
     holder: Holder,
     /// What was told so far; nothing, before the first word.
     told: Option<Seq>,
@@ -119,7 +119,7 @@ impl Reading {
         if let Some(holder) = self.holder.clone()
             && !self.call.as_ref().is_some_and(is_called)
         {
-            let call = self.journal.call(&holder, &self.stream).await?;
+            let call = self.journal.subscribe(&holder, &self.stream).await?;
             self.call = call.map(|call| Standing { call, holder, told: None, since: Instant::now() });
         }
         match &self.call {
@@ -212,20 +212,13 @@ impl Reading {
 
     /// Reads up to a record, or to the end.
     async fn read_through(&mut self, last: Seq) -> Step<()> {
-        while self.course.head() < last {
-            let records = usize::try_from(last - self.course.head()).unwrap_or(usize::MAX);
-            let page = Page { records: records.min(Page::default().records), ..Page::default() };
-            let read = self.journal.read(&self.stream, self.course.head() + 1, page).await?;
-            if read.is_empty() {
-                return Ok(());
-            }
-            for record in read {
-                let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
-                let followed =
-                    self.course.record(record).map_err(|reason| Stopped::Failed(unreadable(reason)))?;
-                for followed in followed {
-                    self.pass_on(followed).await?;
-                }
+        let mut cursor = records(&*self.journal, &self.stream, self.course.head() + 1).through(last);
+        while let Some(record) = cursor.next().await? {
+            let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
+            let followed =
+                self.course.record(record).map_err(|reason| Stopped::Failed(unreadable(reason)))?;
+            for followed in followed {
+                self.pass_on(followed).await?;
             }
         }
         Ok(())

@@ -37,7 +37,7 @@ impl MemoryNote {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "memory_note",
+        name: longhaul_protocol::MEMORY_NOTE,
         description: "Remembers something for all sessions, because the user asked for it.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),

@@ -1,0 +1,159 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{FileSeen, Outcome, TaskNews};
+use crate::{At, BlobRef, CallId, Hash, Image, InputId, JoinMode, Seq, TaskId};
+
+/// The state that a new epoch carries over, besides the fields of `EpochStarted`. Loading a session reads nothing from
+/// before its newest epoch, so everything else is forgotten.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Carried {
+    /// The open turn, between two of its steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<OpenTurn>,
+    /// Inputs that were taken but not yet sent to the model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingInput>,
+    /// A requested turn without an input: `retry` or `continue`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_outcome: Option<Outcome>,
+    /// The partial answer of the last turn, if it was interrupted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<String>,
+    /// The file contents that the model has seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<FileSeen>,
+    /// Changed files, the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Outputs that the context has truncated to head and tail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<CarriedOutput>,
+    /// The state of tasks besides that they run or have ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<CarriedTask>,
+    /// The last model called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The token calibration of each model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counting: BTreeMap<String, CarriedCounting>,
+    /// The provider's last rate-limit headers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rate_limits: BTreeMap<String, String>,
+    /// Codes of one-time warnings that were given.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub warned: BTreeSet<String>,
+    /// Steps with an answer, in all epochs.
+    pub answers: u64,
+    /// Compactions, with this one.
+    pub compactions: u64,
+    /// Compactions since the last step with an answer, with this one.
+    pub since_answer: u32,
+    /// The last record that a compaction covers.
+    pub covered_through: Seq,
+    /// The turn whose request the last turn answered.
+    pub asked_in: u64,
+}
+
+/// The open turn, between two of its steps. The fields are those of the state's turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenTurn {
+    pub number: u64,
+    pub answers: u64,
+    pub steps: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<At>,
+    pub awaited_ms: u64,
+    pub tokens: u64,
+    pub cost_nano: u64,
+    pub hurried: u64,
+    pub goes_on: bool,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub carried: String,
+    pub cuts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<String>,
+    pub answered: bool,
+    pub called: bool,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    pub too_long: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Hash>,
+}
+
+/// An input that was taken but not yet sent to the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingInput {
+    pub id: InputId,
+    pub mode: JoinMode,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+    /// Its record `input_taken`.
+    #[serde(default)]
+    pub taken: Seq,
+}
+
+/// The whole output of a call that the context has truncated to head and tail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarriedOutput {
+    pub call: CallId,
+    pub whole: BlobRef,
+}
+
+/// The state of a task besides that it runs or has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarriedTask {
+    pub task_id: TaskId,
+    /// Its end needs no notification.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unneeded: bool,
+    /// The progress that the model has seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub news: Option<TaskNews>,
+    /// Set if it seems to wait for input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<CarriedStall>,
+    /// An order to end it was given.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_to_end: bool,
+}
+
+/// A task that seems to wait for input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarriedStall {
+    /// Bytes that it had printed.
+    pub printed: u64,
+    /// The notification's text.
+    pub text: String,
+    /// The model was notified.
+    pub is_told: bool,
+}
+
+/// The token calibration of a model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CarriedCounting {
+    /// Pairs of estimated and counted tokens, the newest last.
+    pub samples: Vec<(u64, u64)>,
+    /// Tokens that the server read of the last prompt which it truncated silently.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_at: Option<u64>,
+    /// The assumed context window at that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_window: Option<u64>,
+    /// The size of a prompt that was refused as too long, by the runtime's own count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_at: Option<u64>,
+}
