@@ -2,7 +2,7 @@ use longhaul_protocol::{Hash, NewRecord, Seq, StreamName};
 
 use crate::Lease;
 
-/// Records to be added to the end of one stream, all or none of them.
+/// Records to append to one stream, all or none of them.
 #[derive(Debug, Clone)]
 pub struct Append {
     pub(crate) stream: StreamName,
@@ -12,19 +12,19 @@ pub struct Append {
     pub(crate) blobs: Vec<Blob>,
 }
 
-/// Where the writer believes the head of the stream to be.
+/// Where the writer expects the head of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// It doesn't matter: the order of what different writers append is nobody's business.
+    /// Anywhere: the order between writers doesn't matter.
     Any,
-    /// Here, or the append is refused with `Conflict`.
+    /// Here; otherwise the append is refused with `Conflict`.
     Head(Seq),
 }
 
 /// The end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Head {
-    /// The last place; 0 if there is no record.
+    /// The place of the last record; 0 if there is none.
     pub seq: Seq,
     /// The hash of the last record.
     pub hash: Hash,
@@ -35,34 +35,34 @@ impl Head {
     pub const EMPTY: Self = Self { seq: 0, hash: Hash::ZERO };
 }
 
-/// Bytes with the hash that is their address.
+/// Bytes, addressed by their hash.
 #[derive(Debug, Clone)]
 pub struct Blob {
     pub(crate) hash: Hash,
-    /// None if they were lost to damage before.
+    /// `None` if they were lost to damage.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
 impl Blob {
-    /// The bytes and their address.
+    /// A blob of these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self { hash: Hash::of(&bytes), bytes: Some(bytes) }
     }
 
-    /// An address whose bytes were lost to damage: it comes along with an import of what was salvaged.
+    /// A blob whose bytes were lost to damage. An import of a salvaged session has these.
     pub(crate) fn lost(hash: Hash) -> Self {
         Self { hash, bytes: None }
     }
 
-    /// The address.
+    /// The hash of the bytes.
     pub fn hash(&self) -> Hash {
         self.hash
     }
 }
 
 impl Append {
-    /// An append to the end of a stream, wherever that is.
+    /// An append to the end of a stream, wherever its head is.
     pub fn to(stream: &StreamName) -> Self {
         let stream = stream.clone();
         Self { stream, expected: Expected::Any, lease: None, records: Vec::new(), blobs: Vec::new() }
@@ -73,30 +73,30 @@ impl Append {
         Self { lease: Some(lease.clone()), ..Self::to(&lease.stream) }
     }
 
-    /// Refuse it unless the head is here.
+    /// Refuses the append unless the head is here.
     #[must_use]
     pub fn expecting(self, head: Seq) -> Self {
         Self { expected: Expected::Head(head), ..self }
     }
 
-    /// With one more record.
+    /// Adds a record.
     #[must_use]
     pub fn record(mut self, record: NewRecord) -> Self {
         self.records.push(record);
         self
     }
 
-    /// The stream that it is for.
+    /// The stream.
     pub fn stream(&self) -> &StreamName {
         &self.stream
     }
 
-    /// The records that it would add.
+    /// The records.
     pub fn records(&self) -> &[NewRecord] {
         &self.records
     }
 
-    /// With one more blob, for the records to refer to.
+    /// Adds a blob that the records refer to.
     #[must_use]
     pub fn blob(mut self, blob: Blob) -> Self {
         self.blobs.push(blob);

@@ -1,9 +1,8 @@
-//! The hash that ties each record to the one before it.
+//! The hash that locks each record to the one before it.
 //!
 //! A record's hash is blake3 over its fields, each framed by its length: format, stream, seq, at, kind, prev, the
 //! hash of the body, and, if the record has a key, the hash of the key. The body goes in as a hash of its stored
-//! bytes, so it can be erased and the chain still verifies. The chain finds damage; it is no proof against
-//! someone with a hex editor and time.
+//! bytes, so it can be erased and the chain still verifies. The chain finds damage; it doesn't prevent forgery.
 
 use longhaul_protocol::{At, Body, Hash, Record, Seq, StreamName};
 
@@ -41,7 +40,7 @@ impl Link<'_> {
     }
 }
 
-/// The hash that a record should have; `None` for one that was lost to damage and of which no more is known.
+/// The hash that a record should have; `None` for the stub of a lost record.
 fn expected_hash(record: &Record) -> Option<Hash> {
     let body_hash = match &record.body {
         Body::Here(body) => Hash::of(body.get()),
@@ -51,26 +50,24 @@ fn expected_hash(record: &Record) -> Option<Hash> {
     Some(Link { stream, seq: *seq, at: *at, kind, key: *key, prev: *prev, body_hash }.hash())
 }
 
-/// Follows a stream record by record and says where the chain breaks.
+/// Follows a stream record by record and finds where the chain breaks.
 #[derive(Debug, Clone)]
 pub(crate) struct ChainCheck {
-    /// The hash of the record before the next one, where it is known.
+    /// The hash of the record before the next one, if known.
     prev: Option<Hash>,
     next: Seq,
 }
 
 impl ChainCheck {
-    /// A check that begins anywhere in a stream.
     pub(crate) fn from(seq: Seq) -> Self {
         Self { prev: (seq <= 1).then_some(Hash::ZERO), next: seq.max(1) }
     }
 
-    /// The seq that the next record must have.
     pub(crate) fn next_seq(&self) -> Seq {
         self.next
     }
 
-    /// Checks one record and goes on after it, whether it was right or not.
+    /// Checks one record and moves behind it, also after an error.
     pub(crate) fn follow(&mut self, record: &Record) -> Result<(), String> {
         let verdict = if record.seq != self.next {
             Err(format!("seq {} is missing", self.next))

@@ -4,8 +4,7 @@ use longhaul_protocol::{Hash, PrintablePath, Seq, StreamName};
 
 use crate::{Head, Holder};
 
-/// What can go wrong with a journal. Each variant is something that a caller can act on, and each message says
-/// what happened, to what, and what to do.
+/// An error of a journal. Each variant is something that a caller can act on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Another writer moved the head. Read what it wrote, then decide again.
@@ -16,12 +15,12 @@ pub enum Error {
         /// Where its head is now.
         head: Head,
     },
-    /// Another holder has taken the lease over. Stop: whatever this writer believes is out of date.
+    /// Another process has taken the lease over. Stop: this writer's state is out of date.
     #[error("the lease on {stream} was taken over{}", by(holder.as_deref()))]
     Fenced {
         /// The stream.
         stream: StreamName,
-        /// Who holds it now, if anybody does.
+        /// The holder now, if there is one.
         holder: Option<Box<Holder>>,
     },
     /// The lease is not free.
@@ -32,15 +31,15 @@ pub enum Error {
         /// Who holds it.
         holder: Box<Holder>,
     },
-    /// A record with the same key is there already, so this one was not appended.
+    /// A record with the same key exists, so this one was not appended.
     #[error("{stream} has a record with this key already, at seq {seq}")]
     Duplicate {
         /// The stream.
         stream: StreamName,
-        /// Where the first one stands.
+        /// The place of the first one.
         seq: Seq,
     },
-    /// A body refers to a blob that neither came along nor is there.
+    /// A body refers to a blob that is neither in the append nor in the journal.
     #[error("a record of {stream} refers to the blob {hash}, which the journal does not have")]
     MissingBlob {
         /// The stream.
@@ -48,17 +47,17 @@ pub enum Error {
         /// The blob.
         hash: Hash,
     },
-    /// A body or blob is larger than a journal takes.
+    /// A body or blob is larger than the limit.
     #[error("{what} of {bytes} bytes is too large for the journal, which takes {limit}")]
     TooLarge {
         /// What was too large.
         what: &'static str,
-        /// How large it was.
+        /// Its size.
         bytes: usize,
-        /// How large it may be.
+        /// The maximum.
         limit: usize,
     },
-    /// A record that says whose words those before it are, and what of them is closed.
+    /// The record marks the session as imported, and can't be erased.
     #[error(
         "{stream} seq {seq} marks the session as imported, and can't be erased; it holds nothing that was said"
     )]
@@ -73,9 +72,9 @@ pub enum Error {
     NoSuchRecord {
         /// The stream.
         stream: StreamName,
-        /// The place that was asked for.
+        /// The place that the caller asked for.
         seq: Seq,
-        /// The last place there is.
+        /// The last place of the stream.
         head: Seq,
     },
     /// There is no such blob.
@@ -84,14 +83,14 @@ pub enum Error {
         /// The blob.
         hash: Hash,
     },
-    /// A record is not what was committed. Others stay readable.
+    /// A record is not as it was committed. Others stay readable.
     #[error("{stream} seq {seq} is damaged: {reason}; `longhaul verify` shows the extent")]
     Damaged {
         /// The stream.
         stream: StreamName,
-        /// The first place that is damaged.
+        /// The first damaged place.
         seq: Seq,
-        /// How it shows.
+        /// What is wrong.
         reason: String,
     },
     /// The file as a whole can't be used.
@@ -99,21 +98,21 @@ pub enum Error {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// How it shows.
+        /// What is wrong.
         reason: String,
     },
-    /// The disk is full. Nothing that was acknowledged is lost; the append can be tried again.
+    /// The disk is full. No acknowledged record is lost; the append can be retried.
     #[error("not saved: the disk that holds {} is full; free some space and it goes on", path.printable())]
     DiskFull {
         /// The file.
         path: PathBuf,
     },
-    /// The file or its folder can't be written.
+    /// The file or its folder is read-only.
     #[error("not saved: {} can't be written ({reason}); make it writable and it goes on", path.printable())]
     ReadOnly {
         /// The file.
         path: PathBuf,
-        /// What stands in the way.
+        /// The cause.
         reason: String,
     },
     /// Another process keeps the file locked.
@@ -124,12 +123,12 @@ pub enum Error {
         /// Who locks it.
         by: String,
     },
-    /// Anything else that the system said.
+    /// Any other error of the system.
     #[error("{}: {reason}", path.printable())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         reason: String,
     },
     /// The file belongs to another program.
@@ -137,7 +136,7 @@ pub enum Error {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// How it shows.
+        /// What is wrong.
         reason: String,
     },
     /// A newer version wrote the file: it can be read, not written.
@@ -153,17 +152,17 @@ pub enum Error {
         /// The newest format that this version knows.
         known: u32,
     },
-    /// Something needs the home for itself, and others use it.
+    /// An operation needs the home exclusively, and another process uses it.
     #[error("{why} needs the home {} for itself, and {by} uses it; end that process and try again", home.printable())]
     InUse {
         /// The home.
         home: PathBuf,
-        /// What needs it.
+        /// The operation.
         why: &'static str,
-        /// Who uses it.
+        /// The process that uses it.
         by: String,
     },
-    /// What is left of a journal is there, and the journal is not.
+    /// The journal is missing, but other files show that there was one.
     #[error(
         "{} is missing, but {} shows that there was one; bring it back or `longhaul restore` a backup (to begin anew, move {} away)",
         path.printable(),
@@ -173,10 +172,10 @@ pub enum Error {
     Missing {
         /// The journal's file.
         path: PathBuf,
-        /// What is left: the noted heads, or the log.
+        /// The file that is left: the known heads, or the log.
         left: PathBuf,
     },
-    /// A body was erased, and its bytes may still be in a file.
+    /// A body is erased, but its bytes may still be in a file.
     #[error(
         "it is erased for every reader, but {} may still have its bytes ({reason}); erase it again to finish",
         path.printable()
@@ -184,22 +183,22 @@ pub enum Error {
     NotScrubbed {
         /// The file.
         path: PathBuf,
-        /// What stood in the way.
+        /// The cause.
         reason: String,
     },
     /// A restore was decided and could not be finished.
     #[error("the restore is decided but not finished ({reason}); the next command in this home finishes it")]
     Unfinished {
-        /// What stood in the way.
+        /// The cause.
         reason: String,
     },
-    /// The folder that a new file should be in is not there.
+    /// The folder for a new file doesn't exist.
     #[error("there is no folder {}; make it, or name another file", path.printable())]
     NoFolder {
         /// The folder.
         path: PathBuf,
     },
-    /// A record is not of the form that a journal keeps.
+    /// A record has a form that a journal can't keep.
     #[error("a record for {stream} was refused: {reason}")]
     BadRecord {
         /// The stream.
@@ -207,13 +206,13 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A file that would be written is there already.
+    /// The file to write exists already.
     #[error("{} exists already; name another file", path.printable())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// A file that was to be imported or restored is not what it should be.
+    /// A file to import or restore is not valid.
     #[error("{}: {reason}; nothing was changed", path.printable())]
     BadFile {
         /// The file.
@@ -241,12 +240,12 @@ pub enum Error {
         /// The key.
         key: String,
     },
-    /// Somebody works at the session.
+    /// Another process runs the session.
     #[error("the session {key:?} is in use by {holder}; end that, and try again")]
     InUseBy {
         /// The key.
         key: String,
-        /// Who holds it.
+        /// The holder of its lease.
         holder: Box<Holder>,
     },
     /// The journal has been closed.
@@ -255,7 +254,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same may work later without anybody changing what is asked for: a full disk, a file that is locked.
+    /// Whether a retry may succeed once the cause has passed, such as a full disk or a locked file.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::ReadOnly { .. } | Self::Locked { .. } | Self::Io { .. })
     }
@@ -265,5 +264,5 @@ fn by(holder: Option<&Holder>) -> String {
     holder.map(|holder| format!(" by {holder}")).unwrap_or_default()
 }
 
-/// The result of everything that a journal does.
+/// The result of a journal's operations.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,7 +1,7 @@
-//! The folder that everything lives in.
+//! The home: the folder with the journal and all other files of a user.
 //!
-//! Files are private to the user. Normal work holds the home's lock together with others; what rearranges the
-//! journal's file (a migration, a restore) needs it alone, and says who is in the way.
+//! Files are private to the user. Every process that uses the journal holds the home's lock, shared. A migration and a
+//! restore replace the journal's file and need the lock exclusively; their error names the process that holds it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -13,24 +13,24 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::{Error, Result};
 
-/// How long somebody who needs the home alone waits for those who are about to leave.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long to wait for the exclusive lock: processes that only clean up hold it for a moment.
+const EXCLUSIVE_LOCK_WAIT: Duration = Duration::from_millis(200);
 
-/// The folder that everything lives in.
+/// The folder with the journal and all other files of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     folder: PathBuf,
 }
 
-/// While this lives, the home is ours: together with others, or alone.
+/// The home's lock, shared or exclusive. It is released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct HomeLock {
-    /// The lock goes when the file is closed, however the process ends.
+    /// Closing the file releases the lock, however the process ends.
     _file: File,
 }
 
 impl Home {
-    /// The home in this folder, made if it isn't there.
+    /// The home in this folder, which is created if it doesn't exist.
     pub fn create(folder: &Path) -> Result<Self> {
         let said = |error| io_error(folder, &error);
         match fs::metadata(folder) {
@@ -45,7 +45,7 @@ impl Home {
         Self::existing(folder)
     }
 
-    /// The home in this folder, which must be there. Nothing is written.
+    /// The home in this folder, which must exist. Nothing is written.
     pub fn existing(folder: &Path) -> Result<Self> {
         let found = folder.canonicalize().map_err(|error| io_error(folder, &error))?;
         if !found.is_dir() {
@@ -60,7 +60,7 @@ impl Home {
         &self.folder
     }
 
-    /// Whether a journal was ever made here. What can't be looked at is an error, not an absence.
+    /// Whether a journal was ever created here. A file that can't be examined is an error, not an absence.
     pub fn has_journal(&self) -> Result<bool> {
         let is_there = |path: PathBuf| match fs::symlink_metadata(&path) {
             Ok(_) => Ok(true),
@@ -70,12 +70,12 @@ impl Home {
         Ok(is_there(self.journal_file())? || is_there(self.heads_file())?)
     }
 
-    /// Where the journal is.
+    /// The path of the journal.
     pub fn journal_file(&self) -> PathBuf {
         self.folder.join("journal.db")
     }
 
-    /// Where the last known heads are noted.
+    /// The path of the last known heads.
     pub(crate) fn heads_file(&self) -> PathBuf {
         self.folder.join("heads.json")
     }
@@ -89,7 +89,7 @@ impl Home {
         journals
     }
 
-    /// A folder of the home, private and made if it isn't there.
+    /// A private folder of the home, which is created if it doesn't exist.
     pub(crate) fn subfolder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.join(name);
         match DirBuilder::new().mode(0o700).create(&folder) {
@@ -98,8 +98,8 @@ impl Home {
         }
     }
 
-    /// Holds the home together with others. Waits for one that has it alone, which is never for long. A home that
-    /// can't be written has nothing to lock.
+    /// Takes the shared lock; waits while another process has it exclusively, which is never for long. `None` for a
+    /// read-only home, which has nothing to lock.
     pub(crate) fn lock_shared(&self) -> Result<Option<HomeLock>> {
         match self.lock_file() {
             Ok((path, file)) => {
@@ -111,15 +111,15 @@ impl Home {
         }
     }
 
-    /// Holds the home alone, or says who uses it. Somebody who only sweeps is soon gone.
-    pub(crate) fn lock_alone(&self, why: &'static str) -> Result<HomeLock> {
+    /// Takes the exclusive lock; the error names the process that uses the home.
+    pub(crate) fn lock_exclusive(&self, why: &'static str) -> Result<HomeLock> {
         let (path, file) = self.lock_file()?;
         let since = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(HomeLock { _file: file }),
-                Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
-                    std::thread::sleep(PATIENCE / 10);
+                Err(TryLockError::WouldBlock) if since.elapsed() < EXCLUSIVE_LOCK_WAIT => {
+                    std::thread::sleep(EXCLUSIVE_LOCK_WAIT / 10);
                 }
                 Err(TryLockError::WouldBlock) => {
                     let by =
@@ -131,20 +131,22 @@ impl Home {
         }
     }
 
-    /// Removes what processes that were killed had begun to write, if nobody uses the home now.
-    pub(crate) fn sweep(&self) {
+    /// Removes the partial files of killed processes, if no process uses the home now.
+    pub(crate) fn remove_partial_files(&self) {
         let Ok((_, file)) = self.lock_file() else { return };
         if file.try_lock().is_err() {
             return;
         }
         let folders = ["", "run", "cache"].map(|name| fs::read_dir(self.folder.join(name)));
         let entries = folders.into_iter().flatten().flatten().flatten();
-        for entry in entries.filter(|entry| Partial::is_name_of_one(&entry.file_name().to_string_lossy())) {
+        for entry in
+            entries.filter(|entry| PartialFile::is_partial_name(&entry.file_name().to_string_lossy()))
+        {
             let _ = fs::remove_file(entry.path());
         }
     }
 
-    /// What processes that were killed had begun to write, and nobody has touched for so long. Others may use the home.
+    /// The partial files of killed processes that were not modified for `age`. Other processes may use the home.
     pub fn stale_files(&self, age: Duration) -> Vec<PathBuf> {
         let memories = fs::read_dir(self.folder.join("memory")).into_iter().flatten().flatten();
         let memories = memories.map(|entry| entry.path());
@@ -157,7 +159,7 @@ impl Home {
         let mut stale: Vec<PathBuf> = entries
             .flatten()
             .flatten()
-            .filter(|entry| Partial::is_name_of_one(&entry.file_name().to_string_lossy()))
+            .filter(|entry| PartialFile::is_partial_name(&entry.file_name().to_string_lossy()))
             .map(|entry| entry.path())
             .filter(is_stale)
             .collect();
@@ -172,8 +174,8 @@ impl Home {
     }
 }
 
-/// Takes others' rights to a folder away, if it is ours to shape: empty, or a home already. A folder that somebody
-/// filled with other things keeps the rights that they gave it.
+/// Makes a folder private, if it is empty or a home already. A folder with other content keeps the mode that the user
+/// gave it.
 fn make_private(folder: &Path, mode: u32) -> io::Result<()> {
     let is_home = folder.join("journal.db").exists();
     if mode & 0o077 != 0 && (is_home || fs::read_dir(folder)?.next().is_none()) {
@@ -182,12 +184,12 @@ fn make_private(folder: &Path, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The same options, for a file that only the user may read.
+/// Options for a file that only the user may read.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// Makes a private file that was not there before.
+/// Creates a private file, which must not exist.
 pub(crate) fn create_new(path: &Path) -> Result<File> {
     private(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
@@ -196,24 +198,24 @@ pub(crate) fn create_new(path: &Path) -> Result<File> {
     })
 }
 
-/// A private file that takes its place when it is finished: whoever reads it sees the old bytes or the new ones,
-/// after a crash too. Dropped before that, it leaves no trace.
+/// A private file that atomically replaces another when it is finished: readers see the old bytes or the new ones, also
+/// after a crash. Dropped before that, it leaves nothing.
 #[derive(Debug)]
 pub struct ReplacingFile {
     path: PathBuf,
-    partial: Partial,
+    partial: PartialFile,
     file: File,
 }
 
 impl ReplacingFile {
-    /// Begins to write what will stand at this path.
+    /// Begins to write the new content of this path.
     pub fn create(path: &Path) -> Result<Self> {
-        let partial = Partial::of(path);
+        let partial = PartialFile::next_to(path);
         let file = create_new(partial.path())?;
         Ok(Self { path: path.to_owned(), partial, file })
     }
 
-    /// Makes the bytes durable and gives them their place.
+    /// Makes the bytes durable and replaces the old file.
     pub fn finish(self) -> Result<()> {
         let place = || {
             self.file.sync_all()?;
@@ -234,21 +236,21 @@ impl Write for ReplacingFile {
     }
 }
 
-/// Replaces a file as a whole.
+/// Replaces a file atomically.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = ReplacingFile::create(path)?;
     file.write_all(bytes).map_err(|error| io_error(path, &error))?;
     file.finish()
 }
 
-/// Makes a file that takes its place whole; if another is there already, that one stays and is used.
+/// Creates a file atomically; an existing one stays as it is.
 pub(crate) fn create_once(path: &Path, bytes: &[u8]) -> Result<()> {
-    let partial = Partial::of(path);
+    let partial = PartialFile::next_to(path);
     create_new(partial.path())?.write_all(bytes).map_err(|error| io_error(path, &error))?;
     publish_once(partial.path(), path)
 }
 
-/// Gives a finished file its name, unless another has it: of two that do this, one wins and both use its file.
+/// Gives a finished file its name, unless it is taken: of two processes that do this, one wins and both use its file.
 pub(crate) fn publish_once(finished: &Path, path: &Path) -> Result<()> {
     match publish(finished, path) {
         Err(Error::Exists { .. }) => Ok(()),
@@ -256,8 +258,8 @@ pub(crate) fn publish_once(finished: &Path, path: &Path) -> Result<()> {
     }
 }
 
-/// Makes a finished file durable and gives it a second name, which nobody must have taken meanwhile: linking, unlike
-/// renaming, never replaces.
+/// Makes a finished file durable and gives it its name; an error if that exists. It links the file, because a rename would
+/// replace an existing one.
 pub(crate) fn publish(finished: &Path, path: &Path) -> Result<()> {
     let link = || {
         File::open(finished)?.sync_all()?;
@@ -270,36 +272,35 @@ pub(crate) fn publish(finished: &Path, path: &Path) -> Result<()> {
     })
 }
 
-/// The file that has this one's name with something after it, such as its log.
-pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+/// The path with something appended to its name, such as `-wal`.
+pub(crate) fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
 }
 
-/// Where a file or folder is prepared before it takes its place: beside it, under a name that nobody else uses. What
-/// is there goes when this does.
+/// The unique path beside a file or folder at which its new content is prepared. Dropping this removes what is there.
 #[derive(Debug)]
-pub(crate) struct Partial(PathBuf);
+pub(crate) struct PartialFile(PathBuf);
 
-impl Partial {
-    pub(crate) fn of(path: &Path) -> Self {
-        // Pids are used again, in a container at every start, and what a killed process left must not be in the way:
-        // so the numbers of each process begin with the moment of its first.
+impl PartialFile {
+    pub(crate) fn next_to(path: &Path) -> Self {
+        // The system reuses pids, in a container at every start, and a killed process may have left its files. So the
+        // numbers of each process begin with the current time.
         static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             AtomicU64::new(u64::try_from(now.as_nanos()).unwrap_or_default())
         });
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self(beside(path, &format!(".{}-{number}.partial", std::process::id())))
+        Self(with_suffix(path, &format!(".{}-{number}.partial", std::process::id())))
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Whether a file of this name, or what SQLite keeps beside one, was prepared so: `….<pid>-<number>.partial`.
-    fn is_name_of_one(name: &str) -> bool {
+    /// Whether a name is that of a partial file, `….<pid>-<number>.partial`, or of a file that SQLite keeps beside one.
+    fn is_partial_name(name: &str) -> bool {
         let stem = ["", "-journal", "-wal", "-shm"]
             .iter()
             .find_map(|ending| name.strip_suffix(ending)?.strip_suffix(".partial"));
@@ -310,34 +311,33 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialFile {
     fn drop(&mut self) {
-        // Mostly it has been renamed or was never made; then there is nothing to remove.
+        // Usually it was renamed or never created, and there is nothing to remove.
         if fs::remove_file(&self.0).is_err() {
             let _ = fs::remove_dir_all(&self.0);
         }
     }
 }
 
-/// A path as text, for what takes nothing else.
-pub(crate) fn path_text(path: &Path) -> Result<&str> {
+pub(crate) fn path_str(path: &Path) -> Result<&str> {
     let not_text =
         || Error::Io { path: path.to_owned(), reason: "the path is not UTF-8; name another".to_owned() };
     path.to_str().ok_or_else(not_text)
 }
 
-/// Makes a rename or a new name in a folder durable.
+/// Syncs the folder of a path, which makes a rename or a new name durable.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Whether new files can be made beside this one.
-pub(crate) fn can_write_beside(path: &Path) -> bool {
-    create_new(Partial::of(path).path()).is_ok()
+/// Whether the folder of this path is writable.
+pub(crate) fn can_write_next_to(path: &Path) -> bool {
+    create_new(PartialFile::next_to(path).path()).is_ok()
 }
 
-/// What the system said, as something that a caller can act on.
+/// Turns an error of the system into one that a caller can act on.
 pub(crate) fn io_error(path: &Path, error: &io::Error) -> Error {
     let path = path.to_owned();
     match error.kind() {
@@ -349,16 +349,14 @@ pub(crate) fn io_error(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// How a lock keeps others out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockKind {
-    /// Whoever has one, shared or not.
+    /// Shared or exclusive.
     Any,
-    /// Whoever has one for itself.
     Exclusive,
 }
 
-/// A process other than this one that has a lock on a file, as a person would name it.
+/// A process other than this one that holds a lock on a file, with its command line for an error message.
 pub(crate) fn lock_holder(path: &Path, kind: LockKind) -> Option<String> {
     let inode = fs::metadata(path).ok()?.ino();
     let locks = fs::read_to_string("/proc/locks").ok()?;
@@ -372,7 +370,7 @@ pub(crate) fn lock_holder(path: &Path, kind: LockKind) -> Option<String> {
 /// The process in a line such as `1: FLOCK ADVISORY WRITE 2549 fe:00:10010697 0 EOF`, if it is about this file.
 fn lock_line(line: &str, inode: u64, kind: LockKind) -> Option<u32> {
     if line.contains("->") {
-        // This one only waits for the lock.
+        // This process only waits for the lock.
         return None;
     }
     let mut fields = line.split_whitespace().skip_while(|field| *field != "READ" && *field != "WRITE");

@@ -3,11 +3,11 @@ use super::*;
 /// Sweeping removes what has such a name, so nothing else may have one.
 #[test]
 fn what_was_half_written_is_told_by_its_name() {
-    let made = Partial::of(Path::new("/somewhere/journal.db"));
+    let made = PartialFile::next_to(Path::new("/somewhere/journal.db"));
     let name = made.path().file_name().unwrap().to_str().unwrap();
 
     for ours in [name, &format!("{name}-journal"), &format!("{name}-wal"), &format!("{name}-shm")] {
-        assert!(Partial::is_name_of_one(ours), "{ours}");
+        assert!(PartialFile::is_partial_name(ours), "{ours}");
     }
     for theirs in [
         "journal.db",
@@ -18,14 +18,14 @@ fn what_was_half_written_is_told_by_its_name() {
         "a.1-2.partial.txt",
         "1-2.partial",
     ] {
-        assert!(!Partial::is_name_of_one(theirs), "{theirs}");
+        assert!(!PartialFile::is_partial_name(theirs), "{theirs}");
     }
 }
 
 /// A process that was killed and one that has its pid again, as in a container, never write to the same name.
 #[test]
 fn a_name_for_half_written_files_is_never_used_again() {
-    let (one, other) = (Partial::of(Path::new("x")), Partial::of(Path::new("x")));
+    let (one, other) = (PartialFile::next_to(Path::new("x")), PartialFile::next_to(Path::new("x")));
     let restarted = format!("x.{}-0.partial", std::process::id());
 
     assert_ne!(one.path(), other.path());

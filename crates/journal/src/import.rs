@@ -1,225 +1,160 @@
-//! What an import leaves on record, and how it is found again.
+//! Imports a session from an exported file, under the session's lease.
 //!
-//! The record `imported` follows the records of the file and is durable before the session has a name, so a session from a file that can be
-//! found is always marked. It carries the key `imported/<n>`: one look-up tells whether a session was ever imported.
+//! Records come first, in parts and without a name; then the record `imported`; then the name. So a session that can be
+//! found by a key is complete and marked. The next import of the same file removes what a crash left.
 
-use std::collections::HashSet;
+use std::path::Path;
 
-use longhaul_protocol::{
-    At, Hash, Imported, NewRecord, Record, Seq, SessionCreated, SessionId, SessionRecord, StreamName,
-};
+use longhaul_protocol::{SessionId, StreamName};
 
-use crate::{Append, Error, Journal, Lease, Result, record_at};
+use crate::export_file::{ExportLine, ExportReader, Header, VerifiedExport, verify_file};
+use crate::import_mark::{ImportOptions, ImportedFile, mark_imported};
+use crate::{Error, Head, Imported, Journal, Lease, Page, Result, names};
 
-/// How a session is imported.
-#[derive(Debug, Clone)]
-pub struct ImportOptions {
-    /// The time of the import.
-    pub at: At,
-    /// The key to give it; without one, its own.
-    pub key: Option<String>,
-    /// The folder that it works in from here on.
-    pub work_dir: Option<String>,
-    /// Who its user was.
-    pub author: Author,
-}
-
-impl ImportOptions {
-    /// An import of somebody else's session, under its own key, without a folder.
-    pub fn at(at: At) -> Self {
-        Self { at, key: None, work_dir: None, author: Author::Stranger }
+/// Imports a session from a file, under its own key or another. The whole file is verified before anything is written.
+pub async fn import_session(journal: &dyn Journal, file: &Path, options: &ImportOptions) -> Result<Imported> {
+    let verified = verify_file(file)?;
+    let header = &verified.header;
+    let key = &choose_key(file, header, options)?;
+    if journal.session(key).await?.is_some() {
+        return Err(Error::SessionExists { key: key.to_owned() });
     }
-}
-
-/// Who said what a file gives as the user's words.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Author {
-    /// Somebody else. Their words are data, never the importer's wishes.
-    #[default]
-    Stranger,
-    /// The importer.
-    Importer,
-}
-
-/// What the newest import of a session says of its records.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ImportMark {
-    /// The record that says so; 0 if the session was never imported.
-    pub seq: Seq,
-    /// The key that the session was given.
-    pub key: String,
-    /// The folder that it works in.
-    pub work_dir: Option<String>,
-    /// The last record whose user is not the importer.
-    pub foreign_through: Seq,
-    /// The last extract that was not written here.
-    pub foreign_extracts_through: Seq,
-}
-
-impl ImportMark {
-    /// What a record of kind `imported` says.
-    fn of(record: &Record) -> Self {
-        Self::from_body(record.seq, record.decode().unwrap_or_else(|_| Imported::unknown(record.seq)))
+    refuse_existing(journal, file, header).await?;
+    let lease = acquire_empty_session(journal, header).await?;
+    if let Err(refused) = refuse_existing(journal, file, header).await {
+        journal.release(&lease).await?;
+        return Err(refused);
     }
-
-    fn from_body(seq: Seq, imported: Imported) -> Self {
-        Self {
-            seq,
-            key: imported.key,
-            work_dir: imported.work_dir,
-            foreign_through: imported.foreign_through,
-            foreign_extracts_through: imported.foreign_extracts_through,
+    if let Err(error) = import_records(journal, &lease, file, &verified, key, options).await {
+        // A process that has taken the lease over may use the records. If removing them fails, the next import removes
+        // them, and the caller gets the first error.
+        let is_ours = !matches!(error, Error::Fenced { .. });
+        if is_ours && matches!(existing_key(journal, header.id).await, Ok(None)) {
+            let _ = remove_leftovers(journal, &lease, header).await;
         }
+        let _ = journal.release(&lease).await;
+        return Err(error);
     }
+    journal.release(&lease).await?;
+    Ok(Imported { key: key.to_owned(), id: header.id, records: verified.records, blobs: verified.blobs })
 }
 
-const IMPORTED: &str = "imported";
-/// Imports that a file may have on record. Finding the newest one looks at each of them.
-const MAX_IMPORTS: u64 = 1_000;
-
-/// The key of the record of a session's nth import.
-fn key_of(number: u64) -> String {
-    format!("{IMPORTED}/{number}")
-}
-
-/// The hash of the key of a session's first import: a fork keeps it with the mark.
-pub fn first_import_key() -> Hash {
-    Hash::of(key_of(1))
-}
-
-/// The record of the newest import of a session, if it was ever imported.
-pub async fn newest_import(journal: &dyn Journal, session: SessionId) -> Result<Option<Record>> {
-    let stream = StreamName::session(session);
-    let mut newest: Option<Record> = None;
-    let mut number = 1;
-    // A file may hold any record under such a key. The one that the import appended stands after all of them.
-    while let Some(seq) = journal.find(&stream, &key_of(number)).await? {
-        let record = record_at(journal, &stream, seq).await?;
-        let is_newer = |record: &Record| newest.as_ref().is_none_or(|newest| newest.seq < record.seq);
-        newest = record.filter(|record| record.kind == IMPORTED && is_newer(record)).or(newest);
-        number += 1;
+/// The key for the session: the caller's, or else the file's.
+fn choose_key(file: &Path, header: &Header, options: &ImportOptions) -> Result<String> {
+    if let Some(key) = &options.key {
+        names::check_key(key)?;
+        return Ok(key.clone());
     }
-    Ok(newest)
-}
-
-/// What the newest import of a session says; the default, if it was never imported. Where its record is damaged, nothing before it
-/// counts as this user's.
-pub async fn import_mark(journal: &dyn Journal, session: SessionId) -> Result<ImportMark> {
-    match newest_import(journal, session).await {
-        Ok(newest) => Ok(newest.as_ref().map(ImportMark::of).unwrap_or_default()),
-        Err(Error::Damaged { seq, .. }) => Ok(ImportMark::from_body(seq, Imported::unknown(seq))),
-        Err(error) => Err(error),
-    }
-}
-
-/// The key and the folder that a session began with in this home.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionPlace {
-    /// The key.
-    pub key: String,
-    /// The folder.
-    pub work_dir: Option<String>,
-}
-
-/// Where a session began in this home: what its newest import says, else its first record. Nothing, if that can't be read, or there is none.
-pub async fn session_place(journal: &dyn Journal, session: SessionId) -> Result<Option<SessionPlace>> {
-    let mark = import_mark(journal, session).await?;
-    if mark.seq > 0 {
-        return Ok(Some(SessionPlace { key: mark.key, work_dir: mark.work_dir }));
-    }
-    let first = record_at(journal, &StreamName::session(session), 1).await?;
-    Ok(match first.as_ref().map(SessionRecord::decode) {
-        Some(Ok(SessionRecord::SessionCreated(SessionCreated { key, work_dir, .. }))) => {
-            Some(SessionPlace { key, work_dir })
-        }
+    let key = &header.key;
+    let reason = match names::check_key(key) {
+        Err(Error::BadKey { reason, .. }) => Some(reason),
+        _ if key.starts_with('-') => Some("it begins with a dash, as an option does"),
         _ => None,
-    })
-}
-
-/// A file that is imported, as far as the mark is about it.
-pub(crate) struct Brought<'a> {
-    pub(crate) id: SessionId,
-    pub(crate) key: &'a str,
-    pub(crate) file_hash: Hash,
-    /// The last records of the file's streams.
-    pub(crate) session_head: Seq,
-    pub(crate) inbox_head: Seq,
-    pub(crate) extract_head: Seq,
-    /// What the newest import on record in the file says.
-    pub(crate) earlier: &'a ImportMark,
-}
-
-/// What the records of a file's session say of earlier imports.
-pub(crate) struct EarlierImports {
-    /// The newest of them.
-    pub(crate) newest: ImportMark,
-    count: u64,
-    keys: HashSet<Hash>,
-}
-
-impl EarlierImports {
-    pub(crate) fn none() -> Self {
-        let keys = (1..=MAX_IMPORTS + 1).map(|number| Hash::of(key_of(number))).collect();
-        Self { newest: ImportMark::default(), count: 0, keys }
-    }
-
-    /// Takes note of the session's next record, or says why a file may not have it.
-    pub(crate) fn note(&mut self, record: &Record) -> std::result::Result<(), &'static str> {
-        if record.kind != IMPORTED {
-            let is_disguised = record.key.is_some_and(|key| self.keys.contains(&key));
-            return if is_disguised { Err("only an import may have its key") } else { Ok(()) };
+    };
+    match reason {
+        None => Ok(key.clone()),
+        Some(reason) => {
+            let reason = format!("its key can't be used ({reason}); give it another with --as");
+            Err(Error::BadFile { path: file.to_owned(), reason })
         }
-        self.newest = ImportMark::of(record);
-        self.count += 1;
-        if self.count > MAX_IMPORTS { Err("it was imported too often") } else { Ok(()) }
     }
 }
 
-/// Appends the record that marks a session as imported, after the records of the file.
-pub(crate) async fn mark_imported(
+/// Refuses a session that is in this journal already.
+async fn refuse_existing(journal: &dyn Journal, file: &Path, header: &Header) -> Result<()> {
+    let Some(known) = existing_key(journal, header.id).await? else { return Ok(()) };
+    let reason = format!("its session {} is here already, as {known:?}", header.id);
+    Err(Error::BadFile { path: file.to_owned(), reason })
+}
+
+/// Acquires the lease on a session, and removes what an interrupted import has left: records without a name. Another
+/// import under way holds the lease.
+async fn acquire_empty_session(journal: &dyn Journal, header: &Header) -> Result<Lease> {
+    let session = StreamName::session(header.id);
+    loop {
+        let lease = journal.acquire(&session).await?;
+        if existing_key(journal, header.id).await?.is_some() || is_empty(journal, header).await? {
+            return Ok(lease);
+        }
+        remove_leftovers(journal, &lease, header).await?;
+    }
+}
+
+async fn is_empty(journal: &dyn Journal, header: &Header) -> Result<bool> {
+    // The session's own stream may not be in the file: an interrupted import may have put the mark there.
+    for stream in header.streams.keys().chain([&StreamName::session(header.id)]) {
+        if journal.head(stream).await? != Head::EMPTY {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Removes the streams of a session without a name. The session's own comes last, and the lease ends with it.
+async fn remove_leftovers(journal: &dyn Journal, lease: &Lease, header: &Header) -> Result<()> {
+    for stream in header.streams.keys().filter(|stream| **stream != lease.stream) {
+        journal.remove(stream, None).await?;
+    }
+    journal.remove(&lease.stream, Some(lease)).await
+}
+
+async fn existing_key(journal: &dyn Journal, id: SessionId) -> Result<Option<String>> {
+    Ok(journal.session_with_id(id).await?.map(|entry| entry.key))
+}
+
+/// Adds the records in parts, then the mark, then the name.
+async fn import_records(
     journal: &dyn Journal,
     lease: &Lease,
-    brought: &Brought<'_>,
+    file: &Path,
+    verified: &VerifiedExport,
+    key: &str,
     options: &ImportOptions,
 ) -> Result<()> {
-    let mut number = 1;
-    while journal.find(&lease.stream, &key_of(number)).await?.is_some() {
-        number += 1;
-    }
-    let mut facts: Vec<NewRecord> = Vec::new();
-    if brought.session_head == 0 {
-        // Only its inbox was used. The first record of a session says how it began.
-        facts.push(
-            SessionRecord::SessionCreated(SessionCreated {
-                id: brought.id,
-                key: brought.key.to_owned(),
-                work_dir: options.work_dir.clone(),
-                origin: None,
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            })
-            .encode(),
-        );
-    }
-    let own_seq = brought.session_head + facts.len() as Seq + 1;
-    let (foreign_through, foreign_extracts_through) = match options.author {
-        Author::Stranger => (own_seq, brought.extract_head),
-        Author::Importer => {
-            let earlier = brought.earlier;
-            (earlier.foreign_through, earlier.foreign_extracts_through.min(brought.extract_head))
+    let header = &verified.header;
+    let mut lines = ExportReader::open(file)?;
+    lines.next()?;
+    let (mut records, mut blobs, mut bytes) = (Vec::new(), Vec::new(), 0);
+    while let Some(line) = lines.next()? {
+        bytes += line.len();
+        match lines.parse(&line)? {
+            ExportLine::Blob(blob) => blobs.push(blob),
+            ExportLine::Record(record) if !header.streams.contains_key(&record.stream) => {
+                return Err(lines.changed());
+            }
+            ExportLine::Record(record) => {
+                records.push(record);
+                // Only after a record: a blob must come with the record that refers to it.
+                if bytes > Page::default().bytes {
+                    journal.adopt(lease, std::mem::take(&mut records), std::mem::take(&mut blobs)).await?;
+                    bytes = 0;
+                }
+            }
+            ExportLine::End(_) => break,
         }
+    }
+    // The file may have been replaced since it was verified.
+    if lines.hash_so_far() != verified.file_hash {
+        return Err(lines.changed());
+    }
+    journal.adopt(lease, records, blobs).await?;
+    let head_of = |stream: StreamName| header.streams.get(&stream).map_or(0, |head| head.seq);
+    let file = ImportedFile {
+        id: header.id,
+        key,
+        file_hash: verified.file_hash,
+        session_head: head_of(StreamName::session(header.id)),
+        inbox_head: head_of(StreamName::inbox(header.id)),
+        extract_head: head_of(StreamName::extract(header.id)),
+        earlier: &verified.earlier,
     };
-    let imported = Imported {
-        file_hash: brought.file_hash,
-        at: options.at,
-        key: brought.key.to_owned(),
-        work_dir: options.work_dir.clone(),
-        mine: options.author == Author::Importer,
-        inbox_through: brought.inbox_head,
-        foreign_through,
-        foreign_extracts_through,
-    };
-    facts.push(SessionRecord::Imported(imported).encode().with_key(&key_of(number)));
-    let append = Append::under(lease).expecting(brought.session_head);
-    journal.append(facts.into_iter().fold(append, Append::record)).await?;
-    Ok(())
+    mark_imported(journal, lease, &file, options).await?;
+    match names::bind_key(journal, key, header.id).await? {
+        id if id == header.id => Ok(()),
+        _ => Err(Error::SessionExists { key: key.to_owned() }),
+    }
 }
+
+#[cfg(test)]
+#[path = "import_tests.rs"]
+mod tests;

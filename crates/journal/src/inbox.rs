@@ -1,27 +1,30 @@
+//! The inbox of a session, from the sender's side.
+
 use longhaul_protocol::{NewRecord, Seq, SessionId, StreamName};
 
 use crate::{Append, Error, Journal, Result};
 
-/// What is larger than this is not accepted: taking it into a session must always be possible.
-const LARGEST_INPUT: usize = 8 << 20;
+/// The session must be able to append every input to its own stream with its other fields, so this stays well below
+/// what an append takes.
+const MAX_INPUT_BYTES: usize = 8 << 20;
 
-/// Puts an input or an order into a session's inbox and rings whoever holds the session. Returns its place there,
-/// which is that of the first one if the same key was put before. When this returns it is on disk: only now may
-/// it be acknowledged.
+/// Appends an input or an order to a session's inbox and wakes the session's holder. Returns its place, which is that
+/// of the first record if one with the same key is there already. It is on disk when this returns: only now may the
+/// caller acknowledge it.
 pub async fn put(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
     let seq = accept(journal, session, record).await?;
-    // The input is accepted, whether or not anybody could be told of it.
+    // The input is accepted, whether or not the holder could be reached.
     let _ = journal.ring(&StreamName::session(session)).await;
     Ok(seq)
 }
 
-/// Whether an input or an order can be accepted. Whoever would make a session for it asks this first.
+/// Checks that an input or an order can be accepted. Ask this before creating a session for it.
 pub fn check_size(record: &NewRecord) -> Result<()> {
-    let (what, bytes, limit) = ("an input", record.body.get().len(), LARGEST_INPUT);
+    let (what, bytes, limit) = ("an input", record.body.get().len(), MAX_INPUT_BYTES);
     if bytes > limit { Err(Error::TooLarge { what, bytes, limit }) } else { Ok(()) }
 }
 
-/// The same without the ring, for whoever has something to say before the session begins to act on it.
+/// Like [`put`], without waking the holder: for a caller with something to do before the session acts on the input.
 pub async fn accept(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
     check_size(&record)?;
     let inbox = StreamName::inbox(session);

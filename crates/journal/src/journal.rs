@@ -6,113 +6,113 @@ use tokio::sync::broadcast;
 
 use crate::{Append, Blob, Call, Callers, Frequencies, Head, Hit, Holder, Lease, Report, Result, Search};
 
-/// Streams that survive. An engine keeps the promises of this crate's first page; one suite of tests checks them
-/// for any engine. No method takes a time: the engine has a clock.
+/// A journal. An engine keeps the promises on this crate's first page; one suite of tests checks them for any engine.
+/// No method takes a time: the engine has a clock.
 ///
-/// A future that is dropped before it is done may or may not have had its effect, as with a crash.
+/// A future that is dropped early may or may not have had its effect, as with a crash.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Adds records to the end of a stream: durable when it returns, and then they are returned as they stand.
+    /// Appends records to a stream. They are durable when this returns them as committed.
     async fn append(&self, append: Append) -> Result<Vec<Record>>;
 
-    /// Records of a stream from a place on, at most a page of them; empty at the end. Each was checked against
-    /// its hash; the first that does not match ends the page, and is the error if it is the first of all.
+    /// Reads a page of records from a place on; empty at the end. Each is checked against its hash. A damaged record
+    /// ends the page, and is the error if it would be the page's first. [`records`](crate::records) reads page by page.
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>>;
 
-    /// The end of a stream; [`Head::EMPTY`] if there is none such.
+    /// The head of a stream; [`Head::EMPTY`] if there is no such stream.
     async fn head(&self, stream: &StreamName) -> Result<Head>;
 
-    /// Where the newest record of kind `epoch_started` stands: loading a session begins there.
+    /// The place of the newest record of kind `epoch_started`: loading a session begins there.
     async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>>;
 
-    /// How much a stream holds.
+    /// The size of a stream.
     async fn size(&self, stream: &StreamName) -> Result<Size>;
 
-    /// The record that was appended with this key.
+    /// The place of the record that was appended with this key.
     async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>>;
 
     /// All streams, by name.
     async fn streams(&self) -> Result<Vec<StreamName>>;
 
-    /// The session that a key leads to.
+    /// The session with this key.
     async fn session(&self, key: &str) -> Result<Option<SessionEntry>>;
 
-    /// The session with this id, if a key leads to it.
+    /// The session with this id, if it has a key.
     async fn session_with_id(&self, id: SessionId) -> Result<Option<SessionEntry>>;
 
-    /// Sessions in the order of their keys, after a key, at most so many.
+    /// At most `limit` sessions in the order of their keys, after a key. [`all_sessions`](crate::all_sessions) lists all.
     async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>>;
 
-    /// Takes the lease on a stream if it is free: never taken, released, expired, or its holder is gone.
+    /// Acquires the lease on a stream, if it was never taken, is released or expired, or its holder is gone.
     async fn acquire(&self, stream: &StreamName) -> Result<Lease>;
 
-    /// Puts the expiry of a lease off. An append does so by itself.
+    /// Renews a lease: it expires later. An append does this by itself.
     async fn renew(&self, lease: &Lease) -> Result<()>;
 
-    /// Gives a lease back. One that was taken over is left alone.
+    /// Releases a lease. One that was taken over is left alone.
     async fn release(&self, lease: &Lease) -> Result<()>;
 
-    /// Who holds the lease on a stream.
+    /// The holder of the lease on a stream.
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>>;
 
-    /// Tells the holder of a stream's lease, in whatever process, that something concerns it; if nobody holds it, the
-    /// holder of [`StreamName::host`]. Nobody is told if there is no such process or if it can't be reached: a ring
-    /// is a hint, the records are the fact.
+    /// Wakes the process that holds the lease on a stream, or if it is free, the holder of [`StreamName::host`]. It is no
+    /// error if there is no such process or it can't be reached: a wake is a hint, the records are the fact.
     async fn ring(&self, stream: &StreamName) -> Result<()>;
 
-    /// The rings that reach this process from now on.
+    /// The wakes that reach this process from now on.
     async fn rings(&self) -> Result<Rings>;
 
-    /// Calls a process to hear, line by line, what happens in a stream. Nothing, if it can't be reached; one that has nothing
-    /// to say of it hangs up, or, if it is of an older version, says nothing.
+    /// Subscribes to the lines that the holder of a stream sends; `None` if it can't be reached. A holder that doesn't
+    /// serve the stream disconnects; one of an older version sends nothing.
     async fn call(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Call>>;
 
-    /// Those who call this process from now on. They go to whoever asked for them last.
+    /// The subscribers of this process from now on. They go to the caller that asked last.
     async fn callers(&self) -> Result<Callers>;
 
     /// The bytes of a blob, checked against their hash.
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>>;
 
-    /// Removes the bodies of these records for good, all or none, with what was found through them and the blobs
-    /// that only they refer to. A stub says when and why; the chain still verifies.
+    /// Erases the bodies of these records for good, all or none, with their search entries and the blobs that only they
+    /// refer to. A stub says when and why; the chain still verifies.
     async fn erase(&self, places: &[(StreamName, Seq)], reason: &str) -> Result<()>;
 
-    /// Removes a stream with all its records. Refused while another holds its lease.
+    /// Removes a stream with all its records. Refused while another process holds its lease.
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()>;
 
-    /// Removes blobs that no record refers to. There are none unless something went wrong; how many there were.
+    /// Removes blobs that no record refers to, and returns how many there were. There are none unless something went
+    /// wrong.
     async fn drop_unused_blobs(&self) -> Result<u64>;
 
-    /// Has everything that was committed written through to the disk once more, and the heads noted. An append is durable when it
-    /// returns; this is for whoever wants to hear so.
+    /// Moves everything committed to the main file and writes the known heads. Appends are durable without this; it is for
+    /// a caller that wants a confirmation.
     async fn sync(&self) -> Result<()>;
 
-    /// Adds records exactly as they are, with their places, times and hashes, if they go on where their streams
-    /// end, under the lease on the session that they belong to. This is how an export comes back.
+    /// Adds records as they are, with their places, times and hashes, if they continue their streams, under the lease on
+    /// the session that they belong to. Imports and forks use this.
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()>;
 
-    /// Finds records by words. The index catches up with the streams that are asked for before it answers.
+    /// Finds records by words. The index is brought up to date with the streams of the search first.
     async fn search(&self, search: &Search) -> Result<Vec<Hit>>;
 
-    /// In how many records these words stand, each in any of its forms. The index says so as it is; it does not catch up.
+    /// Counts the records with each of these words, in any of its forms. The index is not brought up to date first.
     async fn frequencies(&self, words: &[String]) -> Result<Frequencies>;
 
-    /// Reads everything and says what is not as it was committed.
+    /// Reads everything and reports what is not as it was committed.
     async fn verify(&self) -> Result<Report>;
 
-    /// Writes a consistent copy of everything to a new file, while everything runs.
+    /// Writes a consistent copy to a new file, while processes go on appending.
     async fn backup(&self, file: &Path) -> Result<Report>;
 
-    /// Finishes what is under way and lets go of everything. Whatever comes after is refused.
+    /// Finishes what is under way and closes the journal. Later calls get `Closed`.
     async fn close(&self);
 }
 
-/// How much one read may return. At least one record always comes, however large.
+/// The limits of one read. It returns at least one record, however large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// At most so many records.
+    /// The maximum of records.
     pub records: usize,
-    /// No further record once the bodies come to this many bytes.
+    /// The page ends with the record that brings the bodies to this many bytes.
     pub bytes: usize,
 }
 
@@ -122,53 +122,53 @@ impl Default for Page {
     }
 }
 
-/// How much a stream holds.
+/// The size of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Size {
-    /// How many records.
+    /// Its records.
     pub records: u64,
-    /// The bytes of their bodies and of the blobs that they refer to. A blob that two streams share counts for each.
+    /// Bytes of their bodies and of the blobs that they refer to. A blob that two streams share counts for each.
     pub bytes: u64,
 }
 
-/// A session as a listing shows it, with what is needed to load it.
+/// A session in a listing, with what is needed to load it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SessionEntry {
-    /// How people find it.
+    /// The key by which people find it; it can change.
     pub key: String,
-    /// What never changes.
+    /// The id, which never changes.
     pub id: SessionId,
-    /// Whether it was put away.
+    /// Whether it is in the trash.
     pub trashed: bool,
-    /// Whether it stays whatever retention says.
+    /// Whether retention leaves it alone.
     pub pinned: bool,
-    /// The end of its stream.
+    /// The head of its stream.
     pub head: Head,
-    /// When the last record came.
+    /// The time of its last record.
     pub last_at: Option<At>,
-    /// Where its newest epoch begins.
+    /// The first record of its newest epoch.
     pub epoch_from: Option<Seq>,
-    /// The end of its inbox.
+    /// The head of its inbox.
     pub inbox_head: Seq,
 }
 
-/// Rings as they come.
+/// Receives the wakes of this process.
 #[derive(Debug)]
 pub struct Rings(pub(crate) broadcast::Receiver<StreamName>);
 
-/// That something concerns a session.
+/// A hint that a session has something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ring {
-    /// This stream.
+    /// Something changed that concerns the holder of this stream.
     For(StreamName),
-    /// So many came that some were dropped: look at everything.
+    /// Some wakes were dropped because there were too many: check every session.
     Many,
-    /// No ring will come any more.
+    /// The journal is closed; no wake will come.
     Closed,
 }
 
 impl Rings {
-    /// The next ring.
+    /// The next wake.
     pub async fn next(&mut self) -> Ring {
         match self.0.recv().await {
             Ok(stream) => Ring::For(stream),

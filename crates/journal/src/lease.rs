@@ -1,8 +1,8 @@
-//! Who may write a stream.
+//! Leases: the right to append to a stream.
 //!
-//! A lease is a token that every append shows. Expiry only *permits* a takeover; a takeover raises the token; and
-//! whoever shows an old one is told `Fenced`, however late it comes. A lease names the process that holds it, so
-//! that a dead one on the same boot is replaced at once and nobody waits for a clock.
+//! Every append carries the token of its lease (a fencing token). Expiry only *permits* a takeover; a takeover raises the
+//! token, and an append with an old token gets `Fenced`, however late it comes. A lease names the process that holds it, so
+//! that the lease of a process that died on the same boot can be taken over at once, without waiting for expiry.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -10,29 +10,29 @@ use std::sync::LazyLock;
 use longhaul_protocol::StreamName;
 use serde::{Deserialize, Serialize};
 
-/// The right to append to a stream, until somebody takes it over.
+/// The right to append to a stream, until another process takes it over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// The stream.
     pub stream: StreamName,
-    /// What an append must show. Each takeover raises it.
+    /// The fencing token. Each takeover raises it.
     pub token: u64,
 }
 
-/// The process behind a lease.
+/// The process that holds a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The machine.
     pub host: String,
-    /// The boot of that machine: another boot means that the process is gone.
+    /// The boot id of that machine. After another boot, the process is gone.
     pub boot: String,
-    /// The namespace that `pid` counts in: containers share a boot but not their pids.
+    /// The namespace of `pid`: containers share a boot but not their pids.
     pub pid_namespace: String,
     /// The process.
     pub pid: u32,
-    /// When it started, in ticks since boot: pids are used again.
+    /// When it started, in ticks since boot, because the system reuses pids.
     pub started: u64,
-    /// The socket on which it can be rung, within the home's folder `run`.
+    /// The name of its wake socket in the home's folder `run`.
     pub socket: String,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Holder {
 impl Holder {
     /// This process.
     pub fn this_process() -> Self {
-        // Nothing of it changes while the process lives, and every ring asks for it.
+        // It never changes while the process lives, and every wake needs it.
         static THIS: LazyLock<Holder> = LazyLock::new(Holder::look_up);
         THIS.clone()
     }
@@ -64,7 +64,7 @@ impl Holder {
         }
     }
 
-    /// Whether it is alive, as far as can be told, and not this process.
+    /// Whether this is another process that is not certainly gone.
     pub fn is_another(&self) -> bool {
         *self != Self::this_process() && !self.is_gone()
     }
@@ -74,8 +74,8 @@ impl Holder {
         self.is_gone_for(&Self::this_process())
     }
 
-    /// Whether the process is certainly gone, as seen from another one. What can't be known is not certain: then
-    /// only expiry permits a takeover.
+    /// Whether the process is certainly gone, as seen by `observer`. Where that can't be known, only expiry permits a
+    /// takeover.
     pub(crate) fn is_gone_for(&self, observer: &Self) -> bool {
         if self.boot.is_empty() || self.host != observer.host {
             return false;
@@ -87,10 +87,10 @@ impl Holder {
     }
 }
 
-/// When a process started, if it lives. One that has ended but was not waited for (a zombie) does not.
+/// When a process started; `None` if it is gone or a zombie.
 fn process_start(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in brackets, and may itself hold brackets and spaces.
+    // The second field is the program's name in brackets, which may itself contain brackets and spaces.
     let mut fields = stat.get(stat.rfind(')')? + 2..)?.split(' ');
     let state = fields.next()?;
     let start = fields.nth(18)?.parse().ok()?;

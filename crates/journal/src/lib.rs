@@ -1,30 +1,36 @@
-//! Streams that survive: append-only, hash-chained lists of records, shared by many processes.
+//! The journal: append-only, hash-chained streams of records, shared by many processes.
 //!
 //! Everything that Longhaul knows is a record in one of these streams. State is what folding them gives; it is
 //! never stored beside them.
 //!
 //! # What this crate promises
 //!
-//! - **An append that returned is there**, after `kill -9` and after power loss; one that did not is there whole or
-//!   not at all.
+//! - **An append that returned is durable**: it survives `kill -9` and power loss. One that did not return is there
+//!   completely or not at all.
 //! - **One writer wins.** The other gets [`Error::Conflict`] with the true head; one whose lease was taken over gets
 //!   [`Error::Fenced`], however late it comes.
-//! - **Damage is found and named.** Every record that is read was checked against its hash first. What can still be
-//!   read stays readable.
-//! - **Nothing grows with the past.** Loading a session costs what its newest epoch costs; a read holds one page
-//!   of records in memory.
+//! - **Damage is detected.** Every record is checked against its hash when it is read. Undamaged records stay readable.
+//! - **Cost doesn't grow with the past.** Loading a session costs as much as its newest epoch; a read holds one page of
+//!   records in memory.
 //!
 //! # Where things are
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `append`, `lease`, `chain` | what an append is; who may make one; the hash that ties records together |
+//! | `journal` | the trait [`Journal`] that engines implement |
+//! | `append`, `lease`, `chain` | an append; the lease that permits it, and its renewal; the hash chain |
 //! | `cursor` | paging: all records of a stream, all sessions |
-//! | `inbox`, `names`, `lifetime`, `copying`, `export`, `import`, `erasing` | what is built on the trait alone and works for any engine |
-//! | `calls` | connections between processes, for whoever tells another what happens while it happens |
-//! | `search`, `stems` | what of a record can be found, and how text is split into words, for any engine |
-//! | `home` | the folder that everything lives in: its lock, private files, atomic replacement |
-//! | `sqlite` | the default engine: one file, many processes, group commit |
+//! | `inbox` | inputs and orders for a session |
+//! | `names`, `lifecycle` | keys of sessions; rename, pin, trash, restore, delete |
+//! | `stream_copy` | copies of records as another stream, for forks |
+//! | `export`, `export_file`, `import`, `import_mark` | a session as a file; its format; its import, and the record of that |
+//! | `subscribers` | connections between processes for live events |
+//! | `search`, `stems` | the searchable text of a record; tokenising and stemming |
+//! | `verify_report` | the result of verifying a journal |
+//! | `home` | the folder with all files: its lock, private files, atomic replacement |
+//! | `sqlite` | the default engine: one SQLite file, many processes, group commit, search index, backup, salvage |
+//!
+//! All but `sqlite` work for any engine.
 //!
 //! # Example
 //!
@@ -50,41 +56,43 @@
 //! ```
 
 mod append;
-mod calls;
 mod chain;
-mod copying;
 mod cursor;
 mod erasing;
 mod error;
 mod export;
+mod export_file;
 mod home;
 mod import;
+mod import_mark;
 mod inbox;
 mod journal;
 mod lease;
-mod lifetime;
+mod lifecycle;
 mod names;
 mod search;
 mod sqlite;
 mod stems;
-mod verify;
+mod stream_copy;
+mod subscribers;
+mod verify_report;
 
 pub use append::{Append, Blob, Expected, Head};
-pub use calls::{Call, Caller, Callers};
-pub use copying::{Copied, begin_with_copies};
 pub use cursor::{RecordCursor, SessionCursor, all_sessions, record_at, records};
 pub use erasing::erase_record;
 pub use error::{Error, Result};
-pub use export::{Exported, Imported, export_session, import_session, verify_export};
+pub use export::{Exported, Imported, export_session};
+pub use export_file::verify_export;
 pub use home::{Home, ReplacingFile};
-pub use import::{
+pub use import::import_session;
+pub use import_mark::{
     Author, ImportMark, ImportOptions, SessionPlace, first_import_key, import_mark, newest_import,
     session_place,
 };
 pub use inbox::{accept, check_size, put};
 pub use journal::{Journal, Page, Ring, Rings, SessionEntry, Size};
 pub use lease::{Holder, Lease};
-pub use lifetime::{
+pub use lifecycle::{
     Deleted, Times, delete_session, finish_deletions, pin_session, rename_session, restore_session,
     session_times, trash_session, unpin_session,
 };
@@ -92,4 +100,6 @@ pub use names::{name_session, resolve};
 pub use search::{Frequencies, Hit, Match, Search, is_unspaced};
 pub use sqlite::{Restored, Salvaged, SqliteJournal, SqliteOptions, restore, salvage, verify_home};
 pub use stems::stems;
-pub use verify::{Damage, Report};
+pub use stream_copy::{Copied, begin_with_copies};
+pub use subscribers::{Call, Caller, Callers};
+pub use verify_report::{Damage, Report};

@@ -1,4 +1,4 @@
-//! Which key leads to which session: a fold of the stream `names`.
+//! Keys of sessions: the stream `names`, folded.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,27 +9,37 @@ use longhaul_protocol::{
 
 use crate::{Append, Error, Journal, Result, SessionEntry};
 
-/// What a record of the stream `names` changes in an index of keys. An engine keeps such an index, so that
-/// finding one session does not cost a look at all of them; it can be made again from the stream.
+/// What a record of the stream `names` changes in an index of keys. An engine keeps such an index, which can be rebuilt
+/// from the stream, so that finding one session doesn't cost reading all names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NameChange {
-    /// The key leads to the session, if it leads nowhere yet.
-    Bind { key: String, id: SessionId },
-    /// The session has this key now.
-    Rename { id: SessionId, key: String },
-    /// The session was put away.
-    Trash { id: SessionId },
-    /// The session was brought back.
-    Restore { id: SessionId },
-    /// The session stays whatever retention says, or not any more.
-    Pin { id: SessionId, pinned: bool },
-    /// The session is gone.
-    Forget { id: SessionId },
+    /// Gives the key to the session, unless it is taken.
+    Bind {
+        key: String,
+        id: SessionId,
+    },
+    Rename {
+        id: SessionId,
+        key: String,
+    },
+    Trash {
+        id: SessionId,
+    },
+    Restore {
+        id: SessionId,
+    },
+    Pin {
+        id: SessionId,
+        pinned: bool,
+    },
+    Forget {
+        id: SessionId,
+    },
 }
 
 impl NameChange {
-    /// What the record changes; nothing, if it is of a kind that this version doesn't know or its body is gone.
-    pub(crate) fn of(record: &Record) -> Option<Self> {
+    /// What the record changes; `None` if this version doesn't know its kind, or its body is gone.
+    pub(crate) fn from_record(record: &Record) -> Option<Self> {
         match NamesRecord::decode(record).ok()? {
             NamesRecord::Named(SessionNamed { key, id }) => Some(Self::Bind { key, id }),
             NamesRecord::Renamed(SessionRenamed { id, to, .. }) => Some(Self::Rename { id, key: to }),
@@ -42,32 +52,29 @@ impl NameChange {
     }
 }
 
-/// What the stream `names` says of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedSession {
     pub(crate) key: String,
-    /// Whether it was put away.
     pub(crate) trashed: bool,
-    /// Whether it stays whatever retention says.
     pub(crate) pinned: bool,
 }
 
-/// What the stream `names` says, folded: an engine's index of keys must be the same.
+/// The stream `names`, folded. An engine's index of keys must be the same.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Sessions by id.
-    pub(crate) sessions: BTreeMap<String, Named>,
+    pub(crate) sessions: BTreeMap<String, NamedSession>,
     taken: HashSet<String>,
 }
 
 impl Names {
-    /// A key that leads somewhere keeps leading there.
+    /// Applies one change. A key that is taken stays with its session.
     pub(crate) fn apply(&mut self, change: NameChange) {
         match change {
             NameChange::Bind { key, id } => {
                 let id = id.to_string();
                 if !self.sessions.contains_key(&id) && self.taken.insert(key.clone()) {
-                    self.sessions.insert(id, Named { key, trashed: false, pinned: false });
+                    self.sessions.insert(id, NamedSession { key, trashed: false, pinned: false });
                 }
             }
             NameChange::Rename { id, key } => {
@@ -89,28 +96,27 @@ impl Names {
         }
     }
 
-    fn change(&mut self, id: SessionId, act: impl FnOnce(&mut Named)) {
+    fn change(&mut self, id: SessionId, act: impl FnOnce(&mut NamedSession)) {
         if let Some(session) = self.sessions.get_mut(&id.to_string()) {
             act(session);
         }
     }
 }
 
-/// The session that a key leads to.
+/// The session with this key; an error if there is none.
 pub async fn resolve(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
     journal.session(key).await?.ok_or_else(|| Error::NoSuchSession { key: key.to_owned() })
 }
 
-/// The longest key.
-const LONGEST_KEY: usize = 512;
+const MAX_KEY_BYTES: usize = 512;
 
-/// The session that a key leads to; a new one if it leads nowhere.
+/// The session with this key; a new one if there is none.
 pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId> {
     check_key(key)?;
-    bind(journal, key, SessionId::generate()).await
+    bind_key(journal, key, SessionId::generate()).await
 }
 
-/// Whether a text can be the key of a session.
+/// Checks that a text can be the key of a session.
 pub(crate) fn check_key(key: &str) -> Result<()> {
     let bad = |reason| Err(Error::BadKey { key: key.to_owned(), reason });
     if key.trim().is_empty() {
@@ -119,15 +125,15 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
     if key.chars().any(char::is_control) {
         return bad("it has control characters, which nobody can type");
     }
-    if key.len() > LONGEST_KEY {
+    if key.len() > MAX_KEY_BYTES {
         return bad("it is longer than 512 bytes");
     }
     Ok(())
 }
 
-/// Makes a key lead to a session, unless it leads somewhere already; returns where it leads. Two processes that first
-/// use a key at the same time agree on one session, because the name is appended with the expected head.
-pub(crate) async fn bind(journal: &dyn Journal, key: &str, id: SessionId) -> Result<SessionId> {
+/// Gives a key to a session, unless it is taken; returns the session that has it. Two processes that first use a key at
+/// the same time agree on one session, because the name is appended with the expected head.
+pub(crate) async fn bind_key(journal: &dyn Journal, key: &str, id: SessionId) -> Result<SessionId> {
     let names = StreamName::names();
     loop {
         let head = journal.head(&names).await?;

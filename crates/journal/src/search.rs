@@ -1,33 +1,30 @@
-//! What of a record can be found, and how text is split into words. Every engine uses these two functions, so
-//! that the same search finds the same records in each.
+//! Full-text search, as far as it is the same for every engine: the query and its hits, the searchable text of a record,
+//! and how text is split into words.
 
 use std::collections::BTreeSet;
 
 use longhaul_protocol::{
     BlobRef, ExtractRecord, Item, MemoryRecord, Record, Seq, SessionRecord, StreamName, SystemMessage,
+    is_recall_tool,
 };
 
 use crate::stems;
 
-/// The tools that show what other records hold. What they are asked and what they say is not found: it would stand before
-/// what it repeats. The agent names them, and this crate must not depend on it.
-const TOOLS_THAT_REPEAT: [&str; 5] =
-    ["history_search", "history_read", "memory_search", "memory_read", "memory_note"];
-/// So many characters of what was said near a record say what the record is about.
-const LONGEST_NEIGHBOUR: usize = 300;
-/// So many characters of a record say what it is about itself.
-const LONGEST_GIST: usize = 16_000;
+/// Characters of an utterance that count for the topic of its neighbours.
+const MAX_NEIGHBOUR_CHARS: usize = 300;
+/// Characters of a record that count for its own topic.
+const MAX_GIST_CHARS: usize = 16_000;
 
-/// What to look for.
+/// A search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Words, whatever their case and accents.
+    /// The words to find; case and accents don't matter.
     pub words: String,
     /// How many of the words a record must have.
     pub matching: Match,
-    /// The streams to look in; all, if none is named.
+    /// The streams to search; empty for all.
     pub streams: Vec<StreamName>,
-    /// At most so many hits.
+    /// The maximum of hits.
     pub limit: usize,
 }
 
@@ -37,37 +34,37 @@ pub enum Match {
     /// All of them.
     #[default]
     All,
-    /// One at least. Those that have more of them, and those that few others have, are better.
+    /// At least one. More words, and rarer ones, rank higher.
     Any,
-    /// One at least, in any of its forms, in the record or in what was said around it, which counts less. What has more of the words
-    /// is better. Of what is very long only the beginning counts.
+    /// At least one in any of its forms, in the record or, with less weight, in the utterances around it. More words rank
+    /// higher. Only the beginning of a very long text counts.
     Around,
 }
 
-/// A record that was found, the best first.
+/// A record that a search found.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Hit {
     /// The stream.
     pub stream: StreamName,
     /// The place.
     pub seq: Seq,
-    /// The part of the text that holds one of the words, for people to see.
+    /// The part of the text with the most of the words.
     pub excerpt: String,
-    /// How well it fits: the more the better. It says something only beside the other hits of one search.
+    /// The rank: higher is better. Only comparable within one search.
     pub score: f64,
 }
 
-/// In how many records words stand.
+/// How many records have each of some words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frequencies {
-    /// For each of the words.
+    /// Records with each of the words.
     pub with: Vec<u64>,
-    /// Of so many.
+    /// All indexed records.
     pub all: u64,
 }
 
 impl Frequencies {
-    /// How much each of the words counts: the rarer, the more, and never nothing.
+    /// The weight of each word: its inverse document frequency, at least 0.1.
     pub fn weights(&self) -> Vec<f64> {
         #[allow(clippy::cast_precision_loss, reason = "a weight needs no more")]
         let weight = |with: &u64| {
@@ -78,18 +75,17 @@ impl Frequencies {
     }
 }
 
-/// What of a record can be found by words: its own text, and blobs whose text belongs to it. Records that only
-/// repeat what another holds, or that no reader would look for, have none.
-pub(crate) struct Findable {
+/// The searchable text of a record, and the blobs whose text belongs to it. Records that only repeat others have none.
+pub(crate) struct SearchableText {
     pub(crate) text: String,
     pub(crate) blobs: Vec<BlobRef>,
-    /// Whether a person or a model said it to the other. Only that says what its neighbours are about: what a tool printed is
-    /// about anything.
+    /// Whether it is an utterance: something that a person or a model said to the other. Only utterances count for the
+    /// topic of their neighbours; the output of a tool can be about anything.
     pub(crate) is_speech: bool,
 }
 
-impl Findable {
-    pub(crate) fn of(record: &Record) -> Option<Self> {
+impl SearchableText {
+    pub(crate) fn from_record(record: &Record) -> Option<Self> {
         let family = record.stream.as_str().split('/').next().unwrap_or_default();
         let mut is_speech = false;
         let (text, blob) = match family {
@@ -116,18 +112,18 @@ impl Findable {
         (!text.is_empty() || !blobs.is_empty()).then_some(Self { text, blobs, is_speech })
     }
 
-    /// The words by which it is found where what it is about is asked for.
+    /// The stems that describe its own topic.
     pub(crate) fn gist(&self) -> String {
-        beginning(&self.text, LONGEST_GIST)
+        stems_of_beginning(&self.text, MAX_GIST_CHARS)
     }
 
-    /// The words by which its neighbours are found too.
+    /// The stems that count for the topic of its neighbours.
     pub(crate) fn for_neighbours(&self) -> String {
-        beginning(&self.text, LONGEST_NEIGHBOUR)
+        stems_of_beginning(&self.text, MAX_NEIGHBOUR_CHARS)
     }
 }
 
-fn beginning(text: &str, characters: usize) -> String {
+fn stems_of_beginning(text: &str, characters: usize) -> String {
     let end = text.char_indices().nth(characters).map_or(text.len(), |(end, _)| end);
     stems(&text[..end]).join(" ")
 }
@@ -145,12 +141,13 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         SessionRecord::InputTaken(input) => (input.text, None),
         SessionRecord::Block(block) => match block.item {
             Item::Text { text, .. } | Item::Reasoning { text, .. } | Item::Note { text } => (text, None),
-            Item::ToolCall { name, .. } if repeats(&name) => return None,
+            // A search must not find its own past calls before the records that these show.
+            Item::ToolCall { name, .. } if is_recall_tool(&name) => return None,
             Item::ToolCall { name, arguments, .. } => (format!("{name} {arguments}"), None),
             Item::ToolResult { content, .. } => (content, None),
             Item::Image(_) => return None,
         },
-        SessionRecord::ToolFinished(finished) if repeats(&finished.name) => return None,
+        SessionRecord::ToolFinished(finished) if is_recall_tool(&finished.name) => return None,
         SessionRecord::ToolFinished(finished) => (finished.content, finished.whole),
         SessionRecord::TaskStarted(task) => (format!("{}\n{}", task.description, task.command), None),
         SessionRecord::TaskEnded(task) => (String::new(), task.output),
@@ -183,30 +180,26 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
     })
 }
 
-fn repeats(tool: &str) -> bool {
-    TOOLS_THAT_REPEAT.contains(&tool)
-}
-
 fn lines(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Sets the characters of scripts that are written without spaces apart, so that each counts as a word. A search
-/// for several of them in a row is a search for that row, which finds words of any length wherever they stand.
-pub(crate) fn set_apart(text: &str) -> String {
-    let mut apart = String::with_capacity(text.len());
+/// Puts spaces around the characters of scripts without spaces, so that each counts as a word. A search for several in a
+/// row is then a phrase search, which finds words of any length.
+pub(crate) fn space_out(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len());
     for character in text.chars() {
         if is_unspaced(character) {
-            apart.extend([' ', character, ' ']);
+            spaced.extend([' ', character, ' ']);
         } else {
-            apart.push(character);
+            spaced.push(character);
         }
     }
-    apart
+    spaced
 }
 
-/// Whether a character belongs to a script without spaces between words, or, as in Korean, with endings that
-/// cling to them.
+/// Whether a character belongs to a script without spaces between words or, as in Korean, with particles attached to
+/// them.
 pub fn is_unspaced(character: char) -> bool {
     matches!(character,
         '\u{0e00}'..='\u{0eff}'       // Thai, Lao
@@ -222,43 +215,43 @@ pub fn is_unspaced(character: char) -> bool {
         | '\u{ff66}'..='\u{ff9f}')
 }
 
-/// The words of a search, each ready to be looked for as a row of what [`set_apart`] makes of it.
+/// The terms of a search, each a phrase of what [`space_out`] makes of a word.
 pub(crate) fn terms(words: &str) -> impl Iterator<Item = String> {
-    let findable = |term: &&str| term.chars().any(char::is_alphanumeric);
+    let searchable = |term: &&str| term.chars().any(char::is_alphanumeric);
     let between = |character: char| character.is_whitespace() || character.is_control();
-    words.split(between).filter(findable).map(set_apart)
+    words.split(between).filter(searchable).map(space_out)
 }
 
-/// The part of a text that has the most of the words, in one line.
+/// The part of a text with the most of the words, in one line.
 pub(crate) fn excerpt(text: &str, words: &str) -> String {
     const AROUND: usize = 60;
     let lower = text.to_lowercase();
     let found = densest(&lower, words, 2 * AROUND).unwrap_or(0);
-    // Lower case can have another length; the place is only a hint, so count characters, not bytes.
+    // Lower case can have another length, so count characters, not bytes; the place is only approximate.
     let place = lower[..found].chars().count();
     let part: String = text.chars().skip(place.saturating_sub(AROUND)).take(3 * AROUND).collect();
     part.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a text has one of the words somewhere, be it inside another word.
-pub(crate) fn has_a_word(text: &str, words: &str) -> bool {
+/// Whether a text contains one of the words, be it inside another word.
+pub(crate) fn contains_any_word(text: &str, words: &str) -> bool {
     let lower = text.to_lowercase();
-    bare(words).iter().any(|word| lower.contains(word))
+    trimmed_words(words).iter().any(|word| lower.contains(word))
 }
 
-/// The words in lower case, without what stands around them.
-fn bare(words: &str) -> BTreeSet<String> {
-    let bare = |word: &str| word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
-    words.split_whitespace().map(bare).filter(|word| !word.is_empty()).collect()
+/// The words in lower case, without punctuation around them.
+fn trimmed_words(words: &str) -> BTreeSet<String> {
+    let trim = |word: &str| word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
+    words.split_whitespace().map(trim).filter(|word| !word.is_empty()).collect()
 }
 
-/// Where the most different words stand within so many bytes of each other: the first of them, in the first such place.
+/// The byte offset where the most different words stand within `within` bytes; the first such place.
 fn densest(lower: &str, words: &str, within: usize) -> Option<usize> {
-    /// More places of one word than this say nothing more about where to look.
-    const MOST_PLACES: usize = 1_000;
-    let words = bare(words);
+    /// Places of one word to consider.
+    const MAX_PLACES: usize = 1_000;
+    let words = trimmed_words(words);
     let places =
-        |(number, word)| lower.match_indices(word).take(MOST_PLACES).map(move |(place, _)| (place, number));
+        |(number, word)| lower.match_indices(word).take(MAX_PLACES).map(move |(place, _)| (place, number));
     let mut places: Vec<(usize, usize)> =
         words.iter().map(String::as_str).enumerate().flat_map(places).collect();
     places.sort_unstable();

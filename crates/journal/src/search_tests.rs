@@ -5,8 +5,8 @@ use super::*;
 
 #[test]
 fn characters_of_scripts_without_spaces_stand_apart() {
-    assert_eq!(set_apart("用db库"), " 用 db 库 ");
-    assert_eq!(set_apart("plain text"), "plain text");
+    assert_eq!(space_out("用db库"), " 用 db 库 ");
+    assert_eq!(space_out("plain text"), "plain text");
 }
 
 #[test]
@@ -40,9 +40,11 @@ fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {
         Record { stream: stream.clone(), seq: 1, at, kind: new.kind, key: None, body, prev, hash: prev }
     };
 
-    let said = Findable::of(&record(SessionRecord::Note(Note::new("remember the milk"))));
+    let said = SearchableText::from_record(&record(SessionRecord::Note(Note::new("remember the milk"))));
     let book_keeping =
-        Findable::of(&record(SessionRecord::TurnStarted(longhaul_protocol::TurnStarted { turn: 1 })));
+        SearchableText::from_record(&record(SessionRecord::TurnStarted(longhaul_protocol::TurnStarted {
+            turn: 1,
+        })));
 
     assert_eq!(said.unwrap().text, "remember the milk");
     assert!(book_keeping.is_none());
@@ -53,7 +55,7 @@ proptest! {
     fn no_text_and_no_search_makes_these_panic(text in any::<String>(), words in any::<String>()) {
         let _ = excerpt(&text, &words);
         prop_assert!(terms(&words).all(|term| term.chars().any(char::is_alphanumeric)));
-        let kept: String = set_apart(&text).chars().filter(|character| *character != ' ').collect();
+        let kept: String = space_out(&text).chars().filter(|character| *character != ' ').collect();
         let expected: String = text.chars().filter(|character| *character != ' ').collect();
         prop_assert_eq!(kept, expected);
     }

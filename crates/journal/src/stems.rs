@@ -1,23 +1,23 @@
-//! The words of a text without their endings, so that `deployed` and `deployments` are the same. What a record is about is indexed by
-//! these, and whoever compares a text with it uses the same function.
+//! Stemming: words without their endings, so that `deployed` and `deployments` are the same. The search index and its
+//! callers use the same function.
 
 use crate::search::is_unspaced;
 
-/// What is left of a word has so many letters at least.
-const LEAST: usize = 3;
-/// The same, where an ending makes another word of it.
-const LEAST_OF_ANOTHER: usize = 4;
+/// The shortest stem.
+const MIN_STEM: usize = 3;
+/// The shortest stem after a derivational suffix was removed.
+const MIN_DERIVED_STEM: usize = 4;
 
-/// Endings that make another word of one, the longest first. What may be left of it: `migrat` of `migration`.
-const ENDINGS: [&str; 6] = ["ment", "ness", "ence", "ance", "ion", "ly"];
+/// Derivational suffixes. They leave stems such as `migrat` of `migration`.
+const SUFFIXES: [&str; 6] = ["ment", "ness", "ence", "ance", "ion", "ly"];
 
-/// The words of a text in their order: in lower case, without accents and endings. Each character of a script without spaces stands for
-/// itself.
+/// The stems of a text's words in their order: in lower case, without accents and endings. In a script without spaces,
+/// each character counts as a word.
 pub fn stems(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_open = false;
     for character in text.chars().flat_map(char::to_lowercase) {
-        if is_mark(character) {
+        if is_combining_mark(character) {
             continue;
         }
         if is_unspaced(character) {
@@ -36,8 +36,8 @@ pub fn stems(text: &str) -> Vec<String> {
     words.into_iter().map(stem).collect()
 }
 
-/// Accents that are characters of their own.
-fn is_mark(character: char) -> bool {
+/// Whether a character is a combining accent.
+fn is_combining_mark(character: char) -> bool {
     matches!(character, '\u{0300}'..='\u{036f}')
 }
 
@@ -66,29 +66,29 @@ fn stem(word: String) -> String {
         return word;
     }
     if !word.is_ascii() {
-        // Endings of other scripts are not known; most have two letters.
+        // The endings of other languages are unknown; most have two letters.
         let letters = word.chars().count();
         let kept = if letters > 5 { letters - 2 } else { letters };
         return word.chars().take(kept).collect();
     }
     let one = singular(&word);
-    let bare = bare(one);
+    let bare = without_suffix(one);
     let ends_like_a_verb = bare.len() < one.len() || one.ends_with('e');
-    let bare = bare.strip_suffix('e').filter(|rest| rest.len() >= LEAST).unwrap_or(bare);
-    // `migrat`, which is left of three forms, and `configurat` of one.
+    let bare = bare.strip_suffix('e').filter(|rest| rest.len() >= MIN_STEM).unwrap_or(bare);
+    // `migrat` comes from `migrate`, `migrated` and `migration`, `configurat` only from `configuration`.
     let bare = match bare.strip_suffix("at") {
-        Some(rest) if ends_like_a_verb && rest.len() >= LEAST_OF_ANOTHER => rest,
+        Some(rest) if ends_like_a_verb && rest.len() >= MIN_DERIVED_STEM => rest,
         _ => bare,
     };
     match bare.strip_suffix('y') {
-        Some(rest) if rest.len() >= LEAST => format!("{rest}i"),
+        Some(rest) if rest.len() >= MIN_STEM => format!("{rest}i"),
         _ => bare.to_owned(),
     }
 }
 
-/// Without the ending of a plural, or of `he sails`.
+/// Removes the ending of a plural, or of a verb as in `he sails`.
 fn singular(word: &str) -> &str {
-    let Some(rest) = word.strip_suffix('s').filter(|rest| rest.len() >= LEAST) else { return word };
+    let Some(rest) = word.strip_suffix('s').filter(|rest| rest.len() >= MIN_STEM) else { return word };
     if rest.ends_with(['s', 'u', 'i']) {
         return word;
     }
@@ -97,25 +97,27 @@ fn singular(word: &str) -> &str {
             return &rest[..rest.len() - 1];
         }
     }
-    // `policies`, as `policy` becomes `polici`.
-    rest.strip_suffix("ie").filter(|short| short.len() >= LEAST).map_or(rest, |short| &rest[..=short.len()])
+    // `policies` becomes `polici`, as `policy` does.
+    rest.strip_suffix("ie")
+        .filter(|short| short.len() >= MIN_STEM)
+        .map_or(rest, |short| &rest[..=short.len()])
 }
 
-/// Without the ending of a form of a verb, or of a word that is made of another.
-fn bare(word: &str) -> &str {
+/// Removes the ending of a verb form, or a derivational suffix.
+fn without_suffix(word: &str) -> &str {
     let has_vowel = |rest: &str| rest.contains(['a', 'e', 'i', 'o', 'u', 'y']);
     for ending in ["ing", "ed"] {
         if let Some(rest) = word.strip_suffix(ending)
-            && rest.len() >= LEAST
+            && rest.len() >= MIN_STEM
             && has_vowel(rest)
             && !word.ends_with("eed")
         {
-            return undoubled(rest);
+            return undouble(rest);
         }
     }
-    for ending in ENDINGS {
+    for ending in SUFFIXES {
         if let Some(rest) = word.strip_suffix(ending)
-            && rest.len() >= LEAST_OF_ANOTHER
+            && rest.len() >= MIN_DERIVED_STEM
         {
             return rest;
         }
@@ -123,10 +125,10 @@ fn bare(word: &str) -> &str {
     word
 }
 
-/// `planning` and `plans` are the same.
-fn undoubled(rest: &str) -> &str {
+/// Removes the doubled consonant of `planning`.
+fn undouble(rest: &str) -> &str {
     match rest.as_bytes() {
-        [.., before, last] if before == last && !b"lsz".contains(last) && rest.len() > LEAST => {
+        [.., before, last] if before == last && !b"lsz".contains(last) && rest.len() > MIN_STEM => {
             &rest[..rest.len() - 1]
         }
         _ => rest,

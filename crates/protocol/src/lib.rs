@@ -71,4 +71,6 @@ pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use stream::StreamName;
 pub use time::At;
-pub use tool::ToolSchema;
+pub use tool::{
+    HISTORY_READ, HISTORY_SEARCH, MEMORY_NOTE, MEMORY_READ, MEMORY_SEARCH, ToolSchema, is_recall_tool,
+};

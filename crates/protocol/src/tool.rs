@@ -1,13 +1,24 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A tool as the model is told of it. The list of them is kept as a blob of the epoch.
+/// A tool's definition, as the model gets it. An epoch keeps the list of them as a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSchema {
-    /// Its name.
     pub name: String,
-    /// What it does.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub parameters: Value,
+}
+
+/// The names of the recall tools, whose calls show what other records hold.
+pub const HISTORY_SEARCH: &str = "history_search";
+pub const HISTORY_READ: &str = "history_read";
+pub const MEMORY_SEARCH: &str = "memory_search";
+pub const MEMORY_READ: &str = "memory_read";
+pub const MEMORY_NOTE: &str = "memory_note";
+
+/// Whether a tool's calls only show or repeat what other records hold. The search index leaves such calls out, so it must
+/// be the same in every process of a home.
+pub fn is_recall_tool(name: &str) -> bool {
+    [HISTORY_SEARCH, HISTORY_READ, MEMORY_SEARCH, MEMORY_READ, MEMORY_NOTE].contains(&name)
 }

@@ -1,4 +1,4 @@
-//! What happens to one append inside a commit.
+//! One append inside a commit: checks, hashes, inserts.
 
 use longhaul_protocol::{At, Body, Hash, NewRecord, Record, StreamName, blob_refs};
 use rusqlite::{Connection, params};
@@ -10,26 +10,26 @@ use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::writer::Commit;
 use crate::{Append, Blob, Error, Expected, Head, Lease, Result};
 
-/// A body larger than this belongs into a blob.
-const LARGEST_BODY: usize = 16 << 20;
-/// A blob larger than this belongs into a file.
-const LARGEST_BLOB: usize = 32 << 20;
+/// The largest body of a record; more belongs into a blob.
+const MAX_BODY_BYTES: usize = 16 << 20;
+/// The largest blob; more belongs into a file.
+const MAX_BLOB_BYTES: usize = 32 << 20;
 
-/// An append with everything that can be computed before its turn at the writer comes.
-pub(crate) struct Prepared {
+/// An append, with everything that can be computed before the writer's thread takes it.
+pub(crate) struct PreparedAppend {
     append: Append,
-    /// For each record, the hash of its body and the blobs that it refers to.
+    /// For each record, the hash of its body and of the blobs that it refers to.
     bodies: Vec<(Hash, Vec<Hash>)>,
 }
 
-impl Prepared {
+impl PreparedAppend {
     pub(crate) fn new(append: Append) -> Result<Self> {
         for blob in &append.blobs {
-            fits("a blob", blob.bytes.as_ref().map_or(0, Vec::len), LARGEST_BLOB)?;
+            check_size("a blob", blob.bytes.as_ref().map_or(0, Vec::len), MAX_BLOB_BYTES)?;
         }
         let body = |record: &NewRecord| {
             let text = record.body.get();
-            fits("a record", text.len(), LARGEST_BODY)?;
+            check_size("a record", text.len(), MAX_BODY_BYTES)?;
             if text.contains('\n') {
                 let (stream, reason) =
                     (append.stream.clone(), "its body is more than one line, which no export can hold");
@@ -41,11 +41,11 @@ impl Prepared {
         Ok(Self { append, bodies })
     }
 
-    /// Checks what the writer believes, then inserts. Returns the records as they stand.
+    /// Checks the lease, the expected head, keys and blobs, then inserts. Returns the records as committed.
     pub(crate) fn perform(self, commit: &mut Commit<'_>) -> Result<Vec<Record>> {
         let Append { stream, expected, lease, records, blobs } = self.append;
         let number = commit.stream(&stream)?;
-        lease::check(commit, number, &stream, lease.as_ref())?;
+        lease::check_lease(commit, number, &stream, lease.as_ref())?;
         let mut head = commit.sql(rows::head(commit.db, number))?;
         if let Expected::Head(seq) = expected
             && seq != head.seq
@@ -56,7 +56,7 @@ impl Prepared {
         let mut placed = Vec::with_capacity(records.len());
         for (NewRecord { kind, body, key }, (body_hash, refs)) in records.into_iter().zip(self.bodies) {
             if let Some(key) = key
-                && let Some(seq) = commit.sql(rows::with_key(commit.db, number, key))?
+                && let Some(seq) = commit.sql(rows::seq_with_key(commit.db, number, key))?
             {
                 return Err(Error::Duplicate { stream, seq });
             }
@@ -74,23 +74,23 @@ impl Prepared {
     }
 }
 
-fn fits(what: &'static str, bytes: usize, limit: usize) -> Result<()> {
+fn check_size(what: &'static str, bytes: usize, limit: usize) -> Result<()> {
     if bytes > limit { Err(Error::TooLarge { what, bytes, limit }) } else { Ok(()) }
 }
 
-/// Inserts records that have their places, times and hashes already, if they go on where their stream ends.
-pub(crate) fn adopt(
+/// Inserts records that have their places, times and hashes already, if they continue their streams.
+pub(crate) fn adopt_records(
     commit: &mut Commit<'_>,
     lease: &Lease,
     records: Vec<Record>,
     blobs: Vec<Blob>,
 ) -> Result<()> {
-    lease::renew(commit, lease)?;
+    lease::renew_lease(commit, lease)?;
     let given = insert_blobs(commit, blobs)?;
     for record in records {
         let number = commit.stream(&record.stream)?;
         if record.stream != lease.stream {
-            lease::check(commit, number, &record.stream, None)?;
+            lease::check_lease(commit, number, &record.stream, None)?;
         }
         let head = commit.sql(rows::head(commit.db, number))?;
         let mut chain = ChainCheck::from(head.seq + 1);
@@ -107,21 +107,20 @@ pub(crate) fn adopt(
 }
 
 fn insert(commit: &mut Commit<'_>, number: StreamNumber, record: &Record, refs: &[Hash]) -> Result<()> {
-    let row = number.row(record.seq);
+    let row = number.row_id(record.seq);
     commit.sql(write_record(commit.db, row, record))?;
     for blob in refs {
-        commit.sql(write_use(commit.db, *blob, row))?;
+        commit.sql(write_blob_use(commit.db, *blob, row))?;
     }
     if record.stream == StreamName::names()
-        && let Some(change) = NameChange::of(record)
+        && let Some(change) = NameChange::from_record(record)
     {
-        commit.sql(rename(commit.db, &change))?;
+        commit.sql(apply_name_change(commit.db, &change))?;
     }
     commit.touched.push(record.stream.clone());
     Ok(())
 }
 
-/// Inserts the row of a record.
 pub(crate) fn write_record(db: &Connection, row: i64, record: &Record) -> rusqlite::Result<usize> {
     let (gone, body) = match &record.body {
         Body::Here(body) => (None, Some(body.get())),
@@ -134,14 +133,15 @@ pub(crate) fn write_record(db: &Connection, row: i64, record: &Record) -> rusqli
     .execute(params![row, at, kind, key, record.prev.as_bytes(), record.hash.as_bytes(), gone, body])
 }
 
-/// Notes that the record of a row refers to a blob.
-pub(crate) fn write_use(db: &Connection, blob: Hash, row: i64) -> rusqlite::Result<usize> {
+/// Writes that the record of a row refers to a blob.
+pub(crate) fn write_blob_use(db: &Connection, blob: Hash, row: i64) -> rusqlite::Result<usize> {
     db.prepare_cached("INSERT OR IGNORE INTO blob_uses (blob, record) VALUES (?1, ?2)")?
         .execute(params![blob.as_bytes(), row])
 }
 
-/// Keeps the index of keys in step with the stream `names`. A key that leads somewhere keeps leading there.
-pub(crate) fn rename(db: &Connection, change: &NameChange) -> rusqlite::Result<usize> {
+/// Applies a record of the stream `names` to the tables `sessions` and `pinned`. A key that is taken stays with its
+/// session.
+pub(crate) fn apply_name_change(db: &Connection, change: &NameChange) -> rusqlite::Result<usize> {
     match change {
         NameChange::Bind { key, id } => db
             .prepare_cached("INSERT OR IGNORE INTO sessions (id, key, trashed) VALUES (?1, ?2, 0)")?
@@ -168,7 +168,7 @@ pub(crate) fn rename(db: &Connection, change: &NameChange) -> rusqlite::Result<u
     }
 }
 
-/// Refuses a record that refers to a blob which neither came along nor is there.
+/// Refuses a record that refers to a blob which is neither in the append nor in the journal.
 fn require_blobs(
     commit: &Commit<'_>,
     stream: &StreamName,
@@ -184,24 +184,24 @@ fn require_blobs(
     Ok(())
 }
 
-/// Whether a blob is known, be it as one that was lost.
+/// Whether a blob is in the journal, be it as one whose bytes were lost.
 fn knows_blob(db: &Connection, hash: Hash) -> rusqlite::Result<bool> {
     db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?.exists([hash.as_bytes()])
 }
 
-/// Whether the bytes of a blob are there; of one that a salvage has not found, only its address is.
+/// Whether the bytes of a blob are in the journal. Of a lost one, only the hash is.
 fn has_blob(db: &Connection, hash: Hash) -> rusqlite::Result<bool> {
     db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1 AND bytes IS NOT NULL")?.exists([hash.as_bytes()])
 }
 
-/// Returns the addresses of what was given.
+/// Inserts blobs and returns their hashes.
 fn insert_blobs(commit: &Commit<'_>, blobs: Vec<Blob>) -> Result<Vec<Hash>> {
     let insert =
         |blob: Blob| commit.sql(write_blob(commit.db, blob.hash, blob.bytes.as_deref())).map(|()| blob.hash);
     blobs.into_iter().map(insert).collect()
 }
 
-/// Keeps the bytes of a blob, or without them that it was lost. What was lost and comes again is there again.
+/// Writes a blob; without bytes, as lost. Bytes replace an earlier loss.
 pub(crate) fn write_blob(db: &Connection, hash: Hash, bytes: Option<&[u8]>) -> rusqlite::Result<()> {
     db.prepare_cached(
         "INSERT INTO blobs (hash, bytes) VALUES (?1, ?2)
@@ -211,7 +211,7 @@ pub(crate) fn write_blob(db: &Connection, hash: Hash, bytes: Option<&[u8]>) -> r
     .map(drop)
 }
 
-/// Blobs that came along but that no record refers to are not kept.
+/// Drops blobs of the append that no record refers to.
 fn drop_unused(commit: &Commit<'_>, given: &[Hash]) -> Result<()> {
     given.iter().try_for_each(|blob| commit.sql(drop_blob_if_unused(commit.db, *blob)).map(|_| ()))
 }

@@ -1,4 +1,4 @@
-//! A consistent copy of everything, and the way back.
+//! Backup and restore.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -7,46 +7,46 @@ use std::path::{Path, PathBuf};
 use longhaul_protocol::StreamName;
 use rusqlite::Connection;
 
-use crate::home::{Home, Partial, beside, create_new, io_error, path_text, publish, sync_folder_of};
-use crate::sqlite::heads::Noted;
-use crate::sqlite::presence::Presence;
+use crate::home::{Home, PartialFile, create_new, io_error, path_str, publish, sync_folder_of, with_suffix};
+use crate::sqlite::known_heads::KnownHeads;
+use crate::sqlite::open_files::OpenFile;
 use crate::sqlite::readers::{connect_at_rest, connect_to_read, is_at_rest};
 use crate::sqlite::schema::{self, FORMAT, FileKind};
-use crate::sqlite::{check, connect, failure, heads, rows, writer};
+use crate::sqlite::{connect, failure, known_heads, rows, verify, writer};
 use crate::{Error, Head, Report, Result};
 
-/// What a restore has done.
+/// The result of a restore.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// What is in the journal now.
+    /// What the restored journal holds.
     pub report: Report,
     /// Where the journal that it replaced is kept, if there was one.
     pub kept: Option<PathBuf>,
 }
 
-/// Writes a copy of everything to a new file, and reads the copy back.
+/// Writes a consistent copy of the journal to a new file, and verifies the copy.
 pub(crate) fn backup(db: &Connection, file: &Path) -> Result<Report> {
     if file.exists() {
         return Err(Error::Exists { path: file.to_owned() });
     }
-    let partial = Partial::of(file);
-    copy_to(db, partial.path())?;
-    let report = check::verify(&connect_at_rest(partial.path(), None)?, None);
+    let partial = PartialFile::next_to(file);
+    copy_snapshot(db, partial.path())?;
+    let report = verify::verify_connection(&connect_at_rest(partial.path(), None)?, None);
     publish(partial.path(), file)?;
     Ok(report)
 }
 
-/// Copies a journal as it stands at this moment to a new file.
-fn copy_to(db: &Connection, file: &Path) -> Result<()> {
+/// Copies one snapshot of a journal to a new file.
+fn copy_snapshot(db: &Connection, file: &Path) -> Result<()> {
     drop(create_new(file)?);
-    db.execute("VACUUM INTO ?1", [path_text(file)?]).map_err(|error| failure(file, &error))?;
+    db.execute("VACUUM INTO ?1", [path_str(file)?]).map_err(|error| failure(file, &error))?;
     File::open(file).and_then(|file| file.sync_all()).map_err(|error| io_error(file, &error))
 }
 
-/// Replaces a home's journal by a backup, after reading all of it. The old one is kept in the trash.
+/// Replaces a home's journal by a backup, after verifying the backup. The old journal is kept in the trash.
 pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
     let bad = |reason: String| Error::BadFile { path: file.to_owned(), reason };
-    if Presence::is_open(file) {
+    if OpenFile::is_open(file) {
         return Err(bad("it is open in this process".to_owned()));
     }
     let kind = schema::file_kind(file).map_err(|error| match error {
@@ -60,28 +60,28 @@ pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
         }
         FileKind::Journal { .. } => {}
     }
-    // A file at rest is left as it is, with nothing beside it.
+    // Opened as immutable where possible, so that no other file appears beside it.
     let source = if is_at_rest(file) { connect_at_rest(file, None) } else { connect_to_read(file, None) }?;
-    let report = check::verify(&source, None);
+    let report = verify::verify_connection(&source, None);
     if let Some(damage) = report.damage.first() {
         return Err(bad(format!("the backup is damaged: {damage}")));
     }
-    let alone = home.lock_alone("restoring a backup")?;
+    let home_lock = home.lock_exclusive("restoring a backup")?;
     refuse_if_locked(&home.journal_file())?;
-    let partial = Partial::of(&home.journal_file());
-    copy_to(&source, partial.path())?;
+    let partial = PartialFile::next_to(&home.journal_file());
+    copy_snapshot(&source, partial.path())?;
     set_write_ahead(partial.path())?;
-    // From here on the restore is decided: whoever opens the home finishes it.
+    // From here on the restore is decided: the next process that opens the home finishes it.
     let restoring = restoring_file(home);
     let decide = || fs::rename(partial.path(), &restoring).and_then(|()| sync_folder_of(&restoring));
     decide().map_err(|error| io_error(&restoring, &error))?;
     let kept = replace(home).map_err(|error| Error::Unfinished { reason: error.to_string() })?;
-    drop(alone);
+    drop(home_lock);
     Ok(Restored { report, kept })
 }
 
-/// Another program, which knows nothing of the home's lock, may be about to write the file. If it can't even be opened,
-/// that is why a backup is restored.
+/// Refuses if a program that doesn't know the home's lock is about to write the file. A journal that can't be opened
+/// is no reason to refuse: it may be why the user restores a backup.
 fn refuse_if_locked(journal: &Path) -> Result<()> {
     let try_lock = |db: Connection| {
         db.execute_batch("BEGIN IMMEDIATE; ROLLBACK;").map_err(|error| failure(journal, &error))
@@ -92,10 +92,10 @@ fn refuse_if_locked(journal: &Path) -> Result<()> {
     }
 }
 
-/// Finishes a restore that a crash has cut short.
+/// Finishes a restore that a crash interrupted.
 pub(crate) fn finish_restore(home: &Home) -> Result<()> {
     if restoring_file(home).exists() {
-        let _alone = home.lock_alone("finishing a restore")?;
+        let _home_lock = home.lock_exclusive("finishing a restore")?;
         if restoring_file(home).exists() {
             replace(home)?;
         }
@@ -113,13 +113,13 @@ fn set_write_ahead(path: &Path) -> Result<()> {
     db.close().map_err(|(_, error)| failure(path, &error))
 }
 
-/// Puts the restored file into its place. Each step may be the last before a crash: the next run repeats them all,
-/// and until the last one `journal.db.restoring` stands.
+/// Puts the restored file into place. A crash may come after each step: the next run repeats them all, because
+/// `journal.db.restoring` stays until the last one.
 fn replace(home: &Home) -> Result<Option<PathBuf>> {
     let (path, restoring) = (home.journal_file(), restoring_file(home));
     let said = |error: std::io::Error| io_error(&path, &error);
-    let kept = keep_old(home).map_err(said)?;
-    heads::write(home, &Noted::of(heads_in(&restoring)?))?;
+    let kept = move_old_to_trash(home).map_err(said)?;
+    known_heads::write(home, &KnownHeads::new(heads_in(&restoring)?))?;
     for cached in ["search.db", "search.db-wal", "search.db-shm"] {
         let _ = fs::remove_file(home.folder().join("cache").join(cached));
     }
@@ -127,11 +127,11 @@ fn replace(home: &Home) -> Result<Option<PathBuf>> {
     Ok(kept)
 }
 
-/// Keeps the old journal in the trash, and its log with it, also where only the log is left: left behind, it would be
-/// played into the new file.
-fn keep_old(home: &Home) -> std::io::Result<Option<PathBuf>> {
+/// Keeps the old journal and its log in the trash, also where only the log is left: SQLite would play it into the new
+/// file.
+fn move_old_to_trash(home: &Home) -> std::io::Result<Option<PathBuf>> {
     let path = home.journal_file();
-    let log = beside(&path, "-wal");
+    let log = with_suffix(&path, "-wal");
     if !path.exists() && !log.exists() {
         return Ok(None);
     }
@@ -141,9 +141,9 @@ fn keep_old(home: &Home) -> std::io::Result<Option<PathBuf>> {
         fs::hard_link(&path, &kept)?;
     }
     if log.exists() {
-        fs::rename(&log, beside(&kept, "-wal"))?;
+        fs::rename(&log, with_suffix(&kept, "-wal"))?;
     }
-    let _ = fs::remove_file(beside(&path, "-shm"));
+    let _ = fs::remove_file(with_suffix(&path, "-shm"));
     sync_folder_of(&kept)?;
     sync_folder_of(&path)?;
     Ok(Some(kept))

@@ -1,4 +1,4 @@
-//! The engine as others see it.
+//! `SqliteJournal`: the trait `Journal` on top of the writer, the readers, the search index and the wake socket.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,16 @@ use longhaul_protocol::{Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::OnceCell;
 
 use crate::chain::ChainCheck;
-use crate::home::{Home, beside};
-use crate::sqlite::append::{Prepared, adopt};
-use crate::sqlite::doorbell::{self, Doorbell};
-use crate::sqlite::index::Index;
-use crate::sqlite::presence::{Presence, Ties};
+use crate::home::{Home, with_suffix};
+use crate::sqlite::append::{PreparedAppend, adopt_records};
+use crate::sqlite::open_files::{OpenFile, ProcessLocks};
 use crate::sqlite::readers::Readers;
-use crate::sqlite::rows::{self, Found, StreamNumber};
+use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::sqlite::schema::{self, Access, FileKind};
+use crate::sqlite::search_index::SearchIndex;
+use crate::sqlite::wake_socket::{self, WakeSocket};
 use crate::sqlite::writer::{Commit, Queue, Writer};
-use crate::sqlite::{backup, check, erase, heads, lease};
+use crate::sqlite::{backup, erase, known_heads, lease, verify};
 use crate::{
     Append, Blob, Call, Callers, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result,
     Rings, Search, SessionEntry, Size,
@@ -29,21 +29,21 @@ use crate::{
 pub struct SqliteJournal {
     home: Home,
     readers: Readers,
-    /// For what takes long, so that short reads don't wait behind it.
+    /// For searches, verification and backups, so that short reads don't wait behind them.
     long_readers: Readers,
-    index: Arc<Index>,
-    /// Why nothing can be written, where that is so.
+    index: Arc<SearchIndex>,
+    /// The error, if the journal is read-only.
     queue: std::result::Result<Queue, Error>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    doorbell: OnceCell<Doorbell>,
+    wake_socket: OnceCell<WakeSocket>,
 }
 
-/// What can be set, mostly for tests: the defaults are for everybody.
+/// Settings, mostly for tests.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// How long a lease stands without a sign of its holder.
+    /// How long a lease stands without a renewal or an append of its holder.
     pub lease_expiry: Duration,
-    /// How many pages the log may have before it is moved to the file.
+    /// Pages that the write-ahead log may have before a checkpoint moves them to the file.
     pub checkpoint_pages: u32,
     /// The SQLite file layer to use, for tests that record or refuse what reaches the disk.
     pub vfs: Option<String>,
@@ -62,7 +62,7 @@ impl SqliteJournal {
         Self::open_with(home, SqliteOptions::default()).await
     }
 
-    /// The same, with options.
+    /// [`open`](Self::open) with options.
     pub async fn open_with(home: &Home, options: SqliteOptions) -> Result<Self> {
         let home = home.clone();
         let opened = tokio::task::spawn_blocking(move || Self::open_now(&home, &options));
@@ -72,48 +72,48 @@ impl SqliteJournal {
     fn open_now(home: &Home, options: &SqliteOptions) -> Result<Self> {
         let path = home.journal_file();
         let vfs = options.vfs.as_deref();
-        home.sweep();
+        home.remove_partial_files();
         backup::finish_restore(home)?;
-        let together = home.lock_shared()?;
+        let home_lock = home.lock_shared()?;
         if backup::restoring_file(home).exists() {
             // A restore was decided, and cut short, just before the lock was ours.
-            drop(together);
+            drop(home_lock);
             return Self::open_now(home, options);
         }
-        let presence = Presence::enter(&path, || match schema::file_kind(&path)? {
+        let open_file = OpenFile::register(&path, || match schema::file_kind(&path)? {
             FileKind::Journal { .. } => Ok(()),
-            FileKind::Missing => match left_over(home)? {
+            FileKind::Missing => match leftover_file(home)? {
                 Some(left) => Err(Error::Missing { path: path.clone(), left }),
                 None => schema::create(&path, vfs),
             },
         })?;
-        let ties = Arc::new(Ties { _together: together, _presence: presence });
+        let locks = Arc::new(ProcessLocks { _home_lock: home_lock, _open_file: open_file });
         let (queue, thread) = match schema::connect_to_write(&path, vfs) {
             Ok(Access::Current(db)) => {
-                let (queue, thread) = Writer::start(home, db, options, Arc::clone(&ties))?;
+                let (queue, thread) = Writer::start(home, db, options, Arc::clone(&locks))?;
                 (Ok(queue), Some(thread))
             }
             Ok(Access::Older) => {
-                drop(ties);
+                drop(locks);
                 schema::migrate(home, vfs)?;
                 return Self::open_now(home, options);
             }
-            // What can't be written can still be read.
+            // A read-only journal can still be read.
             Err(error @ (Error::Newer { .. } | Error::ReadOnly { .. })) => (Err(error), None),
             Err(error) => return Err(error),
         };
         Ok(Self {
             home: home.clone(),
-            readers: Readers::new(&path, vfs, &ties),
-            long_readers: Readers::new(&path, vfs, &ties),
-            index: Arc::new(Index::new(home)),
+            readers: Readers::new(&path, vfs, &locks),
+            long_readers: Readers::new(&path, vfs, &locks),
+            index: Arc::new(SearchIndex::new(home)),
             queue,
             thread: Mutex::new(thread),
-            doorbell: OnceCell::new(),
+            wake_socket: OnceCell::new(),
         })
     }
 
-    /// Why nothing can be written, where that is so.
+    /// Why the journal is read-only, if it is.
     pub fn read_only(&self) -> Option<&Error> {
         self.queue.as_ref().err()
     }
@@ -122,12 +122,12 @@ impl SqliteJournal {
         self.queue.as_ref().map_err(Clone::clone)
     }
 
-    async fn doorbell(&self) -> Result<&Doorbell> {
-        self.doorbell.get_or_try_init(|| async { Doorbell::hang(&self.home) }).await
+    async fn wake_socket(&self) -> Result<&WakeSocket> {
+        self.wake_socket.get_or_try_init(|| async { WakeSocket::bind(&self.home) }).await
     }
 
-    /// Reads of one stream; `none` is the answer if there is no such stream.
-    async fn of_stream<T: Send + 'static>(
+    /// Reads from one stream; returns `none` if there is no such stream.
+    async fn read_stream<T: Send + 'static>(
         &self,
         stream: &StreamName,
         none: T,
@@ -135,19 +135,19 @@ impl SqliteJournal {
     ) -> Result<T> {
         let stream = stream.clone();
         self.readers
-            .read(move |db| match rows::number_of(db, &stream)? {
+            .read(move |db| match rows::stream_number(db, &stream)? {
                 Some(number) => act(db, number),
                 None => Ok(none),
             })
             .await
     }
 
-    /// Lets go of everything but the writer's thread, which is on its way out and is returned to be waited for.
+    /// Closes everything. The writer's thread is told to end and returned, so that the caller can join it.
     fn shut(&self) -> Option<JoinHandle<()>> {
-        if let Some(doorbell) = self.doorbell.get() {
-            doorbell.take_down();
+        if let Some(wake_socket) = self.wake_socket.get() {
+            wake_socket.close();
         }
-        // Readers first: the last to leave must be one that can write, or SQLite leaves its log behind.
+        // Readers first: the last connection to close must be able to write, or SQLite leaves its log behind.
         self.readers.close();
         self.long_readers.close();
         if let Ok(queue) = &self.queue {
@@ -157,21 +157,21 @@ impl SqliteJournal {
     }
 }
 
-/// What shows that there was a journal in this home, where there is none. The log of an old one would be played into
-/// a new one.
-fn left_over(home: &Home) -> Result<Option<PathBuf>> {
-    let log = beside(&home.journal_file(), "-wal");
+/// A file that shows that there was a journal in this home, where there is none now. SQLite would play the log of the
+/// old one into a new one.
+fn leftover_file(home: &Home) -> Result<Option<PathBuf>> {
+    let log = with_suffix(&home.journal_file(), "-wal");
     if log.metadata().is_ok_and(|log| log.len() > 0) {
         return Ok(Some(log));
     }
-    let noted = heads::load(home)?;
-    Ok((!noted.heads.is_empty() || !noted.lost.is_empty()).then(|| home.heads_file()))
+    let known = known_heads::load(home)?;
+    Ok((!known.heads.is_empty() || !known.lost.is_empty()).then(|| home.heads_file()))
 }
 
 impl Drop for SqliteJournal {
     fn drop(&mut self) {
         if let Some(thread) = self.shut() {
-            // A panic there has been answered with `Closed` to everybody who waited.
+            // After a panic in the thread, every waiting caller has got `Closed`.
             let _ = thread.join();
         }
     }
@@ -180,14 +180,14 @@ impl Drop for SqliteJournal {
 #[async_trait]
 impl Journal for SqliteJournal {
     async fn append(&self, append: Append) -> Result<Vec<Record>> {
-        let prepared = Prepared::new(append)?;
+        let prepared = PreparedAppend::new(append)?;
         self.queue()?.commit(move |commit| prepared.perform(commit)).await
     }
 
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
         let name = stream.clone();
         let rows = self
-            .of_stream(stream, Vec::new(), move |db, number| {
+            .read_stream(stream, Vec::new(), move |db, number| {
                 rows::page(db, (number, &name), from.max(1), page)
             })
             .await
@@ -202,8 +202,8 @@ impl Journal for SqliteJournal {
         for row in rows {
             let seq = chain.next_seq();
             let verdict = match row {
-                Found::Record(record) => chain.follow(&record).map(|()| record),
-                Found::Unreadable(_, reason) => Err(reason.to_owned()),
+                ScannedRow::Record(record) => chain.follow(&record).map(|()| record),
+                ScannedRow::Unreadable(_, reason) => Err(reason.to_owned()),
             };
             match verdict {
                 Ok(record) => records.push(record),
@@ -217,20 +217,20 @@ impl Journal for SqliteJournal {
     }
 
     async fn head(&self, stream: &StreamName) -> Result<Head> {
-        self.of_stream(stream, Head::EMPTY, rows::head).await
+        self.read_stream(stream, Head::EMPTY, rows::head).await
     }
 
     async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>> {
-        self.of_stream(stream, None, rows::newest_epoch).await
+        self.read_stream(stream, None, rows::newest_epoch).await
     }
 
     async fn size(&self, stream: &StreamName) -> Result<Size> {
-        self.of_stream(stream, Size::default(), rows::size).await
+        self.read_stream(stream, Size::default(), rows::size).await
     }
 
     async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>> {
         let key = Hash::of(key);
-        self.of_stream(stream, None, move |db, number| rows::with_key(db, number, key)).await
+        self.read_stream(stream, None, move |db, number| rows::seq_with_key(db, number, key)).await
     }
 
     async fn streams(&self) -> Result<Vec<StreamName>> {
@@ -240,31 +240,33 @@ impl Journal for SqliteJournal {
 
     async fn session(&self, key: &str) -> Result<Option<SessionEntry>> {
         let key = key.to_owned();
-        self.readers.read(move |db| rows::at_once(db, |db| rows::session(db, &key))).await
+        self.readers.read(move |db| rows::in_snapshot(db, |db| rows::session(db, &key))).await
     }
 
     async fn session_with_id(&self, id: SessionId) -> Result<Option<SessionEntry>> {
-        self.readers.read(move |db| rows::at_once(db, |db| rows::session_with_id(db, id))).await
+        self.readers.read(move |db| rows::in_snapshot(db, |db| rows::session_with_id(db, id))).await
     }
 
     async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>> {
         let after = after.map(str::to_owned);
-        self.readers.read(move |db| rows::at_once(db, |db| rows::sessions(db, after.as_deref(), limit))).await
+        self.readers
+            .read(move |db| rows::in_snapshot(db, |db| rows::sessions(db, after.as_deref(), limit)))
+            .await
     }
 
     async fn acquire(&self, stream: &StreamName) -> Result<Lease> {
         let stream = stream.clone();
-        self.queue()?.commit(move |commit| lease::acquire(commit, &stream)).await
+        self.queue()?.commit(move |commit| lease::acquire_lease(commit, &stream)).await
     }
 
     async fn renew(&self, lease: &Lease) -> Result<()> {
         let lease = lease.clone();
-        self.queue()?.commit(move |commit| lease::renew(commit, &lease)).await
+        self.queue()?.commit(move |commit| lease::renew_lease(commit, &lease)).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<()> {
         let lease = lease.clone();
-        self.queue()?.commit(move |commit| lease::release(commit, &lease)).await
+        self.queue()?.commit(move |commit| lease::release_lease(commit, &lease)).await
     }
 
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>> {
@@ -274,31 +276,31 @@ impl Journal for SqliteJournal {
 
     async fn ring(&self, stream: &StreamName) -> Result<()> {
         let this_process = Holder::this_process();
-        let lives = |holder: &Holder| !holder.is_gone();
-        let holder = match self.holder(stream).await?.filter(lives) {
+        let is_alive = |holder: &Holder| !holder.is_gone();
+        let holder = match self.holder(stream).await?.filter(is_alive) {
             Some(holder) => Some(holder),
-            None => self.holder(&StreamName::host()).await?.filter(lives),
+            None => self.holder(&StreamName::host()).await?.filter(is_alive),
         };
         let Some(holder) = holder else { return Ok(()) };
-        match self.doorbell.get() {
-            Some(doorbell) if holder == this_process => {
-                doorbell.ring(stream);
+        match self.wake_socket.get() {
+            Some(wake_socket) if holder == this_process => {
+                wake_socket.wake(stream);
                 Ok(())
             }
-            _ => doorbell::ring(&self.home, &holder, stream).await,
+            _ => wake_socket::wake(&self.home, &holder, stream).await,
         }
     }
 
     async fn rings(&self) -> Result<Rings> {
-        Ok(Rings(self.doorbell().await?.rings()?))
+        Ok(Rings(self.wake_socket().await?.wakes()?))
     }
 
     async fn call(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Call>> {
-        doorbell::call(&self.home, holder, stream).await
+        wake_socket::subscribe(&self.home, holder, stream).await
     }
 
     async fn callers(&self) -> Result<Callers> {
-        self.doorbell().await?.callers()
+        self.wake_socket().await?.subscribers()
     }
 
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
@@ -314,29 +316,32 @@ impl Journal for SqliteJournal {
     async fn erase(&self, places: &[(StreamName, Seq)], reason: &str) -> Result<()> {
         let (places, reason, index) = (places.to_vec(), reason.to_owned(), Arc::clone(&self.index));
         let stubs = move |commit: &mut Commit<'_>| {
-            places.iter().try_for_each(|(stream, seq)| erase::erase(commit, stream, *seq, &reason))
+            places.iter().try_for_each(|(stream, seq)| erase::erase_body(commit, stream, *seq, &reason))
         };
         self.queue()?.commit(stubs).await?;
-        let scrubbed =
-            self.queue()?.alone(move |writer| index.reset().and_then(|()| erase::scrub(writer))).await;
+        let scrubbed = self
+            .queue()?
+            .run_exclusive(move |writer| index.clear().and_then(|()| erase::scrub(writer)))
+            .await;
         let path = self.home.journal_file();
         scrubbed.map_err(|error| Error::NotScrubbed { path, reason: error.to_string() })
     }
 
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
         let (name, shown) = (stream.clone(), lease.cloned());
-        self.queue()?.commit(move |commit| erase::may_remove(commit, &name, shown.as_ref())).await?;
+        self.queue()?.commit(move |commit| erase::check_removal(commit, &name, shown.as_ref())).await?;
         let forget_head = || {
             let (name, home) = (stream.clone(), self.home.clone());
-            move |_: &mut Writer| heads::forget(&home, &name)
+            move |_: &mut Writer| known_heads::forget(&home, &name)
         };
-        // Before, so that a crash leaves no head of a stream that is gone; after, for whoever noted it meanwhile.
-        self.queue()?.alone(forget_head()).await?;
+        // Before the removal, so that a crash leaves no known head of a removed stream; and after it, because another
+        // process may have written the head meanwhile.
+        self.queue()?.run_exclusive(forget_head()).await?;
         let (name, shown) = (stream.clone(), lease.cloned());
-        self.queue()?.commit(move |commit| erase::remove(commit, &name, shown.as_ref())).await?;
-        self.queue()?.alone(forget_head()).await?;
+        self.queue()?.commit(move |commit| erase::remove_stream(commit, &name, shown.as_ref())).await?;
+        self.queue()?.run_exclusive(forget_head()).await?;
         let (name, index) = (stream.clone(), Arc::clone(&self.index));
-        self.queue()?.alone(move |_| index.forget(&name)).await
+        self.queue()?.run_exclusive(move |_| index.forget(&name)).await
     }
 
     async fn drop_unused_blobs(&self) -> Result<u64> {
@@ -344,12 +349,12 @@ impl Journal for SqliteJournal {
     }
 
     async fn sync(&self) -> Result<()> {
-        self.queue()?.alone(Writer::sync).await
+        self.queue()?.run_exclusive(Writer::sync).await
     }
 
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
         let lease = lease.clone();
-        self.queue()?.commit(move |commit| adopt(commit, &lease, records, blobs)).await
+        self.queue()?.commit(move |commit| adopt_records(commit, &lease, records, blobs)).await
     }
 
     async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
@@ -364,7 +369,7 @@ impl Journal for SqliteJournal {
 
     async fn verify(&self) -> Result<Report> {
         let home = self.home.clone();
-        self.long_readers.with(move |db| Ok(check::verify(db, Some(&home)))).await
+        self.long_readers.with(move |db| Ok(verify::verify_connection(db, Some(&home)))).await
     }
 
     async fn backup(&self, file: &Path) -> Result<Report> {

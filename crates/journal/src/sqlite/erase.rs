@@ -1,17 +1,17 @@
-//! Taking bytes away for good: the body of one record, or a whole stream.
+//! Erasure for good: the body of a record, a whole stream, and their bytes in the file.
 
 use longhaul_protocol::{Body, Gone, Hash, Record, Seq, StreamName};
 use rusqlite::{Connection, params};
 
 use crate::sqlite::append::drop_blob_if_unused;
-use crate::sqlite::rows::{self, Found, StreamNumber};
+use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::sqlite::writer::{Commit, Writer};
 use crate::sqlite::{failure, lease};
 use crate::{Error, Lease, Page, Result};
 
-/// Replaces a body by a stub.
-pub(crate) fn erase(commit: &mut Commit<'_>, stream: &StreamName, seq: Seq, reason: &str) -> Result<()> {
-    let number = commit.sql(rows::number_of(commit.db, stream))?;
+/// Replaces the body of a record by a stub.
+pub(crate) fn erase_body(commit: &mut Commit<'_>, stream: &StreamName, seq: Seq, reason: &str) -> Result<()> {
+    let number = commit.sql(rows::stream_number(commit.db, stream))?;
     let head = match number {
         Some(number) => commit.sql(rows::head(commit.db, number))?.seq,
         None => 0,
@@ -21,11 +21,11 @@ pub(crate) fn erase(commit: &mut Commit<'_>, stream: &StreamName, seq: Seq, reas
     let record = record(commit, (number, stream), seq)?;
     let body_hash = match &record.body {
         Body::Here(body) => Hash::of(body.get()),
-        // Gone already: the first stub stands.
+        // Erased before: the first stub stays.
         Body::Gone(_) => return Ok(()),
     };
     let gone = Gone { at: commit.now, reason: reason.to_owned(), body_hash: Some(body_hash) };
-    let row = number.row(seq);
+    let row = number.row_id(seq);
     let write = |db: &Connection| {
         db.prepare_cached("UPDATE records SET gone = ?2, body = NULL WHERE id = ?1")?
             .execute(params![row, rows::encode_gone(&gone)])?;
@@ -37,15 +37,15 @@ pub(crate) fn erase(commit: &mut Commit<'_>, stream: &StreamName, seq: Seq, reas
 fn record(commit: &Commit<'_>, stream: (StreamNumber, &StreamName), seq: Seq) -> Result<Record> {
     let first = commit.sql(rows::page(commit.db, stream, seq, Page { records: 1, bytes: 0 }))?.pop();
     match first {
-        Some(Found::Record(record)) if record.seq == seq => Ok(record),
-        Some(Found::Unreadable(at, reason)) if at == seq => {
+        Some(ScannedRow::Record(record)) if record.seq == seq => Ok(record),
+        Some(ScannedRow::Unreadable(at, reason)) if at == seq => {
             Err(Error::Damaged { stream: stream.1.clone(), seq, reason: reason.to_owned() })
         }
         _ => Err(Error::Damaged { stream: stream.1.clone(), seq, reason: "it is missing".to_owned() }),
     }
 }
 
-/// Forgets which blobs the records of these rows refer to, and drops those that nobody else refers to.
+/// Deletes the references of these rows to blobs, and the blobs that no other record refers to.
 fn drop_uses(db: &Connection, from: i64, before: i64) -> rusqlite::Result<()> {
     let blobs: Vec<[u8; 32]> = db
         .prepare_cached("SELECT DISTINCT blob FROM blob_uses WHERE record >= ?1 AND record < ?2")?
@@ -55,26 +55,33 @@ fn drop_uses(db: &Connection, from: i64, before: i64) -> rusqlite::Result<()> {
     blobs.into_iter().try_for_each(|blob| drop_blob_if_unused(db, Hash::from_bytes(blob)).map(|_| ()))
 }
 
-/// Drops blobs that no record refers to.
 pub(crate) fn drop_unused_blobs(commit: &mut Commit<'_>) -> Result<u64> {
     let sql = "DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob = hash)";
     commit.sql(commit.db.execute(sql, [])).map(|dropped| dropped as u64)
 }
 
-/// Whether a stream may be removed by whoever shows this.
-pub(crate) fn may_remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
-    match commit.sql(rows::number_of(commit.db, stream))? {
-        Some(number) => lease::check(commit, number, stream, lease),
+/// Refuses the removal of a stream whose lease another process holds.
+pub(crate) fn check_removal(
+    commit: &mut Commit<'_>,
+    stream: &StreamName,
+    lease: Option<&Lease>,
+) -> Result<()> {
+    match commit.sql(rows::stream_number(commit.db, stream))? {
+        Some(number) => lease::check_lease(commit, number, stream, lease),
         None => Ok(()),
     }
 }
 
 /// Removes a stream with all its records.
-pub(crate) fn remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
-    let Some(number) = commit.sql(rows::number_of(commit.db, stream))? else { return Ok(()) };
-    lease::check(commit, number, stream, lease)?;
+pub(crate) fn remove_stream(
+    commit: &mut Commit<'_>,
+    stream: &StreamName,
+    lease: Option<&Lease>,
+) -> Result<()> {
+    let Some(number) = commit.sql(rows::stream_number(commit.db, stream))? else { return Ok(()) };
+    lease::check_lease(commit, number, stream, lease)?;
     let write = |db: &Connection| {
-        let (from, before) = (number.row(0), number.end());
+        let (from, before) = (number.row_id(0), number.end());
         drop_uses(db, from, before)?;
         db.execute("DELETE FROM records WHERE id >= ?1 AND id < ?2", [from, before])?;
         db.execute("DELETE FROM leases WHERE stream = ?1", [number.0])?;
@@ -85,10 +92,10 @@ pub(crate) fn remove(commit: &mut Commit<'_>, stream: &StreamName, lease: Option
     Ok(())
 }
 
-/// Rewrites the file, so that no page keeps bytes that were deleted from it, and empties the log.
+/// Rewrites the file (`VACUUM`), so that no page keeps deleted bytes, and empties the log.
 ///
-/// Overwriting what is deleted (`secure_delete`) is not enough: when the tree was rebalanced, copies of a row may
-/// have been left in the slack of pages that it has moved away from.
+/// `secure_delete` alone is not enough: when SQLite rebalanced the tree, copies of a row may have stayed in the unused
+/// space of pages that it moved away from.
 pub(crate) fn scrub(writer: &mut Writer) -> Result<()> {
     writer.db.execute_batch("VACUUM").map_err(|error| failure(&writer.path, &error))?;
     writer.empty_log()

@@ -3,35 +3,32 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `schema` | the tables and their formats |
-//! | `rows` | reading: from tables to records |
-//! | `writer` | one thread that commits the appends of all sessions together |
-//! | `append`, `lease` | what happens inside such a commit |
-//! | `readers` | a small pool of connections that never wait for the writer |
-//! | `presence` | which journals this process has open, so that none of its locks is lost |
-//! | `doorbell` | the socket on which other processes ring this one |
-//! | `index` | the search index, in a file of its own |
-//! | `heads` | the last known heads, so that a lost tail is said |
-//! | `check`, `backup` | verify; backup and restore |
-//! | `carve`, `finds`, `mend` | salvage; what a damaged file still holds; making a whole journal of that |
-//! | `pages` | SQLite's file format, read without trusting it |
+//! | `engine` | `SqliteJournal`, which implements the trait with the modules below |
+//! | `rows` | reads: from tables to records |
+//! | `writer` | one thread that commits the appends of all sessions together (group commit) |
+//! | `append`, `lease`, `erase` | what happens inside such a commit |
+//! | `readers` | a pool of connections that never wait for the writer |
+//! | `open_files` | which journals this process has open, so that it loses none of its file locks |
+//! | `wake_socket` | the socket on which other processes wake this one |
+//! | `search_index` | the full-text index, in a file of its own; rebuilt when missing, damaged or of another version |
+//! | `known_heads` | the last known heads, which show that a tail was lost |
+//! | `verify`, `backup` | verify; backup and restore |
+//! | `salvage` | recovery of a damaged file; nothing else here depends on it |
 
 mod append;
 mod backup;
-mod carve;
-mod check;
-mod doorbell;
 mod engine;
 mod erase;
-mod finds;
-mod heads;
-mod index;
+mod known_heads;
 mod lease;
-mod mend;
-mod pages;
-mod presence;
+mod open_files;
 mod readers;
 mod rows;
+mod salvage;
 mod schema;
+mod search_index;
+mod verify;
+mod wake_socket;
 mod writer;
 
 use std::path::Path;
@@ -41,15 +38,15 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use backup::{Restored, restore};
-pub use carve::{Salvaged, salvage};
-pub use check::verify_home;
 pub use engine::{SqliteJournal, SqliteOptions};
+pub use salvage::{Salvaged, salvage};
+pub use verify::verify_home;
 
-use crate::home::{LockKind, beside, can_write_beside, lock_holder};
+use crate::home::{LockKind, can_write_next_to, lock_holder, with_suffix};
 use crate::{Error, Result};
 
-/// How long a statement waits for a lock of another process before it gives up.
-const BUSY: Duration = Duration::from_secs(5);
+/// How long a statement waits for a lock of another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that may write.
 fn connect(path: &Path, vfs: Option<&str>) -> Result<Connection> {
@@ -60,7 +57,7 @@ fn open(path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection>
     open_address(path, path, vfs, access)
 }
 
-/// Opens what SQLite finds at an address; errors name the path that people know.
+/// Opens an address, which may be an SQLite URI; errors name the plain path.
 fn open_address(address: &Path, path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = match vfs {
@@ -68,11 +65,11 @@ fn open_address(address: &Path, path: &Path, vfs: Option<&str>, access: OpenFlag
         None => Connection::open_with_flags(address, flags),
     };
     let prepare = |db: Connection| {
-        db.busy_timeout(BUSY)?;
-        // A file from elsewhere may have brought some; none of ours has any.
+        db.busy_timeout(BUSY_TIMEOUT)?;
+        // A file from elsewhere may have triggers and views; a journal has none.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-        // Bytes that were deleted are overwritten (J10); a damaged cell is noticed when it is read (J4).
+        // Deleted bytes are overwritten (J10); a damaged cell is noticed when it is read (J4).
         db.execute_batch(
             "PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",
         )?;
@@ -85,25 +82,25 @@ fn open_address(address: &Path, path: &Path, vfs: Option<&str>, access: OpenFlag
     opened.and_then(prepare).map_err(|error| failure(path, &error))
 }
 
-/// Whoever keeps others from writing: the log's lock is on the file of shared memory.
-fn who_locks(path: &Path) -> String {
-    let shared_memory = beside(path, "-shm");
+/// The process that keeps others from writing. The lock of the log is on the file of shared memory.
+fn lock_owner(path: &Path) -> String {
+    let shared_memory = with_suffix(path, "-shm");
     lock_holder(&shared_memory, LockKind::Exclusive)
         .or_else(|| lock_holder(path, LockKind::Exclusive))
         .unwrap_or_else(|| "another process".to_owned())
 }
 
-/// What SQLite said, as something that a caller can act on.
+/// Turns an error of SQLite into one that a caller can act on.
 fn failure(path: &Path, error: &rusqlite::Error) -> Error {
     let path = path.to_owned();
     let reason = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::DiskFull { path },
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Error::ReadOnly { path, reason },
-        // It says so for many reasons; too many open files, for example, is not one that lasts.
-        Some(ErrorCode::CannotOpen) if !can_write_beside(&path) => Error::ReadOnly { path, reason },
+        // SQLite says so for many reasons. Too many open files, for example, passes.
+        Some(ErrorCode::CannotOpen) if !can_write_next_to(&path) => Error::ReadOnly { path, reason },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            let by = who_locks(&path);
+            let by = lock_owner(&path);
             Error::Locked { path, by }
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Corrupt { path, reason },

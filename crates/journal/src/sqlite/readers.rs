@@ -1,4 +1,4 @@
-//! A small pool of connections for reading. Readers never wait for the writer, and the writer never for them.
+//! A pool of read-only connections. Readers never wait for the writer, nor the writer for them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use crate::home::{beside, path_text};
-use crate::sqlite::presence::Ties;
+use crate::home::{path_str, with_suffix};
+use crate::sqlite::open_files::ProcessLocks;
 use crate::sqlite::{failure, open, open_address};
 use crate::{Error, Result};
 
-/// How many reads go on at the same time; more wait for their turn.
-const READERS: usize = 4;
+/// Reads at the same time; further ones wait.
+const MAX_READERS: usize = 4;
 
-/// The pool. Connections are made when they are needed and used again.
+/// The pool. It opens connections on demand and reuses them.
 #[derive(Clone)]
 pub(crate) struct Readers(Arc<Pool>);
 
@@ -28,24 +28,24 @@ struct Pool {
 #[derive(Default)]
 struct State {
     idle: Vec<Reader>,
-    /// None when the pool is closed.
-    ties: Option<Arc<Ties>>,
+    /// `None` once the pool is closed.
+    locks: Option<Arc<ProcessLocks>>,
 }
 
-/// A connection with its share of what the process holds; the connection goes first.
+/// A connection and its share of the locks. The connection is dropped first.
 struct Reader {
     db: Connection,
-    _ties: Arc<Ties>,
+    _locks: Arc<ProcessLocks>,
 }
 
 impl Readers {
-    pub(crate) fn new(path: &Path, vfs: Option<&str>, ties: &Arc<Ties>) -> Self {
+    pub(crate) fn new(path: &Path, vfs: Option<&str>, locks: &Arc<ProcessLocks>) -> Self {
         let (path, vfs) = (path.to_owned(), vfs.map(str::to_owned));
-        let state = Mutex::new(State { idle: Vec::new(), ties: Some(Arc::clone(ties)) });
-        Self(Arc::new(Pool { path, vfs, state, turns: Arc::new(Semaphore::new(READERS)) }))
+        let state = Mutex::new(State { idle: Vec::new(), locks: Some(Arc::clone(locks)) });
+        Self(Arc::new(Pool { path, vfs, state, turns: Arc::new(Semaphore::new(MAX_READERS)) }))
     }
 
-    /// Reads with a connection of its own, off the async threads.
+    /// Runs a query on a connection of the pool, off the async threads.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -54,7 +54,7 @@ impl Readers {
         self.with(move |db| act(db).map_err(|error| failure(&path, &error))).await
     }
 
-    /// The same for work that has errors of its own.
+    /// [`read`](Self::read) for work with other errors than those of SQLite.
     pub(crate) async fn with<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
@@ -62,7 +62,7 @@ impl Readers {
         let pool = Arc::clone(&self.0);
         let turn = Arc::clone(&pool.turns).acquire_owned().await.map_err(|_| Error::Closed)?;
         let done = tokio::task::spawn_blocking(move || {
-            // It is held to the end even if whoever asked has gone away.
+            // Held to the end, even if the caller has dropped its future.
             let _turn = turn;
             let reader = pool.take()?;
             let answer = act(&reader.db);
@@ -72,7 +72,7 @@ impl Readers {
         done.await.map_err(|_| Error::Closed)?
     }
 
-    /// Lets go of every connection; reads that come later are refused, and those under way let go when they are done.
+    /// Closes every connection. Later reads are refused; those under way close theirs when they are done.
     pub(crate) fn close(&self) {
         self.0.turns.close();
         *self.0.state() = State::default();
@@ -85,49 +85,49 @@ impl Pool {
     }
 
     fn take(&self) -> Result<Reader> {
-        let ties = {
+        let locks = {
             let mut state = self.state();
             if let Some(reader) = state.idle.pop() {
                 return Ok(reader);
             }
-            state.ties.clone().ok_or(Error::Closed)?
+            state.locks.clone().ok_or(Error::Closed)?
         };
-        Ok(Reader { db: connect_to_read(&self.path, self.vfs.as_deref())?, _ties: ties })
+        Ok(Reader { db: connect_to_read(&self.path, self.vfs.as_deref())?, _locks: locks })
     }
 
     fn give_back(&self, reader: Reader) {
         let mut state = self.state();
-        if state.ties.is_some() {
+        if state.locks.is_some() {
             state.idle.push(reader);
         }
     }
 }
 
-/// A connection that can't write. In a folder that can't be written, where SQLite could not keep its own notes, a
-/// file at rest is read as it is.
+/// Opens a read-only connection. In a folder where SQLite can't create its shared-memory file, a file without a log is
+/// opened as immutable.
 pub(crate) fn connect_to_read(path: &Path, vfs: Option<&str>) -> Result<Connection> {
-    let attempt = open(path, vfs, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|db| usable(db, path));
+    let attempt = open(path, vfs, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|db| check_readable(db, path));
     match attempt {
         Err(Error::ReadOnly { .. }) if is_at_rest(path) => connect_at_rest(path, vfs),
         other => other,
     }
 }
 
-/// Whether all of a journal is in its file: nobody has left a log beside it.
+/// Whether all of a journal is in its file, with nothing in the log.
 pub(crate) fn is_at_rest(path: &Path) -> bool {
-    std::fs::metadata(beside(path, "-wal")).map_or(true, |log| log.len() == 0)
+    std::fs::metadata(with_suffix(path, "-wal")).map_or(true, |log| log.len() == 0)
 }
 
-/// A connection to a file that nobody writes: it leaves nothing beside it.
+/// Opens a file that no process writes. This leaves no other file beside it.
 pub(crate) fn connect_at_rest(path: &Path, vfs: Option<&str>) -> Result<Connection> {
-    let plain = path_text(path)?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let plain = path_str(path)?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let address = format!("file:{plain}?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    open_address(Path::new(&address), path, vfs, flags).and_then(|db| usable(db, path))
+    open_address(Path::new(&address), path, vfs, flags).and_then(|db| check_readable(db, path))
 }
 
-/// Opening alone reads nothing; this shows whether reading works.
-fn usable(db: Connection, path: &Path) -> Result<Connection> {
+/// Reads something, because opening alone doesn't: only this shows whether the file is readable.
+fn check_readable(db: Connection, path: &Path) -> Result<Connection> {
     db.execute_batch("PRAGMA cache_size = -1024;")
         .and_then(|()| db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))
         .map_err(|error| failure(path, &error))?;

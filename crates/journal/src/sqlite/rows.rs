@@ -1,4 +1,4 @@
-//! Reading: from tables to records. Every function takes any connection, the writer's or a reader's.
+//! Queries: from tables to records. They work on any connection, the writer's or a reader's.
 
 use std::ops::ControlFlow;
 
@@ -12,35 +12,35 @@ use crate::{Head, Page, SessionEntry, Size};
 
 type Sql<T> = rusqlite::Result<T>;
 
-/// The number of a stream, under which its records are kept.
+/// The number of a stream in the file. It is the upper part of the row ids of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamNumber(pub(crate) i64);
 
 impl StreamNumber {
-    /// The row of a record. A stream has room for 68,719,476,735 records.
-    pub(crate) fn row(self, seq: Seq) -> i64 {
+    /// The row id of a record. A stream has room for 68,719,476,735 records.
+    pub(crate) fn row_id(self, seq: Seq) -> i64 {
         let last = (1 << SEQ_BITS) - 1;
         self.0 << SEQ_BITS | i64::try_from(seq).map_or(last, |seq| seq.min(last))
     }
 
-    /// The row after the last one that the stream could have.
+    /// The row id after the last one that the stream could have.
     pub(crate) fn end(self) -> i64 {
         (self.0 + 1) << SEQ_BITS
     }
 
-    /// The stream and the place that a row stands for.
-    pub(crate) fn of_row(row: i64) -> (Self, Seq) {
+    /// The stream and the place that a row id stands for.
+    pub(crate) fn from_row_id(row: i64) -> (Self, Seq) {
         (Self(row >> SEQ_BITS), (row & ((1 << SEQ_BITS) - 1)).unsigned_abs())
     }
 }
 
-pub(crate) fn number_of(db: &Connection, stream: &StreamName) -> Sql<Option<StreamNumber>> {
+pub(crate) fn stream_number(db: &Connection, stream: &StreamName) -> Sql<Option<StreamNumber>> {
     db.prepare_cached("SELECT id FROM streams WHERE name = ?1")?
         .query_row([stream.as_str()], |row| row.get(0).map(StreamNumber))
         .optional()
 }
 
-/// All streams by name. A name that damage has made unreadable is left to `verify`.
+/// All streams by name. A damaged name is left out; `verify` reports it.
 pub(crate) fn streams(db: &Connection) -> Sql<Vec<(StreamNumber, StreamName)>> {
     let mut statement = db.prepare_cached("SELECT id, name FROM streams ORDER BY name")?;
     let rows = statement.query_map([], |row| {
@@ -50,81 +50,77 @@ pub(crate) fn streams(db: &Connection) -> Sql<Vec<(StreamNumber, StreamName)>> {
     rows.filter_map(Result::transpose).collect()
 }
 
-/// The end of a stream.
 pub(crate) fn head(db: &Connection, stream: StreamNumber) -> Sql<Head> {
     db.prepare_cached("SELECT id, hash FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1")?
-        .query_row([stream.row(0), stream.end()], |row| {
-            Ok(Head { seq: StreamNumber::of_row(row.get(0)?).1, hash: hash(row, 1)? })
+        .query_row([stream.row_id(0), stream.end()], |row| {
+            Ok(Head { seq: StreamNumber::from_row_id(row.get(0)?).1, hash: hash(row, 1)? })
         })
         .optional()
         .map(|head| head.unwrap_or(Head::EMPTY))
 }
 
-/// When the last record of a stream came.
 fn last_at(db: &Connection, stream: StreamNumber) -> Sql<Option<At>> {
     db.prepare_cached("SELECT at FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1")?
-        .query_row([stream.row(0), stream.end()], |row| row.get(0).map(At))
+        .query_row([stream.row_id(0), stream.end()], |row| row.get(0).map(At))
         .optional()
 }
 
-/// Where the newest epoch begins.
 pub(crate) fn newest_epoch(db: &Connection, stream: StreamNumber) -> Sql<Option<Seq>> {
     db.prepare_cached(
         "SELECT id FROM records WHERE kind = 'epoch_started' AND id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1",
     )?
-    .query_row([stream.row(0), stream.end()], |row| Ok(StreamNumber::of_row(row.get(0)?).1))
+    .query_row([stream.row_id(0), stream.end()], |row| Ok(StreamNumber::from_row_id(row.get(0)?).1))
     .optional()
 }
 
-/// The record that was appended with a key of this hash.
-pub(crate) fn with_key(db: &Connection, stream: StreamNumber, key: Hash) -> Sql<Option<Seq>> {
+/// The record whose key has this hash.
+pub(crate) fn seq_with_key(db: &Connection, stream: StreamNumber, key: Hash) -> Sql<Option<Seq>> {
     db.prepare_cached("SELECT id FROM records WHERE id >> 36 = ?1 AND key = ?2")?
-        .query_row(params![stream.0, key.as_bytes()], |row| Ok(StreamNumber::of_row(row.get(0)?).1))
+        .query_row(params![stream.0, key.as_bytes()], |row| Ok(StreamNumber::from_row_id(row.get(0)?).1))
         .optional()
 }
 
-/// A row as it lies there, before it is known to be a sound record.
+/// A row as it stands in the file; its hash is not checked yet.
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly all are records; boxing each would cost more than it saves"
 )]
-pub(crate) enum Found {
+pub(crate) enum ScannedRow {
     Record(Record),
-    /// Something in the row is not even of the right shape.
+    /// A column has the wrong type or form.
     Unreadable(Seq, &'static str),
 }
 
-/// Rows of a stream in their order, from a place on, until `each` has had enough.
+/// Passes the rows of a stream to `each`, in their order from a place on, until it breaks.
 pub(crate) fn scan(
     db: &Connection,
     (number, name): (StreamNumber, &StreamName),
     from: Seq,
-    mut each: impl FnMut(Found) -> ControlFlow<()>,
+    mut each: impl FnMut(ScannedRow) -> ControlFlow<()>,
 ) -> Sql<()> {
     let mut statement = db.prepare_cached(
         "SELECT id, at, kind, key, prev, hash, gone, body FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id",
     )?;
-    let mut rows = statement.query([number.row(from), number.end()])?;
+    let mut rows = statement.query([number.row_id(from), number.end()])?;
     while let Some(row) = rows.next()? {
-        if each(found(row, name)?).is_break() {
+        if each(parse_row(row, name)?).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-/// At most a page of rows of a stream. Where the file is damaged, what stands before the damage; the error, if it is
-/// right at the beginning.
+/// At most a page of rows of a stream. Where the file is damaged, the rows before the damage; an error if there are none.
 pub(crate) fn page(
     db: &Connection,
     stream: (StreamNumber, &StreamName),
     from: Seq,
     page: Page,
-) -> Sql<Vec<Found>> {
+) -> Sql<Vec<ScannedRow>> {
     let mut rows = Vec::new();
     let mut bytes = 0;
     let scanned = scan(db, stream, from, |found| {
-        if let Found::Record(record) = &found {
+        if let ScannedRow::Record(record) = &found {
             bytes += record.text().map_or(0, str::len);
         }
         rows.push(found);
@@ -140,14 +136,14 @@ pub(crate) fn page(
     }
 }
 
-/// Several reads of one moment.
-pub(crate) fn at_once<T>(db: &Connection, act: impl FnOnce(&Connection) -> Sql<T>) -> Sql<T> {
+/// Runs several queries on one snapshot of the file.
+pub(crate) fn in_snapshot<T>(db: &Connection, act: impl FnOnce(&Connection) -> Sql<T>) -> Sql<T> {
     let moment = db.unchecked_transaction()?;
     act(&moment)
 }
 
-fn found(row: &Row<'_>, stream: &StreamName) -> Sql<Found> {
-    let (_, seq) = StreamNumber::of_row(row.get(0)?);
+fn parse_row(row: &Row<'_>, stream: &StreamName) -> Sql<ScannedRow> {
+    let (_, seq) = StreamNumber::from_row_id(row.get(0)?);
     let sound = || -> Result<Record, &'static str> {
         let at = row.get(1).map(At).map_err(|_| "its time can't be read")?;
         let kind = text(row, 2).ok().flatten().ok_or("its kind can't be read")?.to_owned();
@@ -168,12 +164,12 @@ fn found(row: &Row<'_>, stream: &StreamName) -> Sql<Found> {
         };
         Ok(Record { stream: stream.clone(), seq, at, kind, key, body, prev, hash })
     };
-    Ok(sound().map_or_else(|reason| Found::Unreadable(seq, reason), Found::Record))
+    Ok(sound().map_or_else(|reason| ScannedRow::Unreadable(seq, reason), ScannedRow::Record))
 }
 
-/// What stands where a body was. The chain can't cover it, since it came later, so it has a checksum of its own.
+/// The stub of an erased or lost body. It is written after the record's hash, so it has a checksum of its own.
 pub(crate) fn encode_gone(gone: &Gone) -> Vec<u8> {
-    let json = serde_json::to_vec(gone).expect("a struct of numbers and strings is always JSON");
+    let json = serde_json::to_vec(gone).expect("serde_json never fails on a struct of numbers and strings");
     let mut bytes = Hash::of(&json).as_bytes().to_vec();
     bytes.extend(json);
     bytes
@@ -191,7 +187,6 @@ pub(crate) fn blob(db: &Connection, hash: Hash) -> Sql<Option<Vec<u8>>> {
         .map(Option::flatten)
 }
 
-/// The session that a key leads to.
 pub(crate) fn session(db: &Connection, key: &str) -> Sql<Option<SessionEntry>> {
     let found = db
         .prepare_cached("SELECT key, id, trashed FROM sessions WHERE key = ?1")?
@@ -200,7 +195,6 @@ pub(crate) fn session(db: &Connection, key: &str) -> Sql<Option<SessionEntry>> {
     found.flatten().map(|named| entry(db, named)).transpose()
 }
 
-/// The session with an id.
 pub(crate) fn session_with_id(db: &Connection, id: SessionId) -> Sql<Option<SessionEntry>> {
     let found = db
         .prepare_cached("SELECT key, id, trashed FROM sessions WHERE id = ?1")?
@@ -242,11 +236,11 @@ fn entry(db: &Connection, (key, id, trashed): Named) -> Sql<SessionEntry> {
         epoch_from: None,
         inbox_head: 0,
     };
-    let inbox_head = match number_of(db, &StreamName::inbox(id))? {
+    let inbox_head = match stream_number(db, &StreamName::inbox(id))? {
         Some(inbox) => head(db, inbox)?.seq,
         None => 0,
     };
-    Ok(match number_of(db, &StreamName::session(id))? {
+    Ok(match stream_number(db, &StreamName::session(id))? {
         Some(stream) => SessionEntry {
             head: head(db, stream)?,
             last_at: last_at(db, stream)?,
@@ -258,24 +252,22 @@ fn entry(db: &Connection, (key, id, trashed): Named) -> Sql<SessionEntry> {
     })
 }
 
-/// Whether a session is pinned.
 fn is_pinned(db: &Connection, id: SessionId) -> Sql<bool> {
     match db.prepare_cached("SELECT 1 FROM pinned WHERE id = ?1") {
         Ok(mut statement) => statement.exists([id.to_string()]),
-        // A journal of an earlier format that can't be written, and so can't be brought up to date, has no pins.
+        // A read-only journal of an earlier format can't be migrated and has no pins.
         Err(_) if !has_pins(db)? => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Whether the file's format knows pins.
+/// Whether the file's format has pins.
 pub(crate) fn has_pins(db: &Connection) -> Sql<bool> {
     db.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'pinned'")?.exists([])
 }
 
-/// How many records a stream has, and how many bytes they take with the blobs that they refer to.
 pub(crate) fn size(db: &Connection, stream: StreamNumber) -> Sql<Size> {
-    let range = [stream.row(0), stream.end()];
+    let range = [stream.row_id(0), stream.end()];
     let (records, bodies): (u64, u64) = db
         .prepare_cached(
             "SELECT count(*), coalesce(sum(coalesce(octet_length(body), 0)), 0) FROM records WHERE id >= ?1 AND id < ?2",
@@ -290,7 +282,7 @@ pub(crate) fn size(db: &Connection, stream: StreamNumber) -> Sql<Size> {
     Ok(Size { records, bytes: bodies + blobs })
 }
 
-/// Text that may not be UTF-8 any more.
+/// A text column; `None` if damage has left something else.
 pub(crate) fn text<'row>(row: &'row Row<'_>, column: usize) -> Sql<Option<&'row str>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok(),
@@ -298,7 +290,7 @@ pub(crate) fn text<'row>(row: &'row Row<'_>, column: usize) -> Sql<Option<&'row 
     })
 }
 
-/// A hash that may not have 32 bytes any more.
+/// A hash column; an error if damage has left something else.
 pub(crate) fn hash(row: &Row<'_>, column: usize) -> Sql<Hash> {
     row.get::<_, [u8; 32]>(column).map(Hash::from_bytes)
 }

@@ -7,24 +7,24 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::home::{Home, Partial, create_new, io_error, path_text, publish_once};
+use crate::home::{Home, PartialFile, create_new, io_error, path_str, publish_once};
 use crate::sqlite::{connect, failure};
 use crate::{Error, Result};
 
-/// `LHJL`, in the header of every journal, so that another program's database is never taken for one.
+/// `LHJL`, in the header of every journal: it tells a journal from another program's database.
 const APPLICATION_ID: u32 = 0x4c48_4a4c;
 
-/// How each format is made from the one before it; the first, from nothing. Formats only grow.
+/// The SQL that makes each format from the one before it; the first, from nothing. Formats only grow.
 const MIGRATIONS: &[&str] = &[FORMAT_1, FORMAT_2, FORMAT_3];
 
 /// The format that this version writes.
 pub(crate) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
-/// A record's row number holds its stream and its place: `stream << 36 | seq`. So one tree holds everything, a
-/// stream lies together in its order, an append touches one page, and the head of a stream is one look-up.
+/// A record's row id holds its stream and its place: `stream << 36 | seq`. So one tree holds everything, a stream lies
+/// together in its order, an append touches one page, and the head of a stream is one look-up.
 pub(crate) const SEQ_BITS: u32 = 36;
 
-/// What the chain protects is in `records` and `blobs`; the rest is made from it, or is who holds what.
+/// The hash chain protects `records` and `blobs`. The other tables are derived from them, except for `leases`.
 const FORMAT_1: &str = "
     CREATE TABLE streams (
         id   INTEGER PRIMARY KEY AUTOINCREMENT,  -- a number is never used again
@@ -69,27 +69,26 @@ const FORMAT_1: &str = "
     ) STRICT;
 ";
 
-/// Loading a session begins at its newest epoch; without this, finding it meant reading backwards to it.
+/// An index of epochs: loading a session begins at its newest one.
 const FORMAT_2: &str = "
     CREATE INDEX IF NOT EXISTS epochs ON records (id) WHERE kind = 'epoch_started';
 ";
 
-/// Sessions can be pinned.
+/// Pinned sessions.
 const FORMAT_3: &str = "
     CREATE TABLE IF NOT EXISTS pinned (          -- made from the stream `names`
         id TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// What a file is, as far as its first bytes tell.
+/// What a file is, by its header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Missing,
     Journal { format: u32 },
 }
 
-/// Looks at a file's header without opening it as a database, which alone could change it. See `presence` for when
-/// this may be done.
+/// Reads a file's header without opening it as a database, which could change it. `open_files` says when this is allowed.
 pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
     let foreign = |reason: &str| Error::Foreign { path: path.to_owned(), reason: reason.to_owned() };
     if path.is_dir() {
@@ -115,15 +114,15 @@ pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
     }
 }
 
-/// What a connection that may write has found.
+/// The result of opening a journal to write.
 pub(crate) enum Access {
     /// A journal of the format that this version writes.
     Current(Connection),
-    /// One of an earlier format, which must be brought up to date first.
+    /// A journal of an earlier format, to be migrated first.
     Older,
 }
 
-/// Opens a journal for writing. Its header may be behind its log, so only now is its format certain.
+/// Opens a journal to write. Its header may be behind its log, so only this tells its format for certain.
 pub(crate) fn connect_to_write(path: &Path, vfs: Option<&str>) -> Result<Access> {
     let db = connect(path, vfs)?;
     match format_of(&db).map_err(|error| failure(path, &error))? {
@@ -137,8 +136,8 @@ fn format_of(db: &Connection) -> rusqlite::Result<u32> {
     db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0).map(i32::cast_unsigned))
 }
 
-/// What of the tables is not as this version makes them for the file's format; of a newer format, nothing is known.
-pub(crate) fn oddities(db: &Connection) -> rusqlite::Result<Vec<String>> {
+/// Differences between the tables and what the file's format should have. Of a newer format, nothing is known.
+pub(crate) fn schema_differences(db: &Connection) -> rusqlite::Result<Vec<String>> {
     let format = format_of(db)?;
     let Some(steps) = MIGRATIONS.get(..format as usize) else { return Ok(Vec::new()) };
     let expected = Connection::open_in_memory()?;
@@ -155,17 +154,17 @@ pub(crate) fn oddities(db: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(surplus.chain(missing.map(|name| format!("the {name} is missing"))).collect())
 }
 
-/// Makes an empty journal. It takes its place whole, so a crash leaves either none or all of it; of two processes
-/// that do this at the same time, one wins and both use it.
+/// Creates an empty journal, atomically: a crash leaves none or all of it. Of two processes that do this at the same
+/// time, one wins and both use its file.
 pub(crate) fn create(path: &Path, vfs: Option<&str>) -> Result<()> {
-    let partial = Partial::of(path);
+    let partial = PartialFile::next_to(path);
     drop(create_new(partial.path())?);
-    fill(partial.path(), vfs)?;
+    create_tables(partial.path(), vfs)?;
     publish_once(partial.path(), path)
 }
 
-/// Makes the newest tables in an empty file, which is complete and at rest when this returns.
-pub(crate) fn fill(path: &Path, vfs: Option<&str>) -> Result<()> {
+/// Creates the tables of the newest format in an empty file, and leaves no log beside it.
+pub(crate) fn create_tables(path: &Path, vfs: Option<&str>) -> Result<()> {
     let said = |error| failure(path, &error);
     let db = connect(path, vfs)?;
     db.pragma_update(None, "application_id", APPLICATION_ID).map_err(said)?;
@@ -174,22 +173,22 @@ pub(crate) fn fill(path: &Path, vfs: Option<&str>) -> Result<()> {
     db.close().map_err(|(_, error)| failure(path, &error))
 }
 
-/// Brings an older journal to the newest format: alone in the home, in one transaction, with a copy beside it
-/// until that has succeeded.
+/// Migrates an older journal to the newest format: under the exclusive lock, in one transaction, with a copy beside it
+/// until that has committed.
 pub(crate) fn migrate(home: &Home, vfs: Option<&str>) -> Result<()> {
     let path = home.journal_file();
     let said = |error| failure(&path, &error);
-    let _alone = home.lock_alone("bringing the journal to a newer format")?;
+    let _alone = home.lock_exclusive("bringing the journal to a newer format")?;
     let db = connect(&path, vfs)?;
     let format = format_of(&db).map_err(said)?;
     if format >= FORMAT {
-        // Somebody else has done it meanwhile.
+        // Another process has done it meanwhile.
         return Ok(());
     }
     let copy = home.folder().join(format!("journal.format-{format}.db"));
     let _ = std::fs::remove_file(&copy);
     drop(create_new(&copy)?);
-    db.execute("VACUUM INTO ?1", [path_text(&copy)?]).map_err(said)?;
+    db.execute("VACUUM INTO ?1", [path_str(&copy)?]).map_err(said)?;
     File::open(&copy).and_then(|file| file.sync_all()).map_err(|error| io_error(&copy, &error))?;
     migrate_from(&db, format).map_err(said)?;
     db.close().map_err(|(_, error)| failure(&path, &error))?;

@@ -1,7 +1,7 @@
-//! One thread that commits the appends of all sessions together.
+//! Group commit: one thread commits the appends of all sessions together.
 //!
 //! While one commit waits for the disk, others queue up; the next commit takes them all. Each has a savepoint of
-//! its own, so a conflict costs only the append that had it. Nothing is answered before the commit has returned.
+//! its own, so a conflict costs only the append that had it. The thread answers only after the commit has returned.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,37 +14,37 @@ use longhaul_protocol::{At, StreamName};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::sqlite::presence::Ties;
+use crate::sqlite::open_files::ProcessLocks;
 use crate::sqlite::rows::{self, StreamNumber};
-use crate::sqlite::{SqliteOptions, failure, heads};
+use crate::sqlite::{SqliteOptions, failure, known_heads};
 use crate::{Error, Holder, Home, Result};
 
-/// How many appends one commit takes at most, so that the first of them does not wait for a whole crowd.
-const LARGEST_BATCH: usize = 512;
+/// Appends in one commit, at most, so that the first of them doesn't wait too long.
+const MAX_BATCH: usize = 512;
 
-/// How often heads are noted at the most: it costs a look at all of them.
-const NOTE_EVERY: Duration = Duration::from_secs(5);
+/// The shortest time between two writes of `heads.json`.
+const HEADS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a piece of work sees of the commit that it is part of.
+/// The commit, as one job in it sees it.
 pub(crate) struct Commit<'a> {
     pub(crate) db: &'a Connection,
     pub(crate) now: At,
     pub(crate) this_process: &'a Holder,
     pub(crate) lease_expiry: Duration,
-    /// Streams whose heads moved, to be noted once the commit has returned.
+    /// Streams whose heads moved, for `heads.json` once the commit has returned.
     pub(crate) touched: Vec<StreamName>,
     path: &'a PathBuf,
 }
 
 impl Commit<'_> {
-    /// An answer of SQLite, as ours.
+    /// Turns an error of SQLite into one of the journal.
     pub(crate) fn sql<T>(&self, answer: rusqlite::Result<T>) -> Result<T> {
         answer.map_err(|error| failure(self.path, &error))
     }
 
-    /// The number of a stream, given now if it has none.
+    /// The number of a stream, assigned now if it has none.
     pub(crate) fn stream(&self, stream: &StreamName) -> Result<StreamNumber> {
-        if let Some(number) = self.sql(rows::number_of(self.db, stream))? {
+        if let Some(number) = self.sql(rows::stream_number(self.db, stream))? {
             return Ok(number);
         }
         let insert = |db: &Connection| {
@@ -54,7 +54,7 @@ impl Commit<'_> {
     }
 }
 
-/// A piece of work, and where its answer goes.
+/// A job of any type.
 trait Work: Send {
     fn perform(&mut self, commit: &mut Commit<'_>) -> Result<()>;
     fn answer(self: Box<Self>, committed: Result<()>);
@@ -81,48 +81,47 @@ where
 
     fn answer(self: Box<Self>, committed: Result<()>) {
         let outcome = match (committed, self.outcome) {
-            // Whatever it found then, such as a record with the same key, may have gone with the commit.
+            // The job's own outcome, such as a duplicate key, may rest on what the failed commit took back.
             (Err(error), _) => Err(error),
             (Ok(()), Some(outcome)) => outcome,
             (Ok(()), None) => Err(Error::Closed),
         };
-        // Whoever asked may have gone away; what was committed stays.
+        // The caller may have dropped its future; the commit stands.
         let _ = self.reply.send(outcome);
     }
 }
 
-enum Order {
-    /// Part of a commit.
-    Work(Box<dyn Work>),
-    /// Something that needs the connection for itself, between two commits.
-    Alone(Box<dyn FnOnce(&mut Writer) + Send>),
-    /// Finish.
+enum WriterRequest {
+    /// To run as part of a commit.
+    Commit(Box<dyn Work>),
+    /// To run between two commits, with the connection for itself.
+    Exclusive(Box<dyn FnOnce(&mut Writer) + Send>),
     Close,
 }
 
-/// The other end of the writer's queue.
+/// The callers' end of the writer's queue.
 #[derive(Clone)]
-pub(crate) struct Queue(mpsc::Sender<Order>);
+pub(crate) struct Queue(mpsc::Sender<WriterRequest>);
 
 impl Queue {
-    /// Does something as part of the next commit; durable when it returns.
+    /// Runs a job as part of the next commit; its effect is durable when this returns.
     pub(crate) async fn commit<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Commit<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job = Job { act: Some(act), outcome: None, reply };
-        self.0.send(Order::Work(Box::new(job))).map_err(|_| Error::Closed)?;
+        self.0.send(WriterRequest::Commit(Box::new(job))).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
-    /// Does something between two commits.
-    pub(crate) async fn alone<T: Send + 'static>(
+    /// Runs something between two commits.
+    pub(crate) async fn run_exclusive<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let order = Order::Alone(Box::new(move |writer| {
+        let order = WriterRequest::Exclusive(Box::new(move |writer| {
             let _ = reply.send(act(writer));
         }));
         self.0.send(order).map_err(|_| Error::Closed)?;
@@ -131,11 +130,11 @@ impl Queue {
 
     pub(crate) fn close(&self) {
         // An error means that it is closed already.
-        let _ = self.0.send(Order::Close);
+        let _ = self.0.send(WriterRequest::Close);
     }
 }
 
-/// The state of the writer's thread.
+/// The writer's thread.
 pub(crate) struct Writer {
     pub(crate) db: Connection,
     pub(crate) home: Home,
@@ -144,10 +143,10 @@ pub(crate) struct Writer {
     lease_expiry: Duration,
     checkpoint_pages: u32,
     log_pages: Arc<AtomicU32>,
-    /// How long the log was when it was last moved to the file: while somebody reads, it can't begin anew.
+    /// The length of the log at the last checkpoint. The log can't start over while a reader uses it.
     checkpointed: u32,
     touched: BTreeSet<StreamName>,
-    noted_at: Option<Instant>,
+    heads_written_at: Option<Instant>,
 }
 
 impl Writer {
@@ -156,14 +155,14 @@ impl Writer {
         home: &Home,
         mut db: Connection,
         options: &SqliteOptions,
-        ties: Arc<Ties>,
+        locks: Arc<ProcessLocks>,
     ) -> Result<(Queue, JoinHandle<()>)> {
         let path = home.journal_file();
         let said = |error| failure(&path, &error);
         db.set_prepared_statement_cache_capacity(64);
         let log_pages = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&log_pages);
-        // This takes the place of SQLite's own automatic checkpoint, so that the heads can be noted at the same time.
+        // This replaces SQLite's automatic checkpoint, so that the heads are written at the same time.
         db.wal_hook(Some(move |_: &mut _, pages| {
             seen.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
@@ -179,31 +178,31 @@ impl Writer {
             log_pages,
             checkpointed: 0,
             touched: BTreeSet::new(),
-            noted_at: None,
+            heads_written_at: None,
         };
-        let (sender, orders) = mpsc::channel();
+        let (sender, requests) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || {
-                writer.run(&orders);
-                // Only now that its connection is closed.
-                drop(ties);
+                writer.run(&requests);
+                // Only now: the connection is closed.
+                drop(locks);
             })
             .map_err(|error| Error::Io { path, reason: error.to_string() })?;
         Ok((Queue(sender), thread))
     }
 
-    fn run(mut self, orders: &mpsc::Receiver<Order>) {
-        let mut next = orders.recv().ok();
+    fn run(mut self, requests: &mpsc::Receiver<WriterRequest>) {
+        let mut next = requests.recv().ok();
         while let Some(order) = next.take() {
             match order {
-                Order::Close => break,
-                Order::Alone(act) => act(&mut self),
-                Order::Work(first) => {
+                WriterRequest::Close => break,
+                WriterRequest::Exclusive(act) => act(&mut self),
+                WriterRequest::Commit(first) => {
                     let mut batch = vec![first];
-                    while batch.len() < LARGEST_BATCH {
-                        match orders.try_recv() {
-                            Ok(Order::Work(work)) => batch.push(work),
+                    while batch.len() < MAX_BATCH {
+                        match requests.try_recv() {
+                            Ok(WriterRequest::Commit(work)) => batch.push(work),
                             Ok(other) => {
                                 next = Some(other);
                                 break;
@@ -215,7 +214,7 @@ impl Writer {
                     self.checkpoint_if_due();
                 }
             }
-            next = next.or_else(|| orders.recv().ok());
+            next = next.or_else(|| requests.recv().ok());
         }
         self.finish();
     }
@@ -223,7 +222,7 @@ impl Writer {
     fn commit(&mut self, mut batch: Vec<Box<dyn Work>>) {
         let committed = self.transact(&mut batch);
         if !self.db.is_autocommit() {
-            // What failed half-way must not stay open; if even this fails, the next commit says so.
+            // A transaction that failed half-way must not stay open. If the rollback fails, so will the next commit.
             let _ = self.db.execute_batch("ROLLBACK");
         }
         for work in batch {
@@ -249,7 +248,7 @@ impl Writer {
             run("SAVEPOINT one")?;
             let touched = commit.touched.len();
             let verdict = work.perform(&mut commit);
-            // A full disk makes SQLite give the whole transaction up. Going on would start another one by accident.
+            // A full disk makes SQLite roll back the whole transaction. Going on would start another one.
             if self.db.is_autocommit() {
                 return verdict.and(Err(Error::Closed));
             }
@@ -273,28 +272,27 @@ impl Writer {
         if pages - self.checkpointed >= self.checkpoint_pages {
             self.checkpointed = pages;
             self.checkpoint();
-            if self.noted_at.is_none_or(|at| at.elapsed() >= NOTE_EVERY) {
-                self.note_heads();
+            if self.heads_written_at.is_none_or(|at| at.elapsed() >= HEADS_INTERVAL) {
+                self.write_known_heads();
             }
         }
     }
 
-    /// Moves what is in the log to the file, as far as nobody reads it. What can't be moved now is moved later; it was
-    /// committed all the same.
+    /// Moves the log to the file, as far as no reader uses it. A failure loses nothing: the log keeps the rest.
     fn checkpoint(&self) {
         let _ = self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     }
 
-    /// Moves what is in the log to the file, says so if the disk refuses, and notes the heads.
+    /// Moves the log to the file and writes the heads. Unlike at a checkpoint, an error is returned.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.db
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
             .map_err(|error| failure(&self.path, &error))?;
-        self.note_heads();
+        self.write_known_heads();
         Ok(())
     }
 
-    /// Moves everything to the file and leaves no byte in the log, or says that somebody is reading it.
+    /// Moves the log to the file and truncates it; an error if a reader uses it.
     pub(crate) fn empty_log(&self) -> Result<()> {
         let busy = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
         if busy.map_err(|error| failure(&self.path, &error))? {
@@ -304,17 +302,17 @@ impl Writer {
         Ok(())
     }
 
-    fn note_heads(&mut self) {
-        self.noted_at = Some(Instant::now());
-        // What can't be noted now is kept for the next time.
-        if !self.touched.is_empty() && heads::note(&self.home, &self.db, &self.touched).is_ok() {
+    fn write_known_heads(&mut self) {
+        self.heads_written_at = Some(Instant::now());
+        // After a failure, the streams stay listed for the next time.
+        if !self.touched.is_empty() && known_heads::update(&self.home, &self.db, &self.touched).is_ok() {
             self.touched.clear();
         }
     }
 
     fn finish(mut self) {
         self.checkpoint();
-        self.note_heads();
+        self.write_known_heads();
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::chance::Chance;
 use crate::child::{self, Part};
+use crate::random::TestRandom;
 use longhaul_journal::{
     Append, Blob, Home, Journal, SqliteJournal, SqliteOptions, name_session, records, resolve,
 };
@@ -51,8 +51,8 @@ async fn append_as_fast_as_possible() {
 
 #[test]
 fn every_acknowledged_record_is_there_after_kill_9() {
-    let seed = Chance::any_seed();
-    let mut chance = Chance::new(seed);
+    let seed = TestRandom::any_seed();
+    let mut random = TestRandom::new(seed);
     let mut folder = tempfile::tempdir().unwrap();
 
     for round in 0..rounds() {
@@ -61,7 +61,7 @@ fn every_acknowledged_record_is_there_after_kill_9() {
         }
         let mut part = Part::start("kill::append_as_fast_as_possible", folder.path());
         let first = part.hear("acknowledged").expect("the part appends");
-        std::thread::sleep(Duration::from_micros(chance.below(25_000) as u64));
+        std::thread::sleep(Duration::from_micros(random.below(25_000) as u64));
         part.kill();
         let acknowledged = part.hear_all("acknowledged").pop().unwrap_or(first).parse().unwrap();
 

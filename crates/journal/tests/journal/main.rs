@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
-mod chance;
 mod child;
 mod conformance;
+mod random;
 mod recording_vfs;
 mod whole_journal;
 

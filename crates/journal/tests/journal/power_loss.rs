@@ -16,8 +16,8 @@ use longhaul_protocol::{BlobRef, NewRecord, Seq, SessionId, StreamName};
 use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, SQLITE_OK};
 use tempfile::TempDir;
 
-use crate::chance::Chance;
 use crate::damage::fast_folder;
+use crate::random::TestRandom;
 use crate::recording_vfs::{Call, Change, Disk, Event, Recorder, Refuse};
 
 const JOURNAL: &str = "journal.db";
@@ -93,7 +93,7 @@ async fn a_disk_that_refuses_writes_or_syncs_is_reported_and_loses_nothing() {
         (Call::Sync, 4, SQLITE_IOERR_FSYNC, failing),
     ];
     for (refused, one_in, code, is_expected) in table {
-        let mut random = Chance::new(Chance::clock());
+        let mut random = TestRandom::new(TestRandom::clock());
         let refuse = move |call| if call == refused && random.below(one_in) == 0 { code } else { SQLITE_OK };
         let recording = Recording::make(Box::new(refuse)).await;
 
@@ -144,7 +144,7 @@ struct Planned {
 }
 
 impl Planned {
-    fn new(number: usize, stream: &StreamName, random: &mut Chance) -> Self {
+    fn new(number: usize, stream: &StreamName, random: &mut TestRandom) -> Self {
         let blob = (random.below(4) == 0).then(|| {
             let mut bytes = vec![b'.'; 3_000 + random.below(30_000)];
             bytes[..8].copy_from_slice(&number.to_be_bytes());
@@ -188,8 +188,8 @@ struct Recording {
 impl Recording {
     /// Several tasks append at the same time; half-way, the journal is closed and opened again.
     async fn make(refuse: Refuse) -> Self {
-        let seed = Chance::any_seed();
-        let mut random = Chance::new(seed);
+        let seed = TestRandom::any_seed();
+        let mut random = TestRandom::new(seed);
         let folder = fast_folder();
         let home = Home::create(folder.path()).expect("a new home");
         // A new journal takes its name whole, past SQLite; so it is made first, and the log begins after it.
@@ -222,7 +222,7 @@ impl Recording {
     /// Lets the power go at many moments, half of them right after an append was answered. Returns the disks on
     /// which a journal has broken its promise.
     async fn cut_power(&self, cuts: usize) -> Vec<(TempDir, Wrong)> {
-        let mut random = Chance::new(self.seed);
+        let mut random = TestRandom::new(self.seed);
         let is_answer = |at: &usize| matches!(self.events[*at], Event::Acknowledged(..));
         let answers: Vec<usize> = (0..self.events.len()).filter(is_answer).collect();
         let mut moment = |cut| match cut % 2 {
@@ -247,7 +247,7 @@ impl Recording {
             // Looking changes the disk, so a second one is kept to be shown.
             let [looked_at, untouched] = [fast_folder(), fast_folder()];
             for folder in [&looked_at, &untouched] {
-                let mut coins = Chance::new(coins as u64);
+                let mut coins = TestRandom::new(coins as u64);
                 disk.after_power_loss(folder.path(), || coins.below(4) < odds);
             }
             if let Err(wrong) = self.check(looked_at.path(), &acknowledged).await {

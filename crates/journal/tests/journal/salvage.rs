@@ -14,18 +14,18 @@ use longhaul_protocol::{
     StreamName,
 };
 
-use crate::chance::Chance;
 use crate::damage::fast_folder;
+use crate::random::TestRandom;
 use crate::whole_journal::{Content, a_journal, an_input, id_of, write_session};
 
 const PAGE: usize = 4096;
 const INTERIOR: u8 = 0x05;
 const LEAF: u8 = 0x0d;
 
-fn overwrite(chance: &mut Chance, bytes: &mut [u8], count: usize) {
+fn overwrite(random: &mut TestRandom, bytes: &mut [u8], count: usize) {
     for _ in 0..count {
-        let place = chance.below(bytes.len());
-        bytes[place] = u8::try_from(chance.below(256)).unwrap();
+        let place = random.below(bytes.len());
+        bytes[place] = u8::try_from(random.below(256)).unwrap();
     }
 }
 
@@ -94,7 +94,7 @@ async fn a_sound_journal_is_brought_out_byte_for_byte() {
 async fn nothing_but_the_new_file_is_left_behind_and_the_original_stays_as_it_is() {
     let folder = fast_folder();
     let (home, _) = a_journal(&folder.path().join("home")).await;
-    change_file(&home.journal_file(), |bytes| overwrite(&mut Chance::new(1), bytes, 50));
+    change_file(&home.journal_file(), |bytes| overwrite(&mut TestRandom::new(1), bytes, 50));
     let before = files_of(&home);
 
     salvage(&home, &folder.path().join("salvaged.db")).unwrap();
@@ -128,7 +128,7 @@ async fn damage_to_the_first_page_loses_nothing() {
     let sound = fs::read(home.journal_file()).unwrap();
     for seed in 0..20 {
         let mut bytes = sound.clone();
-        overwrite(&mut Chance::new(seed), &mut bytes[..PAGE], 100);
+        overwrite(&mut TestRandom::new(seed), &mut bytes[..PAGE], 100);
         fs::write(home.journal_file(), bytes).unwrap();
         let file = folder.path().join(format!("{seed}.db"));
 
@@ -147,7 +147,7 @@ async fn damage_to_the_pages_that_lead_to_others_loses_nothing() {
     let mut damaged = 0;
     change_file(&home.journal_file(), |bytes| {
         for page in bytes.chunks_mut(PAGE).skip(1).filter(|page| page[0] == INTERIOR) {
-            overwrite(&mut Chance::new(damaged), page, 100);
+            overwrite(&mut TestRandom::new(damaged), page, 100);
             damaged += 1;
         }
     });
@@ -576,10 +576,10 @@ async fn random_damage_never_changes_a_record_and_all_that_is_lost_is_reported()
     let sound = fs::read(home.journal_file()).unwrap();
     for seed in 0..60 {
         println!("seed {seed}");
-        let mut chance = Chance::new(seed);
+        let mut random = TestRandom::new(seed);
         let mut bytes = sound.clone();
-        let count = 1 + chance.below(200);
-        overwrite(&mut chance, &mut bytes, count);
+        let count = 1 + random.below(200);
+        overwrite(&mut random, &mut bytes, count);
         fs::write(home.journal_file(), bytes).unwrap();
         let file = folder.path().join(format!("{seed}.db"));
 

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crate::chance::Chance;
 use crate::child::{self, Part};
+use crate::random::TestRandom;
 use longhaul_journal::{
     Append, Error, Home, Journal, Lease, Page, SqliteJournal, name_session, put, resolve,
 };
@@ -117,8 +117,8 @@ fn start(home: &Home, fallback: Duration) -> Part {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sum_is_right_whoever_is_killed() {
-    let seed = Chance::any_seed();
-    let mut chance = Chance::new(seed);
+    let seed = TestRandom::any_seed();
+    let mut random = TestRandom::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let home = Home::create(folder.path()).unwrap();
     let journal = SqliteJournal::open(&home).await.unwrap();
@@ -128,14 +128,14 @@ async fn the_sum_is_right_whoever_is_killed() {
 
     for number in 1..=120 {
         add(&journal, session, number, &format!("input {number}")).await;
-        if chance.below(3) == 0 {
+        if random.below(3) == 0 {
             // A client that did not hear the answer asks again.
             add(&journal, session, number, &format!("input {number}")).await;
         }
         expected += number;
-        if chance.below(8) == 0 {
-            let victim = chance.below(2);
-            tokio::time::sleep(Duration::from_millis(chance.below(40) as u64)).await;
+        if random.below(8) == 0 {
+            let victim = random.below(2);
+            tokio::time::sleep(Duration::from_millis(random.below(40) as u64)).await;
             parts[victim].kill();
             parts[victim] = start(&home, Duration::from_millis(50));
         }

@@ -1,11 +1,11 @@
 //! What any engine must promise. Nothing here knows which engine it talks to: an engine gives a place, the suite
 //! opens journals there, several at a time as several processes would, and checks every promise through the trait.
 
-mod appending;
+mod append;
 mod bodies;
-mod finding;
 mod leases;
-mod lifetime;
+mod lifecycle;
+mod search;
 mod sessions;
 
 use std::future::Future;
@@ -15,11 +15,11 @@ use std::time::Duration;
 use longhaul_journal::{Append, Journal, records};
 use longhaul_protocol::{NewRecord, Note, Record, SessionId, SessionRecord, StreamName};
 
-pub(crate) use appending::*;
+pub(crate) use append::*;
 pub(crate) use bodies::*;
-pub(crate) use finding::*;
 pub(crate) use leases::*;
-pub(crate) use lifetime::*;
+pub(crate) use lifecycle::*;
+pub(crate) use search::*;
 pub(crate) use sessions::*;
 
 /// How long a lease stands where its expiry is the point.

@@ -1,8 +1,8 @@
 //! Which journals this process has open.
 //!
-//! The system drops every lock that a process has on a file as soon as the process closes any handle to it, whoever
-//! opened that. So once SQLite has a journal open, nobody else in the process may open and close its file, not even to
-//! look at its header: only the first to come does that, before SQLite is there.
+//! POSIX drops every lock that a process has on a file as soon as the process closes any handle to that file. So while
+//! SQLite has a journal open, nothing else in the process may open and close its file, not even to read its header.
+//! Only the first opener does that, before SQLite opens the file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,31 +11,31 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use crate::Result;
 use crate::home::HomeLock;
 
+/// How often each journal is open.
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::default);
 
 /// While this lives, the process has the journal open.
 #[derive(Debug)]
-pub(crate) struct Presence(PathBuf);
+pub(crate) struct OpenFile(PathBuf);
 
-impl Presence {
-    /// Enters a journal. Only the first to come looks at the file; those who come while it does wait for its verdict.
-    pub(crate) fn enter(path: &Path, look: impl FnOnce() -> Result<()>) -> Result<Self> {
+impl OpenFile {
+    /// Counts one more opener. The first one runs `check` on the file; others that come meanwhile wait for its result.
+    pub(crate) fn register(path: &Path, check: impl FnOnce() -> Result<()>) -> Result<Self> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if !open.contains_key(path) {
-            look()?;
+            check()?;
         }
         *open.entry(path.to_owned()).or_default() += 1;
         Ok(Self(path.to_owned()))
     }
 
-    /// Whether this process has the journal open.
     pub(crate) fn is_open(path: &Path) -> bool {
         let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         path.canonicalize().is_ok_and(|path| open.contains_key(&path))
     }
 }
 
-impl Drop for Presence {
+impl Drop for OpenFile {
     fn drop(&mut self) {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = open.get_mut(&self.0) {
@@ -47,10 +47,10 @@ impl Drop for Presence {
     }
 }
 
-/// What a process holds while any of its connections to a journal is open: each connection has a share, so it ends with
-/// the last of them, however that comes about.
+/// What a process holds while any of its connections to a journal is open. Every connection has a share, so the locks
+/// end with the last of them.
 #[derive(Debug)]
-pub(crate) struct Ties {
-    pub(crate) _together: Option<HomeLock>,
-    pub(crate) _presence: Presence,
+pub(crate) struct ProcessLocks {
+    pub(crate) _home_lock: Option<HomeLock>,
+    pub(crate) _open_file: OpenFile,
 }

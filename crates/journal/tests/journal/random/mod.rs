@@ -1,9 +1,9 @@
 //! Random numbers with a seed that a failing test prints.
 
 /// A small generator (SplitMix64): the same seed gives the same numbers.
-pub(crate) struct Chance(u64);
+pub(crate) struct TestRandom(u64);
 
-impl Chance {
+impl TestRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -1,7 +1,7 @@
 use longhaul_protocol::{At, Note, SessionCreated, SessionRecord};
 
 use super::*;
-use crate::{Append, Home, SqliteJournal, name_session};
+use crate::{Append, Home, SqliteJournal, export_session, name_session};
 
 async fn say(journal: &SqliteJournal, stream: StreamName, text: &str) {
     let record = SessionRecord::Note(Note::new(text)).encode();
@@ -32,13 +32,13 @@ async fn a_file_that_is_replaced_after_it_was_verified_is_refused() {
     export_session(&there, "a", &mut exports[1]).await.unwrap();
     let here = open("here").await;
     std::fs::write(&file, &exports[0]).unwrap();
-    let verified = verify(&file).unwrap();
-    let lease = make_way(&here, &verified.header).await.unwrap();
+    let verified = verify_file(&file).unwrap();
+    let lease = acquire_empty_session(&here, &verified.header).await.unwrap();
 
     std::fs::write(&file, &exports[1]).unwrap();
-    let brought = bring(&here, &lease, &file, &verified, "a", &ImportOptions::at(At(0))).await;
+    let imported = import_records(&here, &lease, &file, &verified, "a", &ImportOptions::at(At(0))).await;
 
-    let Err(Error::BadFile { reason, .. }) = brought else { panic!("{brought:?}") };
+    let Err(Error::BadFile { reason, .. }) = imported else { panic!("{imported:?}") };
     assert!(reason.contains("changed while it was read"), "{reason}");
     assert!(here.session("a").await.unwrap().is_none());
     assert_eq!(here.head(&StreamName::session(id)).await.unwrap(), Head::EMPTY);

@@ -4,7 +4,9 @@ use std::io::Write;
 use proptest::prelude::*;
 use rusqlite::{Connection, params};
 
-use super::{Column, FILE_HEADER, LEAF_OF_TABLE, NO_TREE, Pages, USUAL_PAGE_SIZE, Value, integer, varint};
+use super::{
+    Column, DEFAULT_PAGE_SIZE, FILE_HEADER, LEAF_OF_TABLE, NO_TREE, PageFile, Value, integer, varint,
+};
 
 const ROWS: i64 = 60;
 
@@ -37,10 +39,10 @@ fn a_database(page_size: usize) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-fn pages_of(bytes: &[u8]) -> Pages {
+fn pages_of(bytes: &[u8]) -> PageFile {
     let mut file: File = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
-    Pages::of(file).unwrap()
+    PageFile::open(file).unwrap()
 }
 
 /// The rows of `things` in the order of their numbers, and how many bytes were gathered for all rows at most.
@@ -90,7 +92,7 @@ fn every_row_of_a_sound_file_is_found_whatever_the_size_of_its_pages() {
 #[test]
 fn the_size_of_pages_is_the_usual_one_if_the_header_can_not_be_right() {
     for size in [[0x20, 0x00], [0x11, 0x00], [0x00, 0x00], [0xff, 0xff]] {
-        let mut bytes = a_database(USUAL_PAGE_SIZE);
+        let mut bytes = a_database(DEFAULT_PAGE_SIZE);
         bytes[16..18].copy_from_slice(&size);
 
         let (found, _) = things_in(&bytes);
@@ -101,7 +103,7 @@ fn the_size_of_pages_is_the_usual_one_if_the_header_can_not_be_right() {
 
 #[test]
 fn a_file_without_any_header_is_still_read() {
-    let mut bytes = a_database(USUAL_PAGE_SIZE);
+    let mut bytes = a_database(DEFAULT_PAGE_SIZE);
     bytes[..FILE_HEADER].fill(0xff);
 
     let (found, _) = things_in(&bytes);
@@ -111,8 +113,8 @@ fn a_file_without_any_header_is_still_read() {
 
 #[test]
 fn damage_to_the_header_of_a_leaf_costs_no_row() {
-    let sound = a_database(USUAL_PAGE_SIZE);
-    for leaf in leaves(&sound, USUAL_PAGE_SIZE) {
+    let sound = a_database(DEFAULT_PAGE_SIZE);
+    for leaf in leaves(&sound, DEFAULT_PAGE_SIZE) {
         // The kind of page, the free blocks, the count, the first cell, the fragments, the places of two cells.
         for place in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] {
             for value in [0x01, 0x7f, 0xff] {
@@ -129,8 +131,8 @@ fn damage_to_the_header_of_a_leaf_costs_no_row() {
 
 #[test]
 fn a_count_that_hides_cells_does_not_lose_them() {
-    let mut bytes = a_database(USUAL_PAGE_SIZE);
-    for leaf in leaves(&bytes, USUAL_PAGE_SIZE) {
+    let mut bytes = a_database(DEFAULT_PAGE_SIZE);
+    for leaf in leaves(&bytes, DEFAULT_PAGE_SIZE) {
         bytes[leaf + 3..leaf + 5].fill(0);
     }
 
@@ -141,12 +143,12 @@ fn a_count_that_hides_cells_does_not_lose_them() {
 
 #[test]
 fn a_ring_of_overflow_pages_costs_only_the_row_that_runs_into_it() {
-    let mut bytes = a_database(USUAL_PAGE_SIZE);
+    let mut bytes = a_database(DEFAULT_PAGE_SIZE);
     let text = text_of(20);
     let overflow =
         |page: &&mut [u8]| page[0] == NO_TREE && page.windows(64).any(|part| part == &text.as_bytes()[..64]);
     let (number, page) =
-        (1_u32..).zip(bytes.chunks_mut(USUAL_PAGE_SIZE)).find(|(_, page)| overflow(page)).unwrap();
+        (1_u32..).zip(bytes.chunks_mut(DEFAULT_PAGE_SIZE)).find(|(_, page)| overflow(page)).unwrap();
     page[..4].copy_from_slice(&number.to_be_bytes());
 
     let (found, _) = things_in(&bytes);
@@ -176,12 +178,12 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_harm(
-        mut bytes in proptest::collection::vec(any::<u8>(), 0..5 * USUAL_PAGE_SIZE),
+        mut bytes in proptest::collection::vec(any::<u8>(), 0..5 * DEFAULT_PAGE_SIZE),
         leaves in any::<u8>(),
     ) {
         // Few random bytes would be taken for a leaf at all.
         for page in 0..5 {
-            let place = page * USUAL_PAGE_SIZE + if page == 0 { FILE_HEADER } else { 0 };
+            let place = page * DEFAULT_PAGE_SIZE + if page == 0 { FILE_HEADER } else { 0 };
             if leaves >> page & 1 == 1 && place < bytes.len() {
                 bytes[place] = LEAF_OF_TABLE;
             }
@@ -189,14 +191,14 @@ proptest! {
 
         let (_, largest) = things_in(&bytes);
 
-        prop_assert!(largest <= bytes.len().next_multiple_of(USUAL_PAGE_SIZE));
+        prop_assert!(largest <= bytes.len().next_multiple_of(DEFAULT_PAGE_SIZE));
     }
 
     #[test]
     fn a_damaged_file_yields_rows_of_it_and_nothing_worse(
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..200),
     ) {
-        let mut bytes = a_database(USUAL_PAGE_SIZE);
+        let mut bytes = a_database(DEFAULT_PAGE_SIZE);
         for (place, value) in damage {
             let place = place.index(bytes.len());
             bytes[place] = value;

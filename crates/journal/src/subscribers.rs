@@ -1,6 +1,6 @@
-//! Connections that stay: somebody in another process who wants to hear what happens in a stream while it happens.
+//! Connections between processes on which the holder of a stream sends events while they happen.
 //!
-//! What is said on them is not the journal's business: lines go from the process that holds a stream to the one that called.
+//! The journal only carries lines; the two ends agree on what they mean.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-/// How long whoever called may take to read; one that takes longer has missed so much that it had better call again.
-const READS_WITHIN: Duration = Duration::from_secs(10);
+/// How long a subscriber may take to read. One that takes longer has missed so much that it should connect again.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Those who call this process, as they come.
+/// Accepts the subscribers of this process.
 #[derive(Debug)]
 pub struct Callers(pub(crate) mpsc::Receiver<Caller>);
 
 impl Callers {
-    /// The next one; nothing, when no one will come any more.
+    /// The next subscriber; `None` when no more can come.
     pub async fn next(&mut self) -> Option<Caller> {
         self.0.recv().await
     }
 }
 
-/// Somebody who wants to hear of a stream. It is hung up on by dropping this.
+/// The holder's end: a client in another process that follows a stream. Dropping this disconnects the client.
 #[derive(Debug)]
 pub struct Caller {
     stream: StreamName,
@@ -35,18 +35,18 @@ impl Caller {
         Self { stream, socket }
     }
 
-    /// What it wants to hear of.
+    /// The stream that the client follows.
     pub fn stream(&self) -> &StreamName {
         &self.stream
     }
 
-    /// Says these lines. Whether they were heard: one that does not read for long, or that has gone, can't be told more.
+    /// Sends lines; false if the client is gone, or has not read for ten seconds.
     pub async fn tell(&mut self, lines: &str) -> bool {
-        let told = tokio::time::timeout(READS_WITHIN, self.socket.write_all(lines.as_bytes())).await;
-        matches!(told, Ok(Ok(())))
+        let written = tokio::time::timeout(WRITE_TIMEOUT, self.socket.write_all(lines.as_bytes())).await;
+        matches!(written, Ok(Ok(())))
     }
 
-    /// Waits until it hangs up. What it says meanwhile is ignored.
+    /// Waits until the client disconnects. Bytes that it sends meanwhile are ignored.
     pub async fn hung_up(&self) {
         let mut ignored = [0; 256];
         while self.socket.readable().await.is_ok() {
@@ -60,7 +60,7 @@ impl Caller {
     }
 }
 
-/// A call to the process that holds a stream.
+/// The client's end: the lines that the holder of a stream sends.
 #[derive(Debug)]
 pub struct Call(Lines<BufReader<UnixStream>>);
 
@@ -69,7 +69,7 @@ impl Call {
         Self(BufReader::new(socket).lines())
     }
 
-    /// The next line; nothing, when the other side has hung up. Giving up on this loses nothing.
+    /// The next line; `None` when the holder has disconnected. Dropping this future loses nothing.
     pub async fn next(&mut self) -> Option<String> {
         self.0.next_line().await.ok().flatten()
     }

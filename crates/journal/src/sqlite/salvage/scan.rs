@@ -1,4 +1,4 @@
-//! Rows of a journal, told by their shape, and the streams that they belong to, told by their hashes.
+//! Finds rows of a journal by their shape, and the streams that they belong to by their hashes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -7,27 +7,31 @@ use std::path::{Path, PathBuf};
 use longhaul_protocol::{At, Body, Hash, NamesRecord, Record, Seq, StreamName};
 use serde_json::value::RawValue;
 
+use super::file_format::{PageFile, Value};
 use crate::Result;
 use crate::chain::{ChainCheck, Link};
 use crate::home::io_error;
 use crate::names::NameChange;
-use crate::sqlite::pages::{Pages, Value};
 use crate::sqlite::rows::{StreamNumber, decode_gone};
 
 /// A file that may hold rows of a journal.
-pub(crate) struct Source {
+pub(super) struct FileScan {
     path: PathBuf,
-    pages: Pages,
+    pages: PageFile,
 }
 
-impl Source {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let pages = File::open(path).and_then(Pages::of).map_err(|error| io_error(path, &error))?;
+impl FileScan {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let pages = File::open(path).and_then(PageFile::open).map_err(|error| io_error(path, &error))?;
         Ok(Self { path: path.to_owned(), pages })
     }
 
-    /// Everything in the file that has the shape of a row of ours and is not larger than this.
-    pub(crate) fn each_row(&self, largest: usize, mut each: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    /// Passes everything in the file that has the shape of a row of ours, up to a size, to `each`.
+    pub(super) fn each_row(
+        &self,
+        largest: usize,
+        mut each: impl FnMut(RawRow<'_>) -> Result<()>,
+    ) -> Result<()> {
         let said = |error| io_error(&self.path, &error);
         for number in 1..=self.pages.count() {
             let page = self.pages.page(number).map_err(said)?;
@@ -37,7 +41,7 @@ impl Source {
                 }
                 let payload = self.pages.payload(&page, &cell).map_err(said)?;
                 let values = payload.as_deref().and_then(|payload| cell.values(payload));
-                if let Some(row) = values.and_then(|values| Row::recognise(cell.row, &values)) {
+                if let Some(row) = values.and_then(|values| RawRow::recognise(cell.row, &values)) {
                     each(row)?;
                 }
             }
@@ -46,17 +50,17 @@ impl Source {
     }
 }
 
-/// Something that has the shape of a row of ours, and whatever content.
-pub(crate) enum Row<'bytes> {
+/// Something with the shape of a row of ours. Its content is not checked.
+pub(super) enum RawRow<'bytes> {
     Stream(StreamNumber, StreamName),
-    /// Without bytes, it is one that an earlier salvage has not found.
+    /// Without bytes if an earlier salvage lost them.
     Blob(Hash, Option<&'bytes [u8]>),
-    Record(RecordRow<'bytes>),
+    Record(RawRecord<'bytes>),
 }
 
-pub(crate) struct RecordRow<'bytes> {
-    pub(crate) number: StreamNumber,
-    pub(crate) seq: Seq,
+pub(super) struct RawRecord<'bytes> {
+    pub(super) number: StreamNumber,
+    pub(super) seq: Seq,
     at: At,
     kind: &'bytes str,
     key: Option<Hash>,
@@ -66,8 +70,8 @@ pub(crate) struct RecordRow<'bytes> {
     body: Option<&'bytes str>,
 }
 
-impl<'bytes> Row<'bytes> {
-    /// The columns of the three tables are in `schema`. The first is the number of the row, which is not stored twice.
+impl<'bytes> RawRow<'bytes> {
+    /// The columns of the three tables are in `schema`. The first is the row id, which SQLite stores as null here.
     fn recognise(row: i64, values: &[Value<'bytes>]) -> Option<Self> {
         let text = |bytes| std::str::from_utf8(bytes).ok();
         let hash = |bytes: &[u8]| bytes.try_into().ok().map(Hash::from_bytes);
@@ -91,7 +95,7 @@ impl<'bytes> Row<'bytes> {
                 gone,
                 body,
             ] => {
-                let (number, seq) = Some(StreamNumber::of_row(row)).filter(|(_, seq)| *seq > 0)?;
+                let (number, seq) = Some(StreamNumber::from_row_id(row)).filter(|(_, seq)| *seq > 0)?;
                 let key = match blob(key)? {
                     Some(key) => Some(hash(key)?),
                     None => None,
@@ -103,16 +107,16 @@ impl<'bytes> Row<'bytes> {
                 };
                 let (at, kind, gone) = (At(at), text(kind)?, blob(gone)?);
                 let (prev, hash) = (hash(prev)?, hash(own)?);
-                Some(Self::Record(RecordRow { number, seq, at, kind, key, prev, hash, gone, body }))
+                Some(Self::Record(RawRecord { number, seq, at, kind, key, prev, hash, gone, body }))
             }
             _ => None,
         }
     }
 }
 
-impl RecordRow<'_> {
-    /// The record, as one of the stream `names` until it is known whose it is.
-    pub(crate) fn decode(&self) -> Option<Record> {
+impl RawRecord<'_> {
+    /// The record; its stream is set to `names` until the real one is known.
+    pub(super) fn decode(&self) -> Option<Record> {
         let body = match (self.gone, self.body) {
             (None, Some(body)) => Body::Here(RawValue::from_string(body.to_owned()).ok()?),
             (Some(gone), None) => Body::Gone(decode_gone(gone)?),
@@ -131,42 +135,44 @@ impl RecordRow<'_> {
         })
     }
 
-    /// What it changes in the index of keys, if it is indeed of the stream `names`.
+    /// What it changes in the index of session keys, if it really is of the stream `names`.
     fn name_change(&self) -> Option<NameChange> {
         if !NamesRecord::KINDS.contains(&self.kind) {
             return None;
         }
         let record = self.decode()?;
         ChainCheck::from(record.seq).follow(&record).ok()?;
-        NameChange::of(&record)
+        NameChange::from_record(&record)
     }
 }
 
-/// Rows that tell which streams there are have no more bytes than this.
-const SMALL: usize = 1 << 16;
-/// So many records under one number are held against every name that a stream may have. If none of them fits, the
-/// others won't, and there may be many of both.
-const ATTEMPTS: usize = 16;
+/// The largest row to read for the names of streams.
+const MAX_NAME_ROW_BYTES: usize = 1 << 16;
+/// Records under one number to try with every possible name. If none of these fits, the others won't either, and there
+/// may be many of both.
+const MAX_NAME_ATTEMPTS: usize = 16;
 
-/// Which stream each number stands for. Rows say so, but damage may have struck them; a record's hash proves it.
-pub(crate) struct Streams {
-    said: BTreeMap<StreamNumber, Vec<StreamName>>,
+/// Which stream each number stands for. The table `streams` says so, but may be damaged; a record's hash proves it.
+pub(super) struct StreamNames {
+    /// According to the table.
+    listed: BTreeMap<StreamNumber, Vec<StreamName>>,
     /// Every name that a stream may have.
     possible: BTreeSet<StreamName>,
+    /// According to the hash of a record.
     proven: BTreeMap<StreamNumber, Vec<StreamName>>,
-    /// The places of records that can't be used: they are damaged, or the name of their stream is not known any more.
-    unfit: BTreeMap<StreamNumber, BTreeSet<Seq>>,
+    /// The places of records that are damaged, or whose stream's name is lost.
+    unusable: BTreeMap<StreamNumber, BTreeSet<Seq>>,
 }
 
-impl Streams {
-    /// Reads everything once, for the streams that there are and those that there may be besides these.
-    pub(crate) fn survey(source: &Source, mut possible: BTreeSet<StreamName>) -> Result<Self> {
-        let mut said: BTreeMap<StreamNumber, Vec<StreamName>> = BTreeMap::new();
+impl StreamNames {
+    /// Scans the file once for the names of streams; `possible` are names from elsewhere.
+    pub(super) fn survey(source: &FileScan, mut possible: BTreeSet<StreamName>) -> Result<Self> {
+        let mut listed: BTreeMap<StreamNumber, Vec<StreamName>> = BTreeMap::new();
         let (mut sessions, mut deleted) = (BTreeSet::new(), BTreeSet::new());
-        source.each_row(SMALL, |row| {
+        source.each_row(MAX_NAME_ROW_BYTES, |row| {
             match row {
-                Row::Stream(number, name) => said.entry(number).or_default().push(name),
-                Row::Record(row) => match row.name_change() {
+                RawRow::Stream(number, name) => listed.entry(number).or_default().push(name),
+                RawRow::Record(row) => match row.name_change() {
                     Some(NameChange::Forget { id }) => drop(deleted.insert(id)),
                     Some(
                         NameChange::Bind { id, .. }
@@ -177,22 +183,22 @@ impl Streams {
                     ) => drop(sessions.insert(id)),
                     None => {}
                 },
-                Row::Blob(..) => {}
+                RawRow::Blob(..) => {}
             }
             Ok(())
         })?;
-        possible.extend(said.values().flatten().cloned());
+        possible.extend(listed.values().flatten().cloned());
         sessions.extend(possible.iter().filter_map(StreamName::session_id));
-        // What was deleted must not come back from some remnant of it.
+        // A deleted session must not come back from a remnant.
         for id in sessions.difference(&deleted) {
             possible.extend([StreamName::session(*id), StreamName::inbox(*id), StreamName::extract(*id)]);
         }
         possible.insert(StreamName::names());
-        Ok(Self { said, possible, proven: BTreeMap::new(), unfit: BTreeMap::new() })
+        Ok(Self { listed, possible, proven: BTreeMap::new(), unusable: BTreeMap::new() })
     }
 
-    /// The record as one of its stream, if its hash is right.
-    pub(crate) fn settle(&mut self, number: StreamNumber, record: Record) -> Option<Record> {
+    /// The record with its stream, if its hash fits one.
+    pub(super) fn assign_stream(&mut self, number: StreamNumber, record: Record) -> Option<Record> {
         let body_hash = match &record.body {
             Body::Here(body) => Hash::of(body.get()),
             Body::Gone(gone) => gone.body_hash?,
@@ -204,36 +210,39 @@ impl Streams {
         let proven = self.proven.get(&number).into_iter().flatten().find(fits).cloned();
         let stream = proven.or_else(|| {
             let unknown = !self.proven.contains_key(&number);
-            let try_all = unknown && self.unfit.get(&number).is_none_or(|unfit| unfit.len() < ATTEMPTS);
+            let failed = self.unusable.get(&number).map_or(0, BTreeSet::len);
+            let try_all = unknown && failed < MAX_NAME_ATTEMPTS;
             let possible = self.possible.iter().filter(|_| try_all);
-            let stream = self.said.get(&number).into_iter().flatten().chain(possible).find(fits)?;
+            let stream = self.listed.get(&number).into_iter().flatten().chain(possible).find(fits)?;
             self.proven.entry(number).or_default().push(stream.clone());
             Some(stream.clone())
         });
         if stream.is_none() {
-            self.miss(number, record.seq);
+            self.add_unusable(number, record.seq);
         }
         Some(Record { stream: stream?, ..record })
     }
 
-    /// Notes a record that can't be used.
-    pub(crate) fn miss(&mut self, number: StreamNumber, seq: Seq) {
-        self.unfit.entry(number).or_default().insert(seq);
+    pub(super) fn add_unusable(&mut self, number: StreamNumber, seq: Seq) {
+        self.unusable.entry(number).or_default().insert(seq);
     }
 
-    /// What the stream of this number is probably called.
-    pub(crate) fn likely(&self, number: StreamNumber) -> Option<&StreamName> {
-        let names = [self.proven.get(&number), self.said.get(&number)];
+    /// The probable name of the stream with this number.
+    pub(super) fn likely(&self, number: StreamNumber) -> Option<&StreamName> {
+        let names = [self.proven.get(&number), self.listed.get(&number)];
         names.into_iter().flatten().flatten().next()
     }
 
     /// Streams of which no record was found.
-    pub(crate) fn empty(&self) -> impl Iterator<Item = &StreamName> {
-        self.said.iter().filter(|(number, _)| !self.proven.contains_key(number)).flat_map(|(_, names)| names)
+    pub(super) fn empty(&self) -> impl Iterator<Item = &StreamName> {
+        self.listed
+            .iter()
+            .filter(|(number, _)| !self.proven.contains_key(number))
+            .flat_map(|(_, names)| names)
     }
 
-    /// The places of records that can't be used, with the streams that they are probably of.
-    pub(crate) fn unfit(&self) -> impl Iterator<Item = (Option<&StreamName>, &BTreeSet<Seq>)> {
-        self.unfit.iter().map(|(number, places)| (self.likely(*number), places))
+    /// The places of unusable records, with the probable names of their streams.
+    pub(super) fn unusable(&self) -> impl Iterator<Item = (Option<&StreamName>, &BTreeSet<Seq>)> {
+        self.unusable.iter().map(|(number, places)| (self.likely(*number), places))
     }
 }

@@ -1,19 +1,18 @@
-//! What becomes of a session after it was made: another key, a pin, the trash and back, and its end. S3.
+//! The lifecycle of a session: rename, pin, trash, restore, delete. S3.
 //!
-//! Each is one record in the stream `names`, appended with the expected head; what is asked for twice is done once. Putting a
-//! session away and deleting it need its lease, so nobody is at work in it; a key and a pin are nobody's business but that of
-//! people who look for it.
+//! Each is one record in the stream `names`, appended with the expected head, and idempotent. Trashing and deleting need the
+//! session's lease, so that no worker runs it; renaming and pinning don't.
 //!
-//! Deleting is the only one that touches more than one stream. First it is recorded, then the streams go: whoever comes in between
-//! finds no session, rather than one with half of its records.
+//! Only a deletion touches more than one stream. It is recorded first, then the streams are removed: a process that comes
+//! in between finds no session, rather than half of one.
 //!
-//! | killed | what is there | what the next does |
+//! | a crash | is on disk | the next process |
 //! | --- | --- | --- |
-//! | before `session_deleted` | the session, whole | the next deletion begins anew; the lease is free, since its holder is gone |
-//! | after it, before the streams went | streams that no key leads to | [`finish_deletions`] removes them, before the next deletion and with every pruning |
-//! | when some streams went | the rest of them | the same |
+//! | before `session_deleted` | the complete session | deletes it from the beginning; the lease is free, because its holder is gone |
+//! | after it, before the streams are removed | streams without a key | removes them: [`finish_deletions`] runs before each deletion and with each pruning |
+//! | when some streams are removed | the other streams | does the same |
 //!
-//! It must never happen that a session without its inbox, or an inbox without its session, can be found by a key.
+//! Never can a session without its inbox, or an inbox without its session, be found by a key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,27 +24,27 @@ use longhaul_protocol::{
 use crate::names::{NameChange, check_key, resolve};
 use crate::{Append, Error, Journal, Lease, Result, SessionEntry, records};
 
-/// What a deletion took away.
+/// A deleted session.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Deleted {
-    /// The key, which is free now.
+    /// Its key, which is free now.
     pub key: String,
-    /// The session that was.
+    /// Its id.
     pub id: SessionId,
     /// How many records it had.
     pub records: Seq,
 }
 
-/// When things became of a session.
+/// When a session was named and trashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// When a key first led to it.
+    /// When it first got a key.
     pub named: At,
-    /// When it was put away, if it is.
+    /// When it was trashed, if it is in the trash.
     pub trashed: Option<At>,
 }
 
-/// Gives a session another key. A key that leads to another session is an error that names it.
+/// Gives a session another key. A key that another session has is an error.
 pub async fn rename_session(journal: &dyn Journal, key: &str, to: &str) -> Result<SessionEntry> {
     check_key(to)?;
     loop {
@@ -57,18 +56,18 @@ pub async fn rename_session(journal: &dyn Journal, key: &str, to: &str) -> Resul
             None => {}
         }
         let renamed = SessionRenamed { id: entry.id, from: key.to_owned(), to: to.to_owned() };
-        if say(journal, head, NamesRecord::Renamed(renamed)).await? {
+        if append_name(journal, head, NamesRecord::Renamed(renamed)).await? {
             return Ok(SessionEntry { key: to.to_owned(), ..entry });
         }
     }
 }
 
-/// Has a session stay, whatever retention says.
+/// Keeps retention from removing a session.
 pub async fn pin_session(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
     set_pinned(journal, key, true).await
 }
 
-/// Has retention decide about a session again.
+/// Makes a session subject to retention again.
 pub async fn unpin_session(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
     set_pinned(journal, key, false).await
 }
@@ -81,22 +80,22 @@ async fn set_pinned(journal: &dyn Journal, key: &str, pinned: bool) -> Result<Se
             return Ok(entry);
         }
         let record = NamesRecord::Pinned(SessionPinned { id: entry.id, pinned });
-        if say(journal, head, record).await? {
+        if append_name(journal, head, record).await? {
             return Ok(SessionEntry { pinned, ..entry });
         }
     }
 }
 
-/// Puts a session away. It can be brought back until it is deleted.
+/// Moves a session to the trash. It can be restored until it is deleted.
 pub async fn trash_session(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
     let id = resolve(journal, key).await?.id;
-    let lease = lease_of(journal, key, &StreamName::session(id)).await?;
+    let lease = acquire_lease(journal, key, &StreamName::session(id)).await?;
     let trashed = set_trashed(journal, id, key, true).await;
     journal.release(&lease).await?;
     trashed
 }
 
-/// Brings a session back that was put away.
+/// Restores a session from the trash.
 pub async fn restore_session(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
     let id = resolve(journal, key).await?.id;
     set_trashed(journal, id, key, false).await
@@ -115,26 +114,27 @@ async fn set_trashed(journal: &dyn Journal, id: SessionId, key: &str, trashed: b
         } else {
             NamesRecord::Restored(SessionRestored { id })
         };
-        if say(journal, head, record).await? {
+        if append_name(journal, head, record).await? {
             return Ok(SessionEntry { trashed, ..entry });
         }
     }
 }
 
-/// Deletes a session for good, in the trash or not: its records, its inbox, its extracts, and the blobs that only it refers to.
+/// Deletes a session for good, in the trash or not: its records, its inbox, its extracts, and the blobs that only these
+/// refer to.
 pub async fn delete_session(journal: &dyn Journal, key: &str) -> Result<Deleted> {
     finish_deletions(journal).await?;
     let entry = resolve(journal, key).await?;
-    let leases = Leases::of(journal, key, entry.id).await?;
+    let leases = SessionLeases::acquire(journal, key, entry.id).await?;
     let deleted = async {
         loop {
             let head = journal.head(&StreamName::names()).await?.seq;
-            // Somebody else may have deleted it before the lease was ours.
+            // Another process may have deleted it before this one got the lease.
             if journal.session_with_id(entry.id).await?.is_none() {
                 return Err(Error::NoSuchSession { key: key.to_owned() });
             }
             let record = NamesRecord::Deleted(SessionDeleted { id: entry.id });
-            if say(journal, head, record).await? {
+            if append_name(journal, head, record).await? {
                 return Ok(());
             }
         }
@@ -143,12 +143,12 @@ pub async fn delete_session(journal: &dyn Journal, key: &str) -> Result<Deleted>
         leases.release(journal).await?;
         return Err(error);
     }
-    leases.remove_all(journal, entry.id).await?;
+    leases.remove_streams(journal, entry.id).await?;
     Ok(Deleted { key: entry.key, id: entry.id, records: entry.head.seq })
 }
 
-/// Removes the streams of sessions that were deleted, where whoever did it was killed before the streams went. Returns whose
-/// they were. One that somebody holds is left for the next time: it may be coming back by an import.
+/// Finishes deletions that a crash interrupted: removes the streams of deleted sessions, and returns these sessions. One
+/// whose lease is held is left for the next time: an import may be bringing it back.
 pub async fn finish_deletions(journal: &dyn Journal) -> Result<Vec<SessionId>> {
     let streams = journal.streams().await?;
     let left: BTreeSet<SessionId> = streams.iter().filter_map(StreamName::session_id).collect();
@@ -161,23 +161,23 @@ pub async fn finish_deletions(journal: &dyn Journal) -> Result<Vec<SessionId>> {
     .await?;
     let mut finished = Vec::new();
     for id in left.intersection(&deleted) {
-        let leases = match Leases::of(journal, "", *id).await {
+        let leases = match SessionLeases::acquire(journal, "", *id).await {
             Ok(leases) => leases,
             Err(Error::InUseBy { .. }) => continue,
             Err(error) => return Err(error),
         };
-        // Under the lease: an import names what it brought before it lets go.
+        // Checked under the lease: an import names its session before it releases the lease.
         if journal.session_with_id(*id).await?.is_some() {
             leases.release(journal).await?;
             continue;
         }
-        leases.remove_all(journal, *id).await?;
+        leases.remove_streams(journal, *id).await?;
         finished.push(*id);
     }
     Ok(finished)
 }
 
-/// When the sessions that there are were named, and put away. It costs a look at every record of `names`.
+/// When each session was named and trashed. This reads the whole stream `names`.
 pub async fn session_times(journal: &dyn Journal) -> Result<BTreeMap<SessionId, Times>> {
     let mut times: BTreeMap<SessionId, Times> = BTreeMap::new();
     each_name(journal, |at, change| match change {
@@ -204,15 +204,15 @@ pub async fn session_times(journal: &dyn Journal) -> Result<BTreeMap<SessionId, 
 async fn each_name(journal: &dyn Journal, mut act: impl FnMut(At, NameChange)) -> Result<()> {
     let mut names = records(journal, &StreamName::names(), 1);
     while let Some(record) = names.next().await? {
-        if let Some(change) = NameChange::of(&record) {
+        if let Some(change) = NameChange::from_record(&record) {
             act(record.at, change);
         }
     }
     Ok(())
 }
 
-/// Appends to `names`, if its head is still here; whether it was.
-async fn say(journal: &dyn Journal, head: Seq, record: NamesRecord) -> Result<bool> {
+/// Appends to `names`; false if another process has moved its head.
+async fn append_name(journal: &dyn Journal, head: Seq, record: NamesRecord) -> Result<bool> {
     let append = Append::to(&StreamName::names()).expecting(head).record(record.encode());
     match journal.append(append).await {
         Ok(_) => Ok(true),
@@ -221,24 +221,24 @@ async fn say(journal: &dyn Journal, head: Seq, record: NamesRecord) -> Result<bo
     }
 }
 
-/// The lease on a stream of a session, or who has it.
-async fn lease_of(journal: &dyn Journal, key: &str, stream: &StreamName) -> Result<Lease> {
+/// Acquires the lease on a stream of a session; the error names the session and the holder.
+async fn acquire_lease(journal: &dyn Journal, key: &str, stream: &StreamName) -> Result<Lease> {
     journal.acquire(stream).await.map_err(|error| match error {
         Error::Held { holder, .. } => Error::InUseBy { key: key.to_owned(), holder },
         other => other,
     })
 }
 
-/// The leases on what of a session has writers of its own.
-struct Leases {
+/// The leases on the streams of a session that have one.
+struct SessionLeases {
     session: Lease,
     extract: Lease,
 }
 
-impl Leases {
-    async fn of(journal: &dyn Journal, key: &str, id: SessionId) -> Result<Self> {
-        let session = lease_of(journal, key, &StreamName::session(id)).await?;
-        match lease_of(journal, key, &StreamName::extract(id)).await {
+impl SessionLeases {
+    async fn acquire(journal: &dyn Journal, key: &str, id: SessionId) -> Result<Self> {
+        let session = acquire_lease(journal, key, &StreamName::session(id)).await?;
+        match acquire_lease(journal, key, &StreamName::extract(id)).await {
             Ok(extract) => Ok(Self { session, extract }),
             Err(error) => {
                 journal.release(&session).await?;
@@ -252,8 +252,8 @@ impl Leases {
         journal.release(&self.session).await
     }
 
-    /// Removes the streams. The session's own comes last, and its lease goes with it: until then nobody else is at it.
-    async fn remove_all(self, journal: &dyn Journal, id: SessionId) -> Result<()> {
+    /// Removes the streams. The session's own comes last, because its lease ends with it.
+    async fn remove_streams(self, journal: &dyn Journal, id: SessionId) -> Result<()> {
         journal.remove(&StreamName::inbox(id), None).await?;
         journal.remove(&self.extract.stream, Some(&self.extract)).await?;
         journal.remove(&self.session.stream, Some(&self.session)).await

@@ -3,20 +3,20 @@ use std::fmt;
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use serde::Serialize;
 
-/// What reading everything has shown.
+/// The result of verifying a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// How many streams there are.
+    /// Streams in the journal.
     pub streams: u64,
-    /// How many records were read.
+    /// Records read.
     pub records: u64,
-    /// How many blobs were read.
+    /// Blobs read.
     pub blobs: u64,
-    /// How many bodies were erased on purpose.
+    /// Bodies erased on purpose.
     pub erased: u64,
-    /// How many records and blobs were lost to damage, and stood in for by a salvage.
+    /// Records and blobs that a salvage replaced by stubs.
     pub lost: u64,
-    /// Sessions that no key leads to: what an import that was cut short has left.
+    /// Sessions without a key, which an interrupted import has left.
     pub unnamed: Vec<SessionId>,
     /// What is not as it was committed.
     pub damage: Vec<Damage>,
@@ -32,16 +32,16 @@ impl Report {
 /// One thing that is not as it was committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// The stream, where the damage could be traced to one.
+    /// The stream, if the damage belongs to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamName>,
-    /// The first place that it touches.
+    /// The first damaged place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
-    /// The last place, where it is more than one.
+    /// The last damaged place, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<Seq>,
-    /// How it shows.
+    /// What is wrong.
     pub reason: String,
 }
 

@@ -1,8 +1,16 @@
-//! Salvage: what can still be read of a damaged journal, written elsewhere.
+//! Salvage: recovers the readable records of a damaged journal into a new one.
 //!
-//! The file is searched page by page for rows that look like ours, whatever its trees say about them, and a record's
-//! own hash decides whether it is one. So a record is brought out as it was committed or not at all. What is
-//! found goes into a new journal, and `mend` makes that one whole.
+//! | module | what it holds |
+//! | --- | --- |
+//! | `file_format` | SQLite's file format: pages, cells, varints; trusts nothing |
+//! | `scan` | finds rows by their shape on every page, whatever the trees say, and the streams that they belong to |
+//! | `repair` | makes a complete journal of the records found: stubs for lost ones, derived tables rebuilt |
+//!
+//! A record's own hash decides whether a row is one. So a record is recovered as it was committed, or not at all.
+
+mod file_format;
+mod repair;
+mod scan;
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -12,54 +20,54 @@ use std::path::Path;
 use longhaul_protocol::{Body, Hash, Record, Seq, StreamName, blob_refs};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::home::{Partial, beside, create_new, io_error, private, publish};
-use crate::sqlite::finds::{Row, Source, Streams};
-use crate::sqlite::presence::Presence;
+use crate::home::{PartialFile, create_new, io_error, private, publish, with_suffix};
+use crate::sqlite::open_files::OpenFile;
 use crate::sqlite::readers::connect_to_read;
 use crate::sqlite::rows::{self, StreamNumber};
-use crate::sqlite::{append, check, connect, failure, heads, mend, schema};
+use crate::sqlite::{append, connect, failure, known_heads, schema, verify};
 use crate::{Damage, Error, Head, Home, Report, Result};
+use scan::{FileScan, RawRow, StreamNames};
 
-/// What a salvage has brought out.
+/// The result of a salvage.
 #[derive(Debug, Clone)]
 pub struct Salvaged {
     /// What the new file holds.
     pub report: Report,
-    /// What could not be brought out. What an earlier salvage had lost is not listed again.
+    /// What could not be recovered. Losses of an earlier salvage are not listed again.
     pub lost: Vec<Damage>,
 }
 
-/// Writes every sound record of a home's journal, with the blobs that they refer to, to a new journal in `file`. The
-/// original is only read. Where a record is lost, a stub stands in its place, so that the new journal is sound.
+/// Writes every sound record of a home's journal, with its blobs, to a new journal in `file`. The original is only read.
+/// A stub replaces each lost record, so that the new journal verifies.
 ///
-/// While this works it needs room beside `file` for the journal twice.
+/// This needs disk space beside `file` for two copies of the journal.
 pub fn salvage(home: &Home, file: &Path) -> Result<Salvaged> {
     if file.exists() {
         return Err(Error::Exists { path: file.to_owned() });
     }
     let journal = home.journal_file();
-    if Presence::is_open(&journal) {
+    if OpenFile::is_open(&journal) {
         let (home, why, by) = (home.folder().to_owned(), "a salvage", "this process itself".to_owned());
         return Err(Error::InUse { home, why, by });
     }
-    // So that no restore puts another journal in its place meanwhile.
-    let _together = home.lock_shared()?;
-    let (noted, unread) = match heads::load(home) {
-        Ok(noted) => (noted.heads, None),
+    // Keeps a restore from replacing the journal meanwhile.
+    let _home_lock = home.lock_shared()?;
+    let (known, unread) = match known_heads::load(home) {
+        Ok(known) => (known.heads, None),
         Err(error) => (BTreeMap::new(), Some(Damage::of_file(error.to_string()))),
     };
-    let folder = Partial::of(file);
+    let folder = PartialFile::next_to(file);
     DirBuilder::new().mode(0o700).create(folder.path()).map_err(|error| io_error(folder.path(), &error))?;
     let copy = folder.path().join("journal.db");
     copy_journal(&home.journal_file(), &copy)?;
-    play_log(&copy);
+    checkpoint_log(&copy);
 
     let target = folder.path().join("salvaged.db");
     drop(create_new(&target)?);
-    schema::fill(&target, None)?;
-    let mut lost = build(&Source::open(&copy)?, &target, &noted)?;
+    schema::create_tables(&target, None)?;
+    let mut lost = rebuild_journal(&FileScan::open(&copy)?, &target, &known)?;
     lost.extend(unread);
-    let report = check::verify(&connect_to_read(&target, None)?, None);
+    let report = verify::verify_connection(&connect_to_read(&target, None)?, None);
     if report.streams == 0 && report.blobs == 0 {
         let reason = "nothing in it can be recognised as a journal".to_owned();
         return Err(Error::BadFile { path: home.journal_file(), reason });
@@ -68,27 +76,27 @@ pub fn salvage(home: &Home, file: &Path) -> Result<Salvaged> {
     Ok(Salvaged { report, lost })
 }
 
-/// How often copying begins anew because others go on writing.
-const ATTEMPTS_TO_COPY: u32 = 3;
+/// Attempts to copy a journal that other processes go on writing.
+const MAX_COPY_ATTEMPTS: u32 = 3;
 
-/// Copies a journal and its log. Whoever still writes may only add to the log meanwhile: if the log began anew, the
-/// copies may each lack what has moved from one to the other.
+/// Copies a journal and its log. Writers may append to the log meanwhile. If the log started over, each copy may lack
+/// what moved from one to the other, and this tries again.
 fn copy_journal(journal: &Path, copy: &Path) -> Result<()> {
-    let log = beside(journal, "-wal");
+    let log = with_suffix(journal, "-wal");
     let beginning = || {
         let mut header = [0; 32];
         File::open(&log).and_then(|log| log.read_exact_at(&mut header, 0)).ok().map(|()| header)
     };
-    let copied_log = beside(copy, "-wal");
-    for _ in 0..ATTEMPTS_TO_COPY {
-        // The log of an attempt that came to nothing would be played over a newer copy.
+    let copied_log = with_suffix(copy, "-wal");
+    for _ in 0..MAX_COPY_ATTEMPTS {
+        // SQLite would play the log of a failed attempt into the newer copy.
         let _ = std::fs::remove_file(&copied_log);
         let before = beginning();
         copy_blocks(journal, copy)?;
         if before.is_none() && beginning().is_none() {
             break;
         }
-        // A log that has just gone has been moved to the file.
+        // A log that has just disappeared was moved to the file.
         if log.exists() {
             copy_blocks(&log, &copied_log)?;
         }
@@ -99,7 +107,7 @@ fn copy_journal(journal: &Path, copy: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file. A block that the disk does not give any more stays empty; it is damage like any other.
+/// Copies a file. A block that can't be read is left zero; it is damage like any other.
 fn copy_blocks(from: &Path, to: &Path) -> Result<()> {
     const BLOCK: usize = 4096;
     let source = File::open(from).map_err(|error| match error.kind() {
@@ -123,34 +131,38 @@ fn copy_blocks(from: &Path, to: &Path) -> Result<()> {
     write().map_err(|error| io_error(to, &error))
 }
 
-/// Moves what was committed to the log into the file. Where that fails, what is only in the log is lost.
-fn play_log(copy: &Path) {
+/// Moves the log into the file. If that fails, records that are only in the log are lost.
+fn checkpoint_log(copy: &Path) {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let Ok(db) = Connection::open_with_flags(copy, flags) else { return };
-    // This needs the schema, which may be what is damaged; but once SQLite has looked at the log, it moves it when it
-    // closes the file, whatever it thinks of the schema.
+    // The pragma needs the schema, which may be damaged. But once SQLite has read the log, closing the file moves it,
+    // whatever the state of the schema.
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     let _ = db.close();
 }
 
-/// Brings what is found into an empty journal and makes it whole; returns what is missing.
-fn build(source: &Source, target: &Path, noted: &BTreeMap<StreamName, Head>) -> Result<Vec<Damage>> {
+/// Inserts the rows found into an empty journal and repairs it; returns what is missing.
+fn rebuild_journal(
+    source: &FileScan,
+    target: &Path,
+    known: &BTreeMap<StreamName, Head>,
+) -> Result<Vec<Damage>> {
     let said = |error| failure(target, &error);
-    let mut streams = Streams::survey(source, noted.keys().cloned().collect())?;
+    let mut streams = StreamNames::survey(source, known.keys().cloned().collect())?;
     let db = connect(target, None)?;
-    // Should this fail, the file goes away as a whole; nothing needs to be durable before the end.
+    // Nothing needs to be durable before the end: after a failure, the whole file is deleted.
     db.execute_batch(
         "PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA cache_size = -65536; BEGIN;",
     )
-    .and_then(|()| mend::prepare(&db))
+    .and_then(|()| repair::prepare(&db))
     .map_err(said)?;
-    source.each_row(usize::MAX, |row| bring(&db, &mut streams, &row).map_err(said))?;
+    source.each_row(usize::MAX, |row| insert_row(&db, &mut streams, &row).map_err(said))?;
     let finish = || {
         for name in streams.empty() {
-            place_of(&db, name)?;
+            stream_number(&db, name)?;
         }
-        let mut lost = mend::mend(&db)?;
-        lost.extend(tails(&db, &streams, noted)?);
+        let mut lost = repair::repair_journal(&db)?;
+        lost.extend(lost_tails(&db, &streams, known)?);
         db.execute_batch("COMMIT; PRAGMA journal_mode = wal;")?;
         Ok(lost)
     };
@@ -160,26 +172,26 @@ fn build(source: &Source, target: &Path, noted: &BTreeMap<StreamName, Head>) -> 
     Ok(lost)
 }
 
-/// Inserts what a row of the old journal holds, if that is sound.
-fn bring(db: &Connection, streams: &mut Streams, row: &Row<'_>) -> rusqlite::Result<()> {
+/// Inserts a row of the old journal, if its hash is right.
+fn insert_row(db: &Connection, streams: &mut StreamNames, row: &RawRow<'_>) -> rusqlite::Result<()> {
     match row {
-        Row::Stream(..) => Ok(()),
-        Row::Blob(hash, Some(bytes)) if Hash::of(bytes) != *hash => Ok(()),
-        Row::Blob(hash, bytes) => append::write_blob(db, *hash, *bytes),
-        Row::Record(row) => {
+        RawRow::Stream(..) => Ok(()),
+        RawRow::Blob(hash, Some(bytes)) if Hash::of(bytes) != *hash => Ok(()),
+        RawRow::Blob(hash, bytes) => append::write_blob(db, *hash, *bytes),
+        RawRow::Record(row) => {
             let Some(record) = row.decode() else {
-                streams.miss(row.number, row.seq);
+                streams.add_unusable(row.number, row.seq);
                 return Ok(());
             };
-            if let Some(gone) = mend::stand_in(&record) {
+            if let Some(gone) = repair::lost_stub(&record) {
                 return match streams.likely(row.number) {
                     Some(stream) => {
-                        mend::remember(db, place_of(db, stream)?.row(record.seq), record.at, gone)
+                        repair::save_stub(db, stream_number(db, stream)?.row_id(record.seq), record.at, gone)
                     }
                     None => Ok(()),
                 };
             }
-            match streams.settle(row.number, record) {
+            match streams.assign_stream(row.number, record) {
                 Some(record) => insert_record(db, &record),
                 None => Ok(()),
             }
@@ -189,15 +201,15 @@ fn bring(db: &Connection, streams: &mut Streams, row: &Row<'_>) -> rusqlite::Res
 
 /// Inserts a record, unless it was found before.
 fn insert_record(db: &Connection, record: &Record) -> rusqlite::Result<()> {
-    let number = place_of(db, &record.stream)?;
-    let row = number.row(record.seq);
+    let number = stream_number(db, &record.stream)?;
+    let row = number.row_id(record.seq);
     if matches!(record.body, Body::Gone(_)) {
-        // A body that is found beside its stub is a remnant: erasing came later.
-        mend::delete_records(db, row, row)?;
+        // The erasure came after the body: a row with the body is a remnant.
+        repair::delete_records(db, row, row)?;
     }
     let found = db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([row])?;
     let taken = match record.key {
-        Some(key) => rows::with_key(db, number, key)?.is_some(),
+        Some(key) => rows::seq_with_key(db, number, key)?.is_some(),
         None => false,
     };
     if found || taken {
@@ -205,39 +217,39 @@ fn insert_record(db: &Connection, record: &Record) -> rusqlite::Result<()> {
     }
     append::write_record(db, row, record)?;
     for blob in record.text().map(blob_refs).unwrap_or_default() {
-        append::write_use(db, blob.hash, row)?;
+        append::write_blob_use(db, blob.hash, row)?;
     }
     Ok(())
 }
 
-/// The number of a stream in the new journal, given now if it has none.
-fn place_of(db: &Connection, stream: &StreamName) -> rusqlite::Result<StreamNumber> {
-    if let Some(number) = rows::number_of(db, stream)? {
+/// The number of a stream in the new journal, assigned now if it has none.
+fn stream_number(db: &Connection, stream: &StreamName) -> rusqlite::Result<StreamNumber> {
+    if let Some(number) = rows::stream_number(db, stream)? {
         return Ok(number);
     }
     db.prepare_cached("INSERT INTO streams (name) VALUES (?1)")?.insert([stream.as_str()]).map(StreamNumber)
 }
 
-/// What is known to have stood after the last record that was found: it was noted, or a row of it is left.
-fn tails(
+/// Records that are known to have stood after the last one found, by the known heads or by a damaged row.
+fn lost_tails(
     db: &Connection,
-    streams: &Streams,
-    noted: &BTreeMap<StreamName, Head>,
+    streams: &StreamNames,
+    known: &BTreeMap<StreamName, Head>,
 ) -> rusqlite::Result<Vec<Damage>> {
-    let last = |stream: &StreamName| match rows::number_of(db, stream)? {
+    let last = |stream: &StreamName| match rows::stream_number(db, stream)? {
         Some(number) => rows::head(db, number).map(|head| head.seq),
         None => Ok(0),
     };
     let mut lost = Vec::new();
     let mut ends: BTreeMap<&StreamName, Seq> =
-        noted.iter().map(|(stream, head)| (stream, head.seq)).collect();
-    for (stream, places) in streams.unfit() {
+        known.iter().map(|(stream, head)| (stream, head.seq)).collect();
+    for (stream, places) in streams.unusable() {
         let Some(stream) = stream else {
             let reason = format!("{} records are of a stream whose name is lost", places.len());
             lost.push(Damage::of_file(reason));
             continue;
         };
-        // The place of a damaged row may be wrong, but there was one.
+        // The place in a damaged row may be wrong, but there was a record.
         let last = last(stream)?;
         let after = places.iter().filter(|seq| **seq > last).count() as u64;
         let end = ends.entry(stream).or_default();

@@ -1,5 +1,4 @@
-//! Making a whole journal of the records that a salvage has found: where one is missing, something stands in for it,
-//! and what is made from records is made again.
+//! Repairs the new journal of a salvage: puts a stub in place of each missing record, and rebuilds derived tables.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,38 +8,38 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::Damage;
 use crate::names::NameChange;
-use crate::sqlite::rows::{self, Found, StreamNumber};
+use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::sqlite::{append, writer};
 
 type Sql<T> = rusqlite::Result<T>;
 
-/// The kind of what stands in for a record.
+/// The kind of the stub of a lost record.
 const LOST: &str = "lost";
 
-/// What stood in for a record in the old journal already. Its own hash can't be checked, so it is only brought over
-/// to where something has to stand anyway.
-pub(crate) fn stand_in(record: &Record) -> Option<&Gone> {
+/// The stub that an earlier salvage put in place of a lost record. Its hash can't be checked, so it is only used where
+/// the record is missing anyway.
+pub(super) fn lost_stub(record: &Record) -> Option<&Gone> {
     match &record.body {
         Body::Gone(gone) if gone.body_hash.is_none() => Some(gone),
         _ => None,
     }
 }
 
-/// Makes room for what is remembered until the gaps are filled.
-pub(crate) fn prepare(db: &Connection) -> Sql<()> {
+/// Creates the table for stubs of earlier salvages.
+pub(super) fn prepare(db: &Connection) -> Sql<()> {
     db.execute_batch(
         "CREATE TEMP TABLE earlier (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, gone BLOB NOT NULL)",
     )
 }
 
-/// Remembers what stood in for the record of a row.
-pub(crate) fn remember(db: &Connection, row: i64, At(at): At, gone: &Gone) -> Sql<()> {
+/// Saves the stub of an earlier salvage until the gaps are filled.
+pub(super) fn save_stub(db: &Connection, row: i64, At(at): At, gone: &Gone) -> Sql<()> {
     db.prepare_cached("INSERT OR IGNORE INTO earlier (id, at, gone) VALUES (?1, ?2, ?3)")?
         .execute(params![row, at, rows::encode_gone(gone)])
         .map(drop)
 }
 
-fn remembered(db: &Connection, row: i64) -> Sql<Option<(At, Gone)>> {
+fn saved_stub(db: &Connection, row: i64) -> Sql<Option<(At, Gone)>> {
     let found = db
         .prepare_cached("SELECT at, gone FROM earlier WHERE id = ?1")?
         .query_row([row], |row| Ok((row.get(0).map(At)?, row.get::<_, Vec<u8>>(1)?)))
@@ -48,34 +47,33 @@ fn remembered(db: &Connection, row: i64) -> Sql<Option<(At, Gone)>> {
     Ok(found.and_then(|(at, gone)| Some((at, rows::decode_gone(&gone)?))))
 }
 
-/// Removes the records of these rows, if there are any.
-pub(crate) fn delete_records(db: &Connection, from: i64, through: i64) -> Sql<()> {
+pub(super) fn delete_records(db: &Connection, from: i64, through: i64) -> Sql<()> {
     db.prepare_cached("DELETE FROM blob_uses WHERE record BETWEEN ?1 AND ?2")?.execute([from, through])?;
     db.prepare_cached("DELETE FROM records WHERE id BETWEEN ?1 AND ?2")?.execute([from, through]).map(drop)
 }
 
-/// Makes the journal whole. Returns what is newly missing in it.
-pub(crate) fn mend(db: &Connection) -> Sql<Vec<Damage>> {
+/// Fills every gap and rebuilds the derived tables. Returns what is newly missing.
+pub(super) fn repair_journal(db: &Connection) -> Sql<Vec<Damage>> {
     let names: BTreeMap<StreamNumber, StreamName> = rows::streams(db)?.into_iter().collect();
     let now = writer::now();
     let mut lost = Vec::new();
     for gap in gaps(db)? {
         if let Some(stream) = names.get(&gap.number) {
-            lost.extend(fill(db, stream, &gap, now)?);
+            lost.extend(fill_gap(db, stream, &gap, now)?);
         }
     }
-    lost.extend(settle_blobs(db, &names)?);
-    index_sessions(db)?;
+    lost.extend(repair_blobs(db, &names)?);
+    rebuild_session_index(db)?;
     Ok(lost)
 }
 
-/// Places of a stream at which there is no record, or none that can be true.
+/// A range of places in a stream without a record, or with one that contradicts its neighbour.
 struct Gap {
     number: StreamNumber,
     from: Seq,
     through: Seq,
     reason: &'static str,
-    /// When the nearest record came.
+    /// The time of the nearest record.
     at: At,
     /// The hash of the record before.
     prev: Hash,
@@ -84,22 +82,22 @@ struct Gap {
 }
 
 /// The record before the next one of a stream.
-struct Last {
+struct PreviousRecord {
     number: StreamNumber,
     seq: Seq,
     hash: Hash,
     at: Option<At>,
 }
 
-/// Where something has to stand in, for all streams.
+/// The gaps of all streams.
 fn gaps(db: &Connection) -> Sql<Vec<Gap>> {
-    let none_of = |number| Last { number, seq: 0, hash: Hash::ZERO, at: None };
+    let none_of = |number| PreviousRecord { number, seq: 0, hash: Hash::ZERO, at: None };
     let mut gaps = Vec::new();
     let mut last = none_of(StreamNumber(0));
     let mut statement = db.prepare("SELECT id, at, prev, hash FROM records ORDER BY id")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (number, seq) = StreamNumber::of_row(row.get(0)?);
+        let (number, seq) = StreamNumber::from_row_id(row.get(0)?);
         let (at, prev, hash) = (At(row.get(1)?), rows::hash(row, 2)?, rows::hash(row, 3)?);
         if last.number != number {
             last = none_of(number);
@@ -110,22 +108,22 @@ fn gaps(db: &Connection) -> Sql<Vec<Gap>> {
         if seq > from {
             gaps.push(gap(seq - 1, prev, "lost to damage"));
         } else if prev != before {
-            // Both have the hash that they should have, and yet they are not of one history.
+            // Each of the two has the right hash, but they are not of one history.
             gaps.push(gap(seq, hash, "it does not follow from the record before it"));
         }
-        last = Last { number, seq, hash, at: Some(at) };
+        last = PreviousRecord { number, seq, hash, at: Some(at) };
     }
     Ok(gaps)
 }
 
-/// Puts something into every place of a gap, such that all neighbours agree. Returns what is newly lost.
-fn fill(db: &Connection, stream: &StreamName, gap: &Gap, now: At) -> Sql<Vec<Damage>> {
+/// Puts a stub into every place of a gap, such that the chain holds. Returns what is newly lost.
+fn fill_gap(db: &Connection, stream: &StreamName, gap: &Gap, now: At) -> Sql<Vec<Damage>> {
     let mut lost: Vec<(Seq, Seq)> = Vec::new();
     let mut prev = gap.prev;
-    delete_records(db, gap.number.row(gap.from), gap.number.row(gap.through))?;
+    delete_records(db, gap.number.row_id(gap.from), gap.number.row_id(gap.through))?;
     for seq in gap.from..=gap.through {
-        let row = gap.number.row(seq);
-        let (at, gone) = remembered(db, row)?.unwrap_or_else(|| {
+        let row = gap.number.row_id(seq);
+        let (at, gone) = saved_stub(db, row)?.unwrap_or_else(|| {
             match lost.last_mut() {
                 Some((_, through)) if *through + 1 == seq => *through = seq,
                 _ => lost.push((seq, seq)),
@@ -141,8 +139,8 @@ fn fill(db: &Connection, stream: &StreamName, gap: &Gap, now: At) -> Sql<Vec<Dam
     Ok(lost.into_iter().map(|(from, through)| Damage::between(stream, from, through, gap.reason)).collect())
 }
 
-/// Notes the blobs that are missing as lost, and drops those that no record refers to any more.
-fn settle_blobs(db: &Connection, names: &BTreeMap<StreamNumber, StreamName>) -> Sql<Vec<Damage>> {
+/// Writes missing blobs as lost, and drops those that no record refers to.
+fn repair_blobs(db: &Connection, names: &BTreeMap<StreamNumber, StreamName>) -> Sql<Vec<Damage>> {
     db.execute("DELETE FROM blobs WHERE hash NOT IN (SELECT blob FROM blob_uses)", [])?;
     let missing: Vec<(Hash, i64)> = db
         .prepare(
@@ -153,23 +151,23 @@ fn settle_blobs(db: &Connection, names: &BTreeMap<StreamNumber, StreamName>) -> 
     let mut lost = Vec::new();
     for (blob, row) in missing {
         append::write_blob(db, blob, None)?;
-        let (number, seq) = StreamNumber::of_row(row);
+        let (number, seq) = StreamNumber::from_row_id(row);
         let damage = |stream| Damage::at(stream, seq, format!("the blob {blob} is lost"));
         lost.extend(names.get(&number).map(damage));
     }
     Ok(lost)
 }
 
-/// Makes the index of keys from the stream `names`.
-fn index_sessions(db: &Connection) -> Sql<()> {
+/// Rebuilds the tables `sessions` and `pinned` from the stream `names`.
+fn rebuild_session_index(db: &Connection) -> Sql<()> {
     let names = StreamName::names();
-    let Some(number) = rows::number_of(db, &names)? else { return Ok(()) };
+    let Some(number) = rows::stream_number(db, &names)? else { return Ok(()) };
     let mut indexed = Ok(0);
     rows::scan(db, (number, &names), 1, |found| {
-        if let Found::Record(record) = &found
-            && let Some(change) = NameChange::of(record)
+        if let ScannedRow::Record(record) = &found
+            && let Some(change) = NameChange::from_record(record)
         {
-            indexed = append::rename(db, &change);
+            indexed = append::apply_name_change(db, &change);
         }
         if indexed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

@@ -1,39 +1,41 @@
-//! The search index: a file of its own under `cache`, so that catching up never holds up an append. It can be
-//! deleted at any time and is made again from the journal.
+//! The full-text index, in a file of its own (`cache/search.db`), so that indexing never delays an append.
+//!
+//! It holds nothing but what the journal holds. A search first indexes what the streams have gained (`update`), then runs
+//! the query (`query`). An index that is missing, damaged or of another version is rebuilt from the journal.
 
-mod filling;
-mod looking;
+mod query;
+mod update;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use filling::{catch_up, cursor, cursors};
 use longhaul_protocol::StreamName;
-use looking::{Looked, frequencies, look};
+use query::{IndexedStream, count_records, run_query};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use update::{cursor, cursors, update_stream};
 
-use crate::home::{Home, beside, create_once};
+use crate::home::{Home, create_once, with_suffix};
 use crate::search::Search;
 use crate::sqlite::rows;
 use crate::sqlite::{failure, open};
 use crate::{Error, Frequencies, Hit, Result};
 
-/// Another number makes the index anew.
+/// The version of the tables. An index of another version is rebuilt.
 const FORMAT: u32 = 3;
 
 const TABLES: &str = "
     CREATE TABLE cursors (
         id     INTEGER PRIMARY KEY,
         stream TEXT NOT NULL UNIQUE,
-        seq    INTEGER NOT NULL,                 -- indexed up to here …
-        hash   BLOB NOT NULL,                    -- … and this is the hash of the record there
-        speech TEXT NOT NULL                     -- the places of what was said last
+        seq    INTEGER NOT NULL,                 -- the last indexed record …
+        hash   BLOB NOT NULL,                    -- … and its hash
+        speech TEXT NOT NULL                     -- the places of the last utterances
     ) STRICT;
-    CREATE VIRTUAL TABLE entries USING fts5 (    -- what a record says
+    CREATE VIRTUAL TABLE entries USING fts5 (    -- the whole text of a record
         text, content = '', tokenize = \"unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'\"
     );
-    CREATE VIRTUAL TABLE gists USING fts5 (      -- what it is about: its own words, and those around it, some of which come later
+    CREATE VIRTUAL TABLE gists USING fts5 (      -- its topic: the stems of its own words, and of the utterances around it
         own, around, content = '', contentless_delete = 1,
         tokenize = \"unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'\"
     );
@@ -41,63 +43,64 @@ const TABLES: &str = "
 const DROP_TABLES: &str =
     "DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS entries; DROP TABLE IF EXISTS gists;";
 
-/// Whose fault it is that something could not be done.
-enum Trouble {
+/// An error of SQLite, by the file that it came from: damage of the index leads to a rebuild, damage of the journal
+/// to an error.
+enum IndexError {
     Index(rusqlite::Error),
     Journal(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for IndexError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Index(error)
     }
 }
 
-type Tried<T> = std::result::Result<T, Trouble>;
+type IndexResult<T> = std::result::Result<T, IndexError>;
 
-/// The index of one journal.
-pub(crate) struct Index {
+pub(crate) struct SearchIndex {
     path: PathBuf,
     home: Home,
     db: Mutex<Option<Connection>>,
 }
 
-impl Index {
+impl SearchIndex {
     pub(crate) fn new(home: &Home) -> Self {
         let path = home.folder().join("cache").join("search.db");
         Self { path, home: home.clone(), db: Mutex::default() }
     }
 
-    /// Catches up with the streams that are asked for, then looks.
+    /// Brings the index up to date with the streams of the search, then runs the query.
     pub(crate) fn search(&self, journal: &Connection, search: &Search) -> Result<Vec<Hit>> {
-        self.with(|db| {
-            let streams = rows::streams(journal).map_err(Trouble::Journal)?;
+        self.with_rebuild(|db| {
+            let streams = rows::streams(journal).map_err(IndexError::Journal)?;
             let named: HashSet<&StreamName> = search.streams.iter().collect();
             let wanted = |name: &StreamName| named.is_empty() || named.contains(name);
             let mut known = cursors(db)?;
-            let mut looked = Vec::new();
+            let mut indexed = Vec::new();
             for (number, name) in streams.into_iter().filter(|(_, name)| wanted(name)) {
                 let known = known.remove(&name);
-                looked.push(Looked { id: catch_up(db, journal, (number, &name), known)?, number, name });
+                let id = update_stream(db, journal, (number, &name), known)?;
+                indexed.push(IndexedStream { id, number, name });
             }
-            look(db, journal, search, &looked)
+            run_query(db, journal, search, &indexed)
         })
     }
 
-    /// In how many records words stand, as far as they are indexed.
+    /// Counts the records with each of the words, as far as the index has them.
     pub(crate) fn frequencies(&self, words: &[String]) -> Result<Frequencies> {
-        self.with(|db| frequencies(db, words))
+        self.with_rebuild(|db| count_records(db, words, "own :"))
     }
 
-    /// Forgets everything and leaves no trace of it in the file. The next search makes the index again. It is
-    /// emptied rather than deleted, since another process may have it open.
-    pub(crate) fn reset(&self) -> Result<()> {
-        // Opened anew: somebody may have deleted the file that was open, and others fill another one by now.
+    /// Empties the index and leaves no byte of its text in the file; the next search rebuilds it. The file is not
+    /// deleted, because another process may have it open.
+    pub(crate) fn clear(&self) -> Result<()> {
+        // Opened again, because the open file may have been deleted, and other processes use a new one.
         drop(self.db.lock().unwrap_or_else(PoisonError::into_inner).take());
         if !self.path.exists() {
             return Ok(());
         }
-        let held_up: bool = self.with(|db| {
+        let is_busy: bool = self.with_rebuild(|db| {
             let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             change.execute_batch(DROP_TABLES)?;
             change.execute_batch(TABLES)?;
@@ -105,28 +108,28 @@ impl Index {
             db.execute_batch("VACUUM")?;
             Ok(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
         })?;
-        if held_up {
+        if is_busy {
             let by = "another process that searches".to_owned();
             return Err(Error::Locked { path: self.path.clone(), by });
         }
         Ok(())
     }
 
-    /// Forgets a stream that was removed, if it knows it.
+    /// Clears the index if it has a stream that was removed.
     pub(crate) fn forget(&self, stream: &StreamName) -> Result<()> {
-        if self.path.exists() && self.with(|db| Ok(cursor(db, stream)?))?.is_some() {
-            return self.reset();
+        if self.path.exists() && self.with_rebuild(|db| Ok(cursor(db, stream)?))?.is_some() {
+            return self.clear();
         }
         Ok(())
     }
 
-    /// Works on the index; if that shows damage of the index, makes it anew and tries once more.
-    fn with<T>(&self, act: impl Fn(&mut Connection) -> Tried<T>) -> Result<T> {
+    /// Works on the index. If the index proves damaged, deletes it and retries once with a new one, which rebuilds it.
+    fn with_rebuild<T>(&self, act: impl Fn(&mut Connection) -> IndexResult<T>) -> Result<T> {
         let mut slot = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         match self.attempt(&mut slot, &act) {
             Err(Error::Corrupt { path, .. }) if path == self.path => {
                 *slot = None;
-                self.discard();
+                self.delete_files();
                 self.attempt(&mut slot, &act)
             }
             answer => answer,
@@ -136,21 +139,21 @@ impl Index {
     fn attempt<T>(
         &self,
         slot: &mut Option<Connection>,
-        act: impl Fn(&mut Connection) -> Tried<T>,
+        act: impl Fn(&mut Connection) -> IndexResult<T>,
     ) -> Result<T> {
         let db = match slot {
             Some(db) => db,
             empty => empty.insert(self.connect()?),
         };
         act(db).map_err(|trouble| match trouble {
-            Trouble::Index(error) => failure(&self.path, &error),
-            Trouble::Journal(error) => failure(&self.home.journal_file(), &error),
+            IndexError::Index(error) => failure(&self.path, &error),
+            IndexError::Journal(error) => failure(&self.home.journal_file(), &error),
         })
     }
 
-    fn discard(&self) {
+    fn delete_files(&self) {
         for ending in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(beside(&self.path, ending));
+            let _ = std::fs::remove_file(with_suffix(&self.path, ending));
         }
     }
 
@@ -159,12 +162,12 @@ impl Index {
         create_once(&self.path, b"")?;
         let said = |error| failure(&self.path, &error);
         let mut db = open(&self.path, None, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // A cache need not survive a power cut, only be whole or absent after it.
+        // After a power cut, a cache may lack its newest content.
         db.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096;",
         )
         .map_err(said)?;
-        let make = |db: &mut Connection| {
+        let create_tables = |db: &mut Connection| {
             let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let format: u32 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
             if format != FORMAT {
@@ -174,7 +177,7 @@ impl Index {
             }
             change.commit()
         };
-        make(&mut db).map_err(said)?;
+        create_tables(&mut db).map_err(said)?;
         Ok(db)
     }
 }

@@ -1,25 +1,24 @@
-//! Records of one stream, chained anew as those of another. This is how a session is forked.
+//! Copies of records as the beginning of another stream, with a hash chain of their own. A fork of a session begins so.
 
 use longhaul_protocol::{At, Body, Hash, Record};
 
 use crate::chain::Link;
 use crate::{Head, Journal, Lease, Result};
 
-/// A record that is to stand in another stream.
+/// A record to copy, without its place and its hashes.
 #[derive(Debug, Clone)]
 pub struct Copied {
-    /// When it was committed first.
+    /// When it was committed first. The copy keeps this time.
     pub at: At,
     /// Its kind.
     pub kind: String,
-    /// The hash of its key, if it should be found by one.
+    /// The hash of its key; `None` to copy it without one.
     pub key: Option<Hash>,
-    /// Its body, or the stub of one that was erased.
+    /// Its body, or the stub of an erased one.
     pub body: Body,
 }
 
-/// Begins a stream with these records, all or none of them. Their blobs must be there. Times are kept: they say when something
-/// happened, not when it was copied.
+/// Begins a stream with these records, all or none of them. The blobs that they refer to must be in the journal.
 pub async fn begin_with_copies(
     journal: &dyn Journal,
     lease: &Lease,
@@ -33,7 +32,7 @@ pub async fn begin_with_copies(
             Body::Here(body) => Some(Hash::of(body.get())),
             Body::Gone(gone) => gone.body_hash,
         };
-        // Of one that was lost to damage nothing is known that a hash could prove.
+        // The body of a record that was lost to damage has no known hash.
         let body_hash = body_hash.unwrap_or(Hash::ZERO);
         let hash = Link { stream: &stream, seq, at, kind: &kind, key, prev, body_hash }.hash();
         head = Head { seq, hash };

@@ -1,7 +1,7 @@
-//! SQLite's file format, read without trusting it: page by page, from the bytes alone.
+//! A reader of SQLite's file format that trusts nothing: it works page by page, from the bytes alone.
 //!
-//! What is damaged on a page costs what stood there and nothing else. No bytes whatever make this panic, go on for
-//! ever, or take more memory than the file has bytes.
+//! Damage on a page costs the rows there and nothing else. No input makes this panic, loop forever, or take more memory
+//! than the file has bytes.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -9,30 +9,30 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The size of a page where the file does not say so: the one that SQLite gives to every file of ours.
-const USUAL_PAGE_SIZE: usize = 4096;
+/// The page size of every journal, for a file whose header is damaged.
+const DEFAULT_PAGE_SIZE: usize = 4096;
 /// The header of the file, at the beginning of page 1.
 const FILE_HEADER: usize = 100;
-/// The header of a leaf, before the places of its cells.
+/// The header of a leaf, before the offsets of its cells.
 const LEAF_HEADER: usize = 8;
 
 const INTERIOR_OF_INDEX: u8 = 0x02;
 const INTERIOR_OF_TABLE: u8 = 0x05;
 const LEAF_OF_INDEX: u8 = 0x0a;
 const LEAF_OF_TABLE: u8 = 0x0d;
-/// Overflow pages and pages of the free list begin with the number of a page, whose first byte this is in a file of
-/// less than 64 GiB. In a larger one some of them are searched in vain.
+/// Overflow pages and pages of the free list begin with a page number, whose first byte is this in a file of less than
+/// 64 GiB. In a larger file, some of them are scanned in vain.
 const NO_TREE: u8 = 0x00;
 
 /// A file as a list of pages.
-pub(crate) struct Pages {
+pub(super) struct PageFile {
     file: File,
     length: u64,
     page_size: usize,
 }
 
-impl Pages {
-    pub(crate) fn of(file: File) -> io::Result<Self> {
+impl PageFile {
+    pub(super) fn open(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut header = [0; FILE_HEADER];
         fill(&file, &mut header, 0)?;
@@ -41,21 +41,21 @@ impl Pages {
     }
 
     /// The number of the last page.
-    pub(crate) fn count(&self) -> u32 {
+    pub(super) fn count(&self) -> u32 {
         u32::try_from(self.length.div_ceil(self.page_size as u64)).unwrap_or(u32::MAX)
     }
 
-    /// A page by its number, from 1. What the file has not got of it is zero.
-    pub(crate) fn page(&self, number: u32) -> io::Result<Page> {
+    /// A page by its number, from 1. Bytes past the end of the file are zero.
+    pub(super) fn page(&self, number: u32) -> io::Result<PageBytes> {
         let mut bytes = vec![0; self.page_size];
         fill(&self.file, &mut bytes, u64::from(number.saturating_sub(1)) * self.page_size as u64)?;
-        Ok(Page { start: if number == 1 { FILE_HEADER } else { 0 }, bytes })
+        Ok(PageBytes { start: if number == 1 { FILE_HEADER } else { 0 }, bytes })
     }
 
-    /// The bytes of a row, gathered from the pages that it runs over to; none if they can't be followed.
-    pub(crate) fn payload<'page>(
+    /// The bytes of a row, with those on overflow pages; `None` if the chain of these is broken.
+    pub(super) fn payload<'page>(
         &self,
-        page: &'page Page,
+        page: &'page PageBytes,
         cell: &Cell,
     ) -> io::Result<Option<Cow<'page, [u8]>>> {
         let Some(local) = page.bytes.get(cell.local.clone()) else { return Ok(None) };
@@ -65,12 +65,12 @@ impl Pages {
         }
         let mut payload = Vec::with_capacity(cell.size);
         payload.extend_from_slice(local);
-        // Each page brings bytes, so this ends. A ring of pages has no last one, and is found out by that.
+        // Each page brings bytes, so this ends. A cycle of pages has no last one and is rejected below.
         while payload.len() < cell.size {
             if next < 2 || next > self.count() {
                 return Ok(None);
             }
-            let Page { bytes, .. } = self.page(next)?;
+            let PageBytes { bytes, .. } = self.page(next)?;
             let (number, content) = bytes.split_at(4);
             let missing = cell.size - payload.len();
             payload.extend_from_slice(&content[..missing.min(content.len())]);
@@ -80,7 +80,7 @@ impl Pages {
     }
 }
 
-/// The size of the pages, if the header says one with which the file is as long as the header says.
+/// The page size in the header, if the file's length fits it and the page count; else the default.
 fn page_size(header: &[u8; FILE_HEADER], length: u64) -> usize {
     let size = match u16::from_be_bytes([header[16], header[17]]) {
         1 => 1 << 16,
@@ -88,7 +88,7 @@ fn page_size(header: &[u8; FILE_HEADER], length: u64) -> usize {
     };
     let pages = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
     let plausible = size >= 512 && size.is_power_of_two() && u64::from(pages) * size as u64 == length;
-    if plausible { size } else { USUAL_PAGE_SIZE }
+    if plausible { size } else { DEFAULT_PAGE_SIZE }
 }
 
 /// Reads as many bytes as there are.
@@ -107,41 +107,39 @@ fn fill(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// One page.
-pub(crate) struct Page {
+pub(super) struct PageBytes {
     bytes: Vec<u8>,
-    /// Where its own header begins.
+    /// Where the page's own header begins.
     start: usize,
 }
 
-impl Page {
-    /// The rows on this page, if it is a leaf of a table: those that its header lists, and if that does not add up,
-    /// whatever else on it could be one.
-    pub(crate) fn cells(&self) -> Vec<Cell> {
+impl PageBytes {
+    /// The rows on this page, if it is a leaf of a table: those that its header lists, and if these don't fill the page,
+    /// everything else on it that could be a row.
+    pub(super) fn cells(&self) -> Vec<Cell> {
         match self.bytes[self.start] {
             LEAF_OF_TABLE => {
-                let listed = self.listed();
-                if self.adds_up(&listed) {
+                let listed = self.listed_cells();
+                if self.is_complete(&listed) {
                     return listed;
                 }
-                let others = self.others(&listed);
+                let others = self.possible_cells(&listed);
                 listed.into_iter().chain(others).collect()
             }
             NO_TREE | INTERIOR_OF_INDEX | INTERIOR_OF_TABLE | LEAF_OF_INDEX => Vec::new(),
-            // There is no such kind: damage has struck the byte that says what this was.
-            _ => self.others(&[]),
+            // No such kind exists: the byte is damaged.
+            _ => self.possible_cells(&[]),
         }
     }
 
-    /// The cells at the places that the header lists.
-    fn listed(&self) -> Vec<Cell> {
+    /// The cells at the offsets that the header lists.
+    fn listed_cells(&self) -> Vec<Cell> {
         let places = self.bytes[self.start + LEAF_HEADER..].chunks_exact(2).take(self.cell_count());
         places.filter_map(|place| self.cell(usize::from(u16::from_be_bytes([place[0], place[1]])))).collect()
     }
 
-    /// Whether these cells and the free space are all that there is between the first cell and the end, so that none
-    /// is missing.
-    fn adds_up(&self, cells: &[Cell]) -> bool {
+    /// Whether these cells and the free space fill the page from the first cell to its end, so that no cell is missing.
+    fn is_complete(&self, cells: &[Cell]) -> bool {
         let first = match self.number(self.start + 5) {
             Some(0) => 1 << 16,
             first => first.unwrap_or_default(),
@@ -156,7 +154,7 @@ impl Page {
         self.number(self.start + 3).unwrap_or_default()
     }
 
-    /// The bytes in the chain of free blocks; none if it is not a chain.
+    /// The bytes in the chain of free blocks; `None` if the chain is broken.
     fn free_bytes(&self) -> Option<usize> {
         let (mut free, mut block) = (0, self.number(self.start + 1)?);
         while block != 0 {
@@ -170,20 +168,20 @@ impl Page {
         Some(free)
     }
 
-    /// What could be rows elsewhere than in these cells. Whoever asks must be able to tell whether it is one.
-    fn others(&self, listed: &[Cell]) -> Vec<Cell> {
+    /// Everything outside of these cells that could be a row. The caller must check each of them.
+    fn possible_cells(&self, listed: &[Cell]) -> Vec<Cell> {
         let mut taken = vec![false; self.bytes.len()];
         for cell in listed {
             taken[cell.extent.clone()].fill(true);
         }
         let free = (self.start + LEAF_HEADER..self.bytes.len()).filter(|place| !taken[*place]);
-        // The number of a row is kept beside it, and null stands in the column that is a name for it.
+        // The column of the row id is always null: SQLite stores the id outside of the columns.
         free.filter_map(|place| self.cell(place))
             .filter(|cell| cell.columns.len() > 1 && cell.columns[0] == Column::Null)
             .collect()
     }
 
-    /// The cell at a place, if the sizes that it gives agree with each other.
+    /// The cell at an offset, if its sizes are consistent.
     fn cell(&self, place: usize) -> Option<Cell> {
         let mut at = place;
         let size = usize::try_from(varint(&self.bytes, &mut at)?).ok()?;
@@ -207,7 +205,7 @@ impl Page {
     }
 }
 
-/// How many bytes of a row of this size stand on the leaf itself; the rest runs over to other pages.
+/// The bytes of a row of this size that stand on the leaf; the rest is on overflow pages.
 fn local_size(size: usize, page_size: usize) -> usize {
     let most = page_size - 35;
     if size <= most {
@@ -218,25 +216,25 @@ fn local_size(size: usize, page_size: usize) -> usize {
     if filling <= most { filling } else { least }
 }
 
-/// A row as it lies on a leaf.
-pub(crate) struct Cell {
-    /// The number of the row.
-    pub(crate) row: i64,
-    /// How many bytes it has, wherever they are.
-    pub(crate) size: usize,
-    /// Where its columns begin.
+/// A row on a leaf.
+pub(super) struct Cell {
+    /// The row id.
+    pub(super) row: i64,
+    /// All its bytes, on the leaf and on overflow pages.
+    pub(super) size: usize,
+    /// The length of its header, where its columns begin.
     header: usize,
     columns: Vec<Column>,
     local: Range<usize>,
-    /// The page on which it goes on.
+    /// Its first overflow page.
     overflow: Option<u32>,
-    /// What it takes of the leaf.
+    /// What it occupies of the leaf.
     extent: Range<usize>,
 }
 
 impl Cell {
-    /// The columns of the row; none if these are not its bytes.
-    pub(crate) fn values<'bytes>(&self, payload: &'bytes [u8]) -> Option<Vec<Value<'bytes>>> {
+    /// The columns of the row; `None` if these are not its bytes.
+    pub(super) fn values<'bytes>(&self, payload: &'bytes [u8]) -> Option<Vec<Value<'bytes>>> {
         let mut rest = payload.get(self.header..)?;
         let mut value = |column: &Column| {
             let (bytes, after) = rest.split_at_checked(column.width())?;
@@ -254,18 +252,18 @@ impl Cell {
     }
 }
 
-/// What stands in a column. Text may not be UTF-8 any more.
+/// The value of a column. Damaged text may not be UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value<'bytes> {
+pub(super) enum Value<'bytes> {
     Null,
     Integer(i64),
-    /// No table of ours has any.
+    /// No table of a journal has one.
     Real,
     Text(&'bytes [u8]),
     Blob(&'bytes [u8]),
 }
 
-/// How a column is stored, with its width.
+/// The storage class of a column, with its width in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
     Null,
@@ -301,8 +299,8 @@ impl Column {
     }
 }
 
-/// The size of a row's header, and the columns that it lists. Tables of ours have headers of a few bytes, so one that
-/// is not all on the leaf is none of ours.
+/// The size of a row's header, and the columns that it lists. A journal's headers have a few bytes, so a header that
+/// goes beyond the leaf is not one.
 fn columns(local: &[u8]) -> Option<(usize, Vec<Column>)> {
     let mut at = 0;
     let size = usize::try_from(varint(local, &mut at)?).ok()?;
@@ -314,7 +312,7 @@ fn columns(local: &[u8]) -> Option<(usize, Vec<Column>)> {
     (at == size).then_some((size, columns))
 }
 
-/// A number of one to nine bytes, the high ones first: seven bits in each, and all eight in a ninth.
+/// A big-endian number of one to nine bytes: seven bits in each, and all eight in a ninth.
 fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0;
     for length in 1..=9 {
@@ -337,5 +335,5 @@ fn integer(bytes: &[u8]) -> i64 {
 }
 
 #[cfg(test)]
-#[path = "pages_tests.rs"]
+#[path = "file_format_tests.rs"]
 mod tests;

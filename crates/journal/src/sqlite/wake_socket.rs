@@ -1,0 +1,242 @@
+//! The socket `run/<pid>.sock`, on which other processes wake this one or subscribe to its streams. Its name stands in
+//! the leases of the process.
+//!
+//! A client sends lines of JSON. The first one holds the home's token: `{"token":"…"}`. Each `{"ring":"session/…"}`
+//! after it wakes the holder of that stream. `{"watch":"session/…"}` is the client's last line: it turns the
+//! connection into a subscription, on which lines go the other way. Unknown fields are ignored.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use longhaul_protocol::{Hash, StreamName};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::home::{Home, create_once, io_error};
+use crate::subscribers::{Call, Caller, Callers};
+use crate::{Error, Holder, Result};
+
+/// How long a client tries to reach another process. A wake is a hint and not worth a longer wait.
+const SEND_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long the server reads from one client, whose machine may be busy.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// How much the server reads from one client.
+const MAX_CLIENT_BYTES: u64 = 16 << 10;
+/// Wakes that may wait for a slow receiver before it is told that some were dropped.
+const WAKE_QUEUE: usize = 1024;
+/// Subscribers that may wait to be served; further ones are disconnected.
+const SUBSCRIBER_QUEUE: usize = 64;
+
+#[derive(Serialize, Deserialize)]
+struct Greeting {
+    token: String,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Message {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ring: Option<StreamName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    watch: Option<StreamName>,
+}
+
+/// Where the server passes on what clients ask for.
+struct Receivers {
+    token: String,
+    wakes: broadcast::Sender<StreamName>,
+    /// The receiver that last asked for subscribers.
+    subscribers: Mutex<Option<mpsc::Sender<Caller>>>,
+}
+
+/// The server side: this process's socket.
+pub(crate) struct WakeSocket {
+    /// `None` once closed, which tells every receiver that nothing more will come.
+    receivers: Mutex<Option<Arc<Receivers>>>,
+    server: JoinHandle<()>,
+    folder: RunFolder,
+    socket: String,
+}
+
+/// The folder `run`, held open. An address through its handle is short, however deep the home lies, and stays valid
+/// if the home is moved.
+struct RunFolder {
+    path: PathBuf,
+    handle: File,
+}
+
+impl RunFolder {
+    fn open(home: &Home) -> Result<Self> {
+        let path = home.subfolder("run")?;
+        let handle = File::open(&path).map_err(|error| io_error(&path, &error))?;
+        Ok(Self { path, handle })
+    }
+
+    /// The address of a socket. Only Linux has the short form.
+    fn address(&self, socket: &str) -> PathBuf {
+        let folder = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
+        if folder.exists() { folder.join(socket) } else { self.path.join(socket) }
+    }
+
+    /// Reads the home's token; creates it if there is none.
+    fn token(&self) -> Result<String> {
+        let path = self.path.join("token");
+        if let Ok(token) = std::fs::read_to_string(&path) {
+            return Ok(token);
+        }
+        let mut random = [0; 32];
+        let source = Path::new("/dev/urandom");
+        File::open(source)
+            .and_then(|mut file| file.read_exact(&mut random))
+            .map_err(|error| io_error(source, &error))?;
+        let token = Hash::from_bytes(random).to_string();
+        create_once(&path, token.as_bytes())?;
+        std::fs::read_to_string(&path).map_err(|error| io_error(&path, &error))
+    }
+
+    /// Removes sockets without a listening process, and one under our own pid that a dead process left.
+    fn remove_dead_sockets(&self, own: &str) {
+        let names = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for name in names.filter_map(|entry| entry.file_name().into_string().ok()) {
+            if !name.ends_with(".sock") {
+                continue;
+            }
+            let is_dead = || {
+                let answer = std::os::unix::net::UnixStream::connect(self.address(&name));
+                answer.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+            };
+            if name == own || is_dead() {
+                let _ = std::fs::remove_file(self.path.join(&name));
+            }
+        }
+    }
+}
+
+impl WakeSocket {
+    /// Binds the socket and starts to serve it.
+    pub(crate) fn bind(home: &Home) -> Result<Self> {
+        let folder = RunFolder::open(home)?;
+        let socket = Holder::this_process().socket;
+        let address = folder.address(&socket);
+        folder.remove_dead_sockets(&socket);
+        let token = folder.token()?;
+        let listener =
+            UnixListener::bind(&address).map_err(|error| io_error(&folder.path.join(&socket), &error))?;
+        let wakes = broadcast::Sender::new(WAKE_QUEUE);
+        let receivers = Arc::new(Receivers { token, wakes, subscribers: Mutex::default() });
+        let server = tokio::spawn(serve(listener, Arc::downgrade(&receivers)));
+        Ok(Self { receivers: Mutex::new(Some(receivers)), server, folder, socket })
+    }
+
+    /// The wakes from now on.
+    pub(crate) fn wakes(&self) -> Result<broadcast::Receiver<StreamName>> {
+        Ok(self.receivers()?.wakes.subscribe())
+    }
+
+    /// The subscribers from now on. They go to the receiver that asked last.
+    pub(crate) fn subscribers(&self) -> Result<Callers> {
+        let (send, subscribers) = mpsc::channel(SUBSCRIBER_QUEUE);
+        *lock(&self.receivers()?.subscribers) = Some(send);
+        Ok(Callers(subscribers))
+    }
+
+    /// Wakes this process itself.
+    pub(crate) fn wake(&self, stream: &StreamName) {
+        if let Ok(receivers) = self.receivers() {
+            // An error means that there is no receiver, so none needs to know.
+            let _ = receivers.wakes.send(stream.clone());
+        }
+    }
+
+    fn receivers(&self) -> Result<Arc<Receivers>> {
+        lock(&self.receivers).clone().ok_or(Error::Closed)
+    }
+
+    pub(crate) fn close(&self) {
+        self.server.abort();
+        drop(lock(&self.receivers).take());
+        let _ = std::fs::remove_file(self.folder.path.join(&self.socket));
+    }
+}
+
+impl Drop for WakeSocket {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+async fn serve(listener: UnixListener, receivers: Weak<Receivers>) {
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => {
+                tokio::spawn(tokio::time::timeout(READ_TIMEOUT, serve_client(client, receivers.clone())));
+            }
+            // Too many open files, for example: it passes.
+            Err(_) => tokio::time::sleep(SEND_TIMEOUT).await,
+        }
+    }
+}
+
+/// Passes on what a client asks for, once it has shown the token. `None`: it hung up, or sent something else.
+async fn serve_client(client: UnixStream, receivers: Weak<Receivers>) -> Option<()> {
+    let mut lines = BufReader::new(client.take(MAX_CLIENT_BYTES)).lines();
+    let greeting: Greeting = serde_json::from_str(&lines.next_line().await.ok()??).ok()?;
+    if greeting.token != receivers.upgrade()?.token {
+        return None;
+    }
+    while let Some(line) = lines.next_line().await.ok()? {
+        let message: Message = serde_json::from_str(&line).ok()?;
+        let receivers = receivers.upgrade()?;
+        if let Some(stream) = message.ring {
+            let _ = receivers.wakes.send(stream);
+        }
+        if let Some(stream) = message.watch {
+            let subscriber = Caller::new(stream, lines.into_inner().into_inner().into_inner());
+            // Where the queue is full, dropping the subscriber disconnects it; it may try again.
+            let _ = lock(&receivers.subscribers).as_ref()?.try_send(subscriber);
+            return Some(());
+        }
+    }
+    Some(())
+}
+
+/// Wakes another process. It may be gone or deaf: a wake is a hint, the records are the fact.
+pub(crate) async fn wake(home: &Home, holder: &Holder, stream: &StreamName) -> Result<()> {
+    let message = Message { ring: Some(stream.clone()), ..Message::default() };
+    if let Some(mut connection) = connect(home, holder, &message).await? {
+        let _ = tokio::time::timeout(SEND_TIMEOUT, connection.shutdown()).await;
+    }
+    Ok(())
+}
+
+/// Subscribes to a stream that another process holds; `None` if that can't be reached. An older version accepts and
+/// sends nothing.
+pub(crate) async fn subscribe(home: &Home, holder: &Holder, stream: &StreamName) -> Result<Option<Call>> {
+    let message = Message { watch: Some(stream.clone()), ..Message::default() };
+    Ok(connect(home, holder, &message).await?.map(Call::new))
+}
+
+/// Connects to another process and sends the token and a message; `None` if it can't be reached.
+async fn connect(home: &Home, holder: &Holder, message: &Message) -> Result<Option<UnixStream>> {
+    let folder = RunFolder::open(home)?;
+    let to_json = |error: serde_json::Error| io_error(&folder.path, &error.into());
+    let greeting = serde_json::to_string(&Greeting { token: folder.token()? }).map_err(to_json)?;
+    let lines = format!("{greeting}\n{}\n", serde_json::to_string(message).map_err(to_json)?);
+    let sending = async {
+        let mut connection = UnixStream::connect(folder.address(&holder.socket)).await?;
+        connection.write_all(lines.as_bytes()).await?;
+        Ok::<_, std::io::Error>(connection)
+    };
+    Ok(tokio::time::timeout(SEND_TIMEOUT, sending).await.ok().and_then(std::result::Result::ok))
+}
+
+/// The values behind these locks are complete at every moment, so a poisoned lock can be used.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
