@@ -5,15 +5,15 @@ use serde_json::Value;
 
 use crate::Hash;
 
-/// A blob that a record refers to. Wherever an object with the field `blob` stands in a body, it is one of these.
+/// A reference to a blob. Every object with the field `blob` in a body is one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobRef {
     /// The hash of the bytes, which is also their address.
     #[serde(rename = "blob")]
     pub hash: Hash,
-    /// How many bytes there are.
+    /// The size of the blob.
     pub bytes: u64,
-    /// What they are, such as `text/plain` or `image/png`.
+    /// The media type, such as `text/plain` or `image/png`.
     pub media: String,
 }
 
@@ -29,12 +29,12 @@ impl BlobRef {
     }
 }
 
-/// The blobs that a body refers to, in the order in which they stand, each once.
+/// The blobs that a body refers to, in their order, each once.
 ///
-/// A journal keeps a blob as long as a record refers to it, and this is how it knows: the references are in the
-/// body, which the chain protects, and whatever index is made of them can be made again.
+/// A journal keeps a blob as long as a record refers to it. The references are in the body, which the hash chain protects,
+/// so an index of them can be rebuilt.
 pub fn blob_refs(body: &str) -> Vec<BlobRef> {
-    // Most bodies have none, and most of those can be told without parsing.
+    // Most bodies have none, and need no parsing to tell.
     if !body.contains("\"blob\"") {
         return Vec::new();
     }

@@ -11,24 +11,22 @@ use crate::{
 /// What a watcher sees: one object a line, the same in `--json` and in server-sent events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// The record that it tells of. Absent for what is only shown: a watcher that reconnects reads records
-    /// after the last `seq` that it saw and misses nothing.
+    /// The record of the event. Absent for passing events such as text deltas. A watcher that reconnects reads the
+    /// records after the last `seq` that it saw, and misses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
-    /// When it happened.
     #[serde(with = "rfc3339")]
     pub at: At,
     /// The key of the session.
     pub session: String,
-    /// The turn, counted from 1, if one was running.
+    /// The running turn, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
-    /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What can happen. The names and fields are a contract with scripts and clients.
+/// The kinds of event. Their names and fields are a contract with scripts and clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each field says what the record of the same name says of it")]

@@ -10,7 +10,7 @@ use crate::ParseError;
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// What stands as `prev` in the first record of a stream.
+    /// The `prev` of the first record of a stream.
     pub const ZERO: Self = Self([0; 32]);
 
     /// The hash of some bytes.

@@ -17,13 +17,13 @@ pub struct ParseError {
 
 impl ParseError {
     pub(crate) fn new(what: &'static str, text: &str, expected: &'static str) -> Self {
-        // What is shown to a person stays readable even when somebody passes a whole file.
+        // The message stays short even if the caller passes a whole file.
         let text = text.chars().take(80).collect();
         Self { what, text, expected }
     }
 }
 
-/// A ULID has exactly one accepted form, so that two texts are equal only if the ids are.
+/// Parses the one accepted form of a ULID, so that equal ids have equal texts.
 fn strict_ulid(text: &str) -> Option<Ulid> {
     Ulid::from_string(text).ok().filter(|ulid| ulid.to_string() == text)
 }
@@ -35,17 +35,17 @@ macro_rules! ulid_ids {
         pub struct $name(Ulid);
 
         impl $name {
-            /// A new id, from the clock and the system's randomness: for the edge, never for the core.
+            /// A new id, from the clock and the system's randomness. Pure code must not call this.
             pub fn generate() -> Self {
                 Self(Ulid::generate())
             }
 
-            /// The id with exactly these bits.
+            /// The id with these bits.
             pub const fn from_bits(bits: u128) -> Self {
                 Self(Ulid::from_bytes(bits.to_be_bytes()))
             }
 
-            /// When it was made, by the clock of whoever made it.
+            /// When it was made, by the clock of its maker.
             pub fn made_at(self) -> At {
                 At(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
             }
@@ -77,7 +77,7 @@ macro_rules! ulid_ids {
     )* };
 }
 
-/// Ids are strings in JSON.
+/// Serialises a type as its text.
 macro_rules! text_form {
     ($name:ident) => {
         impl Serialize for $name {
@@ -97,7 +97,7 @@ macro_rules! text_form {
 pub(crate) use text_form;
 
 ulid_ids! {
-    /// A conversation. It never changes, whatever the session is called.
+    /// A session. It never changes, whatever the session's key is.
     SessionId, "session id";
     /// One input, from the moment that it is accepted.
     InputId, "input id";
@@ -105,13 +105,13 @@ ulid_ids! {
     OrderId, "order id";
     /// One try at a model call.
     AttemptId, "attempt id";
-    /// One tool call. Ours, not the provider's: that one is kept only for the wire.
+    /// One tool call. The provider's own id of it is kept only for the wire.
     CallId, "call id";
     /// One question to a person.
     QuestionId, "question id";
 }
 
-/// A task carries the id of the call that started it: `task_` and the ULID in lower case.
+/// A task, by the id of the call that started it: `task_` and the ULID in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(CallId);
 

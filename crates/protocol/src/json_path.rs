@@ -1,7 +1,7 @@
-//! Paths in JSON, whatever bytes they have.
+//! Paths in JSON, also those that are not UTF-8.
 //!
-//! A path is a string there. One that is no UTF-8 is written as `bytes:` and its bytes in hexadecimal digits, and so is one that itself
-//! begins with `bytes:`. Every path has one form, and every form is read as the path that it was.
+//! A path is a string. One that is not UTF-8, or that begins with `bytes:`, is written as `bytes:` and its bytes in
+//! hexadecimal digits. So every path has exactly one form, and reads back unchanged.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a path begins with that is written as digits.
-const IN_DIGITS: &str = "bytes:";
+/// The prefix of a path that is written in hexadecimal digits.
+const HEX_PREFIX: &str = "bytes:";
 
-/// A path that any JSON can hold, also as the key of a map.
+/// A path in JSON, also as the key of a map.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JsonPath(pub PathBuf);
 
@@ -34,23 +34,21 @@ impl<'de> Deserialize<'de> for JsonPath {
 pub mod path {
     use super::*;
 
-    /// Writes a path.
     pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        match path.to_str().filter(|text| !text.starts_with(IN_DIGITS)) {
+        match path.to_str().filter(|text| !text.starts_with(HEX_PREFIX)) {
             Some(text) => serializer.serialize_str(text),
             None => {
                 let digits = path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}"));
-                serializer.serialize_str(&format!("{IN_DIGITS}{}", digits.collect::<String>()))
+                serializer.serialize_str(&format!("{HEX_PREFIX}{}", digits.collect::<String>()))
             }
         }
     }
 
-    /// Reads a path.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
         let text = String::deserialize(deserializer)?;
-        match text.strip_prefix(IN_DIGITS) {
+        match text.strip_prefix(HEX_PREFIX) {
             None => Ok(PathBuf::from(text)),
-            Some(digits) => from_digits(digits)
+            Some(digits) => decode_hex(digits)
                 .map(|bytes| PathBuf::from(OsString::from_vec(bytes)))
                 .ok_or_else(|| D::Error::custom(format!("{text:?} is no path: it has no pairs of digits"))),
         }
@@ -61,7 +59,6 @@ pub mod path {
 pub mod list {
     use super::*;
 
-    /// Writes paths.
     pub fn serialize<'a, C, S: Serializer>(paths: &'a C, serializer: S) -> Result<S::Ok, S::Error>
     where
         &'a C: IntoIterator<Item = &'a PathBuf>,
@@ -69,7 +66,6 @@ pub mod list {
         serializer.collect_seq(paths.into_iter().cloned().map(JsonPath))
     }
 
-    /// Reads paths.
     pub fn deserialize<'de, C: FromIterator<PathBuf>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<C, D::Error> {
@@ -81,7 +77,6 @@ pub mod list {
 pub mod map {
     use super::*;
 
-    /// Writes a map.
     pub fn serialize<V: Serialize, S: Serializer>(
         map: &BTreeMap<PathBuf, V>,
         serializer: S,
@@ -89,7 +84,6 @@ pub mod map {
         serializer.collect_map(map.iter().map(|(path, value)| (JsonPath(path.clone()), value)))
     }
 
-    /// Reads a map.
     pub fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<BTreeMap<PathBuf, V>, D::Error> {
@@ -102,19 +96,17 @@ pub mod map {
 pub mod option {
     use super::*;
 
-    /// Writes a path, or null.
     #[allow(clippy::ref_option, reason = "serde passes a reference")]
     pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
         path.clone().map(JsonPath).serialize(serializer)
     }
 
-    /// Reads a path, or null.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
         Ok(Option::<JsonPath>::deserialize(deserializer)?.map(|JsonPath(path)| path))
     }
 }
 
-fn from_digits(digits: &str) -> Option<Vec<u8>> {
+fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     let is_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && digits.len().is_multiple_of(2);
     let pairs = (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok());
     is_digits.then(|| pairs.collect())?

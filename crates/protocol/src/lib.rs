@@ -1,14 +1,14 @@
-//! The plain data that flows through Longhaul. No I/O, no clock, no async: everything here can be built in a
-//! test with a literal, compared with `==`, and written to JSON and back without a change.
+//! The plain data that flows through Longhaul. No I/O, no clock, no async: a test can build every value with a literal,
+//! compare it with `==`, and write it to JSON and back without a change.
 //!
 //! # What this crate promises
 //!
-//! - **One form.** The JSON of every type is pinned by a file in `fixtures/` that a test reads back byte for
-//!   byte. What a journal holds today is readable by every later version.
-//! - **Formats only grow.** A field that a reader doesn't know is ignored, a record of an unknown kind is kept
-//!   with its bytes ([`SessionRecord::Unknown`]), and nothing is ever re-serialised on the way through.
-//! - **No foreign JSON inside a body.** What a person, a model or a program wrote is always a string. So whoever
-//!   walks a body can trust its structure: [`blob_refs`] finds exactly the blobs that we put there.
+//! - **One form.** The JSON of every type is pinned by a file in `fixtures/`, which a test reads back byte for byte. Every
+//!   later version can read what a journal holds today.
+//! - **Formats only grow.** Readers ignore unknown fields, and keep records of an unknown kind with their bytes
+//!   ([`SessionRecord::Unknown`]). Nothing is serialised again on its way through.
+//! - **No foreign JSON inside a body.** Text from a person, a model or a program is always a string. So the structure of a
+//!   body can be trusted: [`blob_refs`] finds exactly the blobs that the runtime put there.
 //!
 //! # Where things are
 //!
@@ -16,12 +16,13 @@
 //! | --- | --- |
 //! | `id`, `hash`, `time`, `stream` | small values: typed ULIDs, 32-byte hashes, milliseconds, names of streams |
 //! | `item` | what a model reads and writes: text, reasoning, calls, results, images, notes |
-//! | `tool` | a tool as the model is told of it |
-//! | `record` | one durable fact, and the table macro that ties a kind to its body |
+//! | `tool` | a tool's definition, and the names of the recall tools |
+//! | `record` | one durable fact, and the macro that ties each kind to the type of its body |
+//! | `blob` | references to blobs in a body |
 //! | `session`, `inbox`, `names`, `memory` | the kinds of record in each family of streams |
 //! | `event` | what watchers see |
-//! | `json_path` | paths in JSON, also those that are no UTF-8 |
-//! | `printable` | paths and names from outside, as they may be shown |
+//! | `json_path` | paths in JSON, also those that are not UTF-8 |
+//! | `printable` | paths and names from outside, escaped for display |
 //!
 //! # Example
 //!

@@ -4,17 +4,15 @@ use crate::record::record_kinds;
 use crate::{Seq, SessionId, Usage};
 
 record_kinds! {
-    /// What stands in `extract/<session>`.
+    /// The records of `extract/<session>`.
     ExtractRecord {
-        /// What was worth remembering in a span of the session.
         "extracted" => Extracted(Extracted),
     }
 }
 
 record_kinds! {
-    /// What stands in `memory/<scope>`.
+    /// The records of `memory/<scope>`.
     MemoryRecord {
-        /// Pages were written, by a consolidation, a person or an undo.
         "pages_changed" => PagesChanged(PagesChanged),
     }
 }
@@ -22,19 +20,19 @@ record_kinds! {
 /// What was worth remembering in a span of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Extracted {
-    /// The memory that it belongs to.
+    /// The memory scope.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
     /// The first record of the span.
     pub from: Seq,
-    /// The last one. The next span starts after it.
+    /// The last record of the span. The next span starts after it.
     pub through: Seq,
-    /// What was found; nothing is a success too.
+    /// The extracted items; empty if nothing was worth remembering.
     pub items: Vec<ExtractedItem>,
-    /// What the model wrote and was not taken, each with the reason.
+    /// Items of the model that were rejected, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// What the calls cost, those that failed before included.
+    /// The cost of the model calls, with that of failed ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<Usage>,
 }
@@ -42,15 +40,13 @@ pub struct Extracted {
 /// One thing worth remembering.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtractedItem {
-    /// What kind of thing it is.
     pub kind: ExtractedKind,
-    /// What to remember.
     pub text: String,
     /// The records that it came from.
     pub sources: Vec<Seq>,
-    /// Who said it.
     pub speaker: Speaker,
-    /// What the user said, word for word: a whole input, or whole sentences of it, out of one of the sources. `text` is the model's paraphrase.
+    /// The user's words: a whole input, or whole sentences of it, from one of the sources. `text` is the model's
+    /// paraphrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
 }
@@ -68,38 +64,34 @@ pub enum ExtractedKind {
     Discussion,
 }
 
-/// Who said a thing. Only what a person said can become a fact about that person.
+/// Who said something. Only what the user said can become a fact about the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// A person.
     User,
-    /// The model.
     Assistant,
     /// A web page, a file or a command's output.
     Untrusted,
 }
 
-/// Pages were written: one record, however many pages.
+/// Pages were written by a consolidation, a person or an undo: one record, however many pages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PagesChanged {
-    /// Who wrote them.
     #[serde(default, skip_serializing_if = "ChangedBy::is_usual")]
     pub by: ChangedBy,
-    /// Why.
     pub reason: String,
-    /// How far each extract stream had been read when this was decided.
+    /// How far each extract stream was read for this change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extracts: Vec<Source>,
-    /// The changes; none, if what was read changes nothing.
+    /// The changes; empty if the extracts change nothing.
     pub pages: Vec<PageChange>,
-    /// The change that this one takes back.
+    /// The change that this one undoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<Seq>,
-    /// What the model wrote and was not taken, each with the reason.
+    /// Changes of the model that were rejected, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// What the calls cost, those that failed before included.
+    /// The cost of the model calls, with that of failed ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<Usage>,
 }
@@ -108,14 +100,14 @@ pub struct PagesChanged {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedBy {
-    /// The machine, from extracts.
+    /// A consolidation, from extracts.
     #[default]
     Consolidation,
-    /// A person, by hand. It wins over what the machine writes.
+    /// A person, by hand. A consolidation must respect it.
     Person,
-    /// Somebody asked for something to be remembered.
+    /// A user asked the agent to remember something.
     Note,
-    /// A person took a change back.
+    /// A person undid a change.
     Undo,
 }
 
@@ -128,35 +120,31 @@ impl ChangedBy {
 /// A position in a session's extracts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The session.
     pub session: SessionId,
     /// The last extract that was read.
     pub through: Seq,
 }
 
-/// One page from here on.
+/// The new version of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageChange {
-    /// The name of the page.
     pub page: String,
-    /// Its text from now on; absent if the page was removed.
+    /// Its new text; absent if the page was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Why this page.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// What it was made from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<ItemSource>,
-    /// What was left out on purpose.
+    /// What the model left out on purpose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
 }
 
-/// An extracted item, by its place.
+/// The place of an extracted item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ItemSource {
-    /// The session.
     pub session: SessionId,
     /// The record in its extract stream.
     pub seq: Seq,

@@ -1,18 +1,17 @@
-//! Paths and names from outside, as they may be shown in a terminal, a log or a message: one line, and nothing in them that could pass
-//! for something else.
+//! Escaping of paths and names from outside for a terminal, a log or a message: one line, without misleading characters.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path or name that is safe to print. What could mislead is escaped as in Rust (`\n`, `\u{1b}`, `\xff`), and then backslashes too, so
-/// that two names never look the same.
+/// A path or name that is safe to print. Misleading characters are escaped as in Rust (`\n`, `\u{1b}`, `\xff`), and then
+/// backslashes too, so that two names never look the same.
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(&'a [u8]);
 
-/// Paths as they are shown.
+/// Paths that can be printed safely.
 pub trait PrintablePath {
-    /// The path without control characters and without what changes the direction of writing.
+    /// The path, with control characters and direction marks escaped.
     fn printable(&self) -> Printable<'_>;
 }
 
@@ -22,7 +21,7 @@ impl PrintablePath for Path {
     }
 }
 
-/// A name from outside that is safe to print.
+/// Makes a name from outside safe to print.
 pub fn printable(name: &[u8]) -> Printable<'_> {
     Printable(name)
 }
@@ -50,7 +49,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Whether a character can drive a terminal, end a line, change the direction of writing, or is never seen.
+/// Whether a character controls a terminal, ends a line, changes the direction of writing, or is invisible.
 pub fn is_misleading(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{feff}')

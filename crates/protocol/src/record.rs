@@ -12,15 +12,12 @@ pub type Seq = u64;
 pub struct Record {
     /// The stream that it belongs to.
     pub stream: StreamName,
-    /// Its place there.
     pub seq: Seq,
     /// When it was committed, by the clock of the engine.
     pub at: At,
-    /// What kind of fact it is.
     pub kind: String,
-    /// The hash of the key that makes it unique in its stream, if it has one.
+    /// The hash of its idempotency key, which is unique in the stream.
     pub key: Option<Hash>,
-    /// The fact itself, in the bytes in which it was committed, or what is known of a body that is gone.
     pub body: Body,
     /// The hash of the record before it.
     pub prev: Hash,
@@ -28,76 +25,58 @@ pub struct Record {
     pub hash: Hash,
 }
 
-/// The bytes of a fact, or what is left where they are gone.
+/// The body of a record.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// The JSON text, byte for byte as it was committed.
     Here(Box<RawValue>),
-    /// Erased on purpose, or lost to damage and stood in for by a salvage.
+    /// Erased on purpose, or lost to damage and replaced by a salvage.
     Gone(Gone),
 }
 
-/// What stands where a body was.
+/// The stub of an erased or lost body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gone {
-    /// When it went.
+    /// When it was erased or lost.
     pub at: At,
-    /// Why.
     pub reason: String,
-    /// The hash of the bytes that were there. Absent where the whole record was lost to damage: then its own
-    /// hash can't be checked, only that its neighbours agree on it.
+    /// The hash of the erased bytes. Absent if the record was lost to damage: then its own hash can't be checked, only
+    /// that its neighbours agree on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_hash: Option<Hash>,
 }
 
-/// A fact that is about to be appended; the journal gives it its place, its time and its hash.
+/// A record to append; the journal gives it its place, its time and its hash.
 #[derive(Debug, Clone)]
 pub struct NewRecord {
-    /// What kind of fact it is.
     pub kind: String,
     /// The JSON text of the body.
     pub body: Box<RawValue>,
-    /// The hash of a key that must be unique in the stream.
+    /// The hash of an idempotency key, which must be unique in the stream.
     pub key: Option<Hash>,
 }
 
 impl NewRecord {
-    /// The same fact, which can be appended only once under this key.
+    /// Gives it an idempotency key: the journal appends it only once.
     #[must_use]
     pub fn with_key(self, key: &str) -> Self {
         Self { key: Some(Hash::of(key)), ..self }
     }
 }
 
-/// Why the body of a record can't be read as its kind says.
+/// Why the body of a record can't be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There is no body any more.
+    /// The body was erased or lost.
     #[error("the body of {stream} seq {seq} is gone: {reason}")]
-    Gone {
-        /// The stream of the record.
-        stream: StreamName,
-        /// Its place there.
-        seq: Seq,
-        /// Why the body went.
-        reason: String,
-    },
-    /// The body does not have the form of its kind.
+    Gone { stream: StreamName, seq: Seq, reason: String },
+    /// The body doesn't have the form of its kind.
     #[error("{stream} seq {seq} is not a valid {kind}: {reason}")]
-    Malformed {
-        /// The stream of the record.
-        stream: StreamName,
-        /// Its place there.
-        seq: Seq,
-        /// The kind that it claims.
-        kind: String,
-        /// What does not fit.
-        reason: String,
-    },
+    Malformed { stream: StreamName, seq: Seq, kind: String, reason: String },
 }
 
 impl Record {
-    /// The text of the body, if it is still there.
+    /// The JSON text of the body, if it is still there.
     pub fn text(&self) -> Option<&str> {
         match &self.body {
             Body::Here(body) => Some(body.get()),
@@ -120,7 +99,7 @@ impl Record {
     }
 }
 
-/// The JSON form of a record: `body` with its bytes untouched, or `gone` in its place.
+/// The JSON form of a record: `body` with its bytes unchanged, or `gone` in its place.
 #[derive(Serialize, Deserialize)]
 struct RecordForm<B = Box<RawValue>> {
     stream: StreamName,
@@ -178,11 +157,10 @@ macro_rules! record_kinds {
         #[derive(Debug, Clone)]
         pub enum $name {
             $($(#[$doc])* $variant($body),)*
-            /// A kind that a newer version writes: kept, and skipped.
+            /// A kind that only a newer version knows. It is kept and skipped.
             Unknown {
-                /// What it calls itself.
                 kind: String,
-                /// Its body, untouched.
+                /// Its body, unchanged.
                 body: Box<serde_json::value::RawValue>,
             },
         }
@@ -191,7 +169,6 @@ macro_rules! record_kinds {
             /// Every kind that this version knows.
             pub const KINDS: &'static [&'static str] = &[$($kind),*];
 
-            /// The name of the kind.
             pub fn kind(&self) -> &str {
                 match self {
                     $(Self::$variant(_) => $kind,)*
@@ -199,7 +176,7 @@ macro_rules! record_kinds {
                 }
             }
 
-            /// The typed fact in a record.
+            /// Decodes the body of a record by its kind.
             pub fn decode(record: &$crate::Record) -> Result<Self, $crate::DecodeError> {
                 match record.kind.as_str() {
                     $($kind => record.decode().map(Self::$variant),)*
@@ -207,11 +184,11 @@ macro_rules! record_kinds {
                 }
             }
 
-            /// The fact, ready to be appended.
+            /// Encodes it as a record to append.
             pub fn encode(&self) -> $crate::NewRecord {
                 let body = match self {
                     $(Self::$variant(body) => serde_json::value::to_raw_value(body)
-                        .expect("bodies are plain structs with string keys, which JSON can always hold"),)*
+                        .expect("serde_json never fails on plain structs with string keys"),)*
                     Self::Unknown { body, .. } => body.clone(),
                 };
                 $crate::NewRecord { kind: self.kind().to_owned(), body, key: None }

@@ -9,35 +9,35 @@ use crate::{ParseError, SessionId};
 
 /// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `names` or `host`.
 ///
-/// A name of a family that this version doesn't know is still a name: a journal that a newer version wrote can
-/// be listed, verified and exported.
+/// Unknown families are valid: this version can list, verify and export a journal that a newer version wrote.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName(Arc<str>);
 
 impl StreamName {
-    const LONGEST: usize = 200;
+    const MAX_BYTES: usize = 200;
 
-    /// The stream in which keys are bound to sessions.
+    /// The keys of sessions.
     pub fn names() -> Self {
         Self("names".into())
     }
 
-    /// A stream without records. Whoever holds its lease looks after sessions that nobody holds, and is rung for them.
+    /// A stream without records. The process that holds its lease runs sessions whose own lease is free, and is woken for
+    /// them.
     pub fn host() -> Self {
         Self("host".into())
     }
 
-    /// What happened in a session; written by the holder of its lease.
+    /// The records of a session; only the holder of its lease appends.
     pub fn session(id: SessionId) -> Self {
         Self(format!("session/{id}").into())
     }
 
-    /// What was accepted for a session; written by anybody.
+    /// The inputs and orders for a session; any process appends.
     pub fn inbox(id: SessionId) -> Self {
         Self(format!("inbox/{id}").into())
     }
 
-    /// What was worth remembering in a session.
+    /// The extracts of a session.
     pub fn extract(id: SessionId) -> Self {
         Self(format!("extract/{id}").into())
     }
@@ -47,12 +47,13 @@ impl StreamName {
         format!("memory/{scope}").parse()
     }
 
-    /// A stream without records. Whoever holds its lease puts the pages of a memory scope in order; a person's change never waits for it.
+    /// A stream without records. The process that holds its lease consolidates the pages of a memory scope; a person's
+    /// change never waits for it.
     pub fn consolidation(scope: &str) -> Result<Self, ParseError> {
         format!("consolidation/{scope}").parse()
     }
 
-    /// The session that the stream belongs to, if it belongs to one.
+    /// The session that the stream belongs to.
     pub fn session_id(&self) -> Option<SessionId> {
         let (family, id) = self.0.split_once('/')?;
         matches!(family, "session" | "inbox" | "extract").then(|| id.parse().ok())?
@@ -82,7 +83,7 @@ impl FromStr for StreamName {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let plain = |character: char| !character.is_control() && !character.is_whitespace();
         let parts_are_named = text.split('/').all(|part| !part.is_empty());
-        if text.len() <= Self::LONGEST && parts_are_named && text.chars().all(plain) {
+        if text.len() <= Self::MAX_BYTES && parts_are_named && text.chars().all(plain) {
             Ok(Self(text.into()))
         } else {
             Err(ParseError::new(

@@ -12,13 +12,13 @@ impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(moment) => write!(f, "{moment:.3}"),
-            // A number from a damaged or foreign file that no calendar holds: shown as it is.
+            // A damaged or foreign file may have a number that no calendar holds.
             Err(_) => write!(f, "{} ms since 1970", self.0),
         }
     }
 }
 
-/// The form of a moment in events, for `#[serde(with = …)]`.
+/// A moment as RFC 3339, for `#[serde(with = …)]`.
 pub(crate) mod rfc3339 {
     use serde::{Deserialize, Deserializer, Serializer};
 

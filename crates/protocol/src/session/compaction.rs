@@ -5,72 +5,65 @@ use crate::{CallId, Item, Seq};
 /// A compaction began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactStart {
-    /// Why.
     pub reason: String,
-    /// What the summary should dwell on, if somebody said so.
+    /// What the summary should focus on, if the user said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
 }
 
-/// Where an item came into the context.
+/// Where an item entered the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The record that put it there.
     pub seq: Seq,
     /// The turn, from 1; 0 before the first.
     pub turn: u64,
-    /// The step of the turn, from 1; 0 for what came before its first.
+    /// The step of the turn, from 1; 0 before its first.
     pub step: u64,
-    /// The record that has its words, if that is another one: an input is taken before it is seen.
+    /// The record with its text, if that is another one: an input is taken before it enters the context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Seq>,
 }
 
-/// Something that a new epoch keeps of the context before it, as it was.
+/// An item of the context that a new epoch keeps unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Where it came into the context.
     #[serde(flatten)]
     pub place: Place,
-    /// What it is.
     pub item: Item,
 }
 
-/// What a summary says, under its headings. Each list is one line an entry.
+/// A summary of the context, one field for each of its headings. Each entry of a list is one line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// What all of it is for.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub goal: String,
-    /// What a person said that holds until they say otherwise, in their words.
+    /// Standing instructions of the user, in the user's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub directives: Vec<String>,
-    /// Constraints, in the words of whoever wrote the summary.
+    /// Constraints, in the words of the summary's author.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
-    /// What was decided, and why.
+    /// Decisions, each with its reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<String>,
-    /// What is done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<String>,
-    /// What is being done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_progress: Vec<String>,
-    /// What comes next.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub next_action: String,
-    /// What can't go on, and why.
+    /// Blocked work, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<String>,
-    /// Files that matter, and what is in them.
+    /// Relevant files, each with what is in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Commands that were run, and what came of them.
+    /// Commands that were run, each with its result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// What stood under no heading.
+    /// Text without a heading.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub notes: String,
 }
@@ -78,31 +71,26 @@ pub struct Summary {
 /// A message that the runtime composed for the new epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemMessage {
-    /// Its parts.
     pub content: Vec<TextContent>,
 }
 
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextContent {
-    /// Its words.
     pub text: String,
 }
 
 /// A compaction succeeded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactDone {
-    /// The epoch that it started.
+    /// The new epoch.
     pub epoch: u64,
-    /// How it was made.
     pub by: CompactedBy,
-    /// Tokens before.
     pub before: u64,
-    /// Tokens after.
     pub after: u64,
     /// The first record that it covers.
     pub from: Seq,
-    /// The last one.
+    /// The last record that it covers.
     pub through: Seq,
 }
 
@@ -112,19 +100,18 @@ pub struct CompactDone {
 pub enum CompactedBy {
     /// A model wrote a summary.
     Model,
-    /// Oldest whole exchanges were dropped by rule.
+    /// A rule dropped the oldest whole exchanges.
     Rule,
 }
 
 /// A compaction failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactFailed {
-    /// Why.
     pub reason: String,
-    /// How many tokens the context had, if this counts as a failure: one that somebody cancelled does not.
+    /// Tokens of the context. Absent if the compaction was cancelled, which doesn't count as a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// The next request did not fit, and can't be made to.
+    /// The next request doesn't fit without a compaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_needed: bool,
 }
@@ -132,6 +119,6 @@ pub struct CompactFailed {
 /// Old tool output was replaced by stubs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stubbed {
-    /// The calls whose results are stubs from here on.
+    /// The calls whose results are stubs from now on.
     pub calls: Vec<CallId>,
 }

@@ -1,8 +1,16 @@
-//! The kinds of record in `session/<id>`. Their names are settled; their fields grow with the features that
-//! write them.
+//! The kinds of record in `session/<id>`. Their names are fixed; their fields may grow.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `mod` | creation, epochs, inputs and orders, turns, steps, attempts, usage |
+//! | `calls` | tool calls and their effects |
+//! | `tasks`, `questions` | background tasks and notifications; questions to a person |
+//! | `compaction` | compactions, summaries, stubs |
+//! | `carry_over` | the state that an epoch takes over from the one before |
+//! | `import` | the mark of an imported session |
 
 mod calls;
-mod carried;
+mod carry_over;
 mod compaction;
 mod import;
 mod questions;
@@ -16,7 +24,7 @@ use crate::record::record_kinds;
 use crate::{AttemptId, BlobRef, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
 
 pub use calls::{Effect, FileSeen, FileWrite, ToolFinished, ToolStarted};
-pub use carried::{
+pub use carry_over::{
     Carried, CarriedCounting, CarriedOutput, CarriedStall, CarriedTask, OpenTurn, WaitingInput,
 };
 pub use compaction::{
@@ -32,59 +40,46 @@ record_kinds! {
     SessionRecord {
         /// The first record of every session.
         "session_created" => SessionCreated(SessionCreated),
-        /// The context begins anew; everything that outlives an epoch is carried here.
+        /// A new context begins; the record carries over everything that outlives an epoch.
         "epoch_started" => EpochStarted(EpochStarted),
-        /// An input was taken from the inbox.
         "input_taken" => InputTaken(InputTaken),
-        /// An order was taken from the inbox.
         "order_taken" => OrderTaken(OrderTaken),
-        /// A turn began.
         "turn_started" => TurnStarted(TurnStarted),
-        /// A step of a turn began.
         "step_started" => StepStarted(StepStarted),
-        /// A model call is about to be tried.
+        /// A model call is about to start.
         "attempt_started" => AttemptStarted(AttemptStarted),
         /// A block of an answer is complete. It counts only through `attempt_ended`.
         "block" => Block(Block),
         /// Text of a block that is not complete yet.
         "checkpoint" => Checkpoint(Checkpoint),
-        /// A try at a model call is over.
+        /// A model call ended.
         "attempt_ended" => AttemptEnded(AttemptEnded),
-        /// What an attempt cost.
         "usage" => Usage(Usage),
         /// A tool is about to run.
         "tool_started" => ToolStarted(ToolStarted),
-        /// A tool ran.
         "tool_finished" => ToolFinished(ToolFinished),
-        /// A command goes on in the background.
+        /// A command continues in the background.
         "task_started" => TaskStarted(TaskStarted),
-        /// A task is over.
         "task_ended" => TaskEnded(TaskEnded),
         /// The model is told of the end of a task.
         "notification" => Notification(Notification),
-        /// The runtime tells the model something.
+        /// A message of the runtime to the model.
         "note" => Note(Note),
-        /// A person is asked something.
         "question" => Question(Question),
-        /// A question was settled.
         "answered" => Answered(Answered),
-        /// The session came from a file of another home.
+        /// The session was imported from a file.
         "imported" => Imported(Imported),
-        /// A compaction began.
         "compact_start" => CompactStart(CompactStart),
         /// A message that the runtime composed for the new epoch.
         "system_message" => SystemMessage(SystemMessage),
-        /// A compaction succeeded.
         "compact_done" => CompactDone(CompactDone),
         /// A compaction failed, and the context is as it was.
         "compact_failed" => CompactFailed(CompactFailed),
         /// Old tool output was replaced by stubs.
         "stubbed" => Stubbed(Stubbed),
-        /// Another model answers from here on.
         "model_changed" => ModelChanged(ModelChanged),
-        /// Something that a person should know.
+        /// A warning for the user.
         "warning" => Warning(Warning),
-        /// A turn is over.
         "turn_ended" => TurnEnded(TurnEnded),
     }
 }
@@ -92,11 +87,10 @@ record_kinds! {
 /// The first record of every session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCreated {
-    /// The session's id, which never changes.
     pub id: SessionId,
     /// The key that it was created under.
     pub key: String,
-    /// The folder that it works in, if it has one.
+    /// Its work folder, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_dir: Option<String>,
     /// Where it was forked from.
@@ -115,51 +109,47 @@ pub struct Origin {
     pub seq: Seq,
 }
 
-/// The context begins anew. Whoever loads a session reads from its newest record of this kind and nothing before
-/// it, so it carries all that outlives an epoch.
+/// A new context begins. Loading a session starts at its newest record of this kind, so the record carries over everything
+/// that outlives an epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochStarted {
     /// The number of the epoch, from 1.
     pub epoch: u64,
-    /// Why a new one began.
     pub reason: EpochReason,
-    /// The system prompt.
     pub system: BlobRef,
-    /// The tools' schemas.
     pub tools: BlobRef,
     /// How many turns had started before.
     pub turns: u64,
-    /// How far the inbox had been taken.
+    /// The last record of the inbox that was taken.
     pub inbox_through: Seq,
-    /// What must stay in the context word for word.
+    /// Texts that must stay in the context word for word.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<Pin>,
-    /// The todo list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todo: Vec<Todo>,
-    /// Where to begin reading, if this epoch goes on with the context of an earlier one: the record with which that one
-    /// started. Only the system prompt and the tools are new then.
+    /// The first record of an earlier epoch whose context this one continues: loading starts there. Only the system prompt
+    /// and the tools are new then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds_from: Option<Seq>,
     /// Tasks that were running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskStarted>,
-    /// Tasks that had ended and are still listed, or of which the model had not been told.
+    /// Tasks that had ended and are still listed, or that the model had not been notified of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<EndedTask>,
     /// Questions that were open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
-    /// The record with which the epoch before began.
+    /// The first record of the epoch before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Seq>,
-    /// What the summary of everything before says.
+    /// The summary of everything before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Box<Summary>>,
-    /// What stays of the context before, as it was. It stands after what the `system_message` records say.
+    /// Items kept unchanged from the context before. They follow the texts of the `system_message` records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,
-    /// What else outlives the epoch before, where this one does not go on with its context.
+    /// The other state carried over, unless this epoch continues the context of the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Box<Carried>>,
 }
@@ -199,31 +189,28 @@ pub enum EpochReason {
     Created,
     /// The context was compacted.
     Compacted,
-    /// Old tool output became stubs.
+    /// Old tool output was replaced by stubs.
     Stubbed,
     /// The system prompt or the tools changed.
     Changed,
 }
 
-/// Something that is never summarised.
+/// A text that is never summarised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// What it is, such as `first_request` or `file_changed`.
+    /// Its purpose, such as `first_request` or `file_changed`.
     pub name: String,
-    /// Its words.
     pub text: String,
 }
 
 /// One line of the todo list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Todo {
-    /// What is to be done.
     pub text: String,
-    /// How far it is.
     pub status: TodoStatus,
 }
 
-/// How far a todo is.
+/// The progress of a todo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the words say it")]
@@ -233,28 +220,24 @@ pub enum TodoStatus {
     Done,
 }
 
-/// An input was taken from the inbox. It holds the words too: a context is made of the session's stream alone.
+/// An input was taken from the inbox. The record repeats its text, because a context is built from the session's stream
+/// alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputTaken {
-    /// The input.
     pub id: InputId,
-    /// How far the inbox is taken with this record; the input itself stands there.
+    /// The input's place in the inbox.
     pub inbox_through: Seq,
-    /// The words.
     pub text: String,
-    /// Pictures that came with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// What it asked for.
     pub mode: JoinMode,
 }
 
 /// An order was taken from the inbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderTaken {
-    /// How far the inbox is taken with this record.
+    /// The order's place in the inbox.
     pub inbox_through: Seq,
-    /// The order.
     pub order: Order,
 }
 
@@ -270,22 +253,21 @@ pub struct TurnStarted {
 pub struct StepStarted {
     /// The step, counted from 1 within its turn.
     pub step: u64,
-    /// Inputs that would join, and that there is no room for: they wait for the next turn.
+    /// Inputs that would join but don't fit the context: they wait for the next turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub later: Vec<InputId>,
 }
 
 impl StepStarted {
-    /// A step that everything joins which waits for it.
+    /// A step that all waiting inputs join.
     pub fn new(step: u64) -> Self {
         Self { step, later: vec![] }
     }
 }
 
-/// A model call is about to be tried.
+/// A model call is about to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptStarted {
-    /// The attempt.
     pub attempt: AttemptId,
     /// The model, as `provider/model`.
     pub model: String,
@@ -294,80 +276,75 @@ pub struct AttemptStarted {
 /// A block of an answer is complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
-    /// The attempt that it belongs to.
     pub attempt: AttemptId,
     /// Its place in the answer, from 0.
     pub index: u32,
-    /// What it holds.
     pub item: Item,
 }
 
 /// Text of a block that is not complete yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The attempt that it belongs to.
     pub attempt: AttemptId,
-    /// What came since the checkpoint before.
+    /// The text since the checkpoint before.
     pub text: String,
 }
 
-/// A try at a model call is over.
+/// A model call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptEnded {
-    /// The attempt.
     pub attempt: AttemptId,
-    /// How many of its blocks count: the first so many.
+    /// The number of its blocks that count, from the first.
     pub kept: u32,
-    /// Why the model stopped, in the provider's word, if it got that far.
+    /// The provider's stop reason, if the answer got that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The answer was cut at its greatest length, and goes on in the next step.
+    /// The answer was truncated at the output limit, and continues in the next step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub goes_on: bool,
-    /// The prompt was too long for the model: so many tokens, by our own count.
+    /// The prompt's tokens by the runtime's own count, if it was too long for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub too_long: Option<u64>,
 }
 
-/// What an attempt cost. Unknown is absent, not zero.
+/// The usage of an attempt. An unknown value is absent, not zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// The attempt.
     pub attempt: AttemptId,
-    /// What it was for, if it was no step of a turn: `summary`, `extract` or `consolidate`. It says nothing about the size of the context then.
+    /// `summary`, `extract` or `consolidate`, if it was not a step of a turn. Then it says nothing about the size of the
+    /// context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// Tokens sent, the cached ones too.
+    /// Tokens sent, with the cached ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
     /// Tokens received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<u64>,
-    /// Tokens that the provider had in its cache.
+    /// Tokens that the provider read from its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
-    /// Tokens that the provider put into its cache, where that has a price of its own. They are among the tokens sent.
+    /// Tokens that the provider wrote to its cache, where that has a price of its own. `input` includes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_written: Option<u64>,
-    /// Money, in US dollars.
+    /// US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// What the prompt was estimated at before it was sent, uncorrected.
+    /// The runtime's estimate of the prompt's tokens before it was sent, without calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated: Option<u64>,
-    /// How large the context was taken to be.
+    /// The model's context window, as the runtime assumed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// What the provider says about how much more it takes, as it says it.
+    /// The provider's rate-limit headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
 }
 
 impl Usage {
-    /// What an attempt cost of which nothing is known yet.
+    /// A usage without values.
     pub fn of(attempt: AttemptId) -> Self {
         Self {
             attempt,
@@ -387,28 +364,25 @@ impl Usage {
 /// Another model answers from here on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelChanged {
-    /// The one before.
     pub from: String,
-    /// The one from here on.
     pub to: String,
-    /// Why.
     pub reason: String,
 }
 
-/// Something that a person should know.
+/// A warning for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// For programs.
     pub code: String,
     /// For people.
     pub text: String,
-    /// The task that it is about, and how far that was.
+    /// The task that it is about, with its progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskNews>,
 }
 
 impl Warning {
-    /// A warning that is about no task.
+    /// A warning that is not about a task.
     pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
         Self { code: code.into(), text: text.into(), task: None }
     }
@@ -417,22 +391,20 @@ impl Warning {
 /// A turn is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnEnded {
-    /// The turn.
     pub turn: u64,
-    /// How it ended.
     pub outcome: Outcome,
-    /// Which limit was reached, if one was.
+    /// The limit that was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
     /// The final answer.
     pub text: String,
-    /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The same, for programs.
+    /// The error's code, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// How far the inbox is taken, if nothing that was taken still waits: the session has nothing to do until more is there.
+    /// The last record of the inbox that was taken, if no taken input still waits: the session is idle until the inbox
+    /// has more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inbox_through: Option<Seq>,
 }

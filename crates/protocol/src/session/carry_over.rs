@@ -5,66 +5,64 @@ use serde::{Deserialize, Serialize};
 use super::{FileSeen, Outcome, TaskNews};
 use crate::{At, BlobRef, CallId, Hash, Image, InputId, JoinMode, Seq, TaskId};
 
-/// What outlives an epoch besides what it has fields for. Whoever loads the session reads nothing from before the epoch, so
-/// whatever is not here, or there, is forgotten.
+/// The state that a new epoch carries over, besides the fields of `EpochStarted`. Loading a session reads nothing from
+/// before its newest epoch, so everything else is forgotten.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Carried {
-    /// The turn that is open, between two of its steps.
+    /// The open turn, between two of its steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<OpenTurn>,
-    /// Inputs that were taken and that the model has not seen yet.
+    /// Inputs that were taken but not yet sent to the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingInput>,
-    /// A turn that was asked for without an input: `retry` or `continue`.
+    /// A requested turn without an input: `retry` or `continue`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
-    /// How the last turn ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_outcome: Option<Outcome>,
-    /// What there was of the answer that the last turn did not get to its end.
+    /// The partial answer of the last turn, if it was interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<String>,
-    /// What the model knows of files.
+    /// The file contents that the model has seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<FileSeen>,
-    /// The files that were changed, the newest last.
+    /// Changed files, the newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Outputs of which the context has only head and tail.
+    /// Outputs that the context has truncated to head and tail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<CarriedOutput>,
-    /// What is known of the tasks besides that they run or have ended.
+    /// The state of tasks besides that they run or have ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<CarriedTask>,
-    /// The model that was asked last.
+    /// The last model called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How each model counts.
+    /// The token calibration of each model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub counting: BTreeMap<String, CarriedCounting>,
-    /// What the provider said last about how much more it takes.
+    /// The provider's last rate-limit headers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rate_limits: BTreeMap<String, String>,
-    /// The codes of warnings that are given once.
+    /// Codes of one-time warnings that were given.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub warned: BTreeSet<String>,
-    /// How many steps have come to their answer in all epochs, and how many compactions there were with this one.
+    /// Steps with an answer, in all epochs.
     pub answers: u64,
-    #[allow(missing_docs, reason = "the line above says it")]
+    /// Compactions, with this one.
     pub compactions: u64,
-    /// How many compactions there were since the last step that came to its answer, with this one.
+    /// Compactions since the last step with an answer, with this one.
     pub since_answer: u32,
     /// The last record that a compaction covers.
     pub covered_through: Seq,
-    /// The turn in which that was asked which the last turn was to answer.
+    /// The turn whose request the last turn answered.
     pub asked_in: u64,
 }
 
-/// A turn that is open, between two of its steps.
+/// The open turn, between two of its steps. The fields are those of the state's turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs, reason = "they are the fields of the state's turn of the same names, which says it")]
 pub struct OpenTurn {
     pub number: u64,
     pub answers: u64,
@@ -92,50 +90,42 @@ pub struct OpenTurn {
     pub repeats: Vec<Hash>,
 }
 
-/// An input that was taken and that the model has not seen yet.
+/// An input that was taken but not yet sent to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingInput {
-    /// The input.
     pub id: InputId,
-    /// What it asked for.
     pub mode: JoinMode,
-    /// Its words.
     pub text: String,
-    /// Pictures that came with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// Somebody does not want it to be worked on any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
-    /// The record with which it was taken.
+    /// Its record `input_taken`.
     #[serde(default)]
     pub taken: Seq,
 }
 
-/// The whole of an output of which the context has only head and tail.
+/// The whole output of a call that the context has truncated to head and tail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedOutput {
-    /// The call.
     pub call: CallId,
-    /// All of it.
     pub whole: BlobRef,
 }
 
-/// What is known of a task besides that it runs or has ended.
+/// The state of a task besides that it runs or has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedTask {
-    /// The task.
     pub task_id: TaskId,
-    /// Nobody needs to be told of its end.
+    /// Its end needs no notification.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unneeded: bool,
-    /// How far the model knows what it did.
+    /// The progress that the model has seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub news: Option<TaskNews>,
-    /// It seems to wait for input.
+    /// Set if it seems to wait for input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<CarriedStall>,
-    /// Somebody wants it to end.
+    /// An order to end it was given.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_to_end: bool,
 }
@@ -143,27 +133,27 @@ pub struct CarriedTask {
 /// A task that seems to wait for input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedStall {
-    /// How much it had printed.
+    /// Bytes that it had printed.
     pub printed: u64,
-    /// What is said about that.
+    /// The notification's text.
     pub text: String,
-    /// The model was told.
+    /// The model was notified.
     pub is_told: bool,
 }
 
-/// What is known about how a model counts tokens.
+/// The token calibration of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CarriedCounting {
-    /// Estimated and counted, the newest last.
+    /// Pairs of estimated and counted tokens, the newest last.
     pub samples: Vec<(u64, u64)>,
-    /// So much of the last prompt was read that its server cut without a word.
+    /// Tokens that the server read of the last prompt which it truncated silently.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_at: Option<u64>,
-    /// How large the context was taken to be then.
+    /// The assumed context window at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_window: Option<u64>,
-    /// So many tokens were too many for it, by our own count.
+    /// The size of a prompt that was refused as too long, by the runtime's own count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_at: Option<u64>,
 }
