@@ -1,4 +1,4 @@
-//! The hash that locks each record to the one before it.
+//! The hash that ties each record to the one before it.
 //!
 //! A record's hash is blake3 over its fields, each framed by its length: format, stream, seq, at, kind, prev, the
 //! hash of the body, and, if the record has a key, the hash of the key. The body goes in as a hash of its stored

@@ -1,4 +1,4 @@
-//! What the system lets a keeper enforce, for whoever decides whether commands run.
+//! What this system can enforce: Landlock, namespaces, seccomp. The runtime decides by this whether commands run.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
@@ -10,42 +10,41 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{Network, ProcessNamespace, UnixSockets};
 use crate::{Error, Launcher, Result};
 
-/// It takes milliseconds; a machine that is very busy can make that seconds.
+/// A probe takes milliseconds; on a very busy machine, seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
-const LONGEST_ANSWER: u64 = 64 << 10;
-/// Since these versions Landlock also keeps a command from what is said beside them.
+const MAX_ANSWER_BYTES: u64 = 64 << 10;
+/// What Landlock prevents only from these versions on.
 const GAPS: [(u32, &str); 2] = [
     (5, "a command can set devices outside of the scope that the user may open"),
     (6, "a command can send signals to the user's other processes, and reach their abstract sockets"),
 ];
-/// What a filter of system calls keeps a command from.
+/// What seccomp prevents.
 const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them, and make user namespaces \
      (seccomp is missing)";
 
-/// What a PID namespace keeps a command from.
+/// What a PID namespace prevents.
 const WITHOUT_PROCESS_NAMESPACE: &str = "a command sees the user's other processes and their command lines (no PID namespace, or no /proc in one)";
 
-/// What the system lets a keeper enforce.
+/// What this system can enforce.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Enforcement {
-    /// The version of Landlock that the system has.
+    /// The kernel's version of Landlock.
     pub landlock: Option<u32>,
-    /// Why there is no Landlock.
+    /// Why Landlock is not available.
     pub no_landlock: Option<String>,
-    /// Why there are no namespaces with mounts of their own.
+    /// Why mount namespaces are not available.
     pub no_namespaces: Option<String>,
-    /// Why there is no network namespace.
+    /// Why network namespaces are not available.
     pub no_network_namespace: Option<String>,
-    /// Why there is no PID namespace, with a `/proc` of its own.
+    /// Why PID namespaces with a `/proc` of their own are not available.
     pub no_process_namespace: Option<String>,
-    /// Why system calls can't be filtered.
+    /// Why seccomp is not available.
     pub no_filter: Option<String>,
 }
 
 impl Enforcement {
-    /// Why bounds with such a network and such sockets can't be enforced, in words for people and with what to do about it. None if they
-    /// can.
+    /// Why bounds with this network and these sockets can't be enforced, with what to do about it; `None` if they can.
     pub fn missing(&self, network: Network, unix_sockets: UnixSockets) -> Option<String> {
         let mut missing = String::new();
         if self.landlock.is_none() {
@@ -79,7 +78,7 @@ impl Enforcement {
         (!missing.is_empty()).then(|| missing.trim_end().to_owned())
     }
 
-    /// What a command can do all the same, because the system is too old to keep it from that.
+    /// What a command can still do because the system is too old to prevent it.
     pub fn gaps(&self) -> Vec<&'static str> {
         let version = self.landlock.unwrap_or(0);
         let of_landlock = GAPS.iter().filter(|(since, _)| version < *since).map(|(_, gap)| *gap);
@@ -87,20 +86,20 @@ impl Enforcement {
         of_landlock.chain(self.no_filter.as_ref().map(|_| WITHOUT_FILTER)).chain(of_processes).collect()
     }
 
-    /// The processes that commands can be made to see.
+    /// The PID namespace that commands can have here.
     pub fn processes(&self) -> ProcessNamespace {
         if self.no_process_namespace.is_none() { ProcessNamespace::Own } else { ProcessNamespace::Shared }
     }
 }
 
-/// Finds out what can be enforced, by really trying in a process that is thrown away. Blocks for a few milliseconds.
+/// Probes what can be enforced, by trying it in a throw-away process. Blocks for a few milliseconds.
 pub fn what_can_be_enforced(launcher: &Launcher) -> Result<Enforcement> {
     let trying = || Error::io::<std::io::Error>("trying out what can be enforced");
     let (ours, theirs) = UnixStream::pair().map_err(trying())?;
     ours.set_read_timeout(Some(PROBE_TIMEOUT)).map_err(trying())?;
     let mut prober = launcher.probe(theirs.into()).map_err(trying())?;
     let mut line = String::new();
-    let heard = BufReader::new((&ours).take(LONGEST_ANSWER)).read_line(&mut line);
+    let heard = BufReader::new((&ours).take(MAX_ANSWER_BYTES)).read_line(&mut line);
     let _ = prober.kill();
     let _ = prober.wait();
     heard.map_err(trying())?;

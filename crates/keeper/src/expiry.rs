@@ -1,13 +1,13 @@
-//! K16: what is left of tasks that have ended goes after a while, and that they have run stays known for longer.
+//! K16: expiry of ended tasks. Their folders are removed after a while; the fact that they have run is kept for longer.
 //!
-//! A folder that is not there means that a command was never started, and may be. So before a folder goes, a file `expired/<id>`
-//! says that there was one. The folder is then moved aside, so that it is there whole or not at all, and removed. Whoever dies
-//! in between leaves something that the next one finds, and two at once do the same thing twice.
+//! A missing folder means that a command was never started, and may be. So before a folder is removed, a file `expired/<id>`
+//! records that there was one. The folder is then moved, so that it is there completely or not at all, and removed. After a
+//! crash in between, the next expiry finishes; two at once do no harm.
 //!
 //! | after | on disk | [`Tasks::find`] |
 //! | --- | --- | --- |
 //! | nothing | the folder | `Ended`, `Lost` or `Unknown` |
-//! | it is noted | the folder, `expired/<id>` | the same |
+//! | the expiry is recorded | the folder, `expired/<id>` | the same |
 //! | it is moved | `task_….expired-1`, `expired/<id>` | `Expired` |
 //! | it is removed | `expired/<id>` | `Expired` |
 
@@ -23,33 +23,34 @@ use crate::task::known_status;
 use crate::tasks::{PRIVATE, VOID};
 use crate::{Error, Found, Result, Tasks};
 
-/// Where it is noted which tasks have expired; and what the name of a folder ends with that is about to be removed.
+/// The folder of expired ids, and the suffix of a folder that is about to be removed.
 const EXPIRED: &str = "expired";
-/// For so long it is known that an expired task had run.
-const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// A start is given up after a minute. What looks like one is left alone for longer.
-const STARTING: Duration = Duration::from_secs(10 * 60);
-/// How the drafts of the file `id` begin.
+/// How long an expired id is kept.
+const EXPIRED_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// The grace period for a folder that looks like a start under way. A start is given up after a minute.
+const START_GRACE: Duration = Duration::from_secs(10 * 60);
+/// The prefix of the drafts of the file `id`.
 const DRAFT: &str = "id.";
 
 impl Tasks {
-    /// Removes the folders of tasks that ended before so long, and says whose. One that runs is never touched, nor one that
-    /// somebody needs. What else was left lying around goes, too. Trouble with one is no reason to keep another: the first is told when all is done.
+    /// Removes the folders of tasks that ended longer ago than this, and returns their ids. A task that runs, has orphans or
+    /// is needed stays. Leftovers of crashes are removed, too. After an error it goes on with the others, and returns the
+    /// first error at the end.
     pub fn expire(&self, older_than: Duration, is_needed: impl Fn(TaskId) -> bool) -> Result<Vec<TaskId>> {
         let (mut expired, mut trouble) = (Vec::new(), None);
         for name in self.names()? {
             let done = match name.parse::<TaskId>() {
                 Ok(id) if is_needed(id) => Ok(()),
                 Ok(id) => self.expire_task(id, older_than).map(|has| expired.extend(has.then_some(id))),
-                Err(_) => self.expire_remains(&name, older_than),
+                Err(_) => self.expire_leftovers(&name, older_than),
             };
             trouble = trouble.or(done.err());
         }
-        trouble = trouble.or(self.forget().err());
+        trouble = trouble.or(self.forget_old_ids().err());
         trouble.map_or(Ok(expired), Err)
     }
 
-    /// Whether this task has run, and its folder was removed since.
+    /// Whether this task has run and its folder was removed.
     pub(crate) fn has_expired(&self, id: TaskId) -> Result<bool> {
         match statat(self.handle(), format!("{EXPIRED}/{id}"), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
@@ -61,51 +62,52 @@ impl Tasks {
     fn expire_task(&self, id: TaskId, older_than: Duration) -> Result<bool> {
         let Some(folder) = self.folder_of(id)? else { return Ok(false) };
         match known_status(&folder) {
-            // What it left behind can be ended as long as its folder is there.
+            // Its orphans can be killed only while its folder exists.
             Ok(Some(_)) if self.left_behind(id)?.is_some() => return Ok(false),
             Ok(Some(status)) if is_older(status.ended_at, older_than) => {}
-            // One that a newer version wrote is for that one to judge.
+            // A newer version decides about its own tasks.
             Ok(Some(_)) | Err(Error::Newer { .. }) => return Ok(false),
             Err(error) => return Err(error),
             Ok(None) => {
-                let older_than = if folder.has_begun()? { older_than } else { older_than.max(STARTING) };
+                let older_than =
+                    if folder.may_have_started()? { older_than } else { older_than.max(START_GRACE) };
                 if !is_older(folder.last_change()?, older_than) {
                     return Ok(false);
                 }
                 match self.find(id)? {
                     Found::Lost | Found::Unknown => {}
-                    // A start that came to nothing was moved aside just now.
+                    // The lookup has voided a start that failed.
                     Found::Running(_) | Found::Ended(_) | Found::NotStarted | Found::Expired => {
                         return Ok(false);
                     }
                 }
             }
         }
-        self.note(id)?;
+        self.record_expiry(id)?;
         let name = id.to_string();
         if !folder.is(self.handle(), &name) {
             return Ok(false);
         }
         match folder.move_aside(self.handle(), &name, EXPIRED) {
             Ok(()) => {}
-            // Somebody else was faster.
+            // Another process was faster.
             Err(_) if !folder.is(self.handle(), &name) => return Ok(false),
             Err(error) => return Err(error),
         }
-        for name in self.names()?.iter().filter(|aside| kind_of(aside) == Some((id, EXPIRED))) {
+        for name in self.names()?.iter().filter(|aside| parse_moved_name(aside) == Some((id, EXPIRED))) {
             self.remove(name)?;
         }
         Ok(true)
     }
 
-    /// What is not the folder of a task: what was moved aside, and drafts.
-    fn expire_remains(&self, name: &str, older_than: Duration) -> Result<()> {
+    /// Removes what is not the folder of a task: moved folders, and drafts.
+    fn expire_leftovers(&self, name: &str, older_than: Duration) -> Result<()> {
         if name.starts_with(DRAFT) {
-            let folder = Folder::within(self.handle(), ".")?.ok_or_else(gone)?;
+            let folder = Folder::within(self.handle(), ".")?.ok_or_else(missing_folder)?;
             let is_old = folder.changed_at(name)?.is_some_and(|at| is_older(at, older_than));
             return if is_old { folder.remove(name) } else { Ok(()) };
         }
-        match kind_of(name) {
+        match parse_moved_name(name) {
             Some((_, EXPIRED)) => self.remove(name),
             Some((_, VOID)) => {
                 let Some(folder) = Folder::within(self.handle(), name)? else { return Ok(()) };
@@ -115,14 +117,14 @@ impl Tasks {
         }
     }
 
-    /// Notes that there was a task, on disk when this returns.
-    fn note(&self, id: TaskId) -> Result<()> {
+    /// Records durably that there was a task.
+    fn record_expiry(&self, id: TaskId) -> Result<()> {
         match mkdirat(self.handle(), EXPIRED, Mode::from_raw_mode(PRIVATE)) {
             Ok(()) => fsync(self.handle()).map_err(Error::io("writing the folder of tasks to disk"))?,
             Err(Errno::EXIST) => {}
             Err(error) => return Err(Error::io("making the folder of expired tasks")(error)),
         }
-        let notes = Folder::within(self.handle(), EXPIRED)?.ok_or_else(gone)?;
+        let notes = Folder::within(self.handle(), EXPIRED)?.ok_or_else(missing_folder)?;
         match notes.write(&id.to_string(), b"") {
             Ok(()) => notes.sync(),
             Err(_) if notes.has(&id.to_string())? => notes.sync(),
@@ -130,8 +132,7 @@ impl Tasks {
         }
     }
 
-    /// Removes a folder that was moved aside. The spec goes first and the lock last, so that a keeper that is very late finds
-    /// nothing to start.
+    /// Removes a folder that was moved. The spec goes first and the lock last, so that a late keeper finds nothing to start.
     fn remove(&self, name: &str) -> Result<()> {
         let Some(folder) = Folder::within(self.handle(), name)? else { return Ok(()) };
         let _lock = match folder.try_lock() {
@@ -150,11 +151,11 @@ impl Tasks {
         }
     }
 
-    /// Forgets tasks that expired long ago.
-    fn forget(&self) -> Result<()> {
+    /// Removes ids that expired long ago.
+    fn forget_old_ids(&self) -> Result<()> {
         let Some(notes) = Folder::within(self.handle(), EXPIRED)? else { return Ok(()) };
         for name in notes.names()? {
-            if notes.changed_at(&name)?.is_some_and(|at| is_older(at, REMEMBERED)) {
+            if notes.changed_at(&name)?.is_some_and(|at| is_older(at, EXPIRED_RETENTION)) {
                 notes.remove(&name)?;
             }
         }
@@ -167,14 +168,14 @@ fn is_older(at: At, than: Duration) -> bool {
     now().0.saturating_sub(at.0) >= than
 }
 
-/// The task and the reason for which a folder was moved aside: `task_….void-1`.
-fn kind_of(name: &str) -> Option<(TaskId, &str)> {
+/// The task and the reason in the name of a moved folder: `task_….void-1`.
+fn parse_moved_name(name: &str) -> Option<(TaskId, &str)> {
     let (id, rest) = name.split_once('.')?;
     let (kind, number) = rest.split_once('-')?;
     number.parse::<u32>().ok()?;
     Some((id.parse().ok()?, kind))
 }
 
-fn gone() -> Error {
+fn missing_folder() -> Error {
     Error::Io { what: "reading the folder of tasks".to_owned(), source: Errno::NOENT.into() }
 }

@@ -1,7 +1,7 @@
-//! A task's folder, by its handle.
+//! A task's folder, through an open handle.
 //!
-//! Both sides reach everything through an open directory, so a home that is moved meanwhile keeps working, and a path can be of
-//! any length. Each file is private to the user.
+//! The runtime and the keeper both work through an open directory, so a home that is moved keeps working, and paths can
+//! have any length. Each file is private to the user.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::{Error, Result};
 
-/// What a task's folder holds. Formats only grow, and so does this list.
+/// The files of a task's folder. Formats only grow, and so does this list.
 pub(crate) mod name {
     pub(crate) const SPEC: &str = "spec.json";
     pub(crate) const LOCK: &str = "lock";
@@ -33,11 +33,11 @@ pub(crate) mod name {
     pub(crate) const SOCKET: &str = "socket";
 }
 
-/// A spec holds a whole environment and a command; more than this nobody wrote.
-const LARGEST_FILE: u64 = 16 << 20;
+/// The largest file to read. A spec holds a whole environment and a command.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
-/// What is set apart for a file that must be written later, which is as much as a file takes at least on most disks.
-const ROOM: usize = 4096;
+/// The space to reserve for a file: one block of most file systems.
+const RESERVED_BYTES: usize = 4096;
 
 /// An open folder.
 #[derive(Debug)]
@@ -47,37 +47,37 @@ pub(crate) struct Folder {
     name: String,
 }
 
-/// While this lives, nobody else acts in the folder. It goes when the process does, however that ends.
+/// The exclusive lock on the folder. It ends with the process, however that ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Says who has it, to those who find it locked. Nobody relies on that being there.
-    pub(crate) fn note(&self, bytes: &[u8]) {
+    /// Writes into the lock which process has it. That may be missing.
+    pub(crate) fn write_holder(&self, bytes: &[u8]) {
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(bytes, 0));
     }
 }
 
-/// What comes of trying to get the lock.
+/// The result of trying to lock a folder.
 #[derive(Debug)]
 pub(crate) enum Locked {
     Ours(Lock),
-    /// Somebody has it: a keeper, or for a moment somebody else who wants to know.
+    /// Another process has it: a keeper, or for a moment a runtime that looks up the task.
     Theirs,
-    /// There is none any more, and there was one: nobody can tell by it whether a keeper lives.
+    /// The file was removed, so it doesn't tell whether a keeper lives.
     Missing,
 }
 
-/// Room on the disk for a file that must be written later, also when the disk is full by then.
+/// Reserved disk space for a file that must be written later, even if the disk is full by then.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     file: File,
 }
 
 impl Folder {
-    /// The folder that this process works in.
+    /// The current directory.
     pub(crate) fn here() -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle =
@@ -95,12 +95,12 @@ impl Folder {
         }
     }
 
-    /// How a file of this folder is called in messages.
+    /// The name of a file in messages.
     pub(crate) fn title(&self, name: &str) -> String {
         format!("{}/{name}", self.name)
     }
 
-    /// A path that leads to this folder from any process of ours that has the handle, however long the real one is.
+    /// A short path to this folder, for this process and children that inherit the handle.
     pub(crate) fn short_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
     }
@@ -113,7 +113,7 @@ impl Folder {
         }
     }
 
-    /// When a file was changed last; `None` if there is none.
+    /// When a file was last modified; `None` if there is none.
     pub(crate) fn changed_at(&self, name: &str) -> Result<Option<At>> {
         match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) => Ok(Some(At(status.st_mtime * 1000 + status.st_mtime_nsec as i64 / 1_000_000))),
@@ -122,7 +122,7 @@ impl Folder {
         }
     }
 
-    /// Whether this is still what its parent calls by this name.
+    /// Whether this is still the folder with this name in its parent.
     pub(crate) fn is(&self, parent: BorrowedFd<'_>, name: &str) -> bool {
         let same = |one: &Stat, other: &Stat| (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
         match (fstat(&self.handle), statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)) {
@@ -131,7 +131,7 @@ impl Folder {
         }
     }
 
-    /// Whether these are the particulars of this folder.
+    /// Whether this is the metadata of this folder.
     pub(crate) fn has_identity(&self, other: &Metadata) -> bool {
         fstat(&self.handle).is_ok_and(|ours| (ours.st_dev, ours.st_ino) == (other.dev(), other.ino()))
     }
@@ -141,8 +141,7 @@ impl Folder {
         fstat(&self.handle).is_ok_and(|status| status.st_nlink == 0)
     }
 
-    /// Opens a file; `None` if there is none. What is no file can't have been made by a keeper; a pipe could be waited for
-    /// without end.
+    /// Opens a file; `None` if there is none. Anything but a regular file is damage: a pipe could block forever.
     pub(crate) fn open(&self, name: &str) -> Result<Option<File>> {
         self.open_file(name, OFlags::RDONLY | OFlags::NOFOLLOW)
     }
@@ -166,17 +165,19 @@ impl Folder {
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let Some(file) = self.open(name)? else { return Ok(None) };
         let mut bytes = Vec::new();
-        file.take(LARGEST_FILE).read_to_end(&mut bytes).map_err(|error| self.said("reading", name, error))?;
+        file.take(MAX_FILE_BYTES)
+            .read_to_end(&mut bytes)
+            .map_err(|error| self.said("reading", name, error))?;
         Ok(Some(bytes))
     }
 
-    /// Makes a file that must not be there yet, open for reading and writing.
+    /// Creates a file, which must not exist, for reading and writing.
     pub(crate) fn make(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.handle, name, flags, PRIVATE)?.into())
     }
 
-    /// Makes a file with these bytes, on disk when this returns. Its name is on disk only after [`Folder::sync`].
+    /// Creates a file with these bytes and syncs it. Its name is durable only after [`Folder::sync`].
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let written = self.make(name).and_then(|mut file| {
             file.write_all(bytes)?;
@@ -185,7 +186,7 @@ impl Folder {
         written.map_err(|error| self.said("writing", name, error))
     }
 
-    /// Puts a file in place, whole or not at all, on disk when this returns.
+    /// Replaces a file atomically and durably.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let partial = format!("{name}.partial");
         match unlinkat(&self.handle, &*partial, AtFlags::empty()) {
@@ -198,18 +199,17 @@ impl Folder {
         self.sync()
     }
 
-    /// Sets room apart for a file that is put in place later.
+    /// Reserves space for a file.
     pub(crate) fn reserve(&self, name: &str) -> Result<Reserved> {
         let partial = format!("{name}.partial");
         let made = self.make(&partial).and_then(|file| {
-            file.write_all_at(&[b' '; ROOM], 0)?;
+            file.write_all_at(&[b' '; RESERVED_BYTES], 0)?;
             Ok(Reserved { file })
         });
         made.map_err(|error| self.said("making room for", name, error))
     }
 
-    /// Puts a file in place for which room was set apart, whole or not at all, on disk when this returns. It may be tried
-    /// again.
+    /// Writes a file into its reserved space, atomically and durably. It can be retried.
     pub(crate) fn fill(&self, reserved: &Reserved, name: &str, bytes: &[u8]) -> Result<()> {
         let Reserved { file } = reserved;
         let written = file
@@ -219,25 +219,25 @@ impl Folder {
         written.map_err(|error| self.said("writing", name, error))?;
         match renameat(&self.handle, format!("{name}.partial"), &self.handle, name) {
             Ok(()) => self.sync(),
-            // The last try got this far.
+            // The last attempt got this far.
             Err(Errno::NOENT) if self.has(name)? => self.sync(),
             Err(Errno::NOENT) => self.replace(name, bytes),
             Err(error) => Err(self.said("putting in place", name, error)),
         }
     }
 
-    /// Lets nobody but the user reach what has this name.
+    /// Makes a file or socket private to the user.
     pub(crate) fn make_private(&self, name: &str) -> Result<()> {
         chmodat(&self.handle, name, PRIVATE, AtFlags::empty())
             .map_err(|error| self.said("making private", name, error))
     }
 
-    /// Writes the names in this folder to disk.
+    /// Makes the names in this folder durable.
     pub(crate) fn sync(&self) -> Result<()> {
         fsync(&self.handle).map_err(Error::io(format!("writing {} to disk", self.name)))
     }
 
-    /// Waits until the folder is ours.
+    /// Locks the folder; waits while another process has it.
     pub(crate) fn lock(&self) -> Result<Lock> {
         let file = self.make_lock()?;
         loop {
@@ -249,13 +249,13 @@ impl Folder {
         }
     }
 
-    /// Makes the folder ours if nobody has it now. Where a command may have been started, a lock that is not there any more
-    /// is not made again: whoever had it may still have it, and nobody could tell.
+    /// Locks the folder if it is free. If a command may have been started, a lock that was removed is not created again:
+    /// the keeper may still hold the removed one.
     pub(crate) fn try_lock(&self) -> Result<Locked> {
         let file = match self.open_lock() {
             Ok(Some(file)) => file,
-            Ok(None) | Err(Error::Damaged { .. }) if self.has_begun()? => match self.open_lock() {
-                // It was made since we looked first.
+            Ok(None) | Err(Error::Damaged { .. }) if self.may_have_started()? => match self.open_lock() {
+                // It was created meanwhile.
                 Ok(Some(file)) => file,
                 _ => return Ok(Locked::Missing),
             },
@@ -269,8 +269,8 @@ impl Folder {
         }
     }
 
-    /// Whether anything says that a command was started here, or was about to be.
-    pub(crate) fn has_begun(&self) -> Result<bool> {
+    /// Whether a command was started here, or was about to be.
+    pub(crate) fn may_have_started(&self) -> Result<bool> {
         Ok(self.has(name::SPAWNING)? || self.has(name::PID)? || self.has(name::STATUS)?)
     }
 
@@ -283,7 +283,7 @@ impl Folder {
         made.ok_or_else(|| self.said("making", name::LOCK, Errno::NOENT))
     }
 
-    /// Moves this folder, which is `name` in `parent`, out of the way under a name that is free: `task_….void-1`.
+    /// Moves this folder, which is `name` in `parent`, to a free name such as `task_….void-1`.
     pub(crate) fn move_aside(&self, parent: BorrowedFd<'_>, name: &str, why: &str) -> Result<()> {
         for number in 1_u32.. {
             let aside = format!("{name}.{why}-{number}");
@@ -302,7 +302,7 @@ impl Folder {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.handle).map_err(said())? {
             let entry = entry.map_err(said())?;
-            // A keeper gives names in Unicode, and the two that every folder has are not meant.
+            // A keeper's names are Unicode.
             match entry.file_name().to_str() {
                 Ok("." | "..") | Err(_) => {}
                 Ok(name) => names.push(name.to_owned()),
@@ -311,13 +311,13 @@ impl Folder {
         Ok(names)
     }
 
-    /// When anything in this folder was changed last.
+    /// When anything in this folder was last modified.
     pub(crate) fn last_change(&self) -> Result<At> {
         let own = self.changed_at(".")?.unwrap_or(At(0));
         self.names()?.iter().try_fold(own, |last, name| Ok(last.max(self.changed_at(name)?.unwrap_or(last))))
     }
 
-    /// Removes a file. One that is gone already is as good.
+    /// Removes a file, if it exists.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -325,7 +325,7 @@ impl Folder {
         }
     }
 
-    /// The token that a socket of this task asks for. The file may lie anywhere; it is named by this folder.
+    /// The token for the keeper's socket. The path of its file is relative to this folder.
     pub(crate) fn token(&self, file: &str) -> Result<String> {
         let said =
             |error| Error::Io { what: format!("reading the token {}", self.title(file)), source: error };

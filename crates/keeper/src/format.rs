@@ -1,7 +1,7 @@
-//! What a keeper and a runtime tell each other, in files and on the socket.
+//! The formats that a keeper and a runtime share, in files and on the socket.
 //!
-//! Everything is JSON with a `format`. Formats only grow: unknown fields are passed over, so that a newer runtime adopts
-//! an older keeper, and a format that is too new is an error that says so. `fixtures/` pins each form.
+//! Everything is JSON with a `format`. Formats only grow: unknown fields are ignored, so that a newer runtime can adopt an
+//! older keeper, and a format that is too new is an error. `fixtures/` pins each form.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,39 +16,37 @@ use crate::{Bounds, Error, Result};
 /// The format that this version writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
-/// The variable by which everything that a command has left behind can be recognised.
+/// The environment variable that marks all processes of a task.
 pub const MARK: &str = "LONGHAUL_TASK";
 
-/// What should run: `spec.json`.
+/// What to run: `spec.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// [`FORMAT`].
     pub format: u32,
-    /// The task.
     pub task_id: TaskId,
     /// The command, for `bash -c`.
     pub command: String,
-    /// Where it runs.
     #[serde(with = "json_path::path")]
     pub work_dir: PathBuf,
-    /// Its whole environment, to which the keeper adds only [`MARK`].
+    /// Its whole environment; the keeper adds only [`MARK`].
     pub environment: BTreeMap<String, String>,
-    /// How many bytes of output are kept: the first half, and the last.
+    /// Bytes of output to keep: one half from the beginning, one from the end.
     pub output_cap: u64,
-    /// After this many seconds it is ended.
+    /// The timeout in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_runtime_s: Option<u64>,
     /// The session that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// What it is for, in the words of whoever started it.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where it runs: `local`. Reserved for commands that run elsewhere.
+    /// The machine: `local`. Reserved for commands that run elsewhere.
     pub target: String,
-    /// The file with the token that the keeper's socket asks for, by the task's folder: `../../run/token`.
+    /// The file with the token for the keeper's socket, relative to the task's folder: `../../run/token`.
     pub token_file: String,
-    /// What the command may reach; without them, whatever its user may.
+    /// What the command may access; `None` for no sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
 }
@@ -60,24 +58,22 @@ pub struct Status {
     pub format: u32,
     /// Completed, failed, killed or timed out.
     pub status: TaskStatus,
-    /// Its exit code; 128 and the signal's number where a signal ended it; none if it never started.
+    /// Its exit code; 128 plus the number of the signal that ended it; absent if it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// When it began.
     pub started_at: At,
-    /// When it ended.
     pub ended_at: At,
-    /// How long it ran, by a clock that nobody sets.
+    /// By the monotonic clock.
     pub duration_ms: u64,
-    /// How many bytes it printed.
+    /// Bytes that it printed.
     pub printed: u64,
-    /// What else there is to say.
+    /// A remark about its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// It was killed because its keeper was told to end by a signal, and nobody had asked for that.
+    /// It was killed because its keeper got a signal that no runtime had asked for.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unasked: bool,
 }
@@ -90,29 +86,28 @@ impl Status {
     }
 }
 
-/// The command's process: `pid`. It says that the command was started; that it still runs is never decided by the number.
+/// The command's process: `pid`. It shows that the command was started. The pid never decides whether it still runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessFile {
     pub(crate) format: u32,
     #[serde(flatten)]
     pub(crate) command: Process,
-    /// The first process of its PID namespace, if it has one.
+    /// The init of its PID namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) init: Option<Process>,
-    /// The process that keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keeper: Option<Process>,
-    /// Where both numbers mean something: see [`KeeperFile`].
+    /// Where the pids are valid: see [`KeeperFile`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
 }
 
-/// The process that keeps a task: `lock`, from when it has the lock. Earlier keepers left it empty.
+/// The keeper's process: `lock`, while it has the lock. Earlier versions left it empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeeperFile {
     pub(crate) format: u32,
     pub(crate) keeper: Process,
-    /// The boot and the namespace within which a number stands for a process. Elsewhere it stands for another one.
+    /// The boot and the PID namespace within which a pid is valid.
     pub(crate) system: String,
 }
 
@@ -120,11 +115,11 @@ pub(crate) struct KeeperFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
-    /// When it started, in the system's ticks since boot, which tells it from a later process with its number.
+    /// In ticks since boot. It tells the process from a later one with the same pid.
     pub(crate) start_time: u64,
 }
 
-/// What a keeper tells the runtime that started it, once.
+/// What a keeper reports once to the runtime that started it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StartReport {
     pub(crate) format: u32,
@@ -139,16 +134,16 @@ pub(crate) struct Greeting {
     pub(crate) token: String,
 }
 
-/// Every further line to a keeper. What it doesn't know it passes over.
+/// Every further line to a keeper. Unknown fields are ignored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
-    /// Say how things are; from then on the closing of the connection is the news that the command has ended.
+    /// Send the state; later, close the connection when the command has ended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) watch: bool,
-    /// Say when there is more output, too.
+    /// Send a message when there is more output, too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) follow: bool,
-    /// End the command, and say when that is done.
+    /// Kill the command, and confirm that.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) kill: bool,
 }
@@ -168,15 +163,14 @@ pub(crate) enum Answer {
         printed: u64,
         pid: i32,
     },
-    /// There is more output.
     Printed {
         printed: u64,
     },
-    /// The command has ended: because of the request, or by itself before that.
+    /// The command has ended, by the request or by itself before.
     Killed {
         killed: bool,
     },
-    /// The connection is closed, for this reason.
+    /// The keeper closes the connection for this reason.
     Refused {
         refused: String,
     },
@@ -189,13 +183,12 @@ pub(crate) fn line(value: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
-/// The JSON of any of these.
 pub(crate) fn encode(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value)
-        .expect("these types have string keys and no fallible parts: every path has a form")
+        .expect("serde_json never fails on structs with string keys, and every path has a JSON form")
 }
 
-/// Reads a file of a task. Anything but a form that is known is an error that names the file.
+/// Decodes a file of a task. An error names the file.
 pub(crate) fn decode<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
     #[derive(Deserialize)]
     struct Version {
@@ -210,7 +203,6 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T>
     serde_json::from_slice(bytes).map_err(damaged)
 }
 
-/// The time now.
 pub(crate) fn now() -> At {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -1,4 +1,4 @@
-//! How a keeper is started: the same program again, with a hidden first argument.
+//! Starts a keeper: the same program again, with a hidden first argument.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 
 /// The hidden first argument.
 pub(crate) const ARGUMENT: &str = "keeper-process";
-/// A keeper with this in its environment keeps nothing and says what it could enforce.
+/// With this in its environment, a keeper only probes what it can enforce.
 pub(crate) const PROBE: &str = "LONGHAUL_KEEPER_PROBE";
 
-/// The program that plays the keeper, and the arguments that make it do so.
+/// The program that becomes the keeper, with its arguments.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     program: PathBuf,
@@ -20,17 +20,17 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// This very program, which must call [`crate::main_if_asked`] first thing.
+    /// This program, which must call [`crate::main_if_asked`] first.
     ///
-    /// It is reached through the running process where that is possible: an upgrade may have replaced the file meanwhile, and
-    /// a keeper should be of the version that starts it.
+    /// It is started through `/proc/self/exe` if possible: an upgrade may have replaced the file, and a keeper should have
+    /// the version of the runtime that starts it.
     pub fn this_program() -> io::Result<Self> {
         let running = Path::new("/proc/self/exe");
         let program = if running.exists() { running.to_owned() } else { std::env::current_exe()? };
         Ok(Self::new(program, [ARGUMENT]))
     }
 
-    /// Any program that plays the keeper in the folder in which it is started.
+    /// Any program that becomes the keeper of its current folder.
     pub fn new(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
@@ -38,9 +38,10 @@ impl Launcher {
         Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
     }
 
-    /// Starts a keeper in this folder. It gets no environment: its command could read it there, keys and all.
+    /// Starts a keeper in this folder, without an environment: its command could read secrets there.
     pub(crate) fn launch(&self, folder: &Path, report: OwnedFd) -> io::Result<Child> {
-        // Nothing here may need code between fork and exec: without that the system copies nothing of a large runtime.
+        // Nothing here may need code between fork and exec: then the library uses `posix_spawn`, which doesn't copy a large
+        // runtime's page tables.
         Command::new(&self.program)
             .arg0("longhaul-keeper")
             .args(&self.arguments)
@@ -52,7 +53,7 @@ impl Launcher {
             .spawn()
     }
 
-    /// Starts a keeper that only says what it could enforce.
+    /// Starts a keeper that only probes what it can enforce.
     pub(crate) fn probe(&self, report: OwnedFd) -> io::Result<Child> {
         Command::new(&self.program)
             .arg0("longhaul-keeper")

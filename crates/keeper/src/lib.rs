@@ -1,61 +1,59 @@
-//! Commands that outlive the runtime.
+//! The keeper: runs commands that outlive the runtime.
 //!
-//! Every command runs under a *keeper*: a small process of its own that starts it, takes its output, and writes down how it
-//! ended. The runtime only watches. It can be killed, upgraded and started again meanwhile, and finds the command where it
-//! is by then.
+//! Every command runs under a *keeper*: a small process of its own that starts it, stores its output, and writes its exit
+//! status. The runtime only watches. It can be killed, upgraded and restarted meanwhile, and adopts the running command.
 //!
 //! # What this crate promises
 //!
-//! - **A command is started exactly once**, whatever dies at whatever moment. Where nobody can tell, that is the answer.
-//! - **It outlives the runtime**, with all its output, and is found again by its keeper's lock, never by a guess from a pid.
-//! - **It does not outlive its keeper.** Who asks after a task whose keeper died also ends what is left of its command: all
-//!   that carries its mark in the environment, or is in its keeper's session, or in its group. What has left all three (a
-//!   cleared environment and a session of its own) can escape then; as long as the keeper lives, it can't. In a PID namespace of its
-//!   own nothing escapes: its first process ends with the keeper, and everything in it with that.
-//! - **Its end is its own process's end**, and 200 ms of draining where something that it left behind holds the pipe. What it
-//!   leaves behind (`server &`) goes on, and can no longer print: writing to the closed pipe ends it, unless it was sent elsewhere.
-//!   In a PID namespace it belongs to its task: the keeper stays for it, with the folder's lock, counts it ([`Tasks::left_behind`]) and ends it when
-//!   the task is killed.
-//! - **Killing is thorough**: the group is asked as long as the command itself is not reaped, and one by one whatever else descends
-//!   from it. After 2 s all of that is forced, and only then is the kill confirmed. Something that makes new processes faster than
-//!   they can be ended is given up after 5 s more, and the status says so. A keeper that can't be talked to is ended by signals.
-//! - **How a command ended is known also when the disk is full**: room for it is set apart before the command starts. A disk
-//!   that never writes in the same place twice (btrfs) can still refuse; then the keeper tries again for 10 minutes.
-//! - **Output costs no memory.** The system moves it from pipe to file. The first and the last half of the cap are kept, and
-//!   readable at any moment; offsets count printed bytes, so a dropped middle shifts nothing.
-//!
-//! - **A command is held to its bounds, or not started.** Bounds are set by the system, for it and all that it starts, before it
-//!   begins; if a single step of that fails, the command never started and the status says which.
+//! - **A command is started exactly once**, whatever dies at whatever moment. If it can't be known whether it started, the
+//!   lookup says so.
+//! - **It outlives the runtime**, with all its output. The runtime finds it again by its keeper's lock, never by a pid.
+//! - **It doesn't outlive its keeper.** A lookup of a task whose keeper died also kills the command's orphans: processes with
+//!   its mark in the environment, in its keeper's session, or in its process group. A process that has left all three (a
+//!   cleared environment and a session of its own) can escape then, but not while the keeper lives. From a PID namespace
+//!   nothing escapes: its init ends with the keeper, and everything in it with that.
+//! - **It ends with its own process**, and up to 200 ms of draining if an orphan holds the pipe. Orphans (`server &`) go on,
+//!   but can no longer print: writing to the closed pipe kills them, unless their output is redirected. In a PID namespace
+//!   they belong to the task: the keeper stays for them, with the folder's lock, counts them ([`Tasks::left_behind`]), and
+//!   kills them with the task.
+//! - **Killing is thorough**: SIGTERM goes to the process group and to every other descendant. After a grace period of 2 s
+//!   comes SIGKILL, and only then the confirmation. Processes that fork faster than they can be killed are given up after 5 s
+//!   more, and the status says so. A keeper that doesn't answer is ended by signals.
+//! - **The exit status survives a full disk**: its space is reserved before the command starts. A copy-on-write file system
+//!   (btrfs) can still refuse; then the keeper retries for 10 minutes.
+//! - **Output costs no memory.** `splice` moves it from the pipe to a file. The first and the last half of the cap are kept
+//!   and always readable; offsets count printed bytes, also across a dropped middle.
+//! - **A command runs in its sandbox, or not at all.** Namespaces, mounts, capabilities, Landlock and seccomp hold it and all
+//!   that it starts to its bounds. If one step fails, the command is not started, and the status names the step.
 //!
 //! # A start, step by step
 //!
-//! Each row is what is on disk when everything dies after that step, and what [`Tasks::find`] answers then. Whoever acts
-//! holds the folder's lock.
+//! Each row is what is on disk when everything dies after that step, and what [`Tasks::find`] answers then. The acting
+//! process holds the folder's lock.
 //!
 //! | after | by | on disk | [`Tasks::find`] | never |
 //! | --- | --- | --- | --- | --- |
 //! | nothing | | no folder | `NotStarted` | |
-//! | the folder is made | runtime | an empty folder | voids it, `NotStarted` | two folders of one name: making it is exclusive |
+//! | the folder is created | runtime | an empty folder | voids it, `NotStarted` | two folders of one name: creating it is exclusive |
 //! | the spec is written | runtime | `spec.json` | voids it, `NotStarted` | |
 //! | the keeper is started | runtime | `spec.json` | voids it, `NotStarted` | a late keeper that runs the command: it finds `void` and ends |
-//! | the lock is taken | keeper | `lock`, with who has it | voids it, `NotStarted` | voiding under a keeper that lives: it has the lock |
-//! | `spawning` is synced | keeper | `spawning` | `Unknown` | a second start: with `spawning` there, nobody starts anything |
-//! | the command is started | keeper | `spawning` | `Unknown`, and what is left of it is ended | as above |
-//! | `pid` is written | keeper | `pid` | `Lost`, and what is left of it is ended | as above |
-//! | the status is written | keeper | `status.json` | `Ended` | half a status: it is put in place whole |
-//! | nothing is left behind | keeper | `status.json`, no `socket` | `Ended` | |
+//! | the lock is taken | keeper | `lock`, with its holder | voids it, `NotStarted` | voiding under a living keeper: it has the lock |
+//! | `spawning` is synced | keeper | `spawning` | `Unknown` | a second start: no process starts a command next to `spawning` |
+//! | the command is started | keeper | `spawning` | `Unknown`, and orphans are killed | as above |
+//! | `pid` is written | keeper | `pid` | `Lost`, and orphans are killed | as above |
+//! | the status is written | keeper | `status.json` | `Ended` | half a status: it is replaced atomically |
+//! | the last orphan has ended | keeper | `status.json`, no `socket` | `Ended` | |
 //!
-//! While a keeper with the lock lives, the answer is `Running` until the status is written and `Ended` from then on, also as long as the
-//! keeper stays for what the command left behind. A start that fails for a reason (no such work folder) writes a status, too, so it is
-//! `Ended` with [`Status::never_started`].
+//! While a keeper with the lock lives, the answer is `Running` until the status is written and `Ended` from then on, also while
+//! the keeper stays for orphans. A start that fails for a reason (no such work folder) writes a status, too, so it is `Ended`
+//! with [`Status::never_started`].
 //!
-//! Files that are damaged or missing never lead to a second start, and never to the end of a command that runs: a status that
-//! can't be read is none, and where the lock is gone the keeper is looked for by what it wrote down and by its socket. Who
-//! has found a task `Lost` or `Unknown` leaves a file `lost`, so that nobody looks again for processes by numbers that may be
-//! others' by then.
+//! Damaged or missing files never lead to a second start, nor to the end of a running command: a status that can't be read
+//! counts as none, and without the lock the keeper is looked for by what it wrote and by its socket. A lookup that finds a
+//! task `Lost` or `Unknown` leaves a file `lost`, so that no later one looks for processes by pids that may be reused.
 //!
-//! What is over for long is removed ([`Tasks::expire`]), but not that it has run: [`Tasks::find`] answers `Expired` then, for 30
-//! days, and nothing can be started under its id.
+//! Folders of tasks that ended long ago expire ([`Tasks::expire`]). For 30 days after that, [`Tasks::find`] answers `Expired`,
+//! and nothing can be started under their ids.
 //!
 //! To *void* a folder is to write `void` into it and to move it aside, so that the task can be started again under its id.
 //!
@@ -63,15 +61,15 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `tasks`, `task`, `launcher` | the runtime's side: starting, finding, watching, killing |
-//! | `expiry` | what goes when a task is over for long, and what stays known |
-//! | `folder`, `format` | both sides: the files, and what is in them and on the socket |
-//! | `holder` | which process a keeper is, and whether it lives |
-//! | `tail`, `output` | where a printed byte lies, and reading it while more are printed |
-//! | `process` | the keeper's side: its start, its loop, its clients |
-//! | `bounds`, `process/bounds` | what a command may reach, and how it is held to that |
-//! | `enforcement` | whether the system lets it be held |
-//! | `process_table`, `strays` | the system's processes, and those that a dead keeper left |
+//! | `tasks`, `task`, `launcher` | the runtime's side: start, lookup, watch, kill |
+//! | `expiry` | removal of old tasks, and the memory that they have run |
+//! | `folder`, `format` | both sides: the files of a task; their formats and that of the socket |
+//! | `liveness` | whether a keeper is alive, and which process it is |
+//! | `output`, `tail` | reading output while more is printed; the ring buffer of its end |
+//! | `orphans`, `orphan_cleanup` | processes that a command left running; killing those of a dead keeper |
+//! | `process` | the keeper's side: start, supervisor, clients, sandbox |
+//! | `bounds`, `enforcement` | what a command may access; what the system can enforce |
+//! | `process_table` | `/proc`: processes, descendants, signals by pidfd |
 //!
 //! # Example
 //!
@@ -112,13 +110,13 @@ mod error;
 mod expiry;
 mod folder;
 mod format;
-mod holder;
 mod launcher;
-mod left_behind;
+mod liveness;
+mod orphan_cleanup;
+mod orphans;
 mod output;
 mod process;
 mod process_table;
-mod strays;
 mod tail;
 mod task;
 mod tasks;
@@ -128,7 +126,7 @@ pub use enforcement::{Enforcement, what_can_be_enforced};
 pub use error::{Error, Result};
 pub use format::{FORMAT, MARK, Spec, Status};
 pub use launcher::Launcher;
-pub use left_behind::LeftBehind;
+pub use orphans::LeftBehind;
 pub use output::{Chunk, Output};
 pub use process::{keep_here, main_if_asked, shell_for};
 pub use task::{Following, Task};

@@ -1,4 +1,4 @@
-//! Reading what a command has printed, while it runs or afterwards.
+//! Reads a command's output, while it runs or afterwards.
 
 use std::fs::File;
 use std::ops::Range;
@@ -10,23 +10,22 @@ use crate::folder::{Folder, name};
 use crate::tail::Tail;
 use crate::{Error, Result};
 
-/// No single read takes more memory than this.
-const LARGEST_READ: usize = 16 << 20;
+/// The most memory that one read takes.
+const MAX_READ_BYTES: usize = 16 << 20;
 
-/// What a command has printed. Offsets count printed bytes, of which the middle may have been dropped.
+/// The output of a command. Offsets count printed bytes, of which the middle may have been dropped.
 #[derive(Debug)]
 pub struct Output {
     folder: Folder,
 }
 
-/// A piece of output.
+/// A chunk of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// What was printed and not kept, before these bytes.
+    /// The range before these bytes that was printed but dropped.
     pub dropped: Option<Range<u64>>,
-    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Where to read on. It is where this read began if nothing more was printed yet.
+    /// The offset for the next read; that of this read if nothing more was printed yet.
     pub next: u64,
 }
 
@@ -35,7 +34,7 @@ impl Output {
         Self { folder }
     }
 
-    /// How much of the output is on disk or was dropped from it: the offset of the next byte.
+    /// How many bytes were printed: the offset of the next one.
     pub fn printed(&self) -> Result<u64> {
         match self.tail()? {
             Some((_, tail)) => Ok(tail.written),
@@ -43,7 +42,7 @@ impl Output {
         }
     }
 
-    /// When the last of it was written; `None` if there is none yet.
+    /// When the command printed last; `None` if it has printed nothing.
     pub fn printed_at(&self) -> Result<Option<At>> {
         if self.printed()? == 0 {
             return Ok(None);
@@ -52,9 +51,9 @@ impl Output {
         Ok(head.max(tail))
     }
 
-    /// Up to `limit` bytes from this offset on. If they were dropped, the next that are there, and the range that is missing.
+    /// Reads up to `limit` bytes from an offset on. If these were dropped, the next ones, with the dropped range.
     pub fn read(&self, offset: u64, limit: usize) -> Result<Chunk> {
-        let limit = limit.min(LARGEST_READ);
+        let limit = limit.min(MAX_READ_BYTES);
         let tail = self.tail()?;
         let head_end = tail.as_ref().map_or(u64::MAX, |(_, tail)| tail.begins);
         if offset < head_end {
@@ -63,7 +62,7 @@ impl Output {
                 Some(head) => self.bytes_at(&head, name::HEAD, offset, most)?,
                 None => Vec::new(),
             };
-            // A head that is shorter than it should be was cut by a power loss; the rest can still be read.
+            // A power loss can truncate the head; the tail can still be read.
             let cut = bytes.is_empty() && most > 0 && tail.is_some();
             if !cut {
                 let next = offset + bytes.len() as u64;
@@ -90,7 +89,7 @@ impl Output {
         }
         let read_to = from + bytes.len() as u64;
 
-        // What the command has printed meanwhile may lie over what was just read.
+        // The command may have overwritten some of these bytes while they were read.
         let still_from = self.load(file)?.map_or(wanted.end, |tail| tail.kept().start).clamp(from, read_to);
         bytes.drain(..usize::try_from(still_from - from).unwrap_or(0));
         let dropped = (offset < still_from).then_some(offset..still_from);
@@ -119,7 +118,7 @@ impl Output {
         Ok(metadata.len())
     }
 
-    /// Up to this many bytes, fewer at the file's end. Memory is taken for what is there, not for what was asked.
+    /// Up to `most` bytes, fewer at the file's end. It allocates for what exists, not for what was asked.
     fn bytes_at(&self, file: &File, name: &str, place: u64, most: usize) -> Result<Vec<u8>> {
         let said = || Error::io(format!("reading {}", self.folder.title(name)));
         let there = file.metadata().map_err(said())?.len().saturating_sub(place);

@@ -1,10 +1,10 @@
-//! The system's processes, as `/proc` lists them.
+//! The processes in `/proc`.
 
 use std::fs;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// A process, told from a later one with its number by when it started.
+/// A process. Its start time tells it from a later one with the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) pid: Pid,
@@ -12,26 +12,26 @@ pub(crate) struct Entry {
     pub(crate) group: i32,
     pub(crate) session: i32,
     pub(crate) start_time: u64,
-    /// It has ended, and waits to be asked for.
+    /// It is a zombie.
     pub(crate) is_over: bool,
-    /// It was told to stop, and waits to be told to go on.
+    /// It is stopped (SIGSTOP).
     pub(crate) is_stopped: bool,
 }
 
-/// Every process that can be seen now.
+/// All visible processes.
 pub(crate) fn all() -> Vec<Entry> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter_map(look_up).collect()
 }
 
-/// The process with this number.
+/// The process with this pid.
 pub(crate) fn look_up(number: i32) -> Option<Entry> {
     let pid = Pid::from_raw(number).filter(|_| number > 0)?;
     parse(pid, &fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
 }
 
-/// A line of `/proc/PID/stat`. The program's name, in brackets, may hold anything, brackets too.
+/// Parses `/proc/PID/stat`. The program's name is in brackets, and may itself contain brackets.
 fn parse(pid: Pid, stat: &str) -> Option<Entry> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace();
@@ -44,7 +44,7 @@ fn parse(pid: Pid, stat: &str) -> Option<Entry> {
     Some(Entry { pid, parent, group, session, start_time, is_over, is_stopped })
 }
 
-/// Everything that descends from this process, itself excluded.
+/// All descendants of this process, without itself.
 pub(crate) fn descendants(of: Pid) -> Vec<Entry> {
     let mut others = all();
     let mut found: Vec<Entry> = Vec::new();
@@ -59,7 +59,7 @@ pub(crate) fn descendants(of: Pid) -> Vec<Entry> {
     found
 }
 
-/// Sends a signal to exactly this process, never to a later one that has got its number.
+/// Sends a signal to exactly this process, never to a later one with its pid.
 pub(crate) fn send(entry: &Entry, signal: Signal) {
     let Ok(handle) = pidfd_open(entry.pid, PidfdFlags::empty()) else { return };
     let now = look_up(entry.pid.as_raw_nonzero().get());

@@ -1,12 +1,12 @@
-//! Where a printed byte lies on disk.
+//! The ring buffer for the end of the output.
 //!
-//! `output.head` holds the first half of the cap, and its length says how much was printed so far. What comes after goes to
-//! `output.tail`, a ring behind a header of one page: the byte at offset `o` lies at `(o - begins) % size`.
+//! `output.head` holds the first half of the cap, and its length says how much was printed so far. The rest goes to
+//! `output.tail`, a ring buffer behind a header of one page: the byte at offset `o` is at `(o - begins) % size`.
 //!
-//! The header has two counters. `written` says how far the ring is filled; `reserved` is never behind what the writer may
-//! be overwriting at this moment. The writer raises `reserved` before it writes and `written` afterwards, so at any
-//! moment, also after `kill -9`, exactly the bytes from `reserved - size` to `written` are what was printed. A reader looks
-//! at the header again after it has read: what `reserved` has passed meanwhile may be torn, and counts as dropped.
+//! The header has two counters: `written` is how far the ring is filled, and `reserved` is never behind what the writer may
+//! be overwriting. The writer raises `reserved` before it writes and `written` afterwards, so at any moment, also after
+//! `kill -9`, exactly the bytes from `reserved - size` to `written` are valid. A reader reads the header again after the
+//! bytes: those that `reserved` has passed meanwhile may be torn, and count as dropped.
 
 use std::fs::File;
 use std::ops::Range;
@@ -15,19 +15,19 @@ use std::os::unix::fs::FileExt;
 /// Where the ring begins in its file.
 const HEADER: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"lh-tail1");
-/// How often a header that is being written at this moment is read again.
-const TRIES: usize = 1000;
-/// The writer reserves in steps, so that small output does not cost a header each time.
-const LARGEST_STEP: u64 = 1 << 20;
+/// Attempts to read a header while it is being written.
+const MAX_ATTEMPTS: usize = 1000;
+/// The writer reserves in steps of at most this, so that small output doesn't cost a header each time.
+const MAX_RESERVE_STEP: u64 = 1 << 20;
 /// A smaller cap would be all head.
-const SMALLEST_CAP: u64 = 4096;
+const MIN_CAP: u64 = 4096;
 
 /// The header of `output.tail`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tail {
-    /// The offset of the ring's first byte: how much the head holds.
+    /// The offset of the ring's first byte: the size of the head.
     pub(crate) begins: u64,
-    /// How many bytes the ring holds.
+    /// The size of the ring.
     pub(crate) size: u64,
     /// Everything before this offset was written.
     pub(crate) written: u64,
@@ -38,31 +38,31 @@ pub(crate) struct Tail {
 impl Tail {
     /// An empty tail, for a cap of this many bytes.
     pub(crate) fn for_cap(cap: u64) -> Self {
-        let cap = cap.clamp(SMALLEST_CAP, u64::MAX >> 2);
+        let cap = cap.clamp(MIN_CAP, u64::MAX >> 2);
         let begins = cap / 2;
         Self { begins, size: cap - begins, written: begins, reserved: begins }
     }
 
-    /// Lets the writer go on, if what was reserved is used up.
+    /// Reserves the next step, if the last one is used up.
     pub(crate) fn reserve(&mut self) {
         if self.written == self.reserved {
-            self.reserved += (self.size / 8).clamp(1, LARGEST_STEP);
+            self.reserved += (self.size / 8).clamp(1, MAX_RESERVE_STEP);
         }
     }
 
-    /// Where the next byte goes in the file, and how many may go there now.
+    /// The place of the next byte in the file, and how many bytes fit there now.
     pub(crate) fn room(&self) -> (u64, u64) {
         let at = (self.written - self.begins) % self.size;
         (HEADER + at, (self.size - at).min(self.reserved - self.written))
     }
 
-    /// The offsets that are certainly there.
+    /// The offsets of valid bytes.
     pub(crate) fn kept(&self) -> Range<u64> {
         let from = self.reserved.saturating_sub(self.size).clamp(self.begins, self.written);
         from..self.written
     }
 
-    /// Where these offsets lie in the file: in one piece, or in two around the ring's end.
+    /// The places of these offsets in the file: one range, or two around the ring's end.
     pub(crate) fn places(&self, offsets: &Range<u64>) -> [(u64, u64); 2] {
         let length = offsets.end.saturating_sub(offsets.start);
         let at = offsets.start.saturating_sub(self.begins) % self.size;
@@ -71,7 +71,7 @@ impl Tail {
     }
 
     fn words(&self) -> [u64; 6] {
-        // A header of which one half is older fails this, whichever half it is.
+        // A torn header, with one half older than the other, fails this check.
         let check = [self.begins, self.size, self.written, self.reserved]
             .iter()
             .fold(MAGIC, |check, word| check.rotate_left(7) ^ word);
@@ -101,10 +101,10 @@ impl Tail {
         file.write_all_at(&self.encode(), 0)
     }
 
-    /// The header of a file that somebody may be writing. `None` if there is none yet.
+    /// Reads the header of a file that may be written meanwhile. `None` if there is none yet.
     pub(crate) fn load(file: &File) -> std::io::Result<Option<Self>> {
         let mut bytes = [0; 48];
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             match file.read_exact_at(&mut bytes, 0) {
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
                 Err(error) => return Err(error),

@@ -1,4 +1,4 @@
-//! A task as the runtime sees it: its keeper, reached through its socket.
+//! A task from the runtime's side: its keeper, through its socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,26 +9,26 @@ use rustix::process::Signal;
 
 use crate::folder::{Folder, name};
 use crate::format::{Answer, Greeting, Request, decode, line};
-use crate::holder::{self, Reached};
-use crate::{Error, Result, Status, process_table, strays};
+use crate::liveness::{self, KeeperConnection};
+use crate::{Error, Result, Status, orphan_cleanup, process_table};
 
-/// A keeper answers in milliseconds; one that doesn't within this is stopped, or its machine is.
+/// A keeper answers in milliseconds, unless it or the machine is stopped.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Ending a command takes up to 2 s of asking and 5 s of insisting.
+/// Killing takes up to 2 s of grace period and 5 s of SIGKILL.
 const KILL_CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Whoever wants a command to end does not wait for a keeper to be reached: there are other ways.
+/// A kill doesn't wait long for a connection: signals are the fallback.
 const CONNECT_TIMEOUT_BEFORE_KILL: Duration = Duration::from_millis(300);
-const PAUSE: Duration = Duration::from_millis(2);
-/// No keeper says more than this to one question.
-const LONGEST_ANSWER: u64 = 64 << 10;
-const LONGEST_LINE: usize = 4096;
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// The most that a keeper answers to one request.
+const MAX_ANSWER_BYTES: u64 = 64 << 10;
+const MAX_LINE_BYTES: usize = 4096;
 
 /// A command that was started, and perhaps has ended since.
 #[derive(Debug)]
 pub struct Task {
     id: TaskId,
     folder: Folder,
-    /// Absent where the spec can't be read: then the keeper can't be talked to, and only told to end.
+    /// `None` if the spec can't be read: then the keeper can only be signalled.
     token_file: Option<String>,
 }
 
@@ -37,27 +37,26 @@ impl Task {
         Self { id, folder, token_file }
     }
 
-    /// Its id.
     pub fn id(&self) -> TaskId {
         self.id
     }
 
-    /// A connection to the keeper whose closing is the news that the command has ended: its status is readable from then
-    /// on. If it has ended already, the connection is closed from the start. Nothing need be read from it but its end.
+    /// A connection that the keeper closes when the command has ended and its status is written. If it has ended already,
+    /// the connection is closed from the start. The caller only waits for its end.
     ///
-    /// A keeper with too many connections closes the oldest, so whoever finds no status then connects again.
+    /// A keeper with too many connections closes the oldest, so a caller that finds no status should connect again.
     pub fn connect(&self) -> Result<UnixStream> {
         let request = Request { watch: true, ..Request::default() };
-        if let Some((stream, ..)) = self.talk(request)? {
+        if let Some((stream, ..)) = self.request(request)? {
             return Ok(stream);
         }
         closed()
     }
 
-    /// The same, and the keeper also says when there is more output: [`Following`] understands it.
+    /// [`connect`](Self::connect), with a message whenever there is more output: [`Following`] parses it.
     pub fn follow(&self) -> Result<(UnixStream, Following)> {
         let request = Request { watch: true, follow: true, ..Request::default() };
-        match self.talk(request)? {
+        match self.request(request)? {
             Some((stream, Answer::State { printed, .. }, heard)) => {
                 let mut following = Following { printed, heard: Vec::new() };
                 following.hear(&heard);
@@ -70,74 +69,74 @@ impl Task {
         }
     }
 
-    /// Ends the command and everything that it has started, and returns when that is done. A command that has ended already
-    /// keeps its status ([`Task::status`] tells which), and what it has left behind is ended.
+    /// Kills the command and everything that it has started; returns when that is done. A command that has ended already
+    /// keeps its status, and its orphans are killed.
     ///
-    /// A keeper that was stopped is let go on. One that can't be talked to (its token is gone, it does not answer) is sent
-    /// SIGTERM, on which it ends its command, too; if that doesn't help, it is killed, and what is left of the command then.
+    /// A stopped keeper is continued. One that doesn't answer, or whose token is gone, gets SIGTERM, on which it kills its
+    /// command, too; then SIGKILL, and the orphans of the command are killed.
     pub fn kill(&self) -> Result<()> {
-        holder::wake(&self.folder);
+        liveness::continue_if_stopped(&self.folder);
         let request = Request { kill: true, ..Request::default() };
-        match self.talk(request) {
+        match self.request(request) {
             Ok(_) => Ok(()),
-            Err(trouble) => self.force(trouble),
+            Err(trouble) => self.kill_by_signal(trouble),
         }
     }
 
-    /// How it ended, if it has. A keeper that was killed leaves no status: ask [`crate::Tasks::find`] what became of it.
+    /// Its status, if it has ended. A keeper that was killed leaves none: then ask [`crate::Tasks::find`].
     pub fn status(&self) -> Result<Option<Status>> {
         read_status(&self.folder)
     }
 
-    /// When its start began, as the folder has it: a runtime that finds it later counts from there.
+    /// When it was started, according to its folder.
     pub fn started_at(&self) -> Result<Option<At>> {
         self.folder.changed_at(name::SPAWNING)
     }
 
-    /// How many bytes it has printed so far.
+    /// Bytes printed so far.
     pub fn printed(&self) -> Result<u64> {
         if self.status()?.is_none() {
             let request = Request { watch: true, ..Request::default() };
-            if let Some((_, Answer::State { printed, .. }, _)) = self.talk(request)? {
+            if let Some((_, Answer::State { printed, .. }, _)) = self.request(request)? {
                 return Ok(printed);
             }
         }
         Ok(self.status()?.map_or(0, |status| status.printed))
     }
 
-    /// Ends the keeper that can't be talked to, and with it the command.
-    fn force(&self, trouble: Error) -> Result<()> {
-        // If it can't be written, the end looks like one that nobody asked for.
+    /// Ends a keeper that doesn't answer, and its command, by signals.
+    fn kill_by_signal(&self, trouble: Error) -> Result<()> {
+        // Without this file, the keeper records that no one asked for the kill.
         let _ = self.folder.write(name::ASKED, b"");
         for (signal, timeout) in [(Signal::TERM, KILL_CONFIRMATION_TIMEOUT), (Signal::KILL, ANSWER_TIMEOUT)] {
-            let Some(keeper) = holder::living(&self.folder) else { break };
+            let Some(keeper) = liveness::find_keeper(&self.folder) else { break };
             process_table::send(&keeper, signal);
             process_table::send(&keeper, Signal::CONT);
             let since = Instant::now();
-            while holder::lives(&self.folder)? && since.elapsed() < timeout {
-                std::thread::sleep(PAUSE);
+            while liveness::is_alive(&self.folder)? && since.elapsed() < timeout {
+                std::thread::sleep(POLL_INTERVAL);
             }
-            if !holder::lives(&self.folder)? {
+            if !liveness::is_alive(&self.folder)? {
                 break;
             }
         }
-        if holder::lives(&self.folder)? {
+        if liveness::is_alive(&self.folder)? {
             return Err(trouble);
         }
         if known_status(&self.folder)?.is_none() {
-            strays::end(self.id, holder::recorded(&self.folder));
+            orphan_cleanup::kill_orphans(self.id, liveness::recorded_processes(&self.folder));
         }
         Ok(())
     }
 
     /// Whether the command has ended, or its keeper.
     fn is_over(&self) -> Result<bool> {
-        Ok(known_status(&self.folder)?.is_some() || !holder::lives(&self.folder)?)
+        Ok(known_status(&self.folder)?.is_some() || !liveness::is_alive(&self.folder)?)
     }
 
-    /// Asks until there is an answer; `None` if the command has ended, or its keeper. A keeper with too many connections may
-    /// drop one that it has not heard yet. What it said besides comes along.
-    fn talk(&self, request: Request) -> Result<Option<(UnixStream, Answer, Vec<u8>)>> {
+    /// Sends a request until there is an answer, because a keeper with too many connections may drop one unread. `None` if
+    /// the command has ended, or its keeper. The bytes after the answer are returned, too.
+    fn request(&self, request: Request) -> Result<Option<(UnixStream, Answer, Vec<u8>)>> {
         let (reaching, timeout) = if request.kill {
             (CONNECT_TIMEOUT_BEFORE_KILL, KILL_CONFIRMATION_TIMEOUT)
         } else {
@@ -145,50 +144,50 @@ impl Task {
         };
         let since = Instant::now();
         loop {
-            let Some(stream) = self.greet(reaching)? else { return Ok(None) };
+            let Some(stream) = self.connect_and_greet(reaching)? else { return Ok(None) };
             if let Some((answer, heard)) = self.ask(&stream, request, timeout)? {
                 return Ok(Some((stream, answer, heard)));
             }
-            // To end a command is to end what it has left behind as well, for which its keeper stays.
-            let is_over = if request.kill { !holder::lives(&self.folder)? } else { self.is_over()? };
+            // A kill is for the orphans, too, for which the keeper stays.
+            let is_over = if request.kill { !liveness::is_alive(&self.folder)? } else { self.is_over()? };
             if is_over {
                 return Ok(None);
             }
             if since.elapsed() > timeout {
                 return Err(Error::NotAnswering { id: self.id });
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// A connection on which the token was said. `None` if no keeper lives any more.
-    fn greet(&self, timeout: Duration) -> Result<Option<UnixStream>> {
-        let Some(stream) = self.reach(timeout)? else { return Ok(None) };
+    /// An authenticated connection; `None` if no keeper lives.
+    fn connect_and_greet(&self, timeout: Duration) -> Result<Option<UnixStream>> {
+        let Some(stream) = self.open_connection(timeout)? else { return Ok(None) };
         let token = self.folder.token(self.token_file()?)?;
         match (&stream).write_all(&line(&Greeting { token })) {
             Err(error) if !is_gone(&error) => {
                 Err(Error::io(format!("talking to the keeper of {}", self.id))(error))
             }
-            // One that is gone is noticed when it is asked.
+            // A lost connection shows with the request.
             _ => Ok(Some(stream)),
         }
     }
 
-    /// A connection to the keeper that has this folder; `None` if none lives.
-    fn reach(&self, timeout: Duration) -> Result<Option<UnixStream>> {
+    /// A connection to the keeper; `None` if none lives.
+    fn open_connection(&self, timeout: Duration) -> Result<Option<UnixStream>> {
         let since = Instant::now();
         loop {
-            match holder::reach(&self.folder)? {
-                Reached::Open(stream) => return Ok(Some(stream)),
-                Reached::Busy => {}
-                // Not bound yet, or closed already. The lock says which.
-                Reached::Nobody if !holder::lives(&self.folder)? => return Ok(None),
-                Reached::Nobody => {}
+            match liveness::connect_keeper(&self.folder)? {
+                KeeperConnection::Open(stream) => return Ok(Some(stream)),
+                KeeperConnection::Busy => {}
+                // Not bound yet, or closed already; the lock tells which.
+                KeeperConnection::Absent if !liveness::is_alive(&self.folder)? => return Ok(None),
+                KeeperConnection::Absent => {}
             }
             if since.elapsed() > timeout {
                 return Err(Error::NotAnswering { id: self.id });
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -199,7 +198,7 @@ impl Task {
         })
     }
 
-    /// The answer to a request, and what was heard beyond it; `None` if the keeper ended instead.
+    /// The answer to a request, and the bytes after it; `None` if the keeper ended instead.
     fn ask(
         &self,
         stream: &UnixStream,
@@ -212,18 +211,18 @@ impl Task {
         };
         stream.set_read_timeout(Some(timeout)).map_err(said)?;
         match (&*stream).write_all(&line(&request)) {
-            // A keeper that closes the connection may have said why before.
+            // A keeper that closed the connection may have sent the reason before.
             Err(error) if !is_gone(&error) => return Err(said(error)),
             _ => {}
         }
-        let mut lines = BufReader::new(stream.take(LONGEST_ANSWER));
+        let mut lines = BufReader::new(stream.take(MAX_ANSWER_BYTES));
         let answer = loop {
             let mut answer = Vec::new();
             match lines.read_until(b'\n', &mut answer) {
                 Ok(0) => break None,
                 Err(error) if is_gone(&error) => break None,
                 Err(error) => return Err(said(error)),
-                // What isn't understood is from a newer keeper, and may be passed over.
+                // An unknown line is from a newer keeper, and is ignored.
                 Ok(_) => match serde_json::from_slice(&answer) {
                     Ok(Answer::Refused { .. }) => {
                         let token_file = self.token_file()?.to_owned();
@@ -240,21 +239,21 @@ impl Task {
     }
 }
 
-/// What a keeper says of the output, on a connection that follows it.
+/// Parses a keeper's messages about new output.
 #[derive(Debug)]
 pub struct Following {
     printed: u64,
-    /// The beginning of a line.
+    /// An incomplete line.
     heard: Vec<u8>,
 }
 
 impl Following {
-    /// How many bytes were printed, as far as was heard.
+    /// Bytes printed, according to the last message.
     pub fn printed(&self) -> u64 {
         self.printed
     }
 
-    /// Takes in what was read from the connection, in pieces of any length. What isn't understood is passed over.
+    /// Takes bytes from the connection, in chunks of any length. Unknown lines are ignored.
     pub fn hear(&mut self, bytes: &[u8]) {
         self.heard.extend_from_slice(bytes);
         while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
@@ -266,8 +265,8 @@ impl Following {
                 self.printed = printed;
             }
         }
-        // No keeper says anything that long.
-        if self.heard.len() > LONGEST_LINE {
+        // No keeper sends such a long line.
+        if self.heard.len() > MAX_LINE_BYTES {
             self.heard.clear();
         }
     }
@@ -284,7 +283,7 @@ pub(crate) fn read_status(folder: &Folder) -> Result<Option<Status>> {
     bytes.map(|bytes| decode(&folder.title(name::STATUS), &bytes)).transpose()
 }
 
-/// The status, if there is one that can be read. One that is damaged says nothing.
+/// The status; `None` if there is none or it is damaged.
 pub(crate) fn known_status(folder: &Folder) -> Result<Option<Status>> {
     match read_status(folder) {
         Err(Error::Damaged { .. }) => Ok(None),

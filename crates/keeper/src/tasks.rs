@@ -1,4 +1,4 @@
-//! The folder of all tasks, as the runtime sees it: starting a command exactly once, and finding out what became of one.
+//! The folder of all tasks, from the runtime's side: starts a command exactly once, and looks up what became of one.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,22 +17,21 @@ use rustix::io::Errno;
 use crate::enforcement::what_can_be_enforced;
 use crate::folder::{Folder, Locked, name};
 use crate::format::{Spec, StartReport, decode, encode};
-use crate::holder::{self, Reached};
+use crate::liveness::{self, KeeperConnection};
 use crate::task::known_status;
-use crate::{Enforcement, Error, Launcher, Output, Result, Status, Task, strays};
+use crate::{Enforcement, Error, Launcher, Output, Result, Status, Task, orphan_cleanup};
 
-/// A keeper says within milliseconds that the command started; a disk that is very busy can make that seconds.
-const PATIENCE_WITH_START: Duration = Duration::from_secs(60);
-/// How often it is looked whether the start was given up meanwhile.
-const PAUSE_OF_START: Duration = Duration::from_millis(50);
-/// Somebody who only wants to know has a lock for milliseconds; ending what a dead keeper left can make that seconds.
-const PATIENCE_WITH_LOCK: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(2);
-/// A report is one short line.
-const LONGEST_REPORT: u64 = 64 << 10;
-/// What the name of a folder ends with of which the command was not started.
+/// How long to wait for the keeper's report of the start. It takes milliseconds; on a very busy disk, seconds.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often to check whether another process has given up the start.
+const START_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long another runtime may hold a lock. A lookup takes milliseconds; killing orphans, seconds.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_REPORT_BYTES: u64 = 64 << 10;
+/// The suffix of a voided folder.
 pub(crate) const VOID: &str = "void";
-/// In which nobody but the user may look.
+/// The mode of folders.
 pub(crate) const PRIVATE: u32 = 0o700;
 
 /// All tasks of a home.
@@ -42,37 +41,36 @@ pub struct Tasks {
     identity: String,
     launcher: Launcher,
     enforcement: OnceLock<Enforcement>,
-    /// Keepers that this process started and that may have ended: the system keeps their entries until they are asked for.
+    /// Keepers that this process started and must reap.
     keepers: Mutex<Vec<Child>>,
 }
 
-/// What became of a task.
+/// The result of looking up a task.
 #[derive(Debug)]
 pub enum Found {
-    /// The command did not run, and no keeper that is still on its way can make it run: it may be started (again).
+    /// The command didn't run, and no late keeper can start it: it may be started (again).
     NotStarted,
     /// Its keeper lives.
     Running(Task),
-    /// It ended.
     Ended(Status),
-    /// The keeper died while it was starting the command: it may or may not have begun.
+    /// The keeper died while it started the command, which may or may not have run.
     Unknown,
-    /// The keeper died while the command was running. What was left of it was ended.
+    /// The keeper died while the command ran. The orphans were killed.
     Lost,
-    /// It ran, and ended so long ago that its folder was removed.
+    /// It ended so long ago that its folder was removed.
     Expired,
 }
 
-/// What a folder says of its task.
-enum Within {
+/// The result of a lookup in a folder.
+enum FolderLookup {
     Found(Found),
     Running,
-    /// It may not be the task's folder any more: look again.
+    /// The folder was moved: look again.
     Moved,
 }
 
 impl Tasks {
-    /// The tasks in this folder, which is made if it isn't there.
+    /// The tasks in this folder, which is created if it doesn't exist.
     pub fn at(folder: &Path, launcher: Launcher) -> Result<Self> {
         let said = |error: io::Error| {
             Error::io(format!("opening the folder of tasks {}", folder.printable()))(error)
@@ -84,8 +82,8 @@ impl Tasks {
         Ok(Self::of(handle, identity, launcher))
     }
 
-    /// The tasks in this folder, for whoever only looks: nothing is made here, and nothing is changed. None, if the folder isn't
-    /// there: nothing was ever started then.
+    /// The tasks in this folder, for reading only: nothing is created or changed. `None` if the folder doesn't exist: then
+    /// nothing was ever started.
     pub fn existing(folder: &Path, launcher: Launcher) -> Result<Option<Self>> {
         let said = |error: io::Error| {
             Error::io(format!("opening the folder of tasks {}", folder.printable()))(error)
@@ -95,7 +93,7 @@ impl Tasks {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(said(error)),
         };
-        // Whoever only looks needs no identity; whoever starts something has given it one.
+        // Reading needs no identity; the first start has created one.
         let identity = fs::read_to_string(folder.join("id")).unwrap_or_default();
         Ok(Some(Self::of(handle, identity, launcher)))
     }
@@ -104,19 +102,18 @@ impl Tasks {
         Self { folder, identity, launcher, enforcement: OnceLock::new(), keepers: Mutex::default() }
     }
 
-    /// The same, with this in place of what a probe finds. It decides what is asked of keepers; one that can't carry that out starts nothing all
-    /// the same.
+    /// Uses this instead of a probe. A keeper that can't enforce what it is asked to still starts nothing.
     #[must_use]
     pub fn with_enforcement(self, enforcement: Enforcement) -> Self {
         Self { enforcement: OnceLock::from(enforcement), ..self }
     }
 
-    /// What tells this folder from any other: a task that is not found here was perhaps kept elsewhere.
+    /// Tells this folder from any other: a task that is not here may have been started in another one.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// What keepers can enforce here. Tried out the first time, which blocks for a few milliseconds.
+    /// What keepers can enforce here. The first call probes it, which blocks for a few milliseconds.
     pub fn enforcement(&self) -> &Enforcement {
         self.enforcement.get_or_init(|| {
             what_can_be_enforced(&self.launcher).unwrap_or_else(|error| Enforcement {
@@ -127,7 +124,7 @@ impl Tasks {
         })
     }
 
-    /// Starts a command under a keeper of its own and returns when it has begun. Blocks for a few milliseconds.
+    /// Starts a command under a keeper of its own; returns when the command runs. Blocks for a few milliseconds.
     pub fn start(&self, spec: &Spec) -> Result<Task> {
         self.reap();
         let id = spec.task_id;
@@ -142,8 +139,8 @@ impl Tasks {
         }
         let folder = Folder::within(self.folder.as_fd(), &name)?.ok_or(Error::NoSuchTask { id })?;
         folder.write(name::SPEC, &encode(spec))?;
-        // The keeper syncs the folder itself before the command starts. That the folder is there must be on disk before, or
-        // a power loss could make a command that has run look as if it had not.
+        // The keeper syncs the content of the folder before the command starts. The folder's own name must be durable
+        // before that, or after a power loss a command that has run could look as if it had not.
         fsync(&self.folder).map_err(Error::io("writing the folder of tasks to disk"))?;
 
         let (report, theirs) = UnixStream::pair().map_err(Error::io("making a connection to the keeper"))?;
@@ -153,56 +150,56 @@ impl Tasks {
             .map_err(|error| Error::NotStarted { reason: format!("its keeper can't be run ({error})") })?;
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner).push(keeper);
         let is_given_up = || !folder.is(self.folder.as_fd(), &name);
-        hear_report(id, &report, is_given_up)?;
+        await_report(id, &report, is_given_up)?;
         Ok(Task::new(id, folder, Some(spec.token_file.clone())))
     }
 
-    /// Finds out what became of a task. If it did not begin, this also sees to it that it never will by itself.
+    /// Looks up what became of a task. If its command has not started, this also prevents a late start.
     pub fn find(&self, id: TaskId) -> Result<Found> {
         self.reap();
         let name = id.to_string();
         loop {
             let Some(folder) = self.folder_of(id)? else {
-                // What expires is noted before its folder goes, so this is asked afterwards.
+                // In this order: the note of an expiry is written before the folder is removed.
                 return Ok(if self.has_expired(id)? { Found::Expired } else { Found::NotStarted });
             };
             match self.find_in(id, &folder) {
-                Ok(Within::Found(found)) => return Ok(found),
-                Ok(Within::Running) => return Ok(Found::Running(adopt(id, folder))),
-                // Somebody has moved it aside since it was opened.
-                Ok(Within::Moved) => {}
+                Ok(FolderLookup::Found(found)) => return Ok(found),
+                Ok(FolderLookup::Running) => return Ok(Found::Running(adopt(id, folder))),
+                // Another process has moved it since it was opened.
+                Ok(FolderLookup::Moved) => {}
                 Err(_) if !folder.is(self.folder.as_fd(), &name) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn find_in(&self, id: TaskId, folder: &Folder) -> Result<Within> {
+    fn find_in(&self, id: TaskId, folder: &Folder) -> Result<FolderLookup> {
         let name = id.to_string();
-        // A keeper that still has the lock is tidying up then, or stays for what the command left behind.
+        // A keeper may still have the lock, because it cleans up or stays for orphans.
         if let Some(status) = known_status(folder)? {
-            return Ok(Within::Found(Found::Ended(status)));
+            return Ok(FolderLookup::Found(Found::Ended(status)));
         }
         let lock = match folder.try_lock()? {
             Locked::Ours(lock) => lock,
-            Locked::Theirs if is_kept(id, folder)? => return Ok(Within::Running),
-            // Somebody only wanted to know.
-            Locked::Theirs => return Ok(Within::Moved),
-            Locked::Missing if holder::living(folder).is_some() => return Ok(Within::Running),
-            // Without a lock and without a word of the keeper nobody knows whether it lives, so nothing is ended.
-            Locked::Missing if holder::recorded(folder).keeper.is_none() => {
-                return lost_or_unknown(folder).map(Within::Found);
+            Locked::Theirs if is_locked_by_keeper(id, folder)? => return Ok(FolderLookup::Running),
+            // It was another runtime's lookup.
+            Locked::Theirs => return Ok(FolderLookup::Moved),
+            Locked::Missing if liveness::find_keeper(folder).is_some() => return Ok(FolderLookup::Running),
+            // Without a lock and a record of the keeper, it can't be known whether it lives, so nothing is killed.
+            Locked::Missing if liveness::recorded_processes(folder).keeper.is_none() => {
+                return lost_or_unknown(folder).map(FolderLookup::Found);
             }
-            Locked::Missing => return gone(id, folder).map(Within::Found),
+            Locked::Missing => return clean_up_dead_keeper(id, folder).map(FolderLookup::Found),
         };
         if !folder.is(self.folder.as_fd(), &name) {
-            return Ok(Within::Moved);
+            return Ok(FolderLookup::Moved);
         }
         if let Some(status) = known_status(folder)? {
-            return Ok(Within::Found(Found::Ended(status)));
+            return Ok(FolderLookup::Found(Found::Ended(status)));
         }
-        if !folder.has(name::VOID)? && folder.has_begun()? {
-            return gone(id, folder).map(Within::Found);
+        if !folder.has(name::VOID)? && folder.may_have_started()? {
+            return clean_up_dead_keeper(id, folder).map(FolderLookup::Found);
         }
         if !folder.has(name::VOID)? {
             folder.write(name::VOID, b"")?;
@@ -210,51 +207,51 @@ impl Tasks {
         }
         folder.move_aside(self.folder.as_fd(), &name, VOID)?;
         drop(lock);
-        Ok(Within::Found(Found::NotStarted))
+        Ok(FolderLookup::Found(Found::NotStarted))
     }
 
-    /// Sees to it that nothing of a task runs, nor ever will by itself, and returns when that is so.
+    /// Kills a task, with its orphans, and prevents a late start. Returns when that is done.
     pub fn kill(&self, id: TaskId) -> Result<()> {
         match self.find(id)? {
             Found::Running(task) => task.kill(),
-            // Its keeper lives on if it has left something behind.
+            // Its keeper lives on if it has orphans.
             Found::Ended(_) => match self.folder_of(id)? {
-                Some(folder) if holder::lives(&folder)? => adopt(id, folder).kill(),
+                Some(folder) if liveness::is_alive(&folder)? => adopt(id, folder).kill(),
                 _ => Ok(()),
             },
             Found::NotStarted | Found::Unknown | Found::Lost | Found::Expired => Ok(()),
         }
     }
 
-    /// Whether somebody keeps a task now: also where [`Tasks::find`] has trouble, it still runs then.
+    /// Whether a task's keeper is alive; works also where [`Tasks::find`] fails.
     pub fn is_kept(&self, id: TaskId) -> Result<bool> {
-        self.folder_of(id)?.map_or(Ok(false), |folder| holder::lives(&folder))
+        self.folder_of(id)?.map_or(Ok(false), |folder| liveness::is_alive(&folder))
     }
 
-    /// How a task ended, as far as its keeper wrote that down. Cheap: only [`Tasks::find`] can tell whether one without a
-    /// status still runs.
+    /// The status that a task's keeper wrote. This is cheap; only [`Tasks::find`] tells whether a task without a status
+    /// still runs.
     pub fn status(&self, id: TaskId) -> Result<Option<Status>> {
         Folder::within(self.folder.as_fd(), &id.to_string())?.map_or(Ok(None), |folder| known_status(&folder))
     }
 
-    /// What was asked for: the command, and all that it was started with.
+    /// The spec that a task was started with.
     pub fn spec(&self, id: TaskId) -> Result<Option<Spec>> {
         let Some(folder) = self.folder_of(id)? else { return Ok(None) };
         let bytes = folder.read(name::SPEC)?;
         bytes.map(|bytes| decode(&folder.title(name::SPEC), &bytes)).transpose()
     }
 
-    /// When the start of a task began.
+    /// When a task was started.
     pub fn started_at(&self, id: TaskId) -> Result<Option<At>> {
         self.folder_of(id)?.map_or(Ok(None), |folder| folder.changed_at(name::SPAWNING))
     }
 
-    /// What a task has printed, while it runs or afterwards.
+    /// The output of a task, while it runs or afterwards.
     pub fn output(&self, id: TaskId) -> Result<Output> {
         self.folder_of(id)?.map(Output::of).ok_or(Error::NoSuchTask { id })
     }
 
-    /// Every task that has a folder here, the oldest first. Most of them have ended.
+    /// All tasks with a folder, the oldest first. Most of them have ended.
     pub fn all(&self) -> Result<Vec<TaskId>> {
         let mut all: Vec<TaskId> = self.names()?.iter().filter_map(|name| name.parse().ok()).collect();
         all.sort_unstable();
@@ -274,7 +271,7 @@ impl Tasks {
         Folder::within(self.folder.as_fd(), &id.to_string())
     }
 
-    /// Lets the system forget keepers that have ended.
+    /// Reaps keepers that have ended.
     fn reap(&self) {
         let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
         keepers.retain_mut(|keeper| matches!(keeper.try_wait(), Ok(None)));
@@ -286,37 +283,36 @@ fn opened(folder: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, folder, flags, Mode::empty())?)
 }
 
-/// A task that runs. Where its spec can't be read any more, it can only be ended.
+/// Adopts a running task. If its spec can't be read, the task can only be killed.
 fn adopt(id: TaskId, folder: Folder) -> Task {
     let spec = folder.read(name::SPEC).ok().flatten();
     let spec = spec.and_then(|bytes| decode::<Spec>(&folder.title(name::SPEC), &bytes).ok());
     Task::new(id, folder, spec.map(|spec| spec.token_file))
 }
 
-/// Whether it is a keeper that has the lock of this folder. False if nobody has it any more: somebody only wanted to know.
-fn is_kept(id: TaskId, folder: &Folder) -> Result<bool> {
+/// Whether the process with the folder's lock is a keeper; false if the lock was released meanwhile.
+fn is_locked_by_keeper(id: TaskId, folder: &Folder) -> Result<bool> {
     let since = Instant::now();
     loop {
-        if holder::by_record(folder).is_some() {
+        if liveness::keeper_by_record(folder).is_some() {
             return Ok(true);
         }
-        match holder::reach(folder)? {
-            Reached::Open(_) | Reached::Busy => return Ok(true),
-            Reached::Nobody if !holder::lives(folder)? => return Ok(false),
-            Reached::Nobody => {}
+        match liveness::connect_keeper(folder)? {
+            KeeperConnection::Open(_) | KeeperConnection::Busy => return Ok(true),
+            KeeperConnection::Absent if !liveness::is_alive(folder)? => return Ok(false),
+            KeeperConnection::Absent => {}
         }
-        if since.elapsed() > PATIENCE_WITH_LOCK {
-            // Nobody else has a lock for so long, and only a keeper begins anything.
-            return if folder.has_begun()? { Ok(true) } else { Err(Error::NotAnswering { id }) };
+        if since.elapsed() > LOCK_TIMEOUT {
+            // Only a keeper has the lock for so long, and only a keeper starts a command.
+            return if folder.may_have_started()? { Ok(true) } else { Err(Error::NotAnswering { id }) };
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// The keeper is dead and has left no status. What is left of its command is ended, once: later the numbers by which it is
-/// known may be those of others.
-fn gone(id: TaskId, folder: &Folder) -> Result<Found> {
-    if !folder.has(name::LOST)? && strays::end(id, holder::recorded(folder)) {
+/// For a dead keeper without a status: kills the orphans, once, because later their pids may be reused.
+fn clean_up_dead_keeper(id: TaskId, folder: &Folder) -> Result<Found> {
+    if !folder.has(name::LOST)? && orphan_cleanup::kill_orphans(id, liveness::recorded_processes(folder)) {
         let _ = folder.write(name::LOST, b"");
     }
     lost_or_unknown(folder)
@@ -326,12 +322,12 @@ fn lost_or_unknown(folder: &Folder) -> Result<Found> {
     Ok(if folder.has(name::PID)? { Found::Lost } else { Found::Unknown })
 }
 
-/// Waits for the one line in which the keeper says whether the command started, as long as the start is not given up.
-fn hear_report(id: TaskId, report: &UnixStream, is_given_up: impl Fn() -> bool) -> Result<()> {
-    report.set_read_timeout(Some(PAUSE_OF_START)).map_err(Error::io("waiting for the keeper"))?;
+/// Waits for the keeper's report, until the start is given up.
+fn await_report(id: TaskId, report: &UnixStream, is_given_up: impl Fn() -> bool) -> Result<()> {
+    report.set_read_timeout(Some(START_POLL_INTERVAL)).map_err(Error::io("waiting for the keeper"))?;
     let since = Instant::now();
     let mut line = Vec::new();
-    let mut lines = BufReader::new(report.take(LONGEST_REPORT));
+    let mut lines = BufReader::new(report.take(MAX_REPORT_BYTES));
     loop {
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => return Err(Error::Interrupted { id }),
@@ -347,7 +343,7 @@ fn hear_report(id: TaskId, report: &UnixStream, is_given_up: impl Fn() -> bool) 
                     reason: "it was given up before its keeper began".to_owned(),
                 });
             }
-            Err(_) if since.elapsed() > PATIENCE_WITH_START => return Err(Error::NotAnswering { id }),
+            Err(_) if since.elapsed() > START_TIMEOUT => return Err(Error::NotAnswering { id }),
             Err(_) => {}
         }
     }
@@ -355,7 +351,7 @@ fn hear_report(id: TaskId, report: &UnixStream, is_given_up: impl Fn() -> bool) 
     report.failed.map_or(Ok(()), |reason| Err(Error::NotStarted { reason }))
 }
 
-/// The content of the file `id`, which is made, whole, if it isn't there.
+/// The content of the file `id`, which is created atomically if it doesn't exist.
 fn identity_of(folder: &Path) -> io::Result<String> {
     let path = folder.join("id");
     if let Ok(known) = fs::read_to_string(&path) {

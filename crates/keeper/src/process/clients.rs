@@ -1,7 +1,8 @@
-//! Those who are connected to the keeper's socket.
+//! Clients of the keeper's socket.
 //!
-//! None of them can disturb the command: each has a small buffer in each direction, a silent one is dropped after a while,
-//! one that talks too much at once, and of too many the one that has watched longest: the newest may want to end the command.
+//! No client can disturb the command. Each has a small buffer in each direction. One that doesn't authenticate in time, or
+//! sends too much at once, is disconnected; of too many, the oldest watcher, because the newest may want to kill the
+//! command.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,19 +14,18 @@ use longhaul_protocol::TaskStatus;
 use crate::folder::Folder;
 use crate::format::{Answer, FORMAT, Greeting, Request, line};
 
-/// More than any runtime, terminal and listing together have open.
-const MOST_KNOWN: usize = 64;
-/// Of those that have not said the token, the newest.
-const MOST_STRANGERS: usize = 16;
-const PATIENCE_WITH_STRANGERS: Duration = Duration::from_secs(5);
-const LONGEST_LINE: usize = 4096;
-const MOST_UNREAD: usize = 4096;
-/// Connections that are accepted before everything else is looked at again.
-const ACCEPTED_AT_ONCE: usize = 8;
-/// Followers hear of new output at most this often.
-const FOLLOWING: Duration = Duration::from_millis(50);
+const MAX_CLIENTS: usize = 64;
+/// Clients that have not sent the token; the oldest is dropped.
+const MAX_UNAUTHENTICATED: usize = 16;
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_LINE_BYTES: usize = 4096;
+const MAX_UNSENT_BYTES: usize = 4096;
+/// Connections to accept before the supervisor looks at everything else again.
+const MAX_ACCEPTS: usize = 8;
+/// The shortest time between two messages to followers about new output.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Everybody who is connected.
+/// The listener and all connected clients.
 #[derive(Debug)]
 pub(crate) struct Clients {
     listener: UnixListener,
@@ -39,8 +39,8 @@ pub(crate) struct Clients {
 struct Client {
     stream: UnixStream,
     since: Instant,
-    /// It has said the token.
-    is_known: bool,
+    /// It has sent the token.
+    is_authenticated: bool,
     follows: bool,
     wants_kill: bool,
     heard: Vec<u8>,
@@ -48,12 +48,12 @@ struct Client {
     is_gone: bool,
 }
 
-/// How the command is, for those who ask.
+/// The state of the command, for clients.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct State {
+pub(crate) struct CommandState {
     pub(crate) printed: u64,
     pub(crate) pid: i32,
-    /// Only what it left behind still runs.
+    /// Only its orphans still run.
     pub(crate) has_ended: bool,
 }
 
@@ -67,17 +67,17 @@ impl Clients {
         std::iter::once((self.listener.as_fd(), false)).chain(clients)
     }
 
-    /// When somebody must be told or dropped, if nothing happens before.
+    /// When a client must be told something or dropped.
     pub(crate) fn next_deadline(&self, printed: u64) -> Option<Instant> {
-        let strangers = self.clients.iter().filter(|client| !client.is_known);
-        let dropping = strangers.map(|client| client.since + PATIENCE_WITH_STRANGERS).min();
+        let strangers = self.clients.iter().filter(|client| !client.is_authenticated);
+        let dropping = strangers.map(|client| client.since + AUTHENTICATION_TIMEOUT).min();
         let follows = printed != self.told && self.clients.iter().any(|client| client.follows);
-        let telling = follows.then_some(self.followed + FOLLOWING);
+        let telling = follows.then_some(self.followed + FOLLOW_INTERVAL);
         dropping.into_iter().chain(telling).min()
     }
 
-    /// Hears and answers everybody, and says whether somebody wants the command to be ended.
-    pub(crate) fn serve(&mut self, folder: &Folder, state: State) -> bool {
+    /// Reads from and writes to all clients; true if one has asked to kill the command.
+    pub(crate) fn serve(&mut self, folder: &Folder, state: CommandState) -> bool {
         self.accept();
         for client in &mut self.clients {
             client.hear();
@@ -87,21 +87,21 @@ impl Clients {
         }
         self.tell_followers(state.printed);
         for client in &mut self.clients {
-            client.is_gone |= !client.is_known && client.since.elapsed() > PATIENCE_WITH_STRANGERS;
+            client.is_gone |= !client.is_authenticated && client.since.elapsed() > AUTHENTICATION_TIMEOUT;
             client.send();
         }
         self.clients.retain(|client| !client.is_gone);
         self.clients.iter().any(|client| client.wants_kill)
     }
 
-    /// Closes every connection, which is the news that the command has ended, but those that asked for its end when it had come by itself: what
-    /// it left behind is ended for them first.
+    /// Closes all connections, which tells the clients that the command has ended. Those that asked to kill it stay: the
+    /// keeper kills the orphans for them first.
     pub(crate) fn close_watching(&mut self) {
         self.clients.retain(|client| client.wants_kill);
     }
 
-    /// Tells those who asked for the end that it has come. All connections close with this, which tells the others.
-    pub(crate) fn say_ended(&mut self, killed: bool) {
+    /// Confirms the kill to the clients that asked for it, and closes all connections.
+    pub(crate) fn confirm_kill(&mut self, killed: bool) {
         for client in self.clients.iter_mut().filter(|client| client.wants_kill) {
             client.say(&Answer::Killed { killed });
             client.send();
@@ -110,7 +110,7 @@ impl Clients {
     }
 
     fn accept(&mut self) {
-        for _ in 0..ACCEPTED_AT_ONCE {
+        for _ in 0..MAX_ACCEPTS {
             let Ok((stream, _)) = self.listener.accept() else { return };
             if stream.set_nonblocking(true).is_err() {
                 continue;
@@ -118,23 +118,23 @@ impl Clients {
             self.clients.push(Client {
                 stream,
                 since: Instant::now(),
-                is_known: false,
+                is_authenticated: false,
                 follows: false,
                 wants_kill: false,
                 heard: Vec::new(),
                 unsent: Vec::new(),
                 is_gone: false,
             });
-            let strangers = self.clients.iter().filter(|client| !client.is_known).count();
-            if strangers > MOST_STRANGERS
-                && let Some(oldest) = self.clients.iter().position(|client| !client.is_known)
+            let strangers = self.clients.iter().filter(|client| !client.is_authenticated).count();
+            if strangers > MAX_UNAUTHENTICATED
+                && let Some(oldest) = self.clients.iter().position(|client| !client.is_authenticated)
             {
                 self.clients.remove(oldest);
             }
-            let known = self.clients.iter().filter(|client| client.is_known).count();
-            if known > MOST_KNOWN
+            let known = self.clients.iter().filter(|client| client.is_authenticated).count();
+            if known > MAX_CLIENTS
                 && let Some(oldest) =
-                    self.clients.iter().position(|client| client.is_known && !client.wants_kill)
+                    self.clients.iter().position(|client| client.is_authenticated && !client.wants_kill)
             {
                 self.clients.remove(oldest);
             }
@@ -142,11 +142,11 @@ impl Clients {
     }
 
     fn tell_followers(&mut self, printed: u64) {
-        if printed == self.told || self.followed.elapsed() < FOLLOWING {
+        if printed == self.told || self.followed.elapsed() < FOLLOW_INTERVAL {
             return;
         }
         (self.followed, self.told) = (Instant::now(), printed);
-        // One that has not read the last number yet needs no second one.
+        // A client that has not read the last message yet needs no second one.
         for client in self.clients.iter_mut().filter(|client| client.follows && client.unsent.is_empty()) {
             client.say(&Answer::Printed { printed });
         }
@@ -155,7 +155,7 @@ impl Clients {
 
 impl Client {
     fn hear(&mut self) {
-        let mut bytes = [0; LONGEST_LINE];
+        let mut bytes = [0; MAX_LINE_BYTES];
         match self.stream.read(&mut bytes) {
             Ok(0) => self.is_gone = true,
             Ok(count) => self.heard.extend_from_slice(&bytes[..count]),
@@ -169,36 +169,36 @@ impl Client {
             return None;
         }
         let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') else {
-            self.is_gone |= self.heard.len() > LONGEST_LINE;
+            self.is_gone |= self.heard.len() > MAX_LINE_BYTES;
             return None;
         };
         let rest = self.heard.split_off(end + 1);
         Some(std::mem::replace(&mut self.heard, rest))
     }
 
-    fn answer(&mut self, text: &[u8], folder: &Folder, token_file: &str, state: State) {
-        if !self.is_known {
+    fn answer(&mut self, text: &[u8], folder: &Folder, token_file: &str, state: CommandState) {
+        if !self.is_authenticated {
             let greeting = serde_json::from_slice::<Greeting>(text);
-            // Read anew each time: the runtime may have made a new one since the command started.
-            self.is_known = match (greeting, folder.token(token_file)) {
+            // Read each time: the runtime may have created a new token since the command started.
+            self.is_authenticated = match (greeting, folder.token(token_file)) {
                 (Ok(greeting), Ok(token)) => greeting.token == token,
                 _ => false,
             };
-            if !self.is_known {
+            if !self.is_authenticated {
                 self.say(&Answer::Refused { refused: "token".to_owned() });
                 self.send();
                 self.is_gone = true;
             }
             return;
         }
-        // What isn't understood is from a newer runtime, which knows that it may be passed over.
+        // An unknown request is from a newer runtime, which expects that it may be ignored.
         let request = serde_json::from_slice::<Request>(text).unwrap_or_default();
         let wants_news = request.watch || request.follow;
         if wants_news && state.has_ended {
-            // That the connection closes is the news.
+            // Closing the connection tells the client.
             self.is_gone = true;
         } else if wants_news {
-            let State { printed, pid, .. } = state;
+            let CommandState { printed, pid, .. } = state;
             self.say(&Answer::State { format: FORMAT, state: TaskStatus::Running, printed, pid });
         }
         self.follows |= request.follow;
@@ -207,8 +207,8 @@ impl Client {
 
     fn say(&mut self, answer: &Answer) {
         self.unsent.extend(line(answer));
-        // It asks and does not read.
-        self.is_gone |= self.unsent.len() > MOST_UNREAD;
+        // It sends requests but doesn't read the answers.
+        self.is_gone |= self.unsent.len() > MAX_UNSENT_BYTES;
     }
 
     fn send(&mut self) {

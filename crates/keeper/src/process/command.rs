@@ -1,4 +1,4 @@
-//! Starting the command itself.
+//! Starts the command.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -11,15 +11,15 @@ use longhaul_protocol::{At, PrintablePath};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, getpid};
 
-use super::bounds::{Ready, Reason, SiblingsPipe};
+use super::sandbox::{FailurePipe, PreparedSandbox, SiblingsPipe};
 use super::signals::{become_command, die_with};
 use crate::Bounds;
 use crate::format::{MARK, Spec};
 
-/// The only target that a keeper serves.
+/// The only target that a keeper supports.
 const LOCAL: &str = "local";
 
-/// A command that runs.
+/// A running command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
     pub(crate) processes: CommandProcesses,
@@ -27,16 +27,15 @@ pub(crate) struct Started {
     pub(crate) started_at: At,
 }
 
-/// The processes that are children of the keeper.
+/// The keeper's children.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommandProcesses {
-    /// The command's own.
     pub(crate) command: Pid,
-    /// The first one of its PID namespace, if it has one and as long as that is not reaped.
+    /// The init of its PID namespace, until that is reaped.
     pub(crate) init: Option<Pid>,
 }
 
-/// Starts the command, in a process group of its own, or says in words for people why not. It prints to `output`.
+/// Starts the command in a process group of its own; the error is a message for people. It prints to `output`.
 pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, String> {
     if spec.target != LOCAL {
         return Err(format!(
@@ -65,22 +64,22 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
         .stdout(Stdio::from(output))
         .stderr(Stdio::from(errors));
     let pipes = match &spec.bounds {
-        Some(bounds) => Some(hold_to_bounds(&mut command, bounds, spec, keeper)?),
+        Some(bounds) => Some(start_in_sandbox(&mut command, bounds, spec, keeper)?),
         None => {
-            on_the_way(&mut command, move || become_command(keeper));
+            before_exec(&mut command, move || become_command(keeper));
             None
         }
     };
     let started = command.spawn();
-    // The child's ends of the pipes go with it, or nobody would ever have heard all of what it says.
+    // Closes this process's copies of the child's pipe ends, or reading from the pipes would never end.
     drop(command);
     let (reason, siblings) = pipes.map_or((None, None), |pipes| (Some(pipes.reason), pipes.siblings));
     let child = match started {
         Ok(child) => child,
         Err(error) => {
             siblings.into_iter().for_each(SiblingsPipe::end_namespace);
-            return Err(match reason.and_then(Reason::heard) {
-                Some(reason) => out_of_bounds(&reason),
+            return Err(match reason.and_then(FailurePipe::heard) {
+                Some(reason) => sandbox_failed(&reason),
                 None => format!("{} can't be run ({error})", shell.printable()),
             });
         }
@@ -88,59 +87,59 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
     match siblings.map(SiblingsPipe::heard) {
         None => Ok(CommandProcesses { command: Pid::from_child(&child), init: None }),
         Some(Ok(siblings)) => Ok(CommandProcesses { command: siblings.command, init: Some(siblings.init) }),
-        // Its processes end with this one.
+        // Its processes end with the keeper.
         Some(Err(error)) => Err(format!("which processes were started is not known ({error})")),
     }
 }
 
-/// The pipes on which a child that is held to bounds says what became of it.
+/// The pipes on which a sandboxed child reports.
 struct ChildPipes {
-    reason: Reason,
-    /// On which it says which processes it started in its place, if the command has a PID namespace.
+    reason: FailurePipe,
+    /// For the pids of the processes that it started, if the command has a PID namespace.
     siblings: Option<SiblingsPipe>,
 }
 
-/// Why a command is not started, in words for people.
-pub(super) fn out_of_bounds(trouble: &str) -> String {
+/// The message for a command whose sandbox failed.
+pub(super) fn sandbox_failed(trouble: &str) -> String {
     format!("it can't be held to its bounds ({trouble})")
 }
 
-/// Sees to it that the command begins within its bounds or not at all.
-fn hold_to_bounds(
+/// Makes the command start inside its sandbox or not at all.
+fn start_in_sandbox(
     command: &mut Command,
     bounds: &Bounds,
     spec: &Spec,
     keeper: Pid,
 ) -> Result<ChildPipes, String> {
-    let ready = Ready::new(bounds, &spec.work_dir).map_err(|trouble| out_of_bounds(&trouble))?;
-    let said = |error: std::io::Error| out_of_bounds(&error.to_string());
-    let reason = Reason::new().map_err(said)?;
+    let ready = PreparedSandbox::new(bounds, &spec.work_dir).map_err(|trouble| sandbox_failed(&trouble))?;
+    let said = |error: std::io::Error| sandbox_failed(&error.to_string());
+    let reason = FailurePipe::new().map_err(said)?;
     let theirs = reason.theirs().map_err(said)?;
     let siblings = SiblingsPipe::new().map_err(said)?;
     let their_siblings = siblings.theirs().map_err(said)?;
-    let has_own_processes = ready.has_own_processes();
-    on_the_way(command, move || {
+    let has_pid_namespace = ready.has_pid_namespace();
+    before_exec(command, move || {
         become_command(keeper)?;
-        ready.enter_or_say(keeper, &their_siblings, &theirs)?;
-        match has_own_processes {
-            // It ends with the first process of its namespace, and that with the keeper.
+        ready.enter_or_report(keeper, &their_siblings, &theirs)?;
+        match has_pid_namespace {
+            // It ends with the init of its namespace, and that with the keeper.
             true => Ok(()),
-            // A change of rights can undo this.
+            // Changing credentials has reset this.
             false => die_with(keeper),
         }
     });
-    Ok(ChildPipes { reason, siblings: has_own_processes.then_some(siblings) })
+    Ok(ChildPipes { reason, siblings: has_pid_namespace.then_some(siblings) })
 }
 
 #[allow(unsafe_code, reason = "between fork and exec only some things are allowed, and nothing checks that")]
-fn on_the_way(command: &mut Command, step: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: the keeper has one thread, so nobody else holds a lock that the child could wait for: it may allocate.
+fn before_exec(command: &mut Command, step: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static) {
+    // SAFETY: the keeper has one thread, so no other thread holds a lock that the child could wait for: it may allocate.
     unsafe {
         command.pre_exec(step);
     }
 }
 
-/// The shell that runs commands with this `PATH`: the bash that the command itself would find, or `/bin/sh` where there is none.
+/// The shell for commands with this `PATH`: the bash that the command itself would find, or `/bin/sh` if there is none.
 pub fn shell_for(path: Option<&str>) -> PathBuf {
     let listed = path.unwrap_or_default().split(':').filter(|folder| folder.starts_with('/'));
     let mut places =

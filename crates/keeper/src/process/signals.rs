@@ -1,4 +1,4 @@
-//! The few things for which the standard library has no words: catching signals, and starting a child with none of it.
+//! Signal handlers, and what a child does between fork and exec. The standard library has neither.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-/// A child has ended; somebody wants the keeper to end; two that are meant for a terminal's programs; and two that say that a
-/// limit is reached, where a write that fails says all that is needed. Only the first two mean anything to a keeper.
+/// The caught signals. A keeper acts on the first two. The others would end it: two of a terminal, and two of resource
+/// limits, where the failed write says enough.
 const CAUGHT: [libc::c_int; 6] =
     [libc::SIGCHLD, libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGXFSZ, libc::SIGXCPU];
 const LAST_SIGNAL: libc::c_int = 64;
 
-/// The end of the pipe into which the handler writes.
-static TOLD: AtomicI32 = AtomicI32::new(-1);
+/// The end of the pipe to which the handler writes.
+static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// Signals as bytes in a pipe, so that one `poll` waits for everything.
 ///
-/// They are caught and not blocked or ignored, because those two a command would inherit.
+/// They are caught, not blocked or ignored, because a command would inherit that.
 #[derive(Debug)]
 pub(crate) struct Signals {
     pipe: File,
@@ -29,12 +29,12 @@ impl Signals {
     #[allow(unsafe_code, reason = "there is no safe way to set a signal handler")]
     pub(crate) fn catch() -> io::Result<Self> {
         let (ours, handlers) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        TOLD.store(OwnedFd::into_raw_fd(handlers), Ordering::SeqCst);
+        SIGNAL_PIPE.store(OwnedFd::into_raw_fd(handlers), Ordering::SeqCst);
         for signal in CAUGHT {
             // SAFETY: all zeros is a valid `sigaction`; the handler does nothing but `write`, which a handler may do.
             let failed = unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
-                action.sa_sigaction = tell as extern "C" fn(libc::c_int) as usize;
+                action.sa_sigaction = write_signal as extern "C" fn(libc::c_int) as usize;
                 action.sa_flags = libc::SA_RESTART | libc::SA_NOCLDSTOP;
                 libc::sigaction(signal, &raw const action, std::ptr::null_mut()) != 0
             };
@@ -49,7 +49,7 @@ impl Signals {
         self.pipe.as_fd()
     }
 
-    /// Empties the pipe, and says whether somebody asked the keeper to end.
+    /// Empties the pipe; true if SIGTERM was among the signals.
     pub(crate) fn asked_to_end(&self) -> bool {
         let mut bytes = [0; 64];
         let mut asked = false;
@@ -64,23 +64,23 @@ impl Signals {
 }
 
 #[allow(unsafe_code, reason = "a signal handler may use nothing but system calls")]
-extern "C" fn tell(signal: libc::c_int) {
+extern "C" fn write_signal(signal: libc::c_int) {
     let byte = u8::try_from(signal).unwrap_or(0);
-    // SAFETY: `write` and the place of `errno` may be used in a handler; a full pipe wakes the reader all the same.
+    // SAFETY: `write` and `errno` are allowed in a handler; a full pipe wakes the reader anyway.
     unsafe {
         let error = *libc::__errno_location();
-        libc::write(TOLD.load(Ordering::SeqCst), (&raw const byte).cast(), 1);
+        libc::write(SIGNAL_PIPE.load(Ordering::SeqCst), (&raw const byte).cast(), 1);
         *libc::__errno_location() = error;
     }
 }
 
-/// What a child does before it becomes the command: it will not outlive its keeper, and no signal is blocked or ignored.
+/// Prepares a child before exec: it ends with its keeper, and no signal is blocked or ignored.
 ///
 /// Runs between fork and exec, where only system calls are allowed.
 #[allow(unsafe_code, reason = "there is no safe way to reset signals")]
 pub(crate) fn become_command(keeper: Pid) -> io::Result<()> {
     die_with(keeper)?;
-    // SAFETY: plain system calls on a set that lives here. Those signals that can't be changed are refused, which is right.
+    // SAFETY: plain system calls on a local set. The kernel refuses signals that can't be changed, which is fine.
     unsafe {
         for signal in 1..=LAST_SIGNAL {
             libc::signal(signal, libc::SIG_DFL);
@@ -92,16 +92,16 @@ pub(crate) fn become_command(keeper: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Sees to it that this process does not outlive its keeper.
+/// Makes this process end with its keeper.
 pub(crate) fn die_with(keeper: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(keeper) { Ok(()) } else { Err(io::Error::other("the keeper has ended")) }
 }
 
-/// Closes what the runtime's own parents left open, or a pipe of theirs would stay open as long as the command runs.
+/// Closes inherited files: a pipe of the runtime's parents would otherwise stay open as long as the command runs.
 #[allow(unsafe_code, reason = "closing files by number is not something that the library can check")]
 pub(crate) fn close_inherited_files() {
-    // SAFETY: the keeper has opened nothing yet. On a system without this call the files stay open, which is a blemish.
+    // SAFETY: the keeper has opened nothing yet. On a kernel without this call, the files stay open.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32);
     }

@@ -1,4 +1,5 @@
-//! The keeper's loop: copying output, hearing clients, and seeing the command to its end.
+//! The supervisor: the keeper's loop. It pumps output, serves clients, enforces the timeout, terminates and kills the
+//! command, and reaps it.
 
 use std::time::{Duration, Instant};
 
@@ -7,47 +8,47 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 
-use super::bounds::CHILD_REAPED;
-use super::clients::{Clients, State};
+use super::clients::{Clients, CommandState};
 use super::command::Started;
-use super::copying::Copying;
+use super::output_pump::OutputPump;
+use super::sandbox::CHILD_REAPED;
 use super::signals::Signals;
 use crate::folder::{Folder, name};
 use crate::format::{FORMAT, Spec, Status, now};
 use crate::process_table;
 
-/// How long output is still taken after the command's end, if something that it left behind holds the pipe open.
-const DRAINING: Duration = Duration::from_millis(200);
-/// How long a command may take to end by itself when it is asked to.
-const ASKING: Duration = Duration::from_secs(2);
-/// How long processes that can't be asked are forced. Only those that we may not end are left then.
-const FORCING: Duration = Duration::from_secs(5);
-/// How often that is tried again.
-const PAUSE: Duration = Duration::from_millis(5);
+/// How long output is read after the command's end, if an orphan holds the pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+/// The grace period between SIGTERM and SIGKILL.
+const TERM_GRACE: Duration = Duration::from_secs(2);
+/// How long SIGKILL is repeated. Processes that are left then are those that this user may not kill.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time between two rounds of SIGKILL.
+const KILL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A running command, and everything that has to do with it.
+/// The supervisor of a running command.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Supervisor {
     started: Started,
     max_runtime: Option<Duration>,
     signals: Signals,
-    copying: Copying,
+    pump: OutputPump,
     pub(crate) clients: Clients,
     phase: Phase,
     exit: Option<Exit>,
-    /// Why it is being ended, if it didn't end by itself.
+    /// Set if it was killed or timed out.
     ended_as: Option<TaskStatus>,
     message: Option<String>,
-    /// It is being ended because of a signal.
+    /// A signal to the keeper killed it, and no client had asked for that.
     is_unasked: bool,
-    /// How it ended is on disk.
+    /// Its status is on disk.
     is_recorded: bool,
 }
 
 /// The end of the command's own process.
 #[derive(Debug, Clone, Copy)]
 struct Exit {
-    /// Absent if it could not be ended.
+    /// `None` if it could not be killed.
     status: Option<WaitStatus>,
     at: At,
     after: Duration,
@@ -56,29 +57,29 @@ struct Exit {
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     Running,
-    /// It ended, and something may still print.
+    /// The command ended; orphans may still print.
     Draining {
         until: Instant,
     },
-    /// Everything was asked to end.
-    Asking {
+    /// SIGTERM was sent; the grace period runs.
+    Terminating {
         until: Instant,
     },
-    /// Everything is being forced to.
-    Forcing {
+    /// SIGKILL is sent repeatedly.
+    Killing {
         until: Instant,
     },
-    Over,
-    /// It is over, and something that it left behind goes on.
-    Left,
+    Ended,
+    /// The command ended; orphans in its PID namespace go on.
+    Orphans,
 }
 
-impl Watch {
+impl Supervisor {
     pub(crate) fn new(
         started: Started,
         spec: &Spec,
         signals: Signals,
-        copying: Copying,
+        pump: OutputPump,
         clients: Clients,
     ) -> Self {
         let max_runtime = spec.max_runtime_s.map(Duration::from_secs);
@@ -88,7 +89,7 @@ impl Watch {
             started,
             max_runtime,
             signals,
-            copying,
+            pump,
             clients,
             phase,
             exit,
@@ -99,33 +100,33 @@ impl Watch {
         }
     }
 
-    /// Returns when the command has ended and all that is to be kept of its output is in its files.
-    pub(crate) fn until_the_end(&mut self, folder: &Folder) -> Status {
-        while !matches!(self.phase, Phase::Over) {
+    /// Runs until the command has ended and its output is in its files.
+    pub(crate) fn run_to_end(&mut self, folder: &Folder) -> Status {
+        while !matches!(self.phase, Phase::Ended) {
             self.wait(self.next_deadline());
             if self.signals.asked_to_end() {
                 let runs = matches!(self.phase, Phase::Running | Phase::Draining { .. });
-                self.end_as(TaskStatus::Killed, Some("its keeper was told to end (SIGTERM)"));
-                // Whoever could not talk to the keeper has left a word that they asked.
+                self.terminate(TaskStatus::Killed, Some("its keeper was told to end (SIGTERM)"));
+                // A client that can't reach the socket leaves this file before it sends the signal.
                 let is_asked = folder.has(name::ASKED).unwrap_or(false);
                 self.is_unasked |= runs && self.ended_as.is_some() && !is_asked;
             }
             let none_left = self.reap();
-            if !self.copying.has_ended() {
-                self.copying.copy(folder);
+            if !self.pump.has_ended() {
+                self.pump.pump(folder);
             }
             if self.clients.serve(folder, self.state()) {
-                self.end_as(TaskStatus::Killed, None);
+                self.terminate(TaskStatus::Killed, None);
             }
             self.phase = self.next_phase(none_left);
         }
-        self.copying.copy_rest(folder);
-        self.copying.close();
+        self.pump.drain(folder);
+        self.pump.close();
         self.status()
     }
 
-    /// Whether no process of the command is left, or is within this time.
-    pub(crate) fn has_nothing_left_within(&mut self, folder: &Folder, time: Duration) -> bool {
+    /// Waits until no process of the command is left; false if some are left after this time.
+    pub(crate) fn wait_for_processes(&mut self, folder: &Folder, time: Duration) -> bool {
         let until = Instant::now() + time;
         while !self.reap() {
             if Instant::now() >= until {
@@ -137,19 +138,19 @@ impl Watch {
         true
     }
 
-    /// Stays as long as something runs in the PID namespace that the command left behind, and ends that if a client asks for it. Without a
-    /// namespace what is left behind is on its own.
-    pub(crate) fn keep_what_is_left(&mut self, folder: &Folder) {
+    /// Stays while orphans run in the command's PID namespace, and kills them if a client asks for it. Without a PID
+    /// namespace, orphans are on their own.
+    pub(crate) fn supervise_orphans(&mut self, folder: &Folder) {
         if self.started.processes.init.is_none() {
             return;
         }
-        (self.phase, self.is_recorded) = (Phase::Left, true);
-        while !matches!(self.phase, Phase::Over) {
-            // A client may have asked before the command's end was recorded.
+        (self.phase, self.is_recorded) = (Phase::Orphans, true);
+        while !matches!(self.phase, Phase::Ended) {
+            // A client may have asked before the command's status was written.
             if self.signals.asked_to_end() || self.clients.serve(folder, self.state()) {
-                self.end_as(TaskStatus::Killed, None);
+                self.terminate(TaskStatus::Killed, None);
             }
-            // After the signals, not before: asking for them also takes the news of a child that ended.
+            // After the signals, not before: reading these also consumes SIGCHLD.
             if self.reap() {
                 return;
             }
@@ -158,7 +159,7 @@ impl Watch {
         }
     }
 
-    /// Hears clients until then, when all else is over. Says whether somebody told the keeper meanwhile to end.
+    /// Serves clients until a deadline, after everything else is done; true if the keeper got SIGTERM meanwhile.
     pub(crate) fn serve_until(&mut self, folder: &Folder, until: Instant) -> bool {
         while Instant::now() < until {
             self.wait(Some(until));
@@ -171,18 +172,18 @@ impl Watch {
         false
     }
 
-    fn state(&self) -> State {
-        State {
-            printed: self.copying.printed(),
+    fn state(&self) -> CommandState {
+        CommandState {
+            printed: self.pump.printed(),
             pid: self.started.processes.command.as_raw_nonzero().get(),
             has_ended: self.is_recorded,
         }
     }
 
-    /// Sleeps until something happens or is due.
+    /// Polls until something happens or the deadline passes.
     fn wait(&self, deadline: Option<Instant>) {
         let mut polled = vec![PollFd::from_borrowed_fd(self.signals.handle(), PollFlags::IN)];
-        if let Some(pipe) = self.copying.handle().filter(|_| !matches!(self.phase, Phase::Over)) {
+        if let Some(pipe) = self.pump.handle().filter(|_| !matches!(self.phase, Phase::Ended)) {
             polled.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
         }
         polled.extend(self.clients.handles().map(|(handle, has_unsent)| {
@@ -191,26 +192,25 @@ impl Watch {
         }));
         let timeout = deadline.map(|at| {
             let left = at.saturating_duration_since(Instant::now());
-            // A deadline that no clock reaches is none.
+            // A deadline too far for the system's type counts as none.
             Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })
         });
-        // Interrupted by a signal: its byte is in the pipe.
+        // After an interruption, the signal's byte is in the pipe.
         let _ = poll(&mut polled, timeout.as_ref());
     }
 
     fn next_deadline(&self) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Running => self.max_runtime.and_then(|limit| self.started.began.checked_add(limit)),
-            Phase::Draining { until } | Phase::Asking { until } => Some(until),
-            Phase::Forcing { .. } => Some(Instant::now() + PAUSE),
-            Phase::Over => Some(Instant::now()),
-            Phase::Left => None,
+            Phase::Draining { until } | Phase::Terminating { until } => Some(until),
+            Phase::Killing { .. } => Some(Instant::now() + KILL_INTERVAL),
+            Phase::Ended => Some(Instant::now()),
+            Phase::Orphans => None,
         };
-        phase.into_iter().chain(self.clients.next_deadline(self.copying.printed())).min()
+        phase.into_iter().chain(self.clients.next_deadline(self.pump.printed())).min()
     }
 
-    /// Takes note of every child that has ended, and says whether none is left. As the keeper takes in the orphans of its
-    /// descendants, no child means no descendant.
+    /// Reaps every child that has ended; true if none is left. The keeper is a subreaper, so no child means no descendant.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -221,7 +221,7 @@ impl Watch {
                     if pid == self.started.processes.command {
                         self.exit = Some(Exit::now(Some(status), &self.started));
                     }
-                    // The first process of the namespace ends if this was the last of the others, and only here can it learn that.
+                    // The namespace's init ends if this was the last other process, which only the keeper can tell it.
                     let _ = self.started.processes.init.map(|init| kill_process(init, CHILD_REAPED));
                 }
                 Err(Errno::INTR) => {}
@@ -235,61 +235,63 @@ impl Watch {
         let now = Instant::now();
         match self.phase {
             Phase::Running if self.exit.is_some() => {
-                if self.copying.has_ended() {
-                    Phase::Over
+                if self.pump.has_ended() {
+                    Phase::Ended
                 } else {
-                    Phase::Draining { until: now + DRAINING }
+                    Phase::Draining { until: now + DRAIN_TIMEOUT }
                 }
             }
             Phase::Running if self.max_runtime.is_some_and(|limit| self.started.began.elapsed() >= limit) => {
-                self.end_as(TaskStatus::TimedOut, None);
+                self.terminate(TaskStatus::TimedOut, None);
                 self.phase
             }
-            Phase::Draining { until } if self.copying.has_ended() || now >= until => Phase::Over,
-            Phase::Asking { .. } | Phase::Forcing { .. } if none_left => Phase::Over,
-            Phase::Asking { until } if now >= until => {
-                self.force();
-                Phase::Forcing { until: now + FORCING }
+            Phase::Draining { until } if self.pump.has_ended() || now >= until => Phase::Ended,
+            Phase::Terminating { .. } | Phase::Killing { .. } if none_left => Phase::Ended,
+            Phase::Terminating { until } if now >= until => {
+                self.kill_descendants();
+                Phase::Killing { until: now + KILL_TIMEOUT }
             }
-            Phase::Forcing { until } if now >= until => {
+            Phase::Killing { until } if now >= until => {
                 self.message = Some("some of its processes could not be ended".to_owned());
-                Phase::Over
+                Phase::Ended
             }
-            Phase::Forcing { .. } => {
-                self.force();
+            Phase::Killing { .. } => {
+                self.kill_descendants();
                 self.phase
             }
-            Phase::Running | Phase::Draining { .. } | Phase::Asking { .. } | Phase::Over | Phase::Left => {
-                self.phase
-            }
+            Phase::Running
+            | Phase::Draining { .. }
+            | Phase::Terminating { .. }
+            | Phase::Ended
+            | Phase::Orphans => self.phase,
         }
     }
 
-    /// Begins to end the command, unless that has begun. One that has ended by itself keeps its own status, and what it
-    /// left behind is ended.
-    fn end_as(&mut self, status: TaskStatus, message: Option<&str>) {
-        if !matches!(self.phase, Phase::Running | Phase::Draining { .. } | Phase::Left) {
+    /// Starts to terminate the command, unless that has started. One that has ended by itself keeps its own status, and its
+    /// orphans are terminated.
+    fn terminate(&mut self, status: TaskStatus, message: Option<&str>) {
+        if !matches!(self.phase, Phase::Running | Phase::Draining { .. } | Phase::Orphans) {
             return;
         }
         if self.exit.is_none() {
             self.ended_as = Some(status);
             self.message = message.map(str::to_owned);
         }
-        // The group's number is the command's, and nobody else gets that before the command is reaped. Afterwards a stranger may have it.
+        // The group has the command's pid as its number, which the system may reuse once the command is reaped.
         let group = self.exit.is_none().then_some(self.started.processes.command);
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::TERM);
         }
-        // What the group was told is not told again.
+        // Processes of the group have got the signal already.
         for entry in process_table::descendants(getpid()) {
             if group.is_none_or(|group| entry.group != group.as_raw_nonzero().get()) {
                 process_table::send(&entry, Signal::TERM);
             }
         }
-        self.phase = Phase::Asking { until: Instant::now() + ASKING };
+        self.phase = Phase::Terminating { until: Instant::now() + TERM_GRACE };
     }
 
-    fn force(&self) {
+    fn kill_descendants(&self) {
         for entry in process_table::descendants(getpid()) {
             process_table::send(&entry, Signal::KILL);
         }
@@ -299,7 +301,7 @@ impl Watch {
         let exit = self.exit.unwrap_or_else(|| Exit::now(None, &self.started));
         let exit_code = exit.status.and_then(exit_code);
         let by_itself = if exit_code == Some(0) { TaskStatus::Completed } else { TaskStatus::Failed };
-        let said: Vec<String> = self.message.take().into_iter().chain(self.copying.trouble()).collect();
+        let said: Vec<String> = self.message.take().into_iter().chain(self.pump.trouble()).collect();
         Status {
             format: FORMAT,
             status: self.ended_as.unwrap_or(by_itself),
@@ -308,7 +310,7 @@ impl Watch {
             started_at: self.started.started_at,
             ended_at: exit.at,
             duration_ms: u64::try_from(exit.after.as_millis()).unwrap_or(u64::MAX),
-            printed: self.copying.printed(),
+            printed: self.pump.printed(),
             message: (!said.is_empty()).then(|| said.join("; ")),
             unasked: self.is_unasked,
         }
@@ -321,7 +323,7 @@ impl Exit {
     }
 }
 
-/// As shells count: a signal is 128 and its number.
+/// The exit code as shells have it: 128 plus the signal's number for a signal.
 fn exit_code(status: WaitStatus) -> Option<i32> {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal))
 }

@@ -144,7 +144,7 @@ fn calls_of_other_kinds_of_programs_are_refused() {
 
     assert_eq!(answer_to(HERE, read, [0; 3]), PASS);
     assert_eq!(answer_to(0x4000_0003, read, [0; 3]), refuse(libc::EPERM));
-    assert_eq!(answer_to(HERE, OF_OTHER_PROGRAMS | read, [0; 3]), refuse(libc::EPERM));
+    assert_eq!(answer_to(HERE, X32_CALLS | read, [0; 3]), refuse(libc::EPERM));
 }
 
 /// P3: a filter is its thread's own, so this thread can be one that the system lets set no filters.
@@ -161,7 +161,7 @@ fn where_calls_cannot_be_filtered_a_command_without_unix_sockets_is_not_started(
         rustix::thread::set_no_new_privs(true).unwrap();
         install(Some(&without_filters)).unwrap();
         let refused = Bounds { unix_sockets: UnixSockets::Refused, ..Bounds::default() };
-        (set(&refused), set(&Bounds::default()))
+        (install_filter(&refused), install_filter(&Bounds::default()))
     });
 
     let (strict, on) = tried.join().unwrap();

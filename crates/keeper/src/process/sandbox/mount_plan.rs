@@ -1,65 +1,64 @@
-//! Which mounts make a command see what its bounds say, worked out before anything is mounted.
+//! Which mounts the bounds of a command need. Pure: computed before anything is mounted.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::Bounds;
 
-/// The covers of a command, each after those that it lies in.
+/// The mounts of a command, each after those that it lies in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct MountPlan {
     pub(super) covers: Vec<(PathBuf, Cover)>,
     pub(super) rest: Rest,
 }
 
-/// What can be done with everything that has no cover.
+/// Whether paths without a cover are writable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Reading it.
     #[default]
     ReadOnly,
-    /// Writing it too: the bounds have `/` itself, over which nothing can be mounted that anybody would see.
+    /// The bounds allow writing `/` itself, over which nothing visible can be mounted.
     Writable,
 }
 
-/// Where every terminal has its device.
+/// The folder of terminal devices.
 pub(super) const TERMINALS: &str = "/dev/pts";
 
-/// Where the system shows itself. Whoever may write there sets it, so nobody does, whatever else may be written.
-const OF_THE_KERNEL: [&str; 2] = ["/proc", "/sys"];
+/// Writing there changes kernel settings, so they are always read-only.
+const KERNEL_FILE_SYSTEMS: [&str; 2] = ["/proc", "/sys"];
 
 /// What is mounted over a path. Where several claim one path, the later in this list wins.
 ///
-/// Usually everything that is not covered can't be written: Landlock lets modes, owners and times of any file be changed, so the command sees
-/// the whole system for reading, and what it may write is mounted on top.
+/// Usually the whole system is read-only and writable paths are mounted on top, because Landlock doesn't guard modes,
+/// owners and times of files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
-    /// The path as it was before anything covered it, for reading.
+    /// A read-only bind mount of the path as it was before anything covered it.
     Kept,
-    /// The path itself: a mount point can't be renamed, and neither can what is denied in it be carried away with it.
+    /// A bind mount of the path itself: a mount point can't be renamed, so what is denied in it can't be moved away.
     Pinned,
-    /// The path itself, for writing.
+    /// A writable bind mount of the path itself.
     Writable,
-    /// What is there, with the command's own changes on top.
+    /// An overlay: the path, with the command's own changes on top.
     Layered,
-    /// The path itself, for reading.
+    /// A read-only bind mount of the path itself.
     ReadOnly,
-    /// An empty folder in memory that can be written.
+    /// An empty writable tmpfs.
     Memory,
-    /// Another folder, that can be written.
+    /// A writable bind mount of another folder.
     Folder(PathBuf),
-    /// Terminals of the command's own: in those of others stands what people type there.
+    /// A devpts of the command's own: other terminals show what people type.
     Terminals,
-    /// A file that reads as empty.
+    /// An empty readable file.
     Emptied,
-    /// Something empty that can't be opened.
+    /// An empty file or folder that can't be opened.
     Hidden,
-    /// An empty folder that can't be listed or written, in which something is kept.
+    /// An empty folder that can't be listed or written, with a kept path in it.
     HiddenAround,
 }
 
 impl Cover {
-    /// Whether what lies beneath it is out of sight.
+    /// Whether it conceals what lies beneath it.
     pub(super) fn conceals(&self) -> bool {
         match self {
             Self::Memory | Self::Folder(_) | Self::Terminals | Self::Hidden | Self::HiddenAround => true,
@@ -69,12 +68,12 @@ impl Cover {
         }
     }
 
-    /// Whether it is an empty thing of the masks.
+    /// Whether it is one of the masks.
     pub(super) fn is_masked(&self) -> bool {
         matches!(self, Self::Emptied | Self::Hidden)
     }
 
-    /// Whether it shows something that is there already.
+    /// Whether it shows an existing file or folder.
     pub(super) fn shows(&self) -> bool {
         match self {
             Self::Kept | Self::Pinned | Self::Writable | Self::Layered | Self::ReadOnly | Self::Folder(_) => {
@@ -85,19 +84,19 @@ impl Cover {
     }
 }
 
-impl Plan {
+impl MountPlan {
     pub(super) fn new(bounds: &Bounds) -> Self {
         let root = Path::new("/");
         let has_root = |paths: &[PathBuf]| paths.iter().any(|path| path == root);
         let is_writable = has_root(&bounds.write) && !has_root(&bounds.read_only);
         let rest = if is_writable { Rest::Writable } else { Rest::ReadOnly };
         let mut covers = BTreeMap::new();
-        // Bounds may have thousands of paths, so none is compared with all of them.
+        // Bounds may have thousands of paths, so avoid comparing each with all of them.
         let fixed: HashSet<&Path> = bounds.read_only.iter().map(PathBuf::as_path).collect();
         let is_fixed = |path: &Path| path.ancestors().any(|above| fixed.contains(above));
         let mut cover = |path: &Path, cover: Cover| {
             let cover = match cover {
-                // What is mounted on top of something fixed is as fixed.
+                // A mount on top of a read-only path is read-only too.
                 Cover::Pinned | Cover::Writable if is_fixed(path) => Cover::ReadOnly,
                 other => other,
             };
@@ -118,7 +117,7 @@ impl Plan {
         layered.for_each(|path| cover(path, Cover::Layered));
         bounds.read_only.iter().for_each(|path| cover(path, Cover::ReadOnly));
         if rest == Rest::Writable {
-            OF_THE_KERNEL.iter().for_each(|path| cover(Path::new(path), Cover::ReadOnly));
+            KERNEL_FILE_SYSTEMS.iter().for_each(|path| cover(Path::new(path), Cover::ReadOnly));
         }
         bounds.emptied.iter().for_each(|path| cover(path, Cover::Emptied));
         bounds.hidden.iter().for_each(|path| cover(path, Cover::Hidden));
@@ -128,10 +127,10 @@ impl Plan {
             }
         }
         covers.remove(root);
-        // The order of paths puts each after those that it lies in.
+        // Sorted by path, so each comes after those that it lies in.
         let mut plan = Self { covers: covers.into_iter().collect(), rest };
-        plan.leave_out_what_is_not_needed(&bounds.kept);
-        plan.open_around_the_kept();
+        plan.remove_needless_covers(&bounds.kept);
+        plan.open_hidden_parents();
         plan
     }
 
@@ -139,19 +138,19 @@ impl Plan {
     pub(super) fn around(&self, path: &Path) -> Option<&(PathBuf, Cover)> {
         let mut above = path.ancestors().skip(1);
         above.find_map(|above| {
-            // They are in the order of paths.
+            // They are sorted by path.
             let found = self.covers.binary_search_by(|(at, _)| at.as_path().cmp(above)).ok()?;
             self.covers.get(found)
         })
     }
 
-    /// Whether a path is out of sight unless something brings it back.
+    /// Whether a cover around the path conceals it.
     fn is_concealed(&self, path: &Path) -> bool {
         self.around(path).is_some_and(|(_, cover)| cover.conceals())
     }
 
-    /// What lies in something concealed needs no cover, unless it is kept; and what is in sight needs nothing to keep it there.
-    fn leave_out_what_is_not_needed(&mut self, kept: &[PathBuf]) {
+    /// A concealed path needs no cover, unless it is kept; and a visible path needs no `Kept`.
+    fn remove_needless_covers(&mut self, kept: &[PathBuf]) {
         let mut index = 0;
         while let Some((path, cover)) = self.covers.get(index) {
             let is_needed = match self.is_concealed(path) {
@@ -165,8 +164,8 @@ impl Plan {
         }
     }
 
-    /// A hidden folder in which something has a cover must lead there.
-    fn open_around_the_kept(&mut self) {
+    /// A hidden folder with covers in it must be traversable.
+    fn open_hidden_parents(&mut self) {
         let around: Vec<PathBuf> =
             self.covers.iter().filter_map(|(path, _)| self.around(path)).map(|(at, _)| at.clone()).collect();
         for (at, cover) in &mut self.covers {
@@ -177,12 +176,12 @@ impl Plan {
     }
 }
 
-/// The folders above a path that a command could rename, and the path with them.
+/// The folders above a path that a command could rename, moving the path with them.
 fn movable_above<'a>(path: &'a Path, writable: &[PathBuf]) -> impl Iterator<Item = &'a Path> {
     let is_movable = |above: &&Path| writable.iter().any(|place| *above != place && above.starts_with(place));
     path.ancestors().skip(1).filter(is_movable).collect::<Vec<_>>().into_iter()
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
+#[path = "mount_plan_tests.rs"]
 mod tests;

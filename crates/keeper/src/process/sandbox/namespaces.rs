@@ -1,4 +1,4 @@
-//! A view of the system of the command's own, and none of the rights by which that could be undone.
+//! Namespaces and capabilities: gives the command a view of its own of the system, and takes the rights to undo that.
 
 use std::fs;
 use std::io;
@@ -12,12 +12,12 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_no_new_privs, unshare_unsafe,
 };
 
-use super::{Done, while_};
+use super::{SandboxResult, context};
 use crate::bounds::{Network, ProcessNamespace};
 
-/// What a command that runs as root may still do: to be root to files and to its own processes. Everything else could undo its bounds,
-/// or reach the system beneath them.
-const LEFT_TO_ROOT: CapabilitySet = CapabilitySet::CHOWN
+/// The capabilities that a command which runs as root keeps: over files and its own processes. Any other could undo its
+/// bounds, or reach the system beneath them.
+const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID)
@@ -25,10 +25,10 @@ const LEFT_TO_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::NET_BIND_SERVICE);
-/// More than the system has; it refuses the first that it does not know.
-const MOST_CAPABILITIES: u32 = 64;
+/// More than any kernel has; it refuses the first that it doesn't know.
+const MAX_CAPABILITIES: u32 = 64;
 
-/// What the kinds of namespaces are called that can be wanted.
+/// The names of namespaces, for messages.
 const NAMESPACES: [(UnshareFlags, &str); 5] = [
     (UnshareFlags::NEWUSER, "user"),
     (UnshareFlags::NEWNS, "mount"),
@@ -37,11 +37,11 @@ const NAMESPACES: [(UnshareFlags, &str); 5] = [
     (UnshareFlags::NEWNET, "network"),
 ];
 
-/// Leaves the keeper's mounts, and its network if that is to be closed, for copies of them, and what it shares with other processes (System V
-/// memory, queues) for nothing. Children of this process are in a PID namespace of their own, if that is wanted.
+/// Moves this process to new mount and IPC namespaces, to a new network namespace if the network is closed, and its
+/// children to a new PID namespace if that is wanted.
 ///
-/// Whoever may do so does just that. Everybody else needs a user namespace first, in which they are what they were.
-pub(super) fn leave(network: Network, processes: ProcessNamespace) -> Done {
+/// Without the privilege for that, it creates a user namespace first, with the same uid and gid.
+pub(super) fn unshare_namespaces(network: Network, processes: ProcessNamespace) -> SandboxResult {
     let mut wanted = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
     if network == Network::Closed {
         wanted |= UnshareFlags::NEWNET;
@@ -50,31 +50,31 @@ pub(super) fn leave(network: Network, processes: ProcessNamespace) -> Done {
         wanted |= UnshareFlags::NEWPID;
     }
     match unshare(wanted) {
-        Err(Errno::PERM) => as_an_ordinary_user(wanted)?,
-        left => left.map_err(while_(making(wanted)))?,
+        Err(Errno::PERM) => unshare_with_user_namespace(wanted)?,
+        left => left.map_err(context(unshare_title(wanted)))?,
     }
-    // Nothing that is mounted from here on shows anywhere else.
+    // Mounts from here on must not propagate to other namespaces.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(while_("making the mounts private"))?;
+        .map_err(context("making the mounts private"))?;
     match network {
         Network::Open => Ok(()),
-        Network::Closed => raise_loopback().map_err(while_("raising the loopback")),
+        Network::Closed => raise_loopback().map_err(context("raising the loopback")),
     }
 }
 
-fn as_an_ordinary_user(wanted: UnshareFlags) -> Done {
+fn unshare_with_user_namespace(wanted: UnshareFlags) -> SandboxResult {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let wanted = wanted | UnshareFlags::NEWUSER;
-    unshare(wanted).map_err(while_(making(wanted)))?;
-    let said = |file: &'static str| while_::<io::Error>(format!("writing {file}"));
-    // The system wants to know that no group will be dropped before it takes a map of groups from an ordinary user.
+    unshare(wanted).map_err(context(unshare_title(wanted)))?;
+    let said = |file: &'static str| context::<io::Error>(format!("writing {file}"));
+    // The kernel accepts a gid map from an ordinary user only after setgroups is denied.
     fs::write("/proc/self/setgroups", "deny").map_err(said("/proc/self/setgroups"))?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(said("/proc/self/uid_map"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(said("/proc/self/gid_map"))
 }
 
-/// What was tried, in words for people: the system makes all of the namespaces or none, and does not say which it refused.
-fn making(wanted: UnshareFlags) -> String {
+/// What was tried, for messages: the kernel creates all of the namespaces or none, and doesn't say which it refused.
+fn unshare_title(wanted: UnshareFlags) -> String {
     let kinds = NAMESPACES.iter().filter(|(flag, _)| wanted.contains(*flag)).map(|(_, kind)| *kind);
     let kinds = kinds.collect::<Vec<_>>().join(", ");
     match kinds.rsplit_once(", ") {
@@ -83,13 +83,13 @@ fn making(wanted: UnshareFlags) -> String {
     }
 }
 
-#[allow(unsafe_code, reason = "to leave some things is unsafe, such as the table of open files")]
+#[allow(unsafe_code, reason = "some flags of unshare are unsafe, such as that for the table of open files")]
 fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
-    // SAFETY: these flags are of namespaces alone, and this process has one thread.
+    // SAFETY: these flags are for namespaces alone, and this process has one thread.
     unsafe { unshare_unsafe(flags) }
 }
 
-/// A network namespace begins with a loopback that is down.
+/// Brings the loopback up, which is down in a new network namespace.
 #[allow(unsafe_code, reason = "the library has no call that raises an interface")]
 fn raise_loopback() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
@@ -103,23 +103,23 @@ fn raise_loopback() -> io::Result<()> {
     if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives up every right that nothing in the bounds needs. What is given up so, no program that is executed later gets back.
-pub(super) fn drop_privileges() -> Done {
-    for number in 0..MOST_CAPABILITIES {
+/// Drops every capability that the command doesn't need, and sets `no_new_privs`: no program executed later gets them back.
+pub(super) fn drop_privileges() -> SandboxResult {
+    for number in 0..MAX_CAPABILITIES {
         let capability = CapabilitySet::from_bits_retain(1 << number);
-        if LEFT_TO_ROOT.contains(capability) {
+        if KEPT_CAPABILITIES.contains(capability) {
             continue;
         }
         match remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // The system has no more of them.
+            // The kernel has no more of them.
             Err(Errno::INVAL) => break,
             Err(error) => match capability_is_in_bounding_set(capability) {
                 Ok(false) => {}
-                _ => return Err(while_(format!("giving up the capability {number}"))(error)),
+                _ => return Err(context(format!("giving up the capability {number}"))(error)),
             },
         }
     }
-    clear_ambient_capability_set().map_err(while_("giving up the ambient capabilities"))?;
-    set_no_new_privs(true).map_err(while_("giving up setuid programs"))
+    clear_ambient_capability_set().map_err(context("giving up the ambient capabilities"))?;
+    set_no_new_privs(true).map_err(context("giving up setuid programs"))
 }

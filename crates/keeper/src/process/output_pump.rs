@@ -1,4 +1,4 @@
-//! From the command's pipe to its files, without passing through this process where the system can do that.
+//! The output pump: moves the command's output from its pipe to its files, with `splice` where the file system allows it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,34 +14,32 @@ use crate::format::Spec;
 use crate::tail::Tail;
 use crate::{Error, Result};
 
-/// As much as a user may ask for; the command rarely has to wait for us then.
-const PIPE: usize = 1 << 20;
-/// Used only where the system can't move bytes by itself.
-const BUFFER: usize = 64 << 10;
-/// After so many moves the loop looks at everything else again.
-const MOVES: usize = 16;
+/// The size of the pipe: as much as an ordinary user may ask for, so that the command rarely waits.
+const PIPE_BYTES: usize = 1 << 20;
+/// The buffer for a file system without `splice`.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Moves before the supervisor looks at everything else again.
+const MAX_MOVES: usize = 16;
 
-/// How far the pipe has been emptied.
+/// The state of the pipe after some moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// There is more to be moved at once.
+pub(crate) enum PumpState {
     More,
-    /// It is empty for now.
-    Nothing,
-    /// It is empty for ever: nobody has its other end open any more.
-    End,
+    /// Empty for now.
+    Empty,
+    /// Every writer has closed its end.
+    Closed,
 }
 
-/// The way of the output.
 #[derive(Debug)]
-pub(crate) struct Copying {
-    /// Until nothing more is taken from it.
+pub(crate) struct OutputPump {
+    /// `None` once the keeper reads no more.
     pipe: Option<File>,
-    way: Way,
+    mode: CopyMode,
     head: File,
     tail_file: Option<File>,
     tail: Tail,
-    /// How much of the head is written.
+    /// Bytes written to the head.
     head_written: u64,
     printed: u64,
     ended: bool,
@@ -49,28 +47,27 @@ pub(crate) struct Copying {
 
 /// How bytes get from the pipe to a file.
 #[derive(Debug)]
-enum Way {
-    /// The system moves them.
-    Spliced,
-    /// This process does, on a file system that can't.
-    Read(Vec<u8>),
-    /// They are counted and thrown away, since they can't be stored, for this reason.
-    Thrown(Vec<u8>, String),
+enum CopyMode {
+    Splice,
+    /// Read and write, for a file system without `splice`.
+    ReadWrite(Vec<u8>),
+    /// Count and discard, because storing them failed for this reason.
+    Discard(Vec<u8>, String),
 }
 
-impl Copying {
-    /// The end of the pipe to give to the command comes along.
-    pub(crate) fn begin(folder: &Folder, spec: &Spec) -> Result<(Self, OwnedFd)> {
+impl OutputPump {
+    /// Returns the pump, and the end of the pipe for the command.
+    pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<(Self, OwnedFd)> {
         let said = || Error::io("making a pipe for the command's output");
         let (pipe, output) = pipe_with(PipeFlags::CLOEXEC).map_err(said())?;
-        // Only our end must not block; the command's is an open file of its own.
+        // Only the keeper's end is non-blocking; the command's is a file description of its own.
         fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)).map_err(said())?;
-        // Refused where the user has many large pipes; a small one is slower, that is all.
-        let _ = fcntl_setpipe_size(&pipe, PIPE);
+        // Refused if the user has many large pipes; a small one is only slower.
+        let _ = fcntl_setpipe_size(&pipe, PIPE_BYTES);
         let head = folder.make(name::HEAD).map_err(Error::io("making the file for the command's output"))?;
-        let copying = Self {
+        let pump = Self {
             pipe: Some(pipe.into()),
-            way: Way::Spliced,
+            mode: CopyMode::Splice,
             head,
             tail_file: None,
             tail: Tail::for_cap(spec.output_cap),
@@ -78,10 +75,10 @@ impl Copying {
             printed: 0,
             ended: false,
         };
-        Ok((copying, output))
+        Ok((pump, output))
     }
 
-    /// What to wait for, if there is more to come.
+    /// The handle to poll; `None` if no more can come.
     pub(crate) fn handle(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| !self.ended).map(AsFd::as_fd)
     }
@@ -94,44 +91,43 @@ impl Copying {
         self.ended
     }
 
-    /// Why not everything that was printed is kept, if it isn't.
+    /// Why not all output was stored.
     pub(crate) fn trouble(&self) -> Option<String> {
-        match &self.way {
-            Way::Thrown(_, reason) => Some(format!("not all of the output could be stored ({reason})")),
-            Way::Spliced | Way::Read(_) => None,
+        match &self.mode {
+            CopyMode::Discard(_, reason) => Some(format!("not all of the output could be stored ({reason})")),
+            CopyMode::Splice | CopyMode::ReadWrite(_) => None,
         }
     }
 
-    /// Moves what is there, up to a limit.
-    pub(crate) fn copy(&mut self, folder: &Folder) -> Left {
-        for _ in 0..MOVES {
-            match self.copy_once(folder) {
+    /// Moves what is in the pipe, up to a limit.
+    pub(crate) fn pump(&mut self, folder: &Folder) -> PumpState {
+        for _ in 0..MAX_MOVES {
+            match self.move_once(folder) {
                 Ok(0) => {
                     self.ended = true;
-                    return Left::End;
+                    return PumpState::Closed;
                 }
                 Ok(count) => self.printed += count,
-                Err(Errno::AGAIN) => return Left::Nothing,
+                Err(Errno::AGAIN) => return PumpState::Empty,
                 Err(Errno::INTR) => {}
-                Err(Errno::INVAL) if matches!(self.way, Way::Spliced) => {
-                    self.way = Way::Read(vec![0; BUFFER]);
+                Err(Errno::INVAL) if matches!(self.mode, CopyMode::Splice) => {
+                    self.mode = CopyMode::ReadWrite(vec![0; BUFFER_BYTES]);
                 }
-                Err(error) => self.throw_away(error),
+                Err(error) => self.discard_output(error),
             }
         }
-        Left::More
+        PumpState::More
     }
 
-    /// Moves what is in the pipe now, and what comes meanwhile only up to the size of the pipe.
-    pub(crate) fn copy_rest(&mut self, folder: &Folder) {
-        let stop = self.printed + PIPE as u64;
-        while !self.ended && self.printed < stop && self.copy(folder) == Left::More {}
+    /// Moves what is left in the pipe; of what arrives meanwhile, at most the size of the pipe.
+    pub(crate) fn drain(&mut self, folder: &Folder) {
+        let stop = self.printed + PIPE_BYTES as u64;
+        while !self.ended && self.printed < stop && self.pump(folder) == PumpState::More {}
     }
 
-    /// Nothing more will come: what was set apart for it is given back to what was printed. The file's time is that of the last
-    /// output, and stays so.
+    /// Ends the output: the tail's reservation is given back. The file keeps the time of the last output.
     pub(crate) fn close(&mut self) {
-        // Whoever prints now learns that nobody hears it, and does not wait for room for ever.
+        // An orphan that prints from now on gets SIGPIPE, instead of blocking forever on a full pipe.
         self.pipe = None;
         if let Some(file) = &self.tail_file {
             let printed_at = file.metadata().and_then(|metadata| metadata.modified());
@@ -143,18 +139,18 @@ impl Copying {
         }
     }
 
-    fn throw_away(&mut self, error: Errno) {
-        self.way = Way::Thrown(vec![0; BUFFER], io::Error::from(error).to_string());
+    fn discard_output(&mut self, error: Errno) {
+        self.mode = CopyMode::Discard(vec![0; BUFFER_BYTES], io::Error::from(error).to_string());
     }
 
-    fn copy_once(&mut self, folder: &Folder) -> std::result::Result<u64, Errno> {
+    fn move_once(&mut self, folder: &Folder) -> std::result::Result<u64, Errno> {
         let Some(pipe) = &self.pipe else { return Ok(0) };
-        if let Way::Thrown(buffer, _) = &mut self.way {
+        if let CopyMode::Discard(buffer, _) = &mut self.mode {
             return { pipe }.read(buffer).map(|count| count as u64).map_err(errno);
         }
         if self.head_written < self.tail.begins {
             let room = self.tail.begins - self.head_written;
-            let count = move_bytes(pipe, &mut self.way, &self.head, self.head_written, room)?;
+            let count = move_bytes(pipe, &mut self.mode, &self.head, self.head_written, room)?;
             self.head_written += count;
             return Ok(count);
         }
@@ -168,36 +164,36 @@ impl Copying {
             }
         };
         let (place, room) = self.tail.room();
-        let count = move_bytes(pipe, &mut self.way, tail_file, place, room)?;
+        let count = move_bytes(pipe, &mut self.mode, tail_file, place, room)?;
         if count == 0 {
-            // That the pipe has ended is no output.
+            // The pipe was closed.
             return Ok(0);
         }
         self.tail.written += count;
-        // What comes next is reserved in the same stroke that says what was written.
+        // One write of the header stores what was written and reserves what comes next.
         self.tail.reserve();
         self.tail.store(tail_file).map_err(errno)?;
         Ok(count)
     }
 }
 
-/// Moves up to `room` bytes to a place in a file; 0 says that the pipe has ended.
+/// Moves up to `room` bytes to a place in a file; 0 if the pipe was closed.
 fn move_bytes(
     pipe: &File,
-    way: &mut Way,
+    mode: &mut CopyMode,
     file: &File,
     place: u64,
     room: u64,
 ) -> std::result::Result<u64, Errno> {
-    let most = usize::try_from(room).unwrap_or(usize::MAX).min(PIPE);
-    match way {
-        Way::Spliced => {
+    let most = usize::try_from(room).unwrap_or(usize::MAX).min(PIPE_BYTES);
+    match mode {
+        CopyMode::Splice => {
             let mut place = place;
             let count =
                 splice(pipe, None, file, Some(&mut place), most, SpliceFlags::MOVE | SpliceFlags::NONBLOCK)?;
             Ok(count as u64)
         }
-        Way::Read(buffer) | Way::Thrown(buffer, _) => {
+        CopyMode::ReadWrite(buffer) | CopyMode::Discard(buffer, _) => {
             let most = most.min(buffer.len());
             let mut pipe = pipe;
             let count = pipe.read(&mut buffer[..most]).map_err(errno)?;

@@ -1,11 +1,11 @@
-//! Names that a command must not take, taken by something harmless.
+//! Placeholders: harmless files at names that a command must not take.
 //!
-//! Several commands may need the same placeholder. Each keeper holds a shared lock on the file, and a keeper that ends removes the
-//! file only if it gets an exclusive one: removing a mount point drops the mounts on it in every namespace. The lock is a child's
-//! too until that executes something, so it lasts as long as any process of ours in the namespace.
+//! Several commands may need the same placeholder. Each keeper holds a shared lock on the file, and removes the file at its
+//! end only if it gets an exclusive lock: removing a mount point drops the mounts on it in every namespace. A child shares
+//! the lock until it executes the command.
 //!
-//! Processes that a command leaves behind have the mounts and no lock. In a PID namespace their keeper stays and holds it for them. Otherwise,
-//! or if the keeper can't end them, the file is marked (by its mode) as one that stays until the system has been started anew.
+//! Orphans of a command have the mounts but no lock. In a PID namespace, their keeper stays and holds it for them.
+//! Otherwise, or if the keeper can't kill them, the file's mode marks it as one that stays until the next boot.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
@@ -21,32 +21,32 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, getpid, wait};
 
-use super::{Done, while_};
+use super::{SandboxResult, context};
 use crate::bounds::Placeholder;
 
-/// How often a placeholder is tried that another keeper removes at the same time, and the pause between two tries.
-const MOST_TRIES: usize = 100;
-const PAUSE: Duration = Duration::from_millis(2);
-/// The mode of a placeholder that stays, and of any other.
-const STAYS: u32 = 0o444;
-const GOES: u32 = 0o644;
+/// Attempts at a placeholder that other keepers remove at the same time, and the time between them.
+const MAX_ATTEMPTS: usize = 100;
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
+/// The mode of a placeholder that stays until the next boot.
+const PERMANENT_MODE: u32 = 0o444;
+const NORMAL_MODE: u32 = 0o644;
 
-/// Placeholders that this keeper holds.
+/// The placeholders that this keeper has locked.
 #[derive(Debug, Default)]
 pub(in crate::process) struct Placeholders {
     held: Vec<(Placeholder, File)>,
 }
 
 impl Placeholders {
-    /// Makes what is missing. If one can't be made, no file stays of the others.
-    pub(in crate::process) fn make(placeholders: &[Placeholder]) -> Done<Self> {
+    /// Creates those that are missing. If one can't be created, the others are removed.
+    pub(in crate::process) fn make(placeholders: &[Placeholder]) -> SandboxResult<Self> {
         let mut made = Self::default();
         for placeholder in placeholders {
             match make_one(placeholder) {
                 Ok(file) => made.held.extend(file.map(|file| (placeholder.clone(), file))),
                 Err(error) => {
                     made.remove();
-                    return Err(while_(format!("making {}", placeholder.at.printable()))(error));
+                    return Err(context(format!("making {}", placeholder.at.printable()))(error));
                 }
             }
         }
@@ -57,14 +57,13 @@ impl Placeholders {
         self.held.is_empty()
     }
 
-    /// Removes those that no other keeper holds. If the command has left processes behind, all of them stay until these are gone for
-    /// sure.
+    /// Removes those that no other keeper has locked. If the command has orphans, all of them stay until the next boot.
     pub(in crate::process) fn remove(self) {
         let has_children = has_children();
         for (placeholder, file) in self.held {
-            // One that stays does no harm, and the next keeper that holds it tries again.
+            // One that stays does no harm, and the next keeper that locks it tries again.
             if has_children {
-                let _ = file.set_permissions(Permissions::from_mode(STAYS));
+                let _ = file.set_permissions(Permissions::from_mode(PERMANENT_MODE));
             } else {
                 drop(file);
                 let _ = remove_file(&placeholder);
@@ -73,7 +72,7 @@ impl Placeholders {
     }
 }
 
-/// Makes a placeholder, unless it is there. A file that may go again is locked.
+/// Creates a placeholder, unless it exists. A file that may be removed later is locked.
 fn make_one(placeholder: &Placeholder) -> io::Result<Option<File>> {
     match &placeholder.text {
         None => make_folder(&placeholder.at).map(|()| None),
@@ -81,7 +80,7 @@ fn make_one(placeholder: &Placeholder) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether the command has left processes behind that run.
+/// Whether the command has orphans.
 fn has_children() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -92,7 +91,7 @@ fn has_children() -> bool {
     }
 }
 
-/// The folder that a path lies in, found through no link, and the path's name in it.
+/// The parent folder of a path, opened through no symbolic link, and the path's name in it.
 fn parent(path: &Path) -> io::Result<(std::os::fd::OwnedFd, &std::ffi::OsStr)> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Errno::INVAL.into());
@@ -105,15 +104,16 @@ fn make_folder(path: &Path) -> io::Result<()> {
     let (parent, name) = parent(path)?;
     match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
-        // Where its user may not, the command may not either.
+        // If the user may not create it, neither may the command.
         Err(Errno::ACCESS | Errno::ROFS) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Makes a file, unless it is there, and locks it. None if it isn't a placeholder and so has to stay, or if nothing can be made there.
+/// Creates a file, unless it exists, and locks it. `None` if it is no placeholder and has to stay, or if it can't be
+/// created.
 fn hold_file(path: &Path, text: &str) -> io::Result<Option<File>> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let (parent, name) = parent(path)?;
         let mut file = match open(&parent, name) {
             Ok(file) => file,
@@ -127,8 +127,8 @@ fn hold_file(path: &Path, text: &str) -> io::Result<Option<File>> {
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) if !is_at(&file, path) => continue,
             Ok(()) => return Ok(has_text(&mut file, text)?.then_some(file)),
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
-            // A file system without locks: nobody can tell when it may go, so it stays.
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(RETRY_INTERVAL),
+            // A file system without locks: it can't be known when to remove it, so it stays.
             Err(_) => return Ok(None),
         }
     }
@@ -140,12 +140,12 @@ fn open(parent: &std::os::fd::OwnedFd, name: &std::ffi::OsStr) -> rustix::io::Re
     openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
-/// Makes a file that is complete from the moment on at which it has its name: other programs may read it at any time.
+/// Creates a file atomically: other programs may read it at any time.
 fn make_file(parent: &std::os::fd::OwnedFd, name: &std::ffi::OsStr, text: &str) -> rustix::io::Result<()> {
     let partial = format!(".longhaul-{}", getpid().as_raw_nonzero());
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let _ = unlinkat(parent, &partial, AtFlags::empty());
-    let file = openat(parent, &partial, flags, Mode::from_raw_mode(GOES))?;
+    let file = openat(parent, &partial, flags, Mode::from_raw_mode(NORMAL_MODE))?;
     let written = File::from(file).write_all(text.as_bytes());
     let linked = match written {
         Ok(()) => linkat(parent, &partial, parent, name, AtFlags::empty()),
@@ -153,7 +153,7 @@ fn make_file(parent: &std::os::fd::OwnedFd, name: &std::ffi::OsStr, text: &str) 
     };
     unlinkat(parent, &partial, AtFlags::empty())?;
     match linked {
-        // Another keeper was quicker.
+        // Another keeper was faster.
         Err(Errno::EXIST) => Ok(()),
         linked => linked,
     }
@@ -172,8 +172,8 @@ fn has_text(file: &mut File, text: &str) -> io::Result<bool> {
     Ok(found == text.as_bytes())
 }
 
-/// Whether no process can be left that needs it. One that is marked was marked in this run of the system, or its processes are gone.
-fn may_go(file: &File) -> io::Result<bool> {
+/// Whether no process can need it any more. A file that was marked before this boot has no processes left.
+fn is_removable(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if metadata.mode() & 0o200 != 0 {
         return Ok(true);
@@ -190,7 +190,7 @@ fn remove_file(placeholder: &Placeholder) -> io::Result<()> {
     let mut file = open(&parent, name)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     let is_ours = has_text(&mut file, placeholder.text.as_deref().unwrap_or_default())?;
-    if is_ours && may_go(&file)? && is_at(&file, &placeholder.at) {
+    if is_ours && is_removable(&file)? && is_at(&file, &placeholder.at) {
         unlinkat(&parent, name, AtFlags::empty())?;
     }
     Ok(())

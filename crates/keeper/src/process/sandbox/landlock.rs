@@ -1,4 +1,7 @@
-//! Landlock: what a process and all that it starts may do with files, and whom it may reach.
+//! Landlock: what a process and all that it starts may do with files, and which processes it may signal.
+//!
+//! It calls the system itself: the crate `landlock` keeps the kernel's version to itself, which the probe reports and the
+//! rules depend on, and would save no more than the three calls at the end of this file.
 
 use std::io;
 use std::mem::size_of;
@@ -9,10 +12,10 @@ use std::ptr;
 use longhaul_protocol::PrintablePath;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
-use super::{Done, while_};
+use super::{SandboxResult, context};
 use crate::Bounds;
 
-/// What can be done with files, as the system counts it.
+/// `LANDLOCK_ACCESS_FS_*`.
 mod access {
     pub(super) const EXECUTE: u64 = 1;
     pub(super) const WRITE_FILE: u64 = 1 << 1;
@@ -22,19 +25,19 @@ mod access {
     pub(super) const MAKE_BLOCK: u64 = 1 << 11;
     pub(super) const TRUNCATE: u64 = 1 << 14;
     pub(super) const IOCTL_DEV: u64 = 1 << 15;
-    /// What means something for a file and not only for a folder.
+    /// The rights that apply to files, not only to folders.
     pub(super) const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
     pub(super) const READING: u64 = EXECUTE | READ_FILE | READ_DIR;
     pub(super) const DEVICES: u64 = READ_FILE | WRITE_FILE | READ_DIR | TRUNCATE | IOCTL_DEV;
 }
 
-/// Processes of other bounds are neither found by an abstract socket nor sent a signal.
+/// `LANDLOCK_SCOPE_*`: no abstract sockets of, and no signals to, processes outside.
 const SCOPE_ABSTRACT_SOCKETS: u64 = 1;
 const SCOPE_SIGNALS: u64 = 1 << 1;
 const VERSION: u32 = 1;
 const PATH_BENEATH: u32 = 1;
 
-/// `struct landlock_ruleset_attr`. A system that knows less takes the rest, if that is zero.
+/// `struct landlock_ruleset_attr`. An older kernel accepts fields that it doesn't know, if they are zero.
 #[repr(C)]
 struct Handled {
     files: u64,
@@ -49,7 +52,7 @@ struct PathBeneath {
     parent: i32,
 }
 
-/// Everything that this version of Landlock can forbid about files.
+/// All file access rights of this version of Landlock.
 fn known(version: u32) -> u64 {
     let bits = match version {
         0 | 1 => 13,
@@ -60,7 +63,7 @@ fn known(version: u32) -> u64 {
     (1 << bits) - 1
 }
 
-/// The version of Landlock that the system has.
+/// The kernel's version of Landlock (its ABI).
 #[allow(unsafe_code, reason = "the library has no such call")]
 pub(super) fn version() -> io::Result<u32> {
     // SAFETY: with this flag nothing is read and nothing is made.
@@ -69,12 +72,12 @@ pub(super) fn version() -> io::Result<u32> {
     u32::try_from(version).map_err(|_| io::Error::last_os_error())
 }
 
-/// Holds this process, and all that it will start, to what the bounds allow.
-pub(super) fn restrict(bounds: &Bounds) -> Done {
-    let version = version().map_err(while_("looking for Landlock"))?;
+/// Restricts this process, and all that it starts, to the paths that the bounds allow.
+pub(super) fn restrict(bounds: &Bounds) -> SandboxResult {
+    let version = version().map_err(context("looking for Landlock"))?;
     let known = known(version);
-    let rules = create(version, known).map_err(while_("making Landlock's rules"))?;
-    // Nobody makes a device in here: whoever has one has all that is behind it.
+    let rules = create(version, known).map_err(context("making Landlock's rules"))?;
+    // Creating a device file would give access to the device.
     let writing = known & !(access::MAKE_CHAR | access::MAKE_BLOCK | access::IOCTL_DEV);
     let private = bounds.private.iter().map(|private| private.at.clone()).collect();
     let layered = bounds.overlays.iter().flat_map(|overlay| overlay.at.clone()).collect();
@@ -88,13 +91,14 @@ pub(super) fn restrict(bounds: &Bounds) -> Done {
     ];
     for (paths, allowed) in kinds {
         for path in paths {
-            allow(&rules, path, allowed & known).map_err(while_(format!("allowing {}", path.printable())))?;
+            allow(&rules, path, allowed & known)
+                .map_err(context(format!("allowing {}", path.printable())))?;
         }
     }
-    restrict_self(&rules).map_err(while_("setting Landlock's rules"))
+    restrict_self(&rules).map_err(context("setting Landlock's rules"))
 }
 
-/// Allows something at a path, if it is there and no link has been put in the way.
+/// Adds a rule for a path, if it exists and leads through no symbolic link.
 fn allow(rules: &OwnedFd, path: &Path, allowed: u64) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let Ok(place) = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {

@@ -1,9 +1,9 @@
-//! Folders that a command changes in a layer of its own, by overlayfs.
+//! Overlays (overlayfs): folders that a command changes in a layer of its own.
 //!
-//! Mounting an overlay costs more than all other mounts together, so one over a common folder serves all the parts of it that the
-//! command may write: it is mounted where something hidden will cover it, and the parts are copied from there. Where that fails
-//! (other file systems are mounted in that folder, and an ordinary user may not look behind them), each part gets an overlay; and
-//! where that fails, too, a folder of its own.
+//! An overlay costs more than all other mounts together, so one over a common folder serves all parts of it that the
+//! command may write: it is mounted where a mask will cover it, and the parts are cloned from there. If that fails (other
+//! file systems are mounted in that folder, and an ordinary user may not clone what is behind them), each part gets an
+//! overlay of its own. The last fallback is an empty folder.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
@@ -19,36 +19,36 @@ use rustix::mount::{
 };
 use rustix::process::getpid;
 
-use super::mounts::{HARMLESS, find, put, set};
-use super::{Done, PRIVATE, while_};
+use super::mounts::{NOSUID_NODEV, find, mount_at, set};
+use super::{PRIVATE, SandboxResult, context};
 use crate::bounds::Overlay;
 
 const CHANGES: &str = "changes";
 const SCRATCH: &str = "scratch";
 const INSTEAD: &str = "instead";
 
-/// An overlay, and where this keeper has what belongs to it.
+/// An overlay and its folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layers {
     overlay: Overlay,
-    /// What overlayfs needs for itself. Each mount has its own: two that share one are undefined.
+    /// The `workdir` of overlayfs. Each mount has its own: sharing one is undefined behaviour.
     scratch: PathBuf,
 }
 
-/// A part that a command may write, and what it sees there.
+/// A part that a command may write, and its mount.
 pub(super) type Part = (PathBuf, OwnedFd);
 
 impl Layers {
-    pub(super) fn prepare(overlay: &Overlay) -> Done<Self> {
+    pub(super) fn prepare(overlay: &Overlay) -> SandboxResult<Self> {
         let scratch = scratch(overlay);
-        let said = |folder: &Path| while_::<io::Error>(format!("making {}", folder.printable()));
+        let said = |folder: &Path| context::<io::Error>(format!("making {}", folder.printable()));
         for folder in [&overlay.kept_in.join(CHANGES), &scratch] {
             make(folder).map_err(said(folder))?;
         }
         Ok(Self { overlay: overlay.clone(), scratch })
     }
 
-    /// The parts as the command is to see them. `covered` is a folder that will be covered later.
+    /// The mounts of all parts. `covered` is a folder that a later mount will cover.
     pub(super) fn mount(&self, covered: Option<&Path>) -> io::Result<Vec<Part>> {
         let together = covered.ok_or(Errno::NOENT.into()).and_then(|covered| self.mount_together(covered));
         match together {
@@ -62,7 +62,7 @@ impl Layers {
     fn mount_together(&self, covered: &Path) -> io::Result<Vec<Part>> {
         let Overlay { over, at, kept_in } = &self.overlay;
         let whole = overlay(over, &kept_in.join(CHANGES), &self.scratch)?;
-        put(&whole, covered)?;
+        mount_at(&whole, covered)?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let part = |at: &PathBuf| {
             let inside = at.strip_prefix(over).map_err(io::Error::other)?;
@@ -98,19 +98,19 @@ impl Layers {
         let flags =
             OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
         let mount = open_tree(find(&instead)?.ok_or(Errno::NOENT)?, "", flags)?;
-        set(&mount, HARMLESS)?;
+        set(&mount, NOSUID_NODEV)?;
         Ok((at.to_owned(), mount))
     }
 }
 
-/// Removes what a keeper's mount of an overlay has left behind. What the command has changed stays.
+/// Removes the `workdir`s of a keeper's overlays. The command's changes stay.
 pub(in crate::process) fn clean_up(overlays: &[Overlay]) {
     for overlay in overlays {
         let _ = remove(&scratch(overlay));
     }
 }
 
-/// The keeper asks for this and so does its child, before it is a process of its own.
+/// The keeper's pid names it. The child computes it before the fork, so both get the same.
 fn scratch(overlay: &Overlay) -> PathBuf {
     overlay.kept_in.join(SCRATCH).join(getpid().as_raw_nonzero().to_string())
 }
@@ -124,7 +124,7 @@ fn make_file(file: &Path) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).mode(PRIVATE & 0o666).open(file).map(drop)
 }
 
-/// Overlayfs makes folders that not even their owner may look into.
+/// Removes a folder. Overlayfs creates folders that not even their owner may list.
 fn remove(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(PRIVATE))?;
     for entry in fs::read_dir(folder)? {
@@ -137,10 +137,10 @@ fn remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// A file system that shows `changes` on top of `over`, mounted nowhere yet.
+/// An overlayfs of `changes` on top of `over`, not mounted yet.
 ///
-/// It is volatile: otherwise the end of each command would wait until the whole disk is synced. Its folders are named by open files,
-/// so that no link leads elsewhere and no character in their names means something.
+/// It is volatile: otherwise the end of each command would wait for a sync of the whole disk. Its folders are given by
+/// file descriptors, so that neither a symbolic link nor a special character in a path matters.
 fn overlay(over: &Path, changes: &Path, scratch: &Path) -> io::Result<OwnedFd> {
     let open = |folder: &Path| find(folder)?.ok_or_else(|| io::Error::from(Errno::NOENT));
     let folders = [("lowerdir", open(over)?), ("upperdir", open(changes)?), ("workdir", open(scratch)?)];
@@ -152,5 +152,5 @@ fn overlay(over: &Path, changes: &Path, scratch: &Path) -> io::Result<OwnedFd> {
     fsconfig_set_flag(&system, "userxattr")?;
     fsconfig_set_flag(&system, "volatile")?;
     fsconfig_create(&system)?;
-    Ok(fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, HARMLESS)?)
+    Ok(fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, NOSUID_NODEV)?)
 }

@@ -10,7 +10,7 @@ fn private(at: &str, kept_in: &str) -> Private {
 }
 
 fn covers(bounds: &Bounds) -> Vec<(String, Cover)> {
-    let covers = Plan::new(bounds).covers.into_iter();
+    let covers = MountPlan::new(bounds).covers.into_iter();
     covers.map(|(path, cover)| (path.to_str().unwrap().to_owned(), cover)).collect()
 }
 
@@ -154,11 +154,11 @@ fn a_private_folder_is_not_fixed_but_what_is_kept_in_a_fixed_one_is() {
 fn where_everything_may_be_written_only_masks_are_mounted_and_the_kernel_is_not_set() {
     let bounds = Bounds { write: paths(&["/"]), hidden: paths(&["/run"]), ..Bounds::default() };
 
-    let plan = Plan::new(&bounds);
+    let plan = MountPlan::new(&bounds);
 
     assert_eq!(
         plan,
-        Plan {
+        MountPlan {
             covers: vec![
                 ("/proc".into(), Cover::ReadOnly),
                 ("/run".into(), Cover::Hidden),
@@ -173,7 +173,7 @@ fn where_everything_may_be_written_only_masks_are_mounted_and_the_kernel_is_not_
 fn where_everything_is_fixed_nothing_can_be_written_whatever_else_is_said() {
     let bounds = Bounds { write: paths(&["/"]), read_only: paths(&["/"]), ..Bounds::default() };
 
-    let plan = Plan::new(&bounds);
+    let plan = MountPlan::new(&bounds);
 
-    assert_eq!(plan, Plan { covers: Vec::new(), rest: Rest::ReadOnly });
+    assert_eq!(plan, MountPlan { covers: Vec::new(), rest: Rest::ReadOnly });
 }

@@ -1,14 +1,14 @@
-//! A PID namespace for the command, and its first process.
+//! A PID namespace for the command, and its init process.
 //!
-//! Such a namespace lives as long as its first process, and all that runs in it ends with that. The command can't be that process itself: what it
-//! leaves behind (`server &`) would end with it, and the system ignores most signals to a first process. So there is one that does nothing but wait
-//! for orphans. It ends when its namespace has no other process, or with the keeper.
+//! When the init process of a PID namespace ends, the kernel kills everything in it. The command can't be that process: its
+//! orphans (`server &`) would end with it, and the kernel ignores most signals to an init. So a process of its own does
+//! nothing but reap orphans. It ends when its namespace has no other process, or with the keeper.
 //!
-//! Both are children of the keeper, which so learns how the command ended from the system alone:
+//! Both are children of the keeper, which so gets the command's exit status from the kernel:
 //!
 //! ```text
-//! keeper ─┬─ the child that was forked to become the command: makes the namespace, starts the two others, ends
-//!         ├─ first process of the namespace: takes orphans in
+//! keeper ─┬─ the child that was forked for the command: creates the namespace, starts the two others, ends
+//!         ├─ init of the namespace: reaps orphans
 //!         └─ command
 //! ```
 
@@ -22,20 +22,21 @@ use rustix::process::{
     wait,
 };
 
-use super::{Done, while_};
+use super::{SandboxResult, context};
 
-/// Tells the first process that the keeper has reaped a child that may have been the last other process of the namespace: the command, or a process
-/// that the command made its sibling. The system tells only the parent. It is a hint to look: a command that sends it changes nothing.
+/// Tells the init that the keeper has reaped a child which may have been the last other process of the namespace: the
+/// command, or a process that the command made its sibling. The kernel tells only the parent. It is a hint to check: if
+/// the command sends it, nothing changes.
 pub(crate) const CHILD_REAPED: Signal = Signal::USR1;
 
-/// The two processes that a child of the keeper started in its place.
+/// The two processes that the keeper's child started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Siblings {
     pub(crate) init: Pid,
     pub(crate) command: Pid,
 }
 
-/// Where a child says which two those are.
+/// The pipe on which the child reports their pids.
 #[derive(Debug)]
 pub(crate) struct SiblingsPipe {
     theirs: PipeWriter,
@@ -53,21 +54,21 @@ impl SiblingsPipe {
         self.theirs.try_clone()
     }
 
-    /// What the child said. It ended before the command began.
+    /// The pids that the child reported. It ended before the command began.
     pub(crate) fn heard(self) -> io::Result<Siblings> {
         let mut said = self.into_reader();
         Ok(Siblings { init: read_pid(&mut said)?, command: read_pid(&mut said)? })
     }
 
-    /// For a child that became no command: ends the first process, if there is one, and so everything in its namespace. Returns when all of
-    /// this process's children are reaped: the system keeps the first process until its namespace is empty.
+    /// After a failed start: kills the init, if there is one, and so everything in its namespace. Returns when all children
+    /// of this process are reaped: the kernel keeps the init until its namespace is empty.
     pub(crate) fn end_namespace(self) {
         let Ok(init) = read_pid(&mut self.into_reader()) else { return };
         let _ = kill_process(init, Signal::KILL);
         while matches!(wait(WaitOptions::empty()), Ok(_) | Err(Errno::INTR)) {}
     }
 
-    /// The keeper's end alone: with the child's closed here, reading ends when the child has.
+    /// Closes this process's copy of the child's end, so that reading ends with the child.
     fn into_reader(self) -> PipeReader {
         self.ours
     }
@@ -79,28 +80,28 @@ fn read_pid(said: &mut PipeReader) -> io::Result<Pid> {
     Pid::from_raw(i32::from_ne_bytes(bytes)).ok_or_else(|| io::Error::other("a process without a number"))
 }
 
-/// Starts the first process of the namespace that was just made, and the command. Returns in the latter; this process ends.
-pub(super) fn start_in_namespace(keeper: Pid, tell: &PipeWriter) -> Done {
-    let keeper = pidfd_open(keeper, PidfdFlags::empty()).map_err(while_("looking for the keeper"))?;
-    // Before there is anybody who could be told something.
+/// Starts the init of the new namespace, and the command. Returns in the command's process; this process ends.
+pub(super) fn start_in_namespace(keeper: Pid, tell: &PipeWriter) -> SandboxResult {
+    let keeper = pidfd_open(keeper, PidfdFlags::empty()).map_err(context("looking for the keeper"))?;
+    // Before there is a process that could get these signals.
     set_blocked(libc::SIG_BLOCK);
-    let init = clone_sibling().map_err(while_("starting the first process of a PID namespace"))?;
+    let init = clone_sibling().map_err(context("starting the first process of a PID namespace"))?;
     if init == 0 {
         run_init(&keeper);
     }
-    // At once: whatever fails from here on, the keeper has to end it.
+    // Reported at once: if something fails from here on, the keeper must kill it.
     let mut tell = tell;
-    tell.write_all(&init.to_ne_bytes()).map_err(while_("telling the keeper of a process"))?;
-    let command = clone_sibling().map_err(while_("starting a process in a PID namespace"))?;
+    tell.write_all(&init.to_ne_bytes()).map_err(context("telling the keeper of a process"))?;
+    let command = clone_sibling().map_err(context("starting a process in a PID namespace"))?;
     if command == 0 {
         set_blocked(libc::SIG_UNBLOCK);
-        return setpgid(None, None).map_err(while_("making a process group"));
+        return setpgid(None, None).map_err(context("making a process group"));
     }
     let told = tell.write_all(&command.to_ne_bytes());
     end(libc::c_int::from(told.is_err()))
 }
 
-/// Sees to it that this process ends when the keeper does. In a namespace of its own the keeper can't be recognised as its parent.
+/// Makes this process end with the keeper. In a PID namespace, the keeper's pid can't be compared with the parent's.
 fn die_with(keeper: &OwnedFd) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut polled = [PollFd::new(keeper, PollFlags::IN)];
@@ -110,7 +111,8 @@ fn die_with(keeper: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// The first process. Nothing of the keeper's stays open in it: its lock says that it lives, and the pipe that somebody may still print.
+/// The init process. It closes everything of the keeper's: an open lock would say that the keeper lives, and an open pipe
+/// that more output may come.
 #[allow(unsafe_code, reason = "there is no safe way to wait for a signal")]
 fn run_init(keeper: &OwnedFd) -> ! {
     if die_with(keeper).is_err() || setpgid(None, None).is_err() || rustix::process::chdir("/").is_err() {
@@ -119,14 +121,14 @@ fn run_init(keeper: &OwnedFd) -> ! {
     let _ = rustix::thread::set_name(c"longhaul-init");
     // SAFETY: plain system calls; nothing of this process is used after its files are closed but numbers.
     unsafe {
-        // Nobody looks into it: it has the rights that the command gives up.
+        // It still has the capabilities that the command drops, so the command must not trace it.
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         libc::syscall(libc::SYS_close_range, 0_u32, u32::MAX, 0_u32);
         let signals = waited_for();
         loop {
             libc::sigwaitinfo(&raw const signals, std::ptr::null_mut());
             while libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) > 0 {}
-            // `-1` is every other process of the namespace, also one that has ended and was not reaped.
+            // `-1` is every other process of the namespace, with zombies.
             let is_alone = libc::kill(-1, 0) != 0 && *libc::__errno_location() == libc::ESRCH;
             if is_alone {
                 libc::_exit(0);
@@ -135,7 +137,7 @@ fn run_init(keeper: &OwnedFd) -> ! {
     }
 }
 
-/// The signals that the first process waits for. They are blocked before it is there, so that none is lost.
+/// The signals that the init waits for. They are blocked before it starts, so that none is lost.
 #[allow(unsafe_code, reason = "the library has no sets of signals")]
 fn waited_for() -> libc::sigset_t {
     // SAFETY: all zeros is a set, and it lives here.
@@ -157,7 +159,7 @@ fn set_blocked(how: libc::c_int) {
     }
 }
 
-/// Forks a child of this process's parent: 0 in the child, its number here.
+/// Forks a child of this process's parent (`CLONE_PARENT`): 0 in the child, its pid here.
 #[allow(unsafe_code, reason = "the library has no such call")]
 fn clone_sibling() -> io::Result<i32> {
     // SAFETY: without a stack of its own the child goes on with a copy of this one, as after a fork. There is one thread.
@@ -170,8 +172,8 @@ fn clone_sibling() -> io::Result<i32> {
     }
 }
 
-/// Ends this process and runs nothing of the keeper's on the way.
-#[allow(unsafe_code, reason = "the library runs what was left for the end")]
+/// Exits without running exit handlers.
+#[allow(unsafe_code, reason = "the library's exit runs handlers")]
 fn end(code: libc::c_int) -> ! {
     // SAFETY: it does not return.
     unsafe { libc::_exit(code) }

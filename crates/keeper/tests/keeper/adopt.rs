@@ -36,7 +36,7 @@ fn a_runtime_that_starts_a_command_and_waits() {
 #[test]
 fn a_command_goes_on_when_the_runtime_is_killed_and_is_found_again_without_a_gap() {
     let home = Home::new();
-    let mut runtime = Part::start("adopting::a_runtime_that_starts_a_command_and_waits", &home.folder);
+    let mut runtime = Part::start("adopt::a_runtime_that_starts_a_command_and_waits", &home.folder);
     let id = runtime.hear("started").parse().unwrap();
 
     runtime.kill();
@@ -60,7 +60,7 @@ fn a_command_goes_on_when_the_runtime_is_killed_and_is_found_again_without_a_gap
 #[test]
 fn an_end_that_came_while_no_runtime_lived_is_found() {
     let home = Home::new();
-    let mut runtime = Part::start("adopting::a_runtime_that_starts_a_command_and_waits", &home.folder);
+    let mut runtime = Part::start("adopt::a_runtime_that_starts_a_command_and_waits", &home.folder);
     let id = runtime.hear("started").parse().unwrap();
     runtime.kill();
     fs::write(home.folder.join("stop"), "").unwrap();

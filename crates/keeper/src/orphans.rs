@@ -1,20 +1,21 @@
-//! Processes that a command left running when it ended, such as `server &`. They belong to its task: listed with it, and ended with it.
+//! Orphans: processes that a command left running when it ended, such as `server &`. They belong to its task, are listed
+//! with it and killed with it.
 
 use std::fmt;
 
 use longhaul_protocol::{SessionId, TaskId, TaskStarted};
 
 use crate::task::known_status;
-use crate::{Result, Tasks, holder, process_table};
+use crate::{Result, Tasks, liveness, process_table};
 
-/// A task that has ended, and how many of its processes run.
+/// The orphans of a task that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftBehind {
     /// The session that started it.
     pub session: Option<SessionId>,
-    /// What was started. A command that ended in the foreground is on no record, so this is by the keeper's own files.
+    /// The task, by the keeper's files: a command that ended in the foreground has no record `task_started`.
     pub started: TaskStarted,
-    /// At least one.
+    /// How many still run; at least one.
     pub processes: usize,
 }
 
@@ -28,14 +29,14 @@ impl fmt::Display for LeftBehind {
 }
 
 impl Tasks {
-    /// What a command left running when it ended. [`Tasks::kill`] ends it.
+    /// The orphans of a task; `None` if there are none. [`Tasks::kill`] kills them.
     pub fn left_behind(&self, id: TaskId) -> Result<Option<LeftBehind>> {
         let Some(folder) = self.folder_of(id)? else { return Ok(None) };
-        if known_status(&folder)?.is_none() || !holder::lives(&folder)? {
+        if known_status(&folder)?.is_none() || !liveness::is_alive(&folder)? {
             return Ok(None);
         }
-        let Some(keeper) = holder::by_record(&folder) else { return Ok(None) };
-        let init = holder::recorded(&folder).init.map(|init| init.pid);
+        let Some(keeper) = liveness::keeper_by_record(&folder) else { return Ok(None) };
+        let init = liveness::recorded_processes(&folder).init.map(|init| init.pid);
         let left = process_table::descendants(keeper.pid).into_iter();
         let left = left.filter(|entry| !entry.is_over && Some(entry.pid.as_raw_nonzero().get()) != init);
         let processes = left.count();
@@ -50,7 +51,7 @@ impl Tasks {
         Ok(Some(LeftBehind { session: spec.session, started, processes }))
     }
 
-    /// Every task that left something running, the oldest first. Those whose folders can't be read are left out.
+    /// All tasks with orphans, the oldest first. A task whose folder can't be read is left out.
     pub fn all_left_behind(&self) -> Vec<LeftBehind> {
         let all = self.all().unwrap_or_default().into_iter();
         all.filter_map(|id| self.left_behind(id).ok().flatten()).collect()

@@ -122,7 +122,7 @@ fn a_runtime_whose_keeper_is_late() {
 #[test]
 fn a_keeper_that_comes_late_finds_that_it_is_too_late() {
     let home = Home::new();
-    let mut runtime = Part::start("starting::a_runtime_whose_keeper_is_late", &home.folder);
+    let mut runtime = Part::start("start::a_runtime_whose_keeper_is_late", &home.folder);
     let id: TaskId = runtime.hear("starting").parse().unwrap();
     until("the keeper to be on its way", || home.folder.join("waiting").exists().then_some(()));
     runtime.kill();
