@@ -8,7 +8,7 @@ use crate::running_tasks;
 use crate::text::{bytes_of, grouped, head, one_line, without_marks, without_middle};
 
 /// The name of the pin that holds the first request.
-pub const FIRST_REQUEST: &str = "first_request";
+pub const FIRST_REQUEST: &str = longhaul_protocol::FIRST_REQUEST_PIN;
 /// The name of the pin that holds the files that were changed.
 const FILES_CHANGED: &str = "files_changed";
 

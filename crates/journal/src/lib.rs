@@ -24,6 +24,7 @@
 //! | `names`, `lifecycle` | keys of sessions; rename, pin, trash, restore, delete |
 //! | `stream_copy` | copies of records as another stream, for forks |
 //! | `export`, `export_file`, `import`, `import_mark` | a session as a file; its format; its import, and the record of that |
+//! | `erasure` | erasing a record wherever the session repeats it |
 //! | `subscribers` | connections between processes for live events |
 //! | `search`, `stems` | the searchable text of a record; tokenising and stemming |
 //! | `verify_report` | the result of verifying a journal |
@@ -58,7 +59,7 @@
 mod append;
 mod chain;
 mod cursor;
-mod erasing;
+mod erasure;
 mod error;
 mod export;
 mod export_file;
@@ -79,7 +80,7 @@ mod verify_report;
 
 pub use append::{Append, Blob, Expected, Head};
 pub use cursor::{RecordCursor, SessionCursor, all_sessions, record_at, records};
-pub use erasing::erase_record;
+pub use erasure::erase_record;
 pub use error::{Error, Result};
 pub use export::{Exported, Imported, export_session};
 pub use export_file::verify_export;

@@ -43,7 +43,7 @@ impl HistoryRead {
 
 pub(super) fn about() -> About {
     About {
-        name: "history_read",
+        name: longhaul_protocol::HISTORY_READ,
         description: "Shows records of this session word for word, by the numbers that history_search gives.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),

@@ -43,7 +43,7 @@ impl HistorySearch {
 
 pub(super) fn about() -> About {
     About {
-        name: "history_search",
+        name: longhaul_protocol::HISTORY_SEARCH,
         description: "Finds records of this session by words, also what was compacted out of the context.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),

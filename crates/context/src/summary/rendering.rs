@@ -9,13 +9,13 @@ use super::{ReadSummary, Written, read_summary};
 use crate::text::{bytes_of, largest, one_line, without_marks, without_middle};
 
 /// What the message begins with.
-const MARK: &str = "[Compacted context summary]";
+const MARK: &str = longhaul_protocol::SUMMARY_MARK;
 /// What it says about itself, and the same where there is little room.
 const INTRODUCTION: &str = "Earlier parts of this conversation were taken out of the context, and this stands in their place; \
                             history_search and history_read reach all of it, word for word.";
 const SHORT_INTRODUCTION: &str = "history_search and history_read reach all that was before.";
 /// What stands where something was shortened.
-const SHORTENED: &str = "[shortened]";
+const SHORTENED: &str = longhaul_protocol::SHORTENED_MARK;
 /// Entries are not made shorter than this as long as there are others to leave out.
 const SHORTEST_ENTRY: usize = 120;
 /// Of a line that is shorter, there is nothing left to read.

@@ -28,7 +28,7 @@ const NOT_A_NOTE: (&str, &str) = (NOTE_MARK, "[runtime note?]");
 /// two before what it composes, and this one must not depend on that.
 const MARKS: [(&str, &str); 3] = [
     NOT_A_NOTE,
-    ("[Compacted context summary]", "[Compacted context summary?]"),
+    (longhaul_protocol::SUMMARY_MARK, "[Compacted context summary?]"),
     ("[Session todo snapshot]", "[Session todo snapshot?]"),
 ];
 

@@ -68,6 +68,17 @@ pub struct Summary {
     pub notes: String,
 }
 
+/// The first line of a message with a summary. These marks stand in records, so they never change.
+pub const SUMMARY_MARK: &str = "[Compacted context summary]";
+/// What the heading of the pinned first request begins with.
+pub const FIRST_REQUEST_MARK: &str = "[First request of this session";
+/// The name of the [`Pin`](crate::Pin) with the first request.
+pub const FIRST_REQUEST_PIN: &str = "first_request";
+/// The beginnings of the headings under which a summary quotes its sources.
+pub const QUOTING_HEADINGS: [&str; 2] = ["# Directives", "# Constraints"];
+/// The mark of a truncation in a summary.
+pub const SHORTENED_MARK: &str = "[shortened]";
+
 /// A message that the runtime composed for the new epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemMessage {

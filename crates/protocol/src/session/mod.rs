@@ -28,8 +28,8 @@ pub use carry_over::{
     Carried, CarriedCounting, CarriedOutput, CarriedStall, CarriedTask, OpenTurn, WaitingInput,
 };
 pub use compaction::{
-    CompactDone, CompactFailed, CompactStart, CompactedBy, Kept, Place, Stubbed, Summary, SystemMessage,
-    TextContent,
+    CompactDone, CompactFailed, CompactStart, CompactedBy, FIRST_REQUEST_MARK, FIRST_REQUEST_PIN, Kept,
+    Place, QUOTING_HEADINGS, SHORTENED_MARK, SUMMARY_MARK, Stubbed, Summary, SystemMessage, TextContent,
 };
 pub use import::Imported;
 pub use questions::{Answered, Question};

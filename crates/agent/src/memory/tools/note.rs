@@ -35,7 +35,7 @@ impl MemoryNote {
 
 pub(super) fn about() -> About {
     About {
-        name: "memory_note",
+        name: longhaul_protocol::MEMORY_NOTE,
         description: "Remembers something for all sessions, because the user asked for it.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),

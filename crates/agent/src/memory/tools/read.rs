@@ -36,7 +36,7 @@ impl MemoryRead {
 
 pub(super) fn about() -> About {
     About {
-        name: "memory_read",
+        name: longhaul_protocol::MEMORY_READ,
         description: "Shows a page of memory, or a record of any session with what stood around it.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),

@@ -38,7 +38,7 @@ impl MemorySearch {
 
 pub(super) fn about() -> About {
     About {
-        name: "memory_search",
+        name: longhaul_protocol::MEMORY_SEARCH,
         description: "Finds what is remembered from all sessions: pages, facts, and what was said.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),

@@ -1,0 +1,316 @@
+//! Erases a record of a session, with every other record that repeats its words.
+//!
+//! Some records repeat others word for word: the inbox has the inputs that were taken from it, the end of a turn has its
+//! last answer, a checkpoint a part of an answer, and an epoch what it keeps of the context before. Three other forms are
+//! found, too: a text truncated in the middle by the runtime, the first words of the pinned first request, and a line that a
+//! summary quotes. A paraphrase in a summary is not found; an extract names its source records and is erased with them.
+//!
+//! An erasure can't be undone, so nothing else may be erased. Only words of persons, models and tools are compared, never
+//! the runtime's headings or its lists of files and ids. An erased summary takes only summaries with the same lines with it.
+
+mod quoted_texts;
+
+use std::collections::BTreeSet;
+
+use longhaul_protocol::{
+    Block, Checkpoint, ExtractRecord, InboxRecord, Item, OrderKind, Record, SHORTENED_MARK, Seq, SessionId,
+    SessionRecord, StreamName,
+};
+use serde_json::Value;
+
+use crate::{Error, Journal, Result, record_at, records};
+use quoted_texts::{QuotedTexts, normalise};
+
+/// A shorter text is repeated by chance, and is no secret.
+const MIN_TEXT_BYTES: usize = 8;
+/// A shorter line of a summary, todo or command may have another origin.
+const MIN_QUOTE_BYTES: usize = 16;
+/// How much must be left of the beginning of a truncated text.
+const MIN_HEAD_BYTES: usize = 24;
+/// Shorter output of tools is compared only with other results, because it is often alike by chance.
+const MIN_OUTPUT_BYTES: usize = 32;
+/// The marks of a truncation.
+const OMISSION_MARKS: [&str; 2] = ["…", SHORTENED_MARK];
+
+/// Erases a record of a session for good, with every record of the session, its inbox and its extracts that repeats it.
+/// Returns all erased places. If these include an epoch, loading the session reads its whole past.
+pub async fn erase_record(
+    journal: &dyn Journal,
+    session: SessionId,
+    seq: Seq,
+    reason: &str,
+) -> Result<Vec<(StreamName, Seq)>> {
+    let stream = StreamName::session(session);
+    let record = record_at(journal, &stream, seq.max(1)).await?;
+    if record.as_ref().is_some_and(|record| record.seq == seq && record.kind == "imported") {
+        return Err(Error::MarksImport { stream, seq });
+    }
+    let mut places = vec![(stream.clone(), seq)];
+    if let Some(record) = &record {
+        places.extend(place_in_inbox(journal, session, record).await?);
+        for copy in copies(journal, &stream, record).await? {
+            places.push((stream.clone(), copy.seq));
+            places.extend(place_in_inbox(journal, session, &copy).await?);
+        }
+        let gone: BTreeSet<Seq> =
+            places.iter().filter(|(place, _)| *place == stream).map(|(_, seq)| *seq).collect();
+        places.extend(extracts_about(journal, session, &gone).await?);
+    }
+    journal.erase(&places, reason).await?;
+    Ok(places)
+}
+
+/// The extracts from these records. Their other items are erased with them; the source records of those are still there.
+async fn extracts_about(
+    journal: &dyn Journal,
+    session: SessionId,
+    gone: &BTreeSet<Seq>,
+) -> Result<Vec<(StreamName, Seq)>> {
+    let stream = StreamName::extract(session);
+    let is_about = |record: &Record| match ExtractRecord::decode(record) {
+        Ok(ExtractRecord::Extracted(extracted)) => {
+            extracted.items.iter().flat_map(|item| &item.sources).any(|source| gone.contains(source))
+        }
+        _ => false,
+    };
+    let (mut found, mut extracts) = (Vec::new(), records(journal, &stream, 1));
+    while let Some(record) = extracts.next_undamaged().await? {
+        if is_about(&record) {
+            found.push((stream.clone(), record.seq));
+        }
+    }
+    Ok(found)
+}
+
+/// The place in the inbox of the input or order that this record took. In an imported session, another may stand there.
+async fn place_in_inbox(
+    journal: &dyn Journal,
+    session: SessionId,
+    record: &Record,
+) -> Result<Option<(StreamName, Seq)>> {
+    let taken = SessionRecord::decode(record);
+    let through = match &taken {
+        Ok(SessionRecord::InputTaken(taken)) => taken.inbox_through,
+        Ok(SessionRecord::OrderTaken(taken)) => taken.inbox_through,
+        _ => return Ok(None),
+    };
+    let inbox = StreamName::inbox(session);
+    let stands_there = match record_at(journal, &inbox, through.max(1)).await {
+        Err(Error::Damaged { .. }) => return Ok(Some((inbox, through))),
+        record => record?,
+    };
+    let is_same = |there: &Record| match (InboxRecord::decode(there), &taken) {
+        (Ok(InboxRecord::Input(input)), Ok(SessionRecord::InputTaken(taken))) => input.id == taken.id,
+        (Ok(InboxRecord::Order(order)), Ok(SessionRecord::OrderTaken(taken))) => order.id == taken.order.id,
+        // It was erased before; erasing it again removes leftover bytes.
+        (Err(_), _) => true,
+        _ => false,
+    };
+    let there = stands_there.filter(|there| there.seq == through && is_same(there));
+    Ok(there.map(|there| (inbox, there.seq)))
+}
+
+/// The records that repeat this one. Damaged records are passed over.
+async fn copies(journal: &dyn Journal, stream: &StreamName, original: &Record) -> Result<Vec<Record>> {
+    let erased = erased_texts(original);
+    let mut copies = Vec::new();
+    if erased.is_empty() {
+        return Ok(copies);
+    }
+    let mut cursor = records(journal, stream, 1);
+    while let Some(record) = cursor.next_undamaged().await? {
+        if record.seq != original.seq && repeats(&record, &erased) {
+            copies.push(record);
+        }
+    }
+    Ok(copies)
+}
+
+/// The texts of a record that others may repeat.
+fn erased_texts(record: &Record) -> Vec<ErasedText> {
+    let Ok(fact) = SessionRecord::decode(record) else { return vec![] };
+    let erased = match fact {
+        SessionRecord::InputTaken(input) => vec![ErasedText::words(&input.text)],
+        SessionRecord::OrderTaken(_) | SessionRecord::CompactStart(_) | SessionRecord::Answered(_) => {
+            words_of_person(record).iter().map(|text| ErasedText::words(text)).collect()
+        }
+        SessionRecord::Question(question) => vec![ErasedText::words(&question.text)],
+        SessionRecord::Block(Block { item, .. }) => match item {
+            Item::Text { text, .. } | Item::Reasoning { text, .. } => vec![ErasedText::words(&text)],
+            Item::ToolCall { arguments, .. } => {
+                let fields = serde_json::from_str::<Value>(&arguments).unwrap_or_default();
+                let named = quoted_texts::leaves(&fields).into_iter().map(ErasedText::named);
+                named.chain([ErasedText::composed(&arguments)]).collect()
+            }
+            Item::ToolResult { content, .. } => vec![ErasedText::result(&content)],
+            Item::Note { text } => vec![ErasedText::composed(&text)],
+            Item::Image(_) => vec![],
+        },
+        SessionRecord::ToolFinished(finished) => vec![ErasedText::result(&finished.content)],
+        SessionRecord::TaskStarted(task) => {
+            vec![ErasedText::named(&task.command), ErasedText::named(&task.description)]
+        }
+        SessionRecord::TaskEnded(ended) => vec![ErasedText::output(&ended.tail)],
+        SessionRecord::Notification(notification) => vec![ErasedText::composed(&notification.text)],
+        SessionRecord::Note(note) => vec![ErasedText::composed(&note.text)],
+        SessionRecord::Warning(warning) => vec![ErasedText::composed(&warning.text)],
+        SessionRecord::SystemMessage(message) => {
+            vec![Some(ErasedText::Summary(quoted_texts::lines_in(&message)))]
+        }
+        SessionRecord::EpochStarted(epoch) => epoch
+            .summary
+            .iter()
+            .map(|summary| Some(ErasedText::Summary(quoted_texts::lines_of(summary))))
+            .collect(),
+        _ => vec![],
+    };
+    erased.into_iter().flatten().collect()
+}
+
+/// The words of a person in a record whose other words are the same in many records.
+fn words_of_person(record: &Record) -> Option<String> {
+    match SessionRecord::decode(record).ok()? {
+        SessionRecord::OrderTaken(taken) => match taken.order.kind {
+            OrderKind::Compact { focus } => focus,
+            OrderKind::Answer { answer, .. } => Some(answer),
+            _ => None,
+        },
+        SessionRecord::CompactStart(start) => start.focus,
+        SessionRecord::Answered(answered) => Some(answered.answer),
+        _ => None,
+    }
+}
+
+/// Whether a record repeats one of these texts.
+fn repeats(record: &Record, erased: &[ErasedText]) -> bool {
+    let texts = || erased.iter().filter_map(ErasedText::text);
+    match record.kind.as_str() {
+        "checkpoint" => {
+            let part = record.decode::<Checkpoint>().map(|checkpoint| normalise(&checkpoint.text));
+            let part = part.unwrap_or_default();
+            part.len() >= MIN_TEXT_BYTES && texts().any(|text| text.plain.contains(&part))
+        }
+        "order_taken" | "compact_start" | "answered" => {
+            words_of_person(record).is_some_and(|there| texts().any(|text| text.is_in(&normalise(&there))))
+        }
+        "epoch_started" | "system_message" | "turn_ended" | "notification" | "note" => {
+            QuotedTexts::from_record(record)
+                .is_some_and(|quoted| erased.iter().any(|erased| erased.is_in(&quoted)))
+        }
+        _ => false,
+    }
+}
+
+/// A text to erase, by how it may be repeated.
+#[derive(Debug)]
+enum ErasedText {
+    /// Of a person or a model: whole, truncated, or a line of it.
+    Words(TextPattern),
+    /// With words of the runtime around it: whole.
+    Composed(TextPattern),
+    /// Of a tool: like words, unless it is short.
+    Output(TextPattern),
+    /// A value in the arguments of a call: alone, as a todo or a command.
+    Named(String),
+    /// The lines of a summary.
+    Summary(BTreeSet<String>),
+}
+
+impl ErasedText {
+    fn words(text: &str) -> Option<Self> {
+        TextPattern::new(text).map(Self::Words)
+    }
+
+    fn composed(text: &str) -> Option<Self> {
+        TextPattern::new(text).map(Self::Composed)
+    }
+
+    fn output(text: &str) -> Option<Self> {
+        TextPattern::new(text).map(Self::Output)
+    }
+
+    fn named(text: &str) -> Option<Self> {
+        let text = normalise(text);
+        (text.len() >= MIN_QUOTE_BYTES).then_some(Self::Named(text))
+    }
+
+    /// In a result that is a JSON object, only the field `output` has the tool's own words.
+    fn result(content: &str) -> Option<Self> {
+        let fields = quoted_texts::fields(content);
+        match fields.as_ref().and_then(|fields| fields.get("output")?.as_str()) {
+            Some(output) => Self::output(output),
+            None if fields.is_some() => Self::composed(content),
+            None => Self::output(content),
+        }
+    }
+
+    fn text(&self) -> Option<&TextPattern> {
+        match self {
+            Self::Words(text) | Self::Composed(text) => Some(text),
+            Self::Output(text) => (text.plain.len() >= MIN_OUTPUT_BYTES).then_some(text),
+            Self::Named(_) | Self::Summary(_) => None,
+        }
+    }
+
+    fn is_in(&self, quoted: &QuotedTexts) -> bool {
+        match self {
+            Self::Words(text) => text.is_whole_in(quoted) || text.is_partly_in(quoted),
+            Self::Composed(text) => text.is_whole_in(quoted),
+            Self::Output(text) if text.plain.len() < MIN_OUTPUT_BYTES => {
+                [&quoted.outputs, &quoted.words].into_iter().flatten().any(|there| *there == text.plain)
+            }
+            Self::Output(text) => text.is_whole_in(quoted) || text.is_partly_in(quoted),
+            Self::Named(text) => quoted.named.contains(text),
+            // A message may show fewer lines than the epoch has.
+            Self::Summary(lines) => {
+                let (one, other) = (lines, &quoted.summary);
+                !one.is_empty() && !other.is_empty() && (one.is_subset(other) || other.is_subset(one))
+            }
+        }
+    }
+}
+
+/// A text, in the forms to search for.
+#[derive(Debug)]
+struct TextPattern {
+    plain: String,
+    /// As a part of a JSON string.
+    quoted: String,
+}
+
+impl TextPattern {
+    fn new(text: &str) -> Option<Self> {
+        let quoted = Value::from(text.trim()).to_string();
+        let quoted = normalise(&quoted[1..quoted.len() - 1]);
+        let plain = normalise(text);
+        (plain.len() >= MIN_TEXT_BYTES).then_some(Self { plain, quoted })
+    }
+
+    fn is_in(&self, there: &str) -> bool {
+        there.contains(&self.plain) || there.contains(&self.quoted)
+    }
+
+    fn is_whole_in(&self, quoted: &QuotedTexts) -> bool {
+        let mut of_others = [&quoted.words, &quoted.outputs, &quoted.named].into_iter().flatten();
+        // A short text may be the runtime's own words.
+        let is_long = self.plain.len() >= MIN_QUOTE_BYTES;
+        of_others.any(|there| self.is_in(there))
+            || quoted.composed.iter().any(|there| is_long && self.is_in(there) || *there == self.plain)
+    }
+
+    fn is_partly_in(&self, quoted: &QuotedTexts) -> bool {
+        let mut of_others = [&quoted.words, &quoted.outputs].into_iter().flatten();
+        let is_beginning = |pin: &String| pin.len() >= MIN_HEAD_BYTES && self.plain.starts_with(pin.as_str());
+        let is_quote = |line: &String| line.len() >= MIN_QUOTE_BYTES && self.plain.contains(line.as_str());
+        of_others.any(|there| self.is_truncated_in(there))
+            || quoted.pins.iter().any(is_beginning)
+            || quoted.quotes.iter().any(is_quote)
+    }
+
+    /// Whether this text stands there up to the mark of a truncation.
+    fn is_truncated_in(&self, there: &str) -> bool {
+        let gaps = OMISSION_MARKS.iter().flat_map(|sign| there.match_indices(sign));
+        let mut heads = gaps.map(|(gap, _)| there[..gap].trim_end_matches(['[', ' ']));
+        heads.any(|head| head.len() >= MIN_HEAD_BYTES && self.plain.starts_with(head))
+    }
+}
