@@ -1,6 +1,6 @@
 //! From records to a state. It costs what the newest epoch costs, however long the session's past is.
 
-use longhaul_journal::{Journal, Page, newest_import};
+use longhaul_journal::{Journal, newest_import, record_at, records};
 use longhaul_protocol::{EpochStarted, Record, Seq, SessionId, StreamName};
 
 use crate::session::state::State;
@@ -21,21 +21,16 @@ pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last:
     };
     // The first record says where the session works.
     if from > 1 {
-        apply(&mut state, key, &one(journal, &stream, 1).await?)?;
+        apply(&mut state, key, record_at(journal, &stream, 1).await?.as_slice())?;
         // So does the newest import, and it says whose words those before it are.
         let import = newest_import(journal, id).await?.filter(|import| import.seq < from);
         apply(&mut state, key, import.as_slice())?;
     }
-    let mut next = from;
-    loop {
-        let page = journal.read(&stream, next, Page::default()).await?;
-        let within = page.iter().take_while(|record| record.seq <= last).count();
-        apply(&mut state, key, &page[..within])?;
-        match page.last() {
-            Some(read) if read.seq < last => next = read.seq + 1,
-            _ => return Ok(state),
-        }
+    let mut cursor = records(journal, &stream, from).through(last);
+    while let Some(record) = cursor.next().await? {
+        apply(&mut state, key, &[record])?;
     }
+    Ok(state)
 }
 
 /// Where to begin reading: with the epoch, or with the one whose context it goes on with.
@@ -57,12 +52,8 @@ pub(crate) async fn epoch_at(
     stream: &StreamName,
     seq: Seq,
 ) -> Result<Option<EpochStarted>> {
-    let record = one(journal, stream, seq).await?.pop();
+    let record = record_at(journal, stream, seq).await?;
     Ok(record.and_then(|record| record.decode().ok()))
-}
-
-async fn one(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Vec<Record>> {
-    Ok(journal.read(stream, seq, Page { records: 1, bytes: 0 }).await?)
 }
 
 fn apply(state: &mut State, key: &str, records: &[Record]) -> Result<()> {

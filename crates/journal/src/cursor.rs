@@ -93,6 +93,11 @@ impl RecordCursor<'_> {
         }
     }
 
+    /// The place of the next record, behind those that were read or passed over.
+    pub fn next_seq(&self) -> Seq {
+        self.next - self.buffer.len() as Seq
+    }
+
     /// All records that are left.
     pub async fn collect(mut self) -> Result<Vec<Record>> {
         let mut records = Vec::new();

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use longhaul_context::{Form, Material, ReadSummary, Written, ask_for_summary, estimate, read_summary};
-use longhaul_journal::Page;
+use longhaul_journal::records;
 use longhaul_model::{
     Class, Facts, Model, Next, Purpose, RefusedSize, Request, StopKind, Tries, Whole, hear,
 };
@@ -290,11 +290,10 @@ impl Worker {
 
     /// What stands in the inbox. What can't be read is taken, or told, when this is over.
     async fn waiting_in_inbox(&self) -> Vec<InboxRecord> {
-        let (inbox, mut waiting, mut next) = (StreamName::inbox(self.id), Vec::new(), self.inbox_read + 1);
-        while let Ok(page) = self.runtime.journal.read(&inbox, next, Page::default()).await {
-            let Some(last) = page.last() else { break };
-            next = last.seq + 1;
-            waiting.extend(page.iter().filter_map(|record| InboxRecord::decode(record).ok()));
+        let mut waiting = Vec::new();
+        let mut inbox = records(&*self.runtime.journal, &StreamName::inbox(self.id), self.inbox_read + 1);
+        while let Ok(Some(record)) = inbox.next().await {
+            waiting.extend(InboxRecord::decode(&record).ok());
         }
         waiting
     }

@@ -17,7 +17,8 @@
 mod copy;
 
 use longhaul_journal::{
-    Append, Error as JournalError, Journal, Page, begin_with_copies, name_session, newest_import, resolve,
+    Append, Error as JournalError, Journal, Page, begin_with_copies, name_session, newest_import, record_at,
+    records, resolve,
 };
 use longhaul_memory::extracted_through;
 use longhaul_protocol::{
@@ -29,8 +30,6 @@ use crate::replay::{begin, epoch_at, load};
 use crate::{Error, Result};
 
 use copy::{Parent, copies};
-
-const ONE: Page = Page { records: 1, bytes: 0 };
 
 /// A session that was forked.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -72,7 +71,7 @@ pub async fn fork_session(
         origin: Some(Origin { session: parent.id, seq: point }),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let first = journal.read(&stream, 1, ONE).await?.pop();
+    let first = record_at(journal, &stream, 1).await?;
     let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
     let import = newest_import(journal, parent.id).await?;
     let parts = Parent { first: first.as_ref(), records: &records, import: import.as_ref() };
@@ -131,10 +130,10 @@ async fn check_point(
     if seq == 0 || seq > head {
         return no("there is no such record".to_owned());
     }
-    match journal.read(stream, seq, ONE).await {
+    match record_at(journal, stream, seq).await {
         Err(JournalError::Damaged { reason, .. }) => no(format!("it is damaged ({reason})")),
         Err(error) => Err(error.into()),
-        Ok(page) => match page.first().map(|record| &record.body) {
+        Ok(record) => match record.as_ref().map(|record| &record.body) {
             Some(Body::Here(_)) => Ok(()),
             Some(Body::Gone(gone)) => no(format!("it is gone ({})", gone.reason)),
             None => no("it is missing".to_owned()),
@@ -148,14 +147,7 @@ async fn epoch_up_to(journal: &dyn Journal, stream: &StreamName, point: Seq) -> 
         Some(epoch) => begin(journal, stream, epoch).await?,
         None => 1,
     };
-    let mut records = Vec::new();
-    let mut next = from.max(2);
-    while next <= point {
-        let page = journal.read(stream, next, Page::default()).await?;
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        records.extend(page.into_iter().filter(|record| record.seq <= point));
-    }
+    let mut records = records(journal, stream, from.max(2)).through(point).collect().await?;
     if is_within_compaction(&records) {
         let page = journal.read(stream, point + 1, Page::default()).await?;
         let rest = page.iter().position(|record| record.kind == "compact_done").map_or(0, |done| done + 1);
@@ -191,13 +183,11 @@ async fn last_epoch_by_looking(
     stream: &StreamName,
     point: Seq,
 ) -> Result<Option<Seq>> {
-    let (mut found, mut next) = (None, 1);
-    while next <= point {
-        let page = journal.read(stream, next, Page::default()).await?;
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        let is_one = |record: &&Record| record.seq <= point && record.kind == "epoch_started";
-        found = page.iter().rfind(is_one).map(|record| record.seq).or(found);
+    let (mut found, mut cursor) = (None, records(journal, stream, 1).through(point));
+    while let Some(record) = cursor.next().await? {
+        if record.kind == "epoch_started" {
+            found = Some(record.seq);
+        }
     }
     Ok(found)
 }
@@ -225,7 +215,7 @@ async fn skip_extracted(
     if head == 0 || through <= 1 {
         return Ok(());
     }
-    let newest = journal.read(&stream, head, ONE).await?.pop();
+    let newest = record_at(journal, &stream, head).await?;
     let Some(Ok(ExtractRecord::Extracted(newest))) = newest.as_ref().map(ExtractRecord::decode) else {
         return Ok(());
     };

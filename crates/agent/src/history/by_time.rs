@@ -1,6 +1,6 @@
 //! Finding a place in a stream by time.
 
-use longhaul_journal::{Error, Journal, Page, Result};
+use longhaul_journal::{Error, Journal, Result, record_at};
 use longhaul_protocol::{At, Seq, StreamName};
 
 /// The first record of a stream since a moment; the place after its end if there is none. Times grow with places, unless
@@ -14,10 +14,10 @@ pub(crate) async fn first_since(
     let (mut from, mut to) = (1, head + 1);
     while from < to {
         let middle = from.midpoint(to);
-        let record = match journal.read(stream, middle, Page { records: 1, bytes: 0 }).await {
+        let record = match record_at(journal, stream, middle).await {
             // One that is damaged says nothing about the others.
             Err(Error::Damaged { .. }) => None,
-            page => page?.pop(),
+            record => record?,
         };
         if record.is_some_and(|record| record.at < since) { from = middle + 1 } else { to = middle }
     }

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use longhaul_journal::{Error, Journal, Page, Result, import_mark};
+use longhaul_journal::{Journal, Result, all_sessions, import_mark, records};
 use longhaul_protocol::{At, ExtractRecord, MemoryRecord, Record, Seq, SessionRecord, StreamName, Usage};
 use tokio::time::Instant;
 
@@ -21,8 +21,6 @@ use crate::worker::{Step, Stopped, Worker};
 
 /// A day begins at midnight UTC.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-/// So many sessions are listed at once.
-const PAGE: usize = 256;
 /// What other processes spend is seen after this at the latest.
 const FRESH: Duration = Duration::from_secs(5);
 
@@ -139,13 +137,9 @@ impl Inner {
 }
 
 async fn count_all(journal: &dyn Journal, today: &mut Today) -> Result<()> {
-    let mut after: Option<String> = None;
-    loop {
-        let page = journal.sessions(after.as_deref(), PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.key.clone());
-        let began = today.began;
-        for entry in page.iter().filter(|entry| entry.last_at.is_some_and(|at| at.0 >= began)) {
+    let mut sessions = all_sessions(journal);
+    while let Some(entry) = sessions.next().await? {
+        if entry.last_at.is_some_and(|at| at.0 >= today.began) {
             count(journal, today, StreamName::session(entry.id), entry.head.seq).await?;
         }
     }
@@ -163,25 +157,17 @@ async fn count_all(journal: &dyn Journal, today: &mut Today) -> Result<()> {
 
 /// Adds what a stream has cost since it was last looked at. A record that is damaged costs nothing that anybody knows.
 async fn count(journal: &dyn Journal, today: &mut Today, stream: StreamName, head: Seq) -> Result<()> {
-    let mut next = match today.streams.get(&stream) {
+    let first = match today.streams.get(&stream) {
         Some(counted) => counted.next,
         None => first_since(journal, &stream, head, At(today.began))
             .await?
             .max(first_own(journal, &stream).await?),
     };
-    let mut sum = 0_u64;
-    while next <= head {
-        let page = match journal.read(&stream, next, Page::default()).await {
-            Err(Error::Damaged { seq, .. }) => {
-                next = next.max(seq) + 1;
-                continue;
-            }
-            page => page?,
-        };
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        sum = page.iter().map(cost).fold(sum, u64::saturating_add);
+    let (mut sum, mut cursor) = (0_u64, records(journal, &stream, first).through(head));
+    while let Some(record) = cursor.next_undamaged().await? {
+        sum = sum.saturating_add(cost(&record));
     }
+    let next = cursor.next_seq();
     let counted = today.streams.entry(stream).or_insert(Counted { next, nano: 0 });
     counted.next = next;
     counted.nano = counted.nano.saturating_add(sum);

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul_journal::{Error, Journal, Page, Result};
+use longhaul_journal::{Journal, Result, records};
 use longhaul_protocol::{At, BlobRef, CallId, Record, SessionRecord, StreamName};
 use longhaul_tools::{Call, Finished, Prepared, Run};
 use serde::Deserialize;
@@ -78,20 +78,14 @@ pub(crate) fn read(
 async fn find(journal: &dyn Journal, stream: &StreamName, call: CallId) -> Result<Option<BlobRef>> {
     let head = journal.head(stream).await?.seq;
     let since = At(call.made_at().0.saturating_sub(SLACK_MS));
-    let mut next = first_since(journal, stream, head, since).await?;
-    let end = head.min(next.saturating_add(MOST_RECORDS));
+    let first = first_since(journal, stream, head, since).await?;
+    let end = head.min(first.saturating_add(MOST_RECORDS));
+    let mut cursor = records(journal, stream, first).through(end);
     let mut looked_for = LookedFor { call, goes_on: false, output: None };
-    while next <= end && !looked_for.is_settled() {
-        let page = match journal.read(stream, next, Page::default()).await {
-            Err(Error::Damaged { seq, .. }) => {
-                next = next.max(seq) + 1;
-                continue;
-            }
-            page => page?,
-        };
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        page.iter().for_each(|record| looked_for.see(record));
+    while !looked_for.is_settled()
+        && let Some(record) = cursor.next_undamaged().await?
+    {
+        looked_for.see(&record);
     }
     Ok(looked_for.output)
 }

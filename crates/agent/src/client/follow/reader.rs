@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Call, Error as JournalError, Holder, Journal, Page};
+use longhaul_journal::{Call, Error as JournalError, Holder, Journal, records};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -212,20 +212,13 @@ impl Reading {
 
     /// Reads up to a record, or to the end.
     async fn read_through(&mut self, last: Seq) -> Step<()> {
-        while self.course.head() < last {
-            let records = usize::try_from(last - self.course.head()).unwrap_or(usize::MAX);
-            let page = Page { records: records.min(Page::default().records), ..Page::default() };
-            let read = self.journal.read(&self.stream, self.course.head() + 1, page).await?;
-            if read.is_empty() {
-                return Ok(());
-            }
-            for record in read {
-                let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
-                let followed =
-                    self.course.record(record).map_err(|reason| Stopped::Failed(unreadable(reason)))?;
-                for followed in followed {
-                    self.pass_on(followed).await?;
-                }
+        let mut cursor = records(&*self.journal, &self.stream, self.course.head() + 1).through(last);
+        while let Some(record) = cursor.next().await? {
+            let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
+            let followed =
+                self.course.record(record).map_err(|reason| Stopped::Failed(unreadable(reason)))?;
+            for followed in followed {
+                self.pass_on(followed).await?;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::Result as JournalResult;
+use longhaul_journal::{Result as JournalResult, all_sessions};
 use longhaul_protocol::SessionId;
 use tokio::sync::watch;
 use tokio::task::{Id as TaskId, JoinError, JoinSet};
@@ -20,8 +20,6 @@ use crate::runtime::{Inner, lock};
 
 /// So many sessions are looked at side by side: each may wait for a model, and none of that is urgent.
 const AT_ONCE: usize = 4;
-/// How many sessions are listed at once.
-const PAGE: usize = 500;
 
 /// Looks at idle sessions until it is stopped or the runtime ends; what is under way then is cut.
 pub(super) async fn run(runtime: Arc<Inner>, jobs: Arc<[Job]>, mut stopped: watch::Receiver<bool>) {
@@ -155,24 +153,19 @@ impl Rounds {
     async fn list(&mut self, moment: Moment) -> JournalResult<()> {
         let mut found = VecDeque::new();
         let mut recent = HashSet::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.runtime.journal.sessions(after.as_deref(), PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.key.clone());
-            for entry in page {
-                let standing = standing(&self.runtime, &entry, moment);
-                if standing != Standing::Left {
-                    recent.insert(entry.id);
-                }
-                let is_settled = self.settled.get(&entry.id) == Some(&Ends::of(&entry));
-                if standing == Standing::Idle
-                    && !is_settled
-                    && !self.delays.is_too_early(entry.id, moment.steady)
-                    && !self.looked_at.values().any(|looked_at| looked_at.id == entry.id)
-                {
-                    found.push_back(Found { id: entry.id, key: entry.key, at: moment.steady });
-                }
+        let mut sessions = all_sessions(&*self.runtime.journal);
+        while let Some(entry) = sessions.next().await? {
+            let standing = standing(&self.runtime, &entry, moment);
+            if standing != Standing::Left {
+                recent.insert(entry.id);
+            }
+            let is_settled = self.settled.get(&entry.id) == Some(&Ends::of(&entry));
+            if standing == Standing::Idle
+                && !is_settled
+                && !self.delays.is_too_early(entry.id, moment.steady)
+                && !self.looked_at.values().any(|looked_at| looked_at.id == entry.id)
+            {
+                found.push_back(Found { id: entry.id, key: entry.key, at: moment.steady });
             }
         }
         self.settled.retain(|id, _| recent.contains(id));

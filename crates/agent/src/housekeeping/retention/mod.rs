@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{
-    Error as JournalError, Home, Journal, SessionEntry, Times, delete_session, finish_deletions,
-    session_times, trash_session,
+    Error as JournalError, Home, Journal, SessionEntry, Times, all_sessions, delete_session,
+    finish_deletions, session_times, trash_session,
 };
 use longhaul_keeper::{Launcher, LeftBehind, Tasks};
 use longhaul_protocol::{At, SessionId, StreamName, TaskId};
@@ -106,7 +106,7 @@ async fn prune_besides(
     if mode == Mode::ForReal {
         finish_deletions(journal).await?;
     }
-    let mut entries = sessions(journal).await?;
+    let mut entries = all_sessions(journal).collect().await?;
     entries.retain(|entry| !open.contains(&entry.id));
     let times = session_times(journal).await?;
     let round = Round { journal, home, times, now, mode };
@@ -117,18 +117,6 @@ async fn prune_besides(
         pruning.blobs = journal.drop_unused_blobs().await?;
     }
     Ok(pruning)
-}
-
-async fn sessions(journal: &dyn Journal) -> Result<Vec<SessionEntry>> {
-    let mut entries: Vec<SessionEntry> = Vec::new();
-    loop {
-        let after = entries.last().map(|entry| entry.key.as_str());
-        let page = journal.sessions(after, 500).await?;
-        if page.is_empty() {
-            return Ok(entries);
-        }
-        entries.extend(page);
-    }
 }
 
 /// One look at all sessions.

@@ -1,4 +1,4 @@
-use longhaul_journal::{Error, Journal, Page, Result, import_mark};
+use longhaul_journal::{Journal, Result, import_mark, records};
 use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, quotation_for, recalled, speaker_of};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
@@ -70,21 +70,11 @@ impl Recent {
 
 /// Records in a row, as far as they can be read.
 async fn read(journal: &dyn Journal, stream: &StreamName, from: Seq, to: Seq) -> Result<Vec<Record>> {
-    let mut records: Vec<Record> = Vec::new();
-    let mut next = from;
-    while next <= to {
-        let missing = usize::try_from(to + 1 - next).unwrap_or(usize::MAX);
-        match journal.read(stream, next, Page { records: missing, ..Page::default() }).await {
-            Ok(page) if page.is_empty() => break,
-            Ok(page) => {
-                next = page.last().map_or(to, |last| last.seq) + 1;
-                records.extend(page);
-            }
-            Err(Error::Damaged { seq, .. }) => next = seq.max(next) + 1,
-            Err(error) => return Err(error),
-        }
+    let (mut found, mut cursor) = (Vec::new(), records(journal, stream, from).through(to));
+    while let Some(record) = cursor.next_undamaged().await? {
+        found.push(record);
     }
-    Ok(records)
+    Ok(found)
 }
 
 #[cfg(test)]
