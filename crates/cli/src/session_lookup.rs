@@ -1,6 +1,6 @@
 //! Which session somebody means.
 
-use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal};
+use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal, all_sessions};
 use longhaul_protocol::SessionId;
 
 use crate::BadUsage;
@@ -15,19 +15,6 @@ const ALIKE: f64 = 0.82;
 /// So many sessions are named where several fit.
 const MOST_NAMED: usize = 10;
 
-/// All sessions, by their keys.
-pub(crate) async fn all_sessions(journal: &dyn Journal) -> Result<Vec<SessionEntry>, Error> {
-    let mut sessions: Vec<SessionEntry> = Vec::new();
-    loop {
-        let after = sessions.last().map(|entry| entry.key.as_str());
-        let page = journal.sessions(after, 1_000).await?;
-        if page.is_empty() {
-            return Ok(sessions);
-        }
-        sessions.extend(page);
-    }
-}
-
 /// The session that a name means: the one with this key; else the only one whose key begins so, or with this id, or whose id begins or
 /// ends so. Where several fit, or none does, the error says which there are.
 pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::Result<SessionEntry> {
@@ -40,7 +27,7 @@ pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::R
             BadUsage("which session? Its name is empty; longhaul sessions lists them".to_owned()).into()
         );
     }
-    let mut sessions = all_sessions(journal).await?;
+    let mut sessions = all_sessions(journal).collect().await?;
     match meant(&sessions, name) {
         Meant::One(index) => Ok(sessions.swap_remove(index)),
         Meant::Several(keys) => {
@@ -63,7 +50,7 @@ pub(crate) async fn key_or_new(journal: &dyn Journal, name: &str) -> anyhow::Res
     if journal.session(name).await?.is_some() {
         return Ok(name.to_owned());
     }
-    match meant(&all_sessions(journal).await?, name) {
+    match meant(&all_sessions(journal).collect().await?, name) {
         Meant::Nothing(_) => Ok(name.to_owned()),
         _ => Ok(find_session(journal, name).await?.key),
     }

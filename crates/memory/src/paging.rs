@@ -1,7 +1,7 @@
 //! Records of a stream from a place on, a page at a time. What is damaged is passed over: there is nothing to be learnt from it, and
 //! what comes after it may be read.
 
-use longhaul_journal::{Error, Journal, Page};
+use longhaul_journal::{Error, Journal, Page, records};
 use longhaul_protocol::{Record, Seq, StreamName};
 
 use crate::Result;
@@ -33,10 +33,9 @@ pub(crate) async fn read_after(
     after: Seq,
     mut take: impl FnMut(Record),
 ) -> Result<Seq> {
-    let mut next = after + 1;
-    while let Some((records, following)) = read_from(journal, stream, next).await? {
-        next = following;
-        records.into_iter().for_each(&mut take);
+    let mut cursor = records(journal, stream, after + 1).in_pages_of(PAGE);
+    while let Some(record) = cursor.next_undamaged().await? {
+        take(record);
     }
-    Ok(next - 1)
+    Ok(cursor.next_seq() - 1)
 }

@@ -4,21 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longhaul_agent::State;
-use longhaul_journal::{Journal, Page};
+use longhaul_journal::{Journal, records};
 use longhaul_protocol::{CallId, Item, Record, Seq, SessionId, SessionRecord, StreamName};
 
 /// All records of a session.
 pub async fn records_of(journal: &dyn Journal, id: SessionId) -> Vec<Record> {
     let stream = StreamName::session(id);
-    let mut records: Vec<Record> = Vec::new();
-    loop {
-        let from = records.last().map_or(1, |record| record.seq + 1);
-        let page = journal.read(&stream, from, Page::default()).await.unwrap();
-        if page.is_empty() {
-            return records;
-        }
-        records.extend(page);
-    }
+    records(journal, &stream, 1).collect().await.unwrap()
 }
 
 /// What is wrong with the records of a session: T1 (an input is taken once), T2 (one turn at a time), T5 (each call has one

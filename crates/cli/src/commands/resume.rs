@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use longhaul_agent::{Request, Wake, load};
-use longhaul_journal::{Journal, SessionEntry, SqliteJournal};
+use longhaul_journal::{SessionEntry, SqliteJournal, all_sessions};
 use serde_json::json;
 
 use crate::args::{Choice, Place, ResumeOptions};
@@ -82,17 +82,15 @@ pub(crate) async fn again(
 async fn unfinished(place: &Place) -> anyhow::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     let Some(journal) = place.journal().await? else { return Ok(found) };
-    let mut after: Option<String> = None;
-    loop {
-        let page = journal.sessions(after.as_deref(), 500).await?;
-        let Some(last) = page.last() else { return Ok(found) };
-        after = Some(last.key.clone());
-        for entry in page.into_iter().filter(|entry| !entry.trashed) {
-            if let Some(what) = open_in(&journal, &entry).await? {
-                found.push((entry.key, what));
-            }
+    let mut sessions = all_sessions(&journal);
+    while let Some(entry) = sessions.next().await? {
+        if !entry.trashed
+            && let Some(what) = open_in(&journal, &entry).await?
+        {
+            found.push((entry.key, what));
         }
     }
+    Ok(found)
 }
 
 /// What of a session is open, if something is.

@@ -1,6 +1,6 @@
 //! S2: `longhaul save` and `/save`. Sessions save themselves; this looks whether they have.
 
-use longhaul_journal::{Error, Journal, Page, SessionEntry, Size};
+use longhaul_journal::{Error, Journal, SessionEntry, Size, records};
 use longhaul_protocol::{SessionId, StreamName};
 use serde::Serialize;
 
@@ -68,12 +68,9 @@ pub(crate) async fn size(journal: &dyn Journal, id: SessionId) -> Result<Size, E
 /// Reads the records of the newest epoch: each is checked against its hash, and the last must be the head.
 async fn read_back(journal: &dyn Journal, entry: &SessionEntry) -> Result<(), Error> {
     let stream = StreamName::session(entry.id);
-    let mut next = entry.epoch_from.unwrap_or(1);
+    let mut cursor = records(journal, &stream, entry.epoch_from.unwrap_or(1)).through(entry.head.seq);
     let mut last = None;
-    while next <= entry.head.seq {
-        let page = journal.read(&stream, next, Page::default()).await?;
-        let Some(record) = page.iter().rfind(|record| record.seq <= entry.head.seq) else { break };
-        next = record.seq + 1;
+    while let Some(record) = cursor.next().await? {
         last = Some(record.hash);
     }
     if entry.head.seq > 0 && last != Some(entry.head.hash) {

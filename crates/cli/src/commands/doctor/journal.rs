@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use longhaul_journal::{Error, Home, Journal, SqliteJournal};
+use longhaul_journal::{Error, Home, Journal, SqliteJournal, all_sessions};
 use longhaul_protocol::{At, PrintablePath};
 
 use super::{Finding, size};
@@ -146,13 +146,10 @@ async fn opened(home: &Home) -> Vec<Finding> {
 
 async fn sessions(home: &Home) -> Result<(u64, Option<At>), Error> {
     let journal = SqliteJournal::open(home).await?;
-    let (mut many, mut newest, mut after) = (0, None, None::<String>);
-    loop {
-        let page = journal.sessions(after.as_deref(), 1_000).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.key.clone());
-        many += page.len() as u64;
-        newest = newest.max(page.iter().filter_map(|entry| entry.last_at).max());
+    let (mut many, mut newest, mut sessions) = (0, None, all_sessions(&journal));
+    while let Some(entry) = sessions.next().await? {
+        many += 1;
+        newest = newest.max(entry.last_at);
     }
     journal.close().await;
     Ok((many, newest))

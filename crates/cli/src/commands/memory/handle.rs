@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul_agent::Config;
-use longhaul_journal::{Journal, Page as Records};
+use longhaul_journal::{Journal, all_sessions, records};
 use longhaul_memory::{Book, Error, Found, Mirrored, Page, Places, Words, mirror, recall};
 use longhaul_protocol::{ExtractRecord, SessionId};
 
@@ -91,17 +91,12 @@ impl Opened {
         let mut items = 0;
         for stream in self.journal.streams().await?.iter().filter(|stream| scope::is_extract(stream)) {
             let read = stream.session_id().and_then(|session| self.book.read.get(&session));
-            let mut next = read.copied().unwrap_or(0) + 1;
-            loop {
-                let page = self.journal.read(stream, next, Records::default()).await?;
-                let Some(last) = page.last() else { break };
-                next = last.seq + 1;
-                for record in &page {
-                    if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(record)
-                        && extracted.scope == self.book.scope
-                    {
-                        items += extracted.items.len() as u64;
-                    }
+            let mut extracts = records(&*self.journal, stream, read.copied().unwrap_or(0) + 1);
+            while let Some(record) = extracts.next().await? {
+                if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record)
+                    && extracted.scope == self.book.scope
+                {
+                    items += extracted.items.len() as u64;
                 }
             }
         }
@@ -126,19 +121,17 @@ impl Opened {
     /// The sessions that have this memory. What was put into the trash is not looked through.
     async fn sessions(&self) -> anyhow::Result<Vec<(SessionId, String)>> {
         let mut sessions = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.journal.sessions(after.as_deref(), 500).await?;
-            let Some(last) = page.last() else { return Ok(sessions) };
-            after = Some(last.key.clone());
-            for entry in page.into_iter().filter(|entry| !entry.trashed) {
-                let scope =
-                    scope_of_session(&self.config, &*self.journal, &entry.key, Some(entry.id)).await?;
-                if scope == self.book.scope {
-                    sessions.push((entry.id, entry.key));
-                }
+        let mut all = all_sessions(&*self.journal);
+        while let Some(entry) = all.next().await? {
+            if entry.trashed {
+                continue;
+            }
+            let scope = scope_of_session(&self.config, &*self.journal, &entry.key, Some(entry.id)).await?;
+            if scope == self.book.scope {
+                sessions.push((entry.id, entry.key));
             }
         }
+        Ok(sessions)
     }
 
     /// Brings the files up to date with what was just changed; which were left as they are, and why. The pages are what counts, so

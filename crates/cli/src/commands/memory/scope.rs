@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use longhaul_agent::Config;
-use longhaul_journal::{Journal, Page, SessionPlace, session_place};
+use longhaul_journal::{Journal, SessionPlace, records, session_place};
 use longhaul_protocol::{ExtractRecord, SessionId, StreamName};
 
 use crate::BadUsage;
@@ -95,16 +95,14 @@ pub(super) async fn with_pages(journal: &dyn Journal) -> anyhow::Result<BTreeSet
 async fn with_extracts(journal: &dyn Journal) -> anyhow::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for stream in journal.streams().await?.iter().filter(|stream| is_extract(stream)) {
-        let mut next = 1;
-        loop {
-            let page = journal.read(stream, next, Page::default()).await?;
-            let Some(last) = page.last() else { break };
-            next = last.seq + 1;
-            let scopes = page.iter().filter_map(|record| match ExtractRecord::decode(record) {
-                Ok(ExtractRecord::Extracted(extracted)) => Some(extracted.scope),
-                _ => None,
-            });
-            names.extend(scopes.filter(|name| is_plain(name)));
+        let mut extracts = records(journal, stream, 1);
+        while let Some(record) = extracts.next().await? {
+            match ExtractRecord::decode(&record) {
+                Ok(ExtractRecord::Extracted(extracted)) if is_plain(&extracted.scope) => {
+                    names.insert(extracted.scope);
+                }
+                _ => {}
+            }
         }
     }
     Ok(names)

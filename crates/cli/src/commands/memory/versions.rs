@@ -1,6 +1,6 @@
 //! How the pages of a memory were at any time.
 
-use longhaul_journal::Page as Records;
+use longhaul_journal::records;
 use longhaul_memory::Error;
 use longhaul_protocol::{At, Body, MemoryRecord, PagesChanged, Seq, StreamName};
 
@@ -25,23 +25,19 @@ pub(super) struct PageThen {
 pub(super) async fn all(memory: &Opened) -> anyhow::Result<Vec<Placed>> {
     let stream = StreamName::memory(&memory.book.scope)?;
     let mut changes = Vec::new();
-    let mut next = 1;
-    loop {
-        let page = memory.journal.read(&stream, next, Records::default()).await?;
-        let Some(last) = page.last() else { return Ok(changes) };
-        next = last.seq + 1;
-        for record in &page {
-            match (MemoryRecord::decode(record), &record.body) {
-                (Ok(MemoryRecord::PagesChanged(changed)), _) => {
-                    changes.push(Placed { seq: record.seq, at: record.at, changed });
-                }
-                (_, Body::Gone(gone)) => {
-                    note(format!("change {} is gone since {}: {}", record.seq, gone.at, gone.reason));
-                }
-                _ => note(format!("change {} can't be read; a newer version may", record.seq)),
+    let mut cursor = records(&*memory.journal, &stream, 1);
+    while let Some(record) = cursor.next().await? {
+        match (MemoryRecord::decode(&record), &record.body) {
+            (Ok(MemoryRecord::PagesChanged(changed)), _) => {
+                changes.push(Placed { seq: record.seq, at: record.at, changed });
             }
+            (_, Body::Gone(gone)) => {
+                note(format!("change {} is gone since {}: {}", record.seq, gone.at, gone.reason));
+            }
+            _ => note(format!("change {} can't be read; a newer version may", record.seq)),
         }
     }
+    Ok(changes)
 }
 
 /// A page as it was after a change.

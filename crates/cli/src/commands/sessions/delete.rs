@@ -2,16 +2,18 @@
 
 use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_agent::load;
-use longhaul_journal::{Error, Journal, SessionEntry, delete_session, trash_session};
+use longhaul_journal::{
+    Error, Journal, SessionEntry, all_sessions, delete_session, record_at, trash_session,
+};
 use longhaul_protocol::{SessionId, SessionRecord, StreamName};
 use serde_json::json;
 
-use super::{ONE, print_session};
+use super::print_session;
 use crate::args::{Choice, Place};
 use crate::commands::save::size;
 use crate::commands::tasks::board::left_behind;
 use crate::output::{count, json, line, note, safe, shortened};
-use crate::session_lookup::{all_sessions, find_exactly, find_session};
+use crate::session_lookup::{find_exactly, find_session};
 use crate::{BadUsage, exit, suggested_command};
 
 pub(crate) async fn run(
@@ -96,8 +98,9 @@ async fn running_in(
 /// The keys of the sessions that were forked from one.
 async fn forks_of(journal: &dyn Journal, parent: SessionId) -> anyhow::Result<Vec<String>> {
     let mut forks = Vec::new();
-    for entry in all_sessions(journal).await? {
-        let first = journal.read(&StreamName::session(entry.id), 1, ONE).await.unwrap_or_default().pop();
+    let mut sessions = all_sessions(journal);
+    while let Some(entry) = sessions.next().await? {
+        let first = record_at(journal, &StreamName::session(entry.id), 1).await.unwrap_or_default();
         if let Some(Ok(SessionRecord::SessionCreated(created))) = first.as_ref().map(SessionRecord::decode)
             && created.origin.is_some_and(|origin| origin.session == parent)
         {

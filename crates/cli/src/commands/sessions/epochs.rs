@@ -1,6 +1,6 @@
 //! Where the epochs of a session begin and end.
 
-use longhaul_journal::{Error, Journal, Page};
+use longhaul_journal::{Error, Journal, record_at, records};
 use longhaul_protocol::{EpochStarted, Record, Seq, StreamName};
 
 use crate::BadUsage;
@@ -35,8 +35,8 @@ async fn all(journal: &dyn Journal, stream: &StreamName) -> Result<Vec<Epoch>, E
     let mut epochs = Vec::new();
     let mut at = journal.newest_epoch(stream).await?;
     while let Some(from) = at {
-        let page = journal.read(stream, from, Page { records: 1, bytes: 0 }).await;
-        let started = page.ok().and_then(|mut page| started(&page.pop()?));
+        let record = record_at(journal, stream, from).await;
+        let started = record.ok().flatten().and_then(|record| started(&record));
         let Some(EpochStarted { epoch: number, previous, .. }) = started else {
             // Whatever stands there is looked at with the rest.
             epochs.extend(looked_through(journal, stream, from).await?.into_iter().rev());
@@ -59,21 +59,12 @@ async fn looked_through(
     through: Seq,
 ) -> Result<Vec<Epoch>, Error> {
     let mut epochs: Vec<Epoch> = Vec::new();
-    let mut next = 1;
-    while next <= through {
-        let page = match journal.read(stream, next, Page::default()).await {
-            Err(Error::Damaged { seq, .. }) => {
-                next = next.max(seq) + 1;
-                continue;
-            }
-            page => page?,
-        };
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        for record in page.iter().filter(|record| record.kind == "epoch_started" && record.seq <= through) {
+    let mut cursor = records(journal, stream, 1).through(through);
+    while let Some(record) = cursor.next_undamaged().await? {
+        if record.kind == "epoch_started" {
             // One whose words are gone still begins an epoch.
             let following = epochs.last().map_or(1, |epoch| epoch.number.saturating_add(1));
-            let number = started(record).map_or(following, |started| started.epoch);
+            let number = started(&record).map_or(following, |started| started.epoch);
             epochs.push(Epoch { number, from: record.seq });
         }
     }

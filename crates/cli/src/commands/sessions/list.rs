@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhaul_journal::{Journal, Match, Page, Search, SessionEntry, import_mark, session_times};
+use longhaul_journal::{
+    Journal, Match, Page, Search, SessionEntry, all_sessions, import_mark, session_times,
+};
 use longhaul_protocol::{At, InboxRecord, Origin, PrintablePath, SessionId, SessionRecord, StreamName};
 use serde::Serialize;
 
@@ -11,7 +13,6 @@ use super::SessionForm;
 use crate::args::{ListOptions, Place};
 use crate::exit;
 use crate::output::{grouped, json, line, shortened};
-use crate::session_lookup::all_sessions;
 
 /// So many records from the first are looked at for what a session is about.
 const FIRST: Page = Page { records: 16, bytes: 1 << 16 };
@@ -87,7 +88,7 @@ pub(crate) enum Which {
 
 /// Sessions, those that are pinned first, then the newest; with words, those whose keys have them or in which they were said.
 pub(crate) async fn list(journal: &dyn Journal, words: &str, which: Which) -> anyhow::Result<Vec<Listed>> {
-    let mut sessions = all_sessions(journal).await?;
+    let mut sessions = all_sessions(journal).collect().await?;
     let is_usual = |entry: &SessionEntry| !entry.trashed && (entry.head.seq > 0 || entry.inbox_head > 0);
     sessions.retain(|entry| which == Which::All || is_usual(entry));
     if !words.trim().is_empty() {

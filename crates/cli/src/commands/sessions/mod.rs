@@ -21,7 +21,7 @@ pub(crate) mod show;
 
 use longhaul_agent::Mode;
 
-use longhaul_journal::{Page, SessionEntry};
+use longhaul_journal::SessionEntry;
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use serde::Serialize;
 
@@ -39,9 +39,6 @@ impl Family {
         }
     }
 }
-
-/// The least that is read.
-pub(crate) const ONE: Page = Page { records: 1, bytes: 0 };
 
 pub(crate) async fn run(
     place: &Place,

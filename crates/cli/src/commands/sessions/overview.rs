@@ -1,6 +1,6 @@
 //! S3: `/session`, what there is to know about a session at a glance.
 
-use longhaul_journal::{Error, Journal, Page, SessionEntry};
+use longhaul_journal::{Error, Journal, SessionEntry, records};
 use longhaul_protocol::{At, Origin, SessionRecord, StreamName};
 
 use super::list::{ago, now};
@@ -40,28 +40,19 @@ impl About {
             unpriced: 0,
         };
         let stream = StreamName::session(entry.id);
-        let mut next = 1;
-        while next <= entry.head.seq {
-            let page = match journal.read(&stream, next, Page::default()).await {
-                Err(Error::Damaged { seq, .. }) => {
-                    next = seq + 1;
-                    continue;
-                }
-                page => page?,
-            };
-            let Some(last) = page.last() else { break };
-            next = last.seq + 1;
-            for record in
-                page.iter().filter(|record| matches!(record.kind.as_str(), "usage" | "session_created"))
-            {
-                match SessionRecord::decode(record) {
-                    Ok(SessionRecord::SessionCreated(created)) => about.origin = created.origin,
-                    Ok(SessionRecord::Usage(usage)) => match usage.cost {
-                        Some(cost) => about.cost += cost,
-                        None => about.unpriced += 1,
-                    },
-                    _ => {}
-                }
+        let mut cursor = records(journal, &stream, 1).through(entry.head.seq);
+        while let Some(record) = cursor.next_undamaged().await? {
+            // Decoding only these kinds is faster.
+            if !matches!(record.kind.as_str(), "usage" | "session_created") {
+                continue;
+            }
+            match SessionRecord::decode(&record) {
+                Ok(SessionRecord::SessionCreated(created)) => about.origin = created.origin,
+                Ok(SessionRecord::Usage(usage)) => match usage.cost {
+                    Some(cost) => about.cost += cost,
+                    None => about.unpriced += 1,
+                },
+                _ => {}
             }
         }
         Ok(about)

@@ -1,6 +1,6 @@
 //! `longhaul sessions show`: the conversation as a page (`report`), or its records.
 
-use longhaul_journal::{Error, Journal, Page};
+use longhaul_journal::{Error, Journal, records};
 use longhaul_protocol::{Record, Seq, StreamName};
 use serde::Serialize;
 
@@ -81,21 +81,13 @@ async fn read(
     from: Seq,
     through: Seq,
 ) -> anyhow::Result<Vec<Shown>> {
-    let mut shown = Vec::new();
-    let mut next = from;
-    while next <= through {
-        match journal.read(stream, next, Page::default()).await {
-            Ok(page) if page.is_empty() => break,
-            Ok(page) => {
-                next = page.last().map_or(through, |last| last.seq) + 1;
-                shown.extend(page.into_iter().filter(|record| record.seq <= through).map(Shown::Record));
-            }
-            Err(Error::Damaged { seq, reason, .. }) => {
-                shown.push(Shown::Damaged { seq, damaged: reason });
-                next = seq + 1;
-            }
+    let (mut shown, mut cursor) = (Vec::new(), records(journal, stream, from).through(through));
+    loop {
+        match cursor.next().await {
+            Ok(Some(record)) => shown.push(Shown::Record(record)),
+            Ok(None) => return Ok(shown),
+            Err(Error::Damaged { seq, reason, .. }) => shown.push(Shown::Damaged { seq, damaged: reason }),
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(shown)
 }

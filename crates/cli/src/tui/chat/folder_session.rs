@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_journal::{Journal, Page, import_mark};
+use longhaul_journal::{Journal, import_mark, records};
 use longhaul_protocol::{NamesRecord, StreamName};
 
 /// The key of a folder's session. Two folders of one name never share one.
@@ -49,16 +49,11 @@ pub(crate) async fn folder_key(journal: &dyn Journal, base: String) -> anyhow::R
 /// The key that the session now has which was last renamed from this one, if it is still there.
 async fn renamed_to(journal: &dyn Journal, key: &str) -> anyhow::Result<Option<String>> {
     let names = StreamName::names();
-    let (mut next, mut renamed) = (1, None);
-    loop {
-        let page = journal.read(&names, next, Page::default()).await?;
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        for record in &page {
-            match NamesRecord::decode(record) {
-                Ok(NamesRecord::Renamed(change)) if change.from == key => renamed = Some(change.id),
-                _ => {}
-            }
+    let (mut names, mut renamed) = (records(journal, &names, 1), None);
+    while let Some(record) = names.next().await? {
+        match NamesRecord::decode(&record) {
+            Ok(NamesRecord::Renamed(change)) if change.from == key => renamed = Some(change.id),
+            _ => {}
         }
     }
     let Some(id) = renamed else { return Ok(None) };

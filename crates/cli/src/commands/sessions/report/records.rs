@@ -1,6 +1,6 @@
 //! The records of a stream, page by page.
 
-use longhaul_journal::{Error, Journal, Page};
+use longhaul_journal::{Error, Journal, records};
 use longhaul_protocol::{Record, Seq, StreamName};
 
 /// A record, or why there is none.
@@ -17,22 +17,13 @@ pub(super) async fn each(
     through: Seq,
     mut show: impl FnMut(Read<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut next = from.max(1);
-    while next <= through {
-        match journal.read(stream, next, Page::default()).await {
-            Ok(page) => {
-                let Some(last) = page.last() else { break };
-                next = last.seq + 1;
-                for record in page.iter().filter(|record| record.seq <= through) {
-                    show(Read::Record(record))?;
-                }
-            }
-            Err(Error::Damaged { seq, reason, .. }) => {
-                show(Read::Damaged { seq, reason: &reason })?;
-                next = next.max(seq) + 1;
-            }
+    let mut cursor = records(journal, stream, from).through(through);
+    loop {
+        match cursor.next().await {
+            Ok(Some(record)) => show(Read::Record(&record))?,
+            Ok(None) => return Ok(()),
+            Err(Error::Damaged { seq, reason, .. }) => show(Read::Damaged { seq, reason: &reason })?,
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
 }
