@@ -106,13 +106,13 @@ async fn one_session(journal: &SqliteJournal) -> Duration {
 
 /// What a session's worker does: it holds the lease and knows the head.
 async fn appends(journal: &SqliteJournal, stream: StreamName, count: u32) {
-    let lease = journal.acquire(&stream).await.expect("the lease");
+    let lease = journal.acquire_lease(&stream).await.expect("the lease");
     let mut head = journal.head(&stream).await.expect("the head").seq;
     for _ in 0..count {
         let append = Append::under(&lease).expecting(head).record(note());
         head = journal.append(append).await.expect("an append")[0].seq;
     }
-    journal.release(&lease).await.expect("a release");
+    journal.release_lease(&lease).await.expect("a release");
 }
 
 async fn many_sessions(journal: &SqliteJournal) -> Duration {

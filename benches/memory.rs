@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use longhaul_journal::{Append, Home, Journal, Match, Search, SqliteJournal};
+use longhaul_journal::{Append, Home, Journal, MatchMode, SearchQuery, SqliteJournal};
 use longhaul_memory::{Book, Places, Words, recall};
 use longhaul_protocol::{
     AttemptEnded, AttemptId, Block, InputId, InputTaken, Item, JoinMode, NewRecord, Role, SessionId,
@@ -134,7 +134,7 @@ async fn ask(journal: &SqliteJournal, places: &Places, round: usize) -> Duration
 /// What `history_search` does: words as they are, in one session.
 async fn look_in_one(journal: &SqliteJournal, id: SessionId, round: usize) -> Duration {
     let (words, streams) = (QUESTIONS[round % QUESTIONS.len()].to_owned(), vec![StreamName::session(id)]);
-    let search = Search { words, matching: Match::Any, streams, limit: 20 };
+    let search = SearchQuery { words, matching: MatchMode::Any, streams, limit: 20 };
     let since = Instant::now();
     journal.search(&search).await.expect("a search");
     since.elapsed()

@@ -81,7 +81,7 @@ fn figure(name: &str, value: &str, against: f64, target: f64) {
 /// A session whose newest epoch begins after so many records.
 async fn with_past(journal: &SqliteJournal, key: &str, past: usize) {
     let id = name_session(journal, key).await.expect("a name");
-    let lease = journal.acquire(&StreamName::session(id)).await.expect("a lease");
+    let lease = journal.acquire_lease(&StreamName::session(id)).await.expect("a lease");
     let (key, version) = (key.to_owned(), "1".to_owned());
     let created = SessionCreated { id, key, work_dir: None, origin: None, version };
     let created = SessionRecord::SessionCreated(created).encode();
@@ -95,7 +95,7 @@ async fn with_past(journal: &SqliteJournal, key: &str, past: usize) {
     let epoch = EpochStarted::new(1, EpochReason::Created, blob.clone(), blob);
     let epoch = SessionRecord::EpochStarted(epoch).encode();
     journal.append(Append::under(&lease).record(epoch).blob(Blob::new(*b"x"))).await.expect("an append");
-    journal.release(&lease).await.expect("a release");
+    journal.release_lease(&lease).await.expect("a release");
 }
 
 /// The runtime's own time for a turn: in memory, and with everything opened and loaded first.

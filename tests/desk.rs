@@ -29,7 +29,7 @@ impl Desk {
         let desk = Self { folder: tempfile::tempdir().unwrap(), model: None };
         std::fs::create_dir(desk.path("work")).unwrap();
         // Whoever has been rung once has made what every socket of the home asks for.
-        desk.with_journal(|journal| async move { drop(journal.rings().await.unwrap()) });
+        desk.with_journal(|journal| async move { drop(journal.wake_signals().await.unwrap()) });
         desk.configure(config);
         desk
     }

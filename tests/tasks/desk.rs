@@ -46,7 +46,7 @@ impl Desk {
         self.with_journal(|journal| async move {
             let id = name_session(&*journal, key).await.unwrap();
             let stream = StreamName::session(id);
-            let lease = journal.acquire(&stream).await.unwrap();
+            let lease = journal.acquire_lease(&stream).await.unwrap();
             let mut append = Append::under(&lease);
             if journal.head(&stream).await.unwrap().seq == 0 {
                 let created = SessionCreated {
@@ -63,7 +63,7 @@ impl Desk {
             }
             append = blobs.into_iter().fold(append, Append::blob);
             journal.append(append).await.unwrap();
-            journal.release(&lease).await.unwrap();
+            journal.release_lease(&lease).await.unwrap();
             id
         })
     }

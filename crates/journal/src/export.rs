@@ -15,7 +15,7 @@ use crate::{Error, Head, Journal, Result, names, records};
 
 /// The size of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Exported {
+pub struct ExportReport {
     /// The session's key.
     pub key: String,
     /// Its id.
@@ -27,14 +27,14 @@ pub struct Exported {
 }
 
 /// The size of an import.
-pub type Imported = Exported;
+pub type Imported = ExportReport;
 
 /// Writes a session with its inbox and its extracts, as they are now, to `out`.
 pub async fn export_session(
     journal: &dyn Journal,
     key: &str,
     out: &mut (dyn Write + Send),
-) -> Result<Exported> {
+) -> Result<ExportReport> {
     let out = &mut HashingWriter { out, hasher: blake3::Hasher::new() };
     let session = names::resolve(journal, key).await?;
     let mut streams = BTreeMap::new();
@@ -46,7 +46,7 @@ pub async fn export_session(
             streams.insert(stream, head);
         }
     }
-    let mut exported = Exported { key: session.key.clone(), id: session.id, records: 0, blobs: 0 };
+    let mut exported = ExportReport { key: session.key.clone(), id: session.id, records: 0, blobs: 0 };
     write_line(
         out,
         &Header { longhaul_export: FORMAT, key: session.key, id: session.id, streams: streams.clone() },

@@ -22,7 +22,7 @@ pub async fn import_session(journal: &dyn Journal, file: &Path, options: &Import
     refuse_existing(journal, file, header).await?;
     let lease = acquire_empty_session(journal, header).await?;
     if let Err(refused) = refuse_existing(journal, file, header).await {
-        journal.release(&lease).await?;
+        journal.release_lease(&lease).await?;
         return Err(refused);
     }
     if let Err(error) = import_records(journal, &lease, file, &verified, key, options).await {
@@ -32,10 +32,10 @@ pub async fn import_session(journal: &dyn Journal, file: &Path, options: &Import
         if is_ours && matches!(existing_key(journal, header.id).await, Ok(None)) {
             let _ = remove_leftovers(journal, &lease, header).await;
         }
-        let _ = journal.release(&lease).await;
+        let _ = journal.release_lease(&lease).await;
         return Err(error);
     }
-    journal.release(&lease).await?;
+    journal.release_lease(&lease).await?;
     Ok(Imported { key: key.to_owned(), id: header.id, records: verified.records, blobs: verified.blobs })
 }
 
@@ -72,7 +72,7 @@ async fn refuse_existing(journal: &dyn Journal, file: &Path, header: &Header) ->
 async fn acquire_empty_session(journal: &dyn Journal, header: &Header) -> Result<Lease> {
     let session = StreamName::session(header.id);
     loop {
-        let lease = journal.acquire(&session).await?;
+        let lease = journal.acquire_lease(&session).await?;
         if existing_key(journal, header.id).await?.is_some() || is_empty(journal, header).await? {
             return Ok(lease);
         }

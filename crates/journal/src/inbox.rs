@@ -14,7 +14,7 @@ const MAX_INPUT_BYTES: usize = 8 << 20;
 pub async fn put(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
     let seq = accept(journal, session, record).await?;
     // The input is accepted, whether or not the holder could be reached.
-    let _ = journal.ring(&StreamName::session(session)).await;
+    let _ = journal.wake_holder(&StreamName::session(session)).await;
     Ok(seq)
 }
 

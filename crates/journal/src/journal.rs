@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use longhaul_protocol::{At, Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::broadcast;
 
-use crate::{Append, Blob, Call, Callers, Frequencies, Head, Hit, Holder, Lease, Report, Result, Search};
+use crate::{
+    Append, Blob, Head, Holder, Lease, Result, SearchHit, SearchQuery, Subscribers, Subscription,
+    VerifyReport, WordFrequencies,
+};
 
 /// A journal. An engine keeps the promises on this crate's first page; one suite of tests checks them for any engine.
 /// No method takes a time: the engine has a clock.
@@ -26,7 +29,7 @@ pub trait Journal: Send + Sync {
     async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>>;
 
     /// The size of a stream.
-    async fn size(&self, stream: &StreamName) -> Result<Size>;
+    async fn size(&self, stream: &StreamName) -> Result<StreamSize>;
 
     /// The place of the record that was appended with this key.
     async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>>;
@@ -44,30 +47,30 @@ pub trait Journal: Send + Sync {
     async fn sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<SessionEntry>>;
 
     /// Acquires the lease on a stream, if it was never taken, is released or expired, or its holder is gone.
-    async fn acquire(&self, stream: &StreamName) -> Result<Lease>;
+    async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease>;
 
     /// Renews a lease: it expires later. An append does this by itself.
-    async fn renew(&self, lease: &Lease) -> Result<()>;
+    async fn renew_lease(&self, lease: &Lease) -> Result<()>;
 
     /// Releases a lease. One that was taken over is left alone.
-    async fn release(&self, lease: &Lease) -> Result<()>;
+    async fn release_lease(&self, lease: &Lease) -> Result<()>;
 
     /// The holder of the lease on a stream.
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>>;
 
     /// Wakes the process that holds the lease on a stream, or if it is free, the holder of [`StreamName::host`]. It is no
     /// error if there is no such process or it can't be reached: a wake is a hint, the records are the fact.
-    async fn ring(&self, stream: &StreamName) -> Result<()>;
+    async fn wake_holder(&self, stream: &StreamName) -> Result<()>;
 
     /// The wakes that reach this process from now on.
-    async fn rings(&self) -> Result<Rings>;
+    async fn wake_signals(&self) -> Result<WakeSignals>;
 
     /// Subscribes to the lines that the holder of a stream sends; `None` if it can't be reached. A holder that doesn't
     /// serve the stream disconnects; one of an older version sends nothing.
-    async fn call(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Call>>;
+    async fn subscribe(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>>;
 
     /// The subscribers of this process from now on. They go to the caller that asked last.
-    async fn callers(&self) -> Result<Callers>;
+    async fn subscribers(&self) -> Result<Subscribers>;
 
     /// The bytes of a blob, checked against their hash.
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>>;
@@ -92,16 +95,16 @@ pub trait Journal: Send + Sync {
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()>;
 
     /// Finds records by words. The index is brought up to date with the streams of the search first.
-    async fn search(&self, search: &Search) -> Result<Vec<Hit>>;
+    async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>>;
 
     /// Counts the records with each of these words, in any of its forms. The index is not brought up to date first.
-    async fn frequencies(&self, words: &[String]) -> Result<Frequencies>;
+    async fn frequencies(&self, words: &[String]) -> Result<WordFrequencies>;
 
     /// Reads everything and reports what is not as it was committed.
-    async fn verify(&self) -> Result<Report>;
+    async fn verify(&self) -> Result<VerifyReport>;
 
     /// Writes a consistent copy to a new file, while processes go on appending.
-    async fn backup(&self, file: &Path) -> Result<Report>;
+    async fn backup(&self, file: &Path) -> Result<VerifyReport>;
 
     /// Finishes what is under way and closes the journal. Later calls get `Closed`.
     async fn close(&self);
@@ -124,7 +127,7 @@ impl Default for Page {
 
 /// The size of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Size {
+pub struct StreamSize {
     /// Its records.
     pub records: u64,
     /// Bytes of their bodies and of the blobs that they refer to. A blob that two streams share counts for each.
@@ -154,26 +157,26 @@ pub struct SessionEntry {
 
 /// Receives the wakes of this process.
 #[derive(Debug)]
-pub struct Rings(pub(crate) broadcast::Receiver<StreamName>);
+pub struct WakeSignals(pub(crate) broadcast::Receiver<StreamName>);
 
 /// A hint that a session has something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ring {
+pub enum WakeSignal {
     /// Something changed that concerns the holder of this stream.
-    For(StreamName),
+    Stream(StreamName),
     /// Some wakes were dropped because there were too many: check every session.
-    Many,
+    Lagged,
     /// The journal is closed; no wake will come.
     Closed,
 }
 
-impl Rings {
+impl WakeSignals {
     /// The next wake.
-    pub async fn next(&mut self) -> Ring {
+    pub async fn next(&mut self) -> WakeSignal {
         match self.0.recv().await {
-            Ok(stream) => Ring::For(stream),
-            Err(broadcast::error::RecvError::Lagged(_)) => Ring::Many,
-            Err(broadcast::error::RecvError::Closed) => Ring::Closed,
+            Ok(stream) => WakeSignal::Stream(stream),
+            Err(broadcast::error::RecvError::Lagged(_)) => WakeSignal::Lagged,
+            Err(broadcast::error::RecvError::Closed) => WakeSignal::Closed,
         }
     }
 }

@@ -82,7 +82,7 @@ pub use append::{Append, Blob, Expected, Head};
 pub use cursor::{RecordCursor, SessionCursor, all_sessions, record_at, records};
 pub use erasure::erase_record;
 pub use error::{Error, Result};
-pub use export::{Exported, Imported, export_session};
+pub use export::{ExportReport, Imported, export_session};
 pub use export_file::verify_export;
 pub use home::{Home, ReplacingFile};
 pub use import::import_session;
@@ -91,16 +91,16 @@ pub use import_mark::{
     session_place,
 };
 pub use inbox::{accept, check_size, put};
-pub use journal::{Journal, Page, Ring, Rings, SessionEntry, Size};
+pub use journal::{Journal, Page, SessionEntry, StreamSize, WakeSignal, WakeSignals};
 pub use lease::{Holder, Lease};
 pub use lifecycle::{
-    Deleted, Times, delete_session, finish_deletions, pin_session, rename_session, restore_session,
-    session_times, trash_session, unpin_session,
+    DeletedSession, SessionTimes, delete_session, finish_deletions, pin_session, rename_session,
+    restore_session, session_times, trash_session, unpin_session,
 };
 pub use names::{name_session, resolve};
-pub use search::{Frequencies, Hit, Match, Search, is_unspaced};
-pub use sqlite::{Restored, Salvaged, SqliteJournal, SqliteOptions, restore, salvage, verify_home};
+pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies, is_unspaced};
+pub use sqlite::{RestoreReport, SalvageReport, SqliteJournal, SqliteOptions, restore, salvage, verify_home};
 pub use stems::stems;
-pub use stream_copy::{Copied, begin_with_copies};
-pub use subscribers::{Call, Caller, Callers};
-pub use verify_report::{Damage, Report};
+pub use stream_copy::{RecordCopy, begin_with_copies};
+pub use subscribers::{Subscriber, Subscribers, Subscription};
+pub use verify_report::{Damage, VerifyReport};

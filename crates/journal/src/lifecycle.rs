@@ -26,7 +26,7 @@ use crate::{Append, Error, Journal, Lease, Result, SessionEntry, records};
 
 /// A deleted session.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Deleted {
+pub struct DeletedSession {
     /// Its key, which is free now.
     pub key: String,
     /// Its id.
@@ -37,7 +37,7 @@ pub struct Deleted {
 
 /// When a session was named and trashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
+pub struct SessionTimes {
     /// When it first got a key.
     pub named: At,
     /// When it was trashed, if it is in the trash.
@@ -91,7 +91,7 @@ pub async fn trash_session(journal: &dyn Journal, key: &str) -> Result<SessionEn
     let id = resolve(journal, key).await?.id;
     let lease = acquire_lease(journal, key, &StreamName::session(id)).await?;
     let trashed = set_trashed(journal, id, key, true).await;
-    journal.release(&lease).await?;
+    journal.release_lease(&lease).await?;
     trashed
 }
 
@@ -122,7 +122,7 @@ async fn set_trashed(journal: &dyn Journal, id: SessionId, key: &str, trashed: b
 
 /// Deletes a session for good, in the trash or not: its records, its inbox, its extracts, and the blobs that only these
 /// refer to.
-pub async fn delete_session(journal: &dyn Journal, key: &str) -> Result<Deleted> {
+pub async fn delete_session(journal: &dyn Journal, key: &str) -> Result<DeletedSession> {
     finish_deletions(journal).await?;
     let entry = resolve(journal, key).await?;
     let leases = SessionLeases::acquire(journal, key, entry.id).await?;
@@ -144,7 +144,7 @@ pub async fn delete_session(journal: &dyn Journal, key: &str) -> Result<Deleted>
         return Err(error);
     }
     leases.remove_streams(journal, entry.id).await?;
-    Ok(Deleted { key: entry.key, id: entry.id, records: entry.head.seq })
+    Ok(DeletedSession { key: entry.key, id: entry.id, records: entry.head.seq })
 }
 
 /// Finishes deletions that a crash interrupted: removes the streams of deleted sessions, and returns these sessions. One
@@ -178,11 +178,11 @@ pub async fn finish_deletions(journal: &dyn Journal) -> Result<Vec<SessionId>> {
 }
 
 /// When each session was named and trashed. This reads the whole stream `names`.
-pub async fn session_times(journal: &dyn Journal) -> Result<BTreeMap<SessionId, Times>> {
-    let mut times: BTreeMap<SessionId, Times> = BTreeMap::new();
+pub async fn session_times(journal: &dyn Journal) -> Result<BTreeMap<SessionId, SessionTimes>> {
+    let mut times: BTreeMap<SessionId, SessionTimes> = BTreeMap::new();
     each_name(journal, |at, change| match change {
         NameChange::Bind { id, .. } => {
-            times.entry(id).or_insert(Times { named: at, trashed: None });
+            times.entry(id).or_insert(SessionTimes { named: at, trashed: None });
         }
         NameChange::Trash { id } => {
             if let Some(times) = times.get_mut(&id) {
@@ -223,7 +223,7 @@ async fn append_name(journal: &dyn Journal, head: Seq, record: NamesRecord) -> R
 
 /// Acquires the lease on a stream of a session; the error names the session and the holder.
 async fn acquire_lease(journal: &dyn Journal, key: &str, stream: &StreamName) -> Result<Lease> {
-    journal.acquire(stream).await.map_err(|error| match error {
+    journal.acquire_lease(stream).await.map_err(|error| match error {
         Error::Held { holder, .. } => Error::InUseBy { key: key.to_owned(), holder },
         other => other,
     })
@@ -241,15 +241,15 @@ impl SessionLeases {
         match acquire_lease(journal, key, &StreamName::extract(id)).await {
             Ok(extract) => Ok(Self { session, extract }),
             Err(error) => {
-                journal.release(&session).await?;
+                journal.release_lease(&session).await?;
                 Err(error)
             }
         }
     }
 
     async fn release(self, journal: &dyn Journal) -> Result<()> {
-        journal.release(&self.extract).await?;
-        journal.release(&self.session).await
+        journal.release_lease(&self.extract).await?;
+        journal.release_lease(&self.session).await
     }
 
     /// Removes the streams. The session's own comes last, because its lease ends with it.

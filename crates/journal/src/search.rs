@@ -17,11 +17,11 @@ const MAX_GIST_CHARS: usize = 16_000;
 
 /// A search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Search {
+pub struct SearchQuery {
     /// The words to find; case and accents don't matter.
     pub words: String,
     /// How many of the words a record must have.
-    pub matching: Match,
+    pub matching: MatchMode,
     /// The streams to search; empty for all.
     pub streams: Vec<StreamName>,
     /// The maximum of hits.
@@ -30,7 +30,7 @@ pub struct Search {
 
 /// How many of the words of a search a record must have to be found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Match {
+pub enum MatchMode {
     /// All of them.
     #[default]
     All,
@@ -43,7 +43,7 @@ pub enum Match {
 
 /// A record that a search found.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Hit {
+pub struct SearchHit {
     /// The stream.
     pub stream: StreamName,
     /// The place.
@@ -56,14 +56,14 @@ pub struct Hit {
 
 /// How many records have each of some words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frequencies {
+pub struct WordFrequencies {
     /// Records with each of the words.
     pub with: Vec<u64>,
     /// All indexed records.
     pub all: u64,
 }
 
-impl Frequencies {
+impl WordFrequencies {
     /// The weight of each word: its inverse document frequency, at least 0.1.
     pub fn weights(&self) -> Vec<f64> {
         #[allow(clippy::cast_precision_loss, reason = "a weight needs no more")]

@@ -7,7 +7,7 @@ use crate::{Head, Journal, Lease, Result};
 
 /// A record to copy, without its place and its hashes.
 #[derive(Debug, Clone)]
-pub struct Copied {
+pub struct RecordCopy {
     /// When it was committed first. The copy keeps this time.
     pub at: At,
     /// Its kind.
@@ -22,11 +22,11 @@ pub struct Copied {
 pub async fn begin_with_copies(
     journal: &dyn Journal,
     lease: &Lease,
-    copies: impl IntoIterator<Item = Copied>,
+    copies: impl IntoIterator<Item = RecordCopy>,
 ) -> Result<Head> {
     let mut head = Head::EMPTY;
     let mut records = Vec::new();
-    for Copied { at, kind, key, body } in copies {
+    for RecordCopy { at, kind, key, body } in copies {
         let (stream, seq, prev) = (lease.stream.clone(), head.seq + 1, head.hash);
         let body_hash = match &body {
             Body::Here(body) => Some(Hash::of(body.get())),

@@ -14,23 +14,23 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Accepts the subscribers of this process.
 #[derive(Debug)]
-pub struct Callers(pub(crate) mpsc::Receiver<Caller>);
+pub struct Subscribers(pub(crate) mpsc::Receiver<Subscriber>);
 
-impl Callers {
+impl Subscribers {
     /// The next subscriber; `None` when no more can come.
-    pub async fn next(&mut self) -> Option<Caller> {
+    pub async fn next(&mut self) -> Option<Subscriber> {
         self.0.recv().await
     }
 }
 
 /// The holder's end: a client in another process that follows a stream. Dropping this disconnects the client.
 #[derive(Debug)]
-pub struct Caller {
+pub struct Subscriber {
     stream: StreamName,
     socket: UnixStream,
 }
 
-impl Caller {
+impl Subscriber {
     pub(crate) fn new(stream: StreamName, socket: UnixStream) -> Self {
         Self { stream, socket }
     }
@@ -62,9 +62,9 @@ impl Caller {
 
 /// The client's end: the lines that the holder of a stream sends.
 #[derive(Debug)]
-pub struct Call(Lines<BufReader<UnixStream>>);
+pub struct Subscription(Lines<BufReader<UnixStream>>);
 
-impl Call {
+impl Subscription {
     pub(crate) fn new(socket: UnixStream) -> Self {
         Self(BufReader::new(socket).lines())
     }

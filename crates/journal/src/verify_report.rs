@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The result of verifying a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct VerifyReport {
     /// Streams in the journal.
     pub streams: u64,
     /// Records read.
@@ -22,7 +22,7 @@ pub struct Report {
     pub damage: Vec<Damage>,
 }
 
-impl Report {
+impl VerifyReport {
     /// Whether everything is as it was committed.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()

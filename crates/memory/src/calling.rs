@@ -133,7 +133,7 @@ impl Leased {
         let (journal, stream) = (journal.clone(), stream.clone());
         // A task of its own: whoever is cut while it waits here must not leave behind a lease that nobody gives back.
         let taking = tokio::spawn(async move {
-            let lease = journal.acquire(&stream).await?;
+            let lease = journal.acquire_lease(&stream).await?;
             Ok(Self { journal, lease, is_given_back: false })
         });
         match taking.await.unwrap_or(Err(longhaul_journal::Error::Closed)) {
@@ -150,7 +150,7 @@ impl Leased {
 
     /// Gives it back, and returns when that is done, so that the next can take it at once. One that can't be given back expires.
     pub(crate) async fn give_back(mut self) {
-        let _ = self.journal.release(&self.lease).await;
+        let _ = self.journal.release_lease(&self.lease).await;
         self.is_given_back = true;
     }
 
@@ -164,7 +164,7 @@ impl Leased {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                _ = pulse.tick() => match self.journal.renew(&self.lease).await {
+                _ = pulse.tick() => match self.journal.renew_lease(&self.lease).await {
                     Err(error) if !error.may_pass() => return Err(error.into()),
                     _ => {}
                 },
@@ -181,7 +181,7 @@ impl Drop for Leased {
         // Where nothing runs any more, the process is about to end, and so is what it holds.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (journal, lease) = (self.journal.clone(), self.lease.clone());
-            runtime.spawn(async move { journal.release(&lease).await });
+            runtime.spawn(async move { journal.release_lease(&lease).await });
         }
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{
-    Append, Blob, Call, Callers, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result,
-    Rings, Search, SessionEntry, Size,
+    Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchHit, SearchQuery, SessionEntry,
+    StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals, WordFrequencies,
 };
 use longhaul_protocol::{Hash, NewRecord, Record, Seq, SessionId, StreamName};
 use tokio::sync::watch;
@@ -136,8 +136,8 @@ impl FaultyJournal {
         let leases = self.inner.lock().unwrap().leases.clone();
         let mut taken = Vec::new();
         for lease in leases {
-            self.journal.release(&lease).await.unwrap();
-            taken.push(self.journal.acquire(&lease.stream).await.unwrap());
+            self.journal.release_lease(&lease).await.unwrap();
+            taken.push(self.journal.acquire_lease(&lease.stream).await.unwrap());
         }
         taken
     }
@@ -145,7 +145,7 @@ impl FaultyJournal {
     /// Gives back what was taken over.
     pub async fn end_takeover(&self, taken: Vec<Lease>) {
         for lease in taken {
-            self.journal.release(&lease).await.unwrap();
+            self.journal.release_lease(&lease).await.unwrap();
         }
     }
 
@@ -153,7 +153,7 @@ impl FaultyJournal {
     pub async fn release_leases(&self) {
         let leases = std::mem::take(&mut self.inner.lock().unwrap().leases);
         for lease in leases {
-            self.journal.release(&lease).await.unwrap();
+            self.journal.release_lease(&lease).await.unwrap();
         }
     }
 
@@ -211,9 +211,9 @@ impl Journal for FaultyJournal {
         records
     }
 
-    async fn acquire(&self, stream: &StreamName) -> Result<Lease> {
+    async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
         self.lives().await;
-        let lease = self.journal.acquire(stream).await?;
+        let lease = self.journal.acquire_lease(stream).await?;
         self.inner.lock().unwrap().leases.push(lease.clone());
         Ok(lease)
     }
@@ -237,7 +237,7 @@ impl Journal for FaultyJournal {
         self.journal.newest_epoch(stream).await
     }
 
-    async fn size(&self, stream: &StreamName) -> Result<Size> {
+    async fn size(&self, stream: &StreamName) -> Result<StreamSize> {
         self.journal.size(stream).await
     }
 
@@ -266,16 +266,16 @@ impl Journal for FaultyJournal {
         }
     }
 
-    async fn renew(&self, lease: &Lease) -> Result<()> {
+    async fn renew_lease(&self, lease: &Lease) -> Result<()> {
         self.lives().await;
         let refusal = self.inner.lock().unwrap().renewal_refusal.clone();
         if let Some(error) = refusal {
             return Err(error);
         }
-        self.journal.renew(lease).await
+        self.journal.renew_lease(lease).await
     }
 
-    async fn release(&self, lease: &Lease) -> Result<()> {
+    async fn release_lease(&self, lease: &Lease) -> Result<()> {
         self.lives().await;
         let time = {
             let mut inner = self.inner.lock().unwrap();
@@ -286,7 +286,7 @@ impl Journal for FaultyJournal {
         let refusal = self.inner.lock().unwrap().release_refusal.clone();
         match refusal {
             Some(error) => Err(error),
-            None => self.journal.release(lease).await,
+            None => self.journal.release_lease(lease).await,
         }
     }
 
@@ -294,20 +294,20 @@ impl Journal for FaultyJournal {
         self.journal.holder(stream).await
     }
 
-    async fn ring(&self, stream: &StreamName) -> Result<()> {
-        self.journal.ring(stream).await
+    async fn wake_holder(&self, stream: &StreamName) -> Result<()> {
+        self.journal.wake_holder(stream).await
     }
 
-    async fn rings(&self) -> Result<Rings> {
-        self.journal.rings().await
+    async fn wake_signals(&self) -> Result<WakeSignals> {
+        self.journal.wake_signals().await
     }
 
-    async fn call(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Call>> {
-        self.journal.call(holder, stream).await
+    async fn subscribe(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
+        self.journal.subscribe(holder, stream).await
     }
 
-    async fn callers(&self) -> Result<Callers> {
-        self.journal.callers().await
+    async fn subscribers(&self) -> Result<Subscribers> {
+        self.journal.subscribers().await
     }
 
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
@@ -334,19 +334,19 @@ impl Journal for FaultyJournal {
         self.journal.adopt(lease, records, blobs).await
     }
 
-    async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
+    async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>> {
         self.journal.search(search).await
     }
 
-    async fn frequencies(&self, words: &[String]) -> Result<Frequencies> {
+    async fn frequencies(&self, words: &[String]) -> Result<WordFrequencies> {
         self.journal.frequencies(words).await
     }
 
-    async fn verify(&self) -> Result<Report> {
+    async fn verify(&self) -> Result<VerifyReport> {
         self.journal.verify().await
     }
 
-    async fn backup(&self, file: &Path) -> Result<Report> {
+    async fn backup(&self, file: &Path) -> Result<VerifyReport> {
         self.journal.backup(file).await
     }
 

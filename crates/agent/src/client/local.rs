@@ -256,7 +256,7 @@ impl LocalSession {
     pub(super) async fn ring(&self, id: SessionId) {
         self.shared.wake(&self.runtime);
         // The input is on disk, and the holder's next check finds it without a ring.
-        let _ = self.runtime.journal.ring(&StreamName::session(id)).await;
+        let _ = self.runtime.journal.wake_holder(&StreamName::session(id)).await;
     }
 }
 

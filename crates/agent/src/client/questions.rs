@@ -50,7 +50,7 @@ pub(super) async fn answer_question(
         Err(error) => return Err(error.into()),
     };
     // The answer is found without the ring, too.
-    let _ = journal.ring(&StreamName::session(session)).await;
+    let _ = journal.wake_holder(&StreamName::session(session)).await;
     if is_cancelled_before(journal, &inbox, state.inbox_through, seq).await? {
         return too_late("its turn was cancelled before that");
     }

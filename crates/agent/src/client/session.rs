@@ -278,7 +278,7 @@ impl Session {
         if self.journal.head(&stream).await?.seq > 0 {
             return Ok(SessionStart::BegunBefore);
         }
-        let lease = match self.journal.acquire(&stream).await {
+        let lease = match self.journal.acquire_lease(&stream).await {
             Ok(lease) => lease,
             Err(JournalError::Held { holder, .. }) => return Ok(SessionStart::BegunBy(*holder)),
             Err(error) => return Err(error.into()),
@@ -291,7 +291,7 @@ impl Session {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         });
         let begun = self.journal.append(Append::under(&lease).expecting(0).record(created.encode())).await;
-        self.journal.release(&lease).await?;
+        self.journal.release_lease(&lease).await?;
         match begun {
             Ok(_) => Ok(SessionStart::Begun),
             Err(JournalError::Conflict { .. }) => Ok(SessionStart::BegunBefore),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use longhaul_journal::{Copied, first_import_key};
+use longhaul_journal::{RecordCopy, first_import_key};
 use longhaul_protocol::{
     Answered, At, AttemptEnded, Body, CompactFailed, DecodeError, EpochStarted, Imported, InputId, Note,
     OrderKind, Outcome, Record, Seq, SessionCreated, SessionRecord, TaskId, ToolFinished, TurnEnded,
@@ -32,7 +32,7 @@ pub(super) struct Parent<'a> {
 
 /// What a fork begins with.
 pub(super) struct Copies {
-    pub(super) records: Vec<Copied>,
+    pub(super) records: Vec<RecordCopy>,
     pub(super) places: Places,
     /// What the model had not seen at that point.
     pub(super) unsent: Vec<String>,
@@ -151,13 +151,13 @@ impl Stays {
 #[derive(Clone)]
 struct Draft {
     state: State,
-    records: Vec<Copied>,
+    records: Vec<RecordCopy>,
 }
 
 impl Draft {
     fn write(&mut self, at: At, fact: &SessionRecord) -> Result<(), DecodeError> {
         let encoded = fact.encode();
-        self.push(Copied { at, kind: encoded.kind, key: None, body: Body::Here(encoded.body) })
+        self.push(RecordCopy { at, kind: encoded.kind, key: None, body: Body::Here(encoded.body) })
     }
 
     /// What an import says, in a session whose inbox and extracts are its own. It is found by the key of a first import.
@@ -166,10 +166,10 @@ impl Draft {
         let encoded = SessionRecord::Imported(imported).encode();
         self.records.iter_mut().for_each(|copied| copied.key = None);
         let key = Some(first_import_key());
-        self.push(Copied { at, kind: encoded.kind, key, body: Body::Here(encoded.body) })
+        self.push(RecordCopy { at, kind: encoded.kind, key, body: Body::Here(encoded.body) })
     }
 
-    fn push(&mut self, copied: Copied) -> Result<(), DecodeError> {
+    fn push(&mut self, copied: RecordCopy) -> Result<(), DecodeError> {
         let zero = longhaul_protocol::Hash::ZERO;
         let record = Record {
             stream: longhaul_protocol::StreamName::names(),
@@ -226,7 +226,7 @@ impl Draft {
             Some(fact) => self.write(record.at, &fact),
             None => {
                 let (kind, body) = (record.kind.clone(), record.body.clone());
-                self.push(Copied { at: record.at, kind, key: None, body })
+                self.push(RecordCopy { at: record.at, kind, key: None, body })
             }
         }
     }

@@ -77,14 +77,14 @@ pub async fn fork_session(
     let parts = Parent { first: first.as_ref(), records: &records, import: import.as_ref() };
     let copied = copies(&parts, created).map_err(unreadable)?;
 
-    let lease = match journal.acquire(&StreamName::session(id)).await {
+    let lease = match journal.acquire_lease(&StreamName::session(id)).await {
         Err(JournalError::Held { .. }) => {
             return Err(JournalError::SessionExists { key: new_key.to_owned() }.into());
         }
         lease => lease?,
     };
     let begun = begin_with_copies(journal, &lease, copied.records).await;
-    journal.release(&lease).await?;
+    journal.release_lease(&lease).await?;
     let head = begun.map_err(|error| match error {
         JournalError::Conflict { .. } => JournalError::SessionExists { key: new_key.to_owned() },
         other => other,

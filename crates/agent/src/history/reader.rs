@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul_journal::{Error, Hit, Journal, Page, Result, Search};
+use longhaul_journal::{Error, Journal, Page, Result, SearchHit, SearchQuery};
 use longhaul_protocol::{AttemptId, Block, Record, Seq, SessionId, SessionRecord, StreamName};
 
 /// So many records are in memory at once, if they are small.
@@ -48,7 +48,7 @@ impl Past {
         Self { journal, stream: StreamName::session(session), attempts: HashMap::new() }
     }
 
-    pub(super) async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
+    pub(super) async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>> {
         self.journal.search(search).await
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_journal::{Hit, Journal, Match, Result, Search};
+use longhaul_journal::{Journal, MatchMode, Result, SearchHit, SearchQuery};
 use longhaul_protocol::{Block, Effect, Item, Seq, SessionRecord};
 use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, schema_of};
 use schemars::JsonSchema;
@@ -95,7 +95,7 @@ struct Found {
 /// What has all of the words, then what has some of them.
 async fn find(mut past: Past, query: &str, limit: usize) -> Result<Vec<Found>> {
     let mut found = Vec::new();
-    for matching in [Match::All, Match::Any] {
+    for matching in [MatchMode::All, MatchMode::Any] {
         if found.len() < limit {
             let more = gather(&mut past, query, matching, limit, &found).await?;
             found.extend(more);
@@ -109,13 +109,13 @@ async fn find(mut past: Past, query: &str, limit: usize) -> Result<Vec<Found>> {
 async fn gather(
     past: &mut Past,
     query: &str,
-    matching: Match,
+    matching: MatchMode,
     limit: usize,
     known: &[Found],
 ) -> Result<Vec<Found>> {
     let known: HashSet<Seq> = known.iter().map(|found| found.seq).collect();
     let (words, streams) = (query.to_owned(), vec![past.stream.clone()]);
-    let mut search = Search { words, matching, streams, limit: 2 * limit + known.len() };
+    let mut search = SearchQuery { words, matching, streams, limit: 2 * limit + known.len() };
     loop {
         let hits = past.search(&search).await?;
         let is_all = hits.len() < search.limit || search.limit >= MOST_LOOKED_AT;
@@ -142,7 +142,7 @@ enum Worth {
 }
 
 /// A hit as it is told; nothing, if it only repeats what others hold.
-async fn look_at(past: &mut Past, hit: Hit) -> Result<Option<(Found, Worth)>> {
+async fn look_at(past: &mut Past, hit: SearchHit) -> Result<Option<(Found, Worth)>> {
     let Some(record) = past.one(hit.seq).await? else { return Ok(None) };
     let Ok(fact) = SessionRecord::decode(&record) else { return Ok(None) };
     if matches!(fact, SessionRecord::SystemMessage(_)) {

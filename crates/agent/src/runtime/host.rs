@@ -74,7 +74,7 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
         }
     }
     if let Some(lease) = lease {
-        let _ = runtime.journal.release(&lease).await;
+        let _ = runtime.journal.release_lease(&lease).await;
     }
 }
 
@@ -95,13 +95,13 @@ fn tell(runtime: &Inner, known: &Known, seen: &Known) {
 /// Stays the host, or becomes it when there is none.
 async fn keep(runtime: &Inner, lease: Option<Lease>) -> Option<Lease> {
     if let Some(lease) = lease {
-        match runtime.journal.renew(&lease).await {
+        match runtime.journal.renew_lease(&lease).await {
             Ok(()) => return Some(lease),
             Err(error) if error.may_pass() => return Some(lease),
             Err(_) => {}
         }
     }
-    runtime.journal.acquire(&StreamName::host()).await.ok()
+    runtime.journal.acquire_lease(&StreamName::host()).await.ok()
 }
 
 /// Looks at every session that has changed since the last look, and at those that another process had then.

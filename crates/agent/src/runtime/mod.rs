@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use longhaul_journal::{Holder, Home, Journal, Ring, SqliteJournal};
+use longhaul_journal::{Holder, Home, Journal, SqliteJournal, WakeSignal};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_model::transport::Transport;
 use longhaul_model::{Facts, Model, Models};
@@ -346,20 +346,20 @@ impl Inner {
 
     /// Passes rings on to the sessions that they are for, and tells whoever calls what happens in theirs.
     async fn listen(self: &Arc<Self>) -> Result<()> {
-        let mut rings = self.journal.rings().await?;
+        let mut rings = self.journal.wake_signals().await?;
         let inner = Arc::downgrade(self);
         let listening = tokio::spawn(async move {
             loop {
                 let ring = rings.next().await;
                 let Some(inner) = inner.upgrade() else { return };
                 match ring {
-                    Ring::For(stream) => inner.rung(stream.session_id()),
-                    Ring::Many => inner.wake_all(),
-                    Ring::Closed => return,
+                    WakeSignal::Stream(stream) => inner.rung(stream.session_id()),
+                    WakeSignal::Lagged => inner.wake_all(),
+                    WakeSignal::Closed => return,
                 }
             }
         });
-        let telling = tokio::spawn(tell_callers(self.journal.callers().await?, Arc::downgrade(self)));
+        let telling = tokio::spawn(tell_callers(self.journal.subscribers().await?, Arc::downgrade(self)));
         *lock(&self.listening) = [listening, telling].into();
         Ok(())
     }

@@ -151,7 +151,7 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<Strin
     shared.hub.end();
     shared.leaving();
     // A lease that was taken over is left alone by this; one that can't be given back now is kept for the next time.
-    if runtime.journal.release(&lease).await.is_err() {
+    if runtime.journal.release_lease(&lease).await.is_err() {
         shared.keep(lease);
     }
     ended
@@ -160,7 +160,7 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<Strin
 /// Takes the session's lease, or the one that could not be given back the last time.
 async fn take(runtime: &Inner, shared: &Shared, id: SessionId) -> Step<Lease> {
     if let Some(kept) = shared.kept() {
-        match runtime.journal.renew(&kept).await {
+        match runtime.journal.renew_lease(&kept).await {
             Ok(()) => return Ok(kept),
             Err(error) if error.may_pass() => {
                 shared.keep(kept);
@@ -169,7 +169,7 @@ async fn take(runtime: &Inner, shared: &Shared, id: SessionId) -> Step<Lease> {
             Err(_) => {}
         }
     }
-    match runtime.journal.acquire(&StreamName::session(id)).await {
+    match runtime.journal.acquire_lease(&StreamName::session(id)).await {
         Ok(lease) => Ok(lease),
         Err(JournalError::Held { holder, .. }) => {
             Err(Stopped::Failed(Error::RunsElsewhere { key: shared.key.clone(), holder }))

@@ -128,7 +128,7 @@ impl Worker {
 
     /// Keeps the lease. A disk that is full for a moment is no reason to stop: the next append decides.
     pub(crate) async fn renew(&self) -> Step<()> {
-        match self.runtime.journal.renew(&self.lease).await {
+        match self.runtime.journal.renew_lease(&self.lease).await {
             Err(error) if !error.may_pass() => Err(error.into()),
             _ => Ok(()),
         }

@@ -88,7 +88,7 @@ async fn what_is_pinned_at_work_or_newest_is_never_touched() {
     let journal = place.journal().await;
     pin_session(&*journal, "pinned").await.unwrap();
     let held = resolve(&*journal, "held").await.unwrap().id;
-    let lease = journal.acquire(&StreamName::session(held)).await.unwrap();
+    let lease = journal.acquire_lease(&StreamName::session(held)).await.unwrap();
     let waiting = resolve(&*journal, "waiting").await.unwrap().id;
     put(&*journal, waiting, InboxRecord::Input(said("later")).encode()).await.unwrap();
     let tight = SessionSettings { keep: 1, max_age_days: 1, max_bytes: 1 };
@@ -96,7 +96,7 @@ async fn what_is_pinned_at_work_or_newest_is_never_touched() {
     let done = pruned(&place, &journal, &tight, 500, Mode::ForReal).await;
 
     assert_eq!(gone(&done), [("plain", Reason::TooOld, false)]);
-    journal.release(&lease).await.unwrap();
+    journal.release_lease(&lease).await.unwrap();
     trash_session(&*journal, "pinned").await.unwrap();
     let later = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
     assert_eq!(gone(&later), [("plain", Reason::InTrash, true)], "a pin holds in the trash too");

@@ -85,7 +85,7 @@ async fn an_end_that_comes_while_another_process_has_the_session_wakes_it_afterw
     let journal = place.journal().await;
     let stream = StreamName::session(session.id().unwrap());
     let lease = loop {
-        match journal.acquire(&stream).await {
+        match journal.acquire_lease(&stream).await {
             Ok(lease) => break lease,
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
@@ -93,7 +93,7 @@ async fn an_end_that_comes_while_another_process_has_the_session_wakes_it_afterw
 
     std::fs::write(place.work().join("go"), "").unwrap();
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    journal.release(&lease).await.unwrap();
+    journal.release_lease(&lease).await.unwrap();
     let woken = tokio::time::timeout(LONG_ENOUGH, async {
         while session.state().await.unwrap().turns < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;

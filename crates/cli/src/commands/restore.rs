@@ -1,6 +1,6 @@
 //! `longhaul restore FILE`: replaces the journal by a backup. The old journal is kept.
 
-use longhaul_journal::{Home, Report};
+use longhaul_journal::{Home, VerifyReport};
 use longhaul_protocol::PrintablePath;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::output::{json, line};
 #[derive(Serialize)]
 struct RestoredForm {
     #[serde(flatten)]
-    report: Report,
+    report: VerifyReport,
     kept: Option<String>,
 }
 

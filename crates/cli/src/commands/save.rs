@@ -1,6 +1,6 @@
 //! S2: `longhaul save` and `/save`. Sessions save themselves; this looks whether they have.
 
-use longhaul_journal::{Error, Journal, SessionEntry, Size, records};
+use longhaul_journal::{Error, Journal, SessionEntry, StreamSize, records};
 use longhaul_protocol::{SessionId, StreamName};
 use serde::Serialize;
 
@@ -56,11 +56,11 @@ pub(crate) async fn save(journal: &dyn Journal, entry: &SessionEntry) -> anyhow:
 }
 
 /// What a session holds, in all of its streams.
-pub(crate) async fn size(journal: &dyn Journal, id: SessionId) -> Result<Size, Error> {
-    let mut all = Size::default();
+pub(crate) async fn size(journal: &dyn Journal, id: SessionId) -> Result<StreamSize, Error> {
+    let mut all = StreamSize::default();
     for stream in [StreamName::session(id), StreamName::inbox(id), StreamName::extract(id)] {
         let size = journal.size(&stream).await?;
-        all = Size { records: all.records + size.records, bytes: all.bytes + size.bytes };
+        all = StreamSize { records: all.records + size.records, bytes: all.bytes + size.bytes };
     }
     Ok(all)
 }

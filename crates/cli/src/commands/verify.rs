@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_journal::{Damage, Error, Home, Report, Salvaged};
+use longhaul_journal::{Damage, Error, Home, SalvageReport, VerifyReport};
 use longhaul_protocol::PrintablePath;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ const SHOWN: usize = 50;
 pub(crate) struct Verified {
     pub(crate) ok: bool,
     #[serde(flatten)]
-    pub(crate) report: Report,
+    pub(crate) report: VerifyReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) salvaged: Option<SalvagedForm>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Verified {
 #[derive(Serialize)]
 pub(crate) struct SalvagedForm {
     file: String,
-    report: Report,
+    report: VerifyReport,
     lost: Vec<Damage>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn run(place: &Place, options: &VerifyOptions) -> anyhow::Result<u8> 
     };
     let code = if report.is_sound() { exit::DONE } else { exit::FAILED };
     let printed = if options.json {
-        let form = |(file, Salvaged { report, lost }): (&Path, Salvaged)| {
+        let form = |(file, SalvageReport { report, lost }): (&Path, SalvageReport)| {
             let file = file.display().to_string();
             SalvagedForm { file, report, lost }
         };
@@ -58,8 +58,8 @@ pub(crate) fn run(place: &Place, options: &VerifyOptions) -> anyhow::Result<u8> 
 fn tell_verified(
     place: &Place,
     home: &Home,
-    report: &Report,
-    salvaged: Option<&(&Path, Salvaged)>,
+    report: &VerifyReport,
+    salvaged: Option<&(&Path, SalvageReport)>,
 ) -> anyhow::Result<()> {
     line(format!("{}: {}", home.journal_file().printable(), contents(report)))?;
     tell(&report.damage)?;
@@ -89,7 +89,7 @@ fn tell_verified(
 
 fn nothing_yet(place: &Place, as_json: bool) -> anyhow::Result<u8> {
     if as_json {
-        json(&Verified { ok: true, report: Report::default(), salvaged: None })?;
+        json(&Verified { ok: true, report: VerifyReport::default(), salvaged: None })?;
     } else {
         line(format!("There is no journal in {} yet: nothing to verify.", place.folder()?.printable()))?;
     }
@@ -97,19 +97,19 @@ fn nothing_yet(place: &Place, as_json: bool) -> anyhow::Result<u8> {
 }
 
 /// What verifying shows; a file that can't even be opened is damage too.
-fn report_on(home: &Home) -> anyhow::Result<Report> {
+fn report_on(home: &Home) -> anyhow::Result<VerifyReport> {
     match longhaul_journal::verify_home(home) {
         Err(Error::Corrupt { reason, .. } | Error::Foreign { reason, .. } | Error::Io { reason, .. }) => {
             let reason = format!("it can't be opened: {reason}");
             let damage = vec![Damage { stream: None, seq: None, through: None, reason }];
-            Ok(Report { damage, ..Report::default() })
+            Ok(VerifyReport { damage, ..VerifyReport::default() })
         }
         verified => Ok(verified?),
     }
 }
 
-pub(crate) fn contents(report: &Report) -> String {
-    let Report { streams, records, blobs, erased, lost, .. } = report;
+pub(crate) fn contents(report: &VerifyReport) -> String {
+    let VerifyReport { streams, records, blobs, erased, lost, .. } = report;
     let mut contents =
         format!("{}, {}, {}", count(*streams, "stream"), count(*records, "record"), count(*blobs, "blob"));
     if *erased > 0 {

@@ -13,19 +13,19 @@ use crate::sqlite::open_files::OpenFile;
 use crate::sqlite::readers::{connect_at_rest, connect_to_read, is_at_rest};
 use crate::sqlite::schema::{self, FORMAT, FileKind};
 use crate::sqlite::{connect, failure, known_heads, rows, verify, writer};
-use crate::{Error, Head, Report, Result};
+use crate::{Error, Head, Result, VerifyReport};
 
 /// The result of a restore.
 #[derive(Debug, Clone)]
-pub struct Restored {
+pub struct RestoreReport {
     /// What the restored journal holds.
-    pub report: Report,
+    pub report: VerifyReport,
     /// Where the journal that it replaced is kept, if there was one.
     pub kept: Option<PathBuf>,
 }
 
 /// Writes a consistent copy of the journal to a new file, and verifies the copy.
-pub(crate) fn backup(db: &Connection, file: &Path) -> Result<Report> {
+pub(crate) fn backup(db: &Connection, file: &Path) -> Result<VerifyReport> {
     if file.exists() {
         return Err(Error::Exists { path: file.to_owned() });
     }
@@ -44,7 +44,7 @@ fn copy_snapshot(db: &Connection, file: &Path) -> Result<()> {
 }
 
 /// Replaces a home's journal by a backup, after verifying the backup. The old journal is kept in the trash.
-pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
+pub fn restore(home: &Home, file: &Path) -> Result<RestoreReport> {
     let bad = |reason: String| Error::BadFile { path: file.to_owned(), reason };
     if OpenFile::is_open(file) {
         return Err(bad("it is open in this process".to_owned()));
@@ -77,7 +77,7 @@ pub fn restore(home: &Home, file: &Path) -> Result<Restored> {
     decide().map_err(|error| io_error(&restoring, &error))?;
     let kept = replace(home).map_err(|error| Error::Unfinished { reason: error.to_string() })?;
     drop(home_lock);
-    Ok(Restored { report, kept })
+    Ok(RestoreReport { report, kept })
 }
 
 /// Refuses if a program that doesn't know the home's lock is about to write the file. A journal that can't be opened

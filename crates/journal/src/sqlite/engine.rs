@@ -21,8 +21,8 @@ use crate::sqlite::wake_socket::{self, WakeSocket};
 use crate::sqlite::writer::{Commit, Queue, Writer};
 use crate::sqlite::{backup, erase, known_heads, lease, verify};
 use crate::{
-    Append, Blob, Call, Callers, Error, Frequencies, Head, Hit, Holder, Journal, Lease, Page, Report, Result,
-    Rings, Search, SessionEntry, Size,
+    Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchHit, SearchQuery, SessionEntry,
+    StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals, WordFrequencies,
 };
 
 /// A journal in a home's `journal.db`.
@@ -224,8 +224,8 @@ impl Journal for SqliteJournal {
         self.read_stream(stream, None, rows::newest_epoch).await
     }
 
-    async fn size(&self, stream: &StreamName) -> Result<Size> {
-        self.read_stream(stream, Size::default(), rows::size).await
+    async fn size(&self, stream: &StreamName) -> Result<StreamSize> {
+        self.read_stream(stream, StreamSize::default(), rows::size).await
     }
 
     async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>> {
@@ -254,17 +254,17 @@ impl Journal for SqliteJournal {
             .await
     }
 
-    async fn acquire(&self, stream: &StreamName) -> Result<Lease> {
+    async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
         let stream = stream.clone();
         self.queue()?.commit(move |commit| lease::acquire_lease(commit, &stream)).await
     }
 
-    async fn renew(&self, lease: &Lease) -> Result<()> {
+    async fn renew_lease(&self, lease: &Lease) -> Result<()> {
         let lease = lease.clone();
         self.queue()?.commit(move |commit| lease::renew_lease(commit, &lease)).await
     }
 
-    async fn release(&self, lease: &Lease) -> Result<()> {
+    async fn release_lease(&self, lease: &Lease) -> Result<()> {
         let lease = lease.clone();
         self.queue()?.commit(move |commit| lease::release_lease(commit, &lease)).await
     }
@@ -274,7 +274,7 @@ impl Journal for SqliteJournal {
         self.readers.read(move |db| lease::holder(db, &stream)).await
     }
 
-    async fn ring(&self, stream: &StreamName) -> Result<()> {
+    async fn wake_holder(&self, stream: &StreamName) -> Result<()> {
         let this_process = Holder::this_process();
         let is_alive = |holder: &Holder| !holder.is_gone();
         let holder = match self.holder(stream).await?.filter(is_alive) {
@@ -291,15 +291,15 @@ impl Journal for SqliteJournal {
         }
     }
 
-    async fn rings(&self) -> Result<Rings> {
-        Ok(Rings(self.wake_socket().await?.wakes()?))
+    async fn wake_signals(&self) -> Result<WakeSignals> {
+        Ok(WakeSignals(self.wake_socket().await?.wakes()?))
     }
 
-    async fn call(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Call>> {
+    async fn subscribe(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
         wake_socket::subscribe(&self.home, holder, stream).await
     }
 
-    async fn callers(&self) -> Result<Callers> {
+    async fn subscribers(&self) -> Result<Subscribers> {
         self.wake_socket().await?.subscribers()
     }
 
@@ -357,22 +357,22 @@ impl Journal for SqliteJournal {
         self.queue()?.commit(move |commit| adopt_records(commit, &lease, records, blobs)).await
     }
 
-    async fn search(&self, search: &Search) -> Result<Vec<Hit>> {
+    async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>> {
         let (search, index) = (search.clone(), Arc::clone(&self.index));
         self.long_readers.with(move |db| index.search(db, &search)).await
     }
 
-    async fn frequencies(&self, words: &[String]) -> Result<Frequencies> {
+    async fn frequencies(&self, words: &[String]) -> Result<WordFrequencies> {
         let (words, index) = (words.to_vec(), Arc::clone(&self.index));
         self.long_readers.with(move |_| index.frequencies(&words)).await
     }
 
-    async fn verify(&self) -> Result<Report> {
+    async fn verify(&self) -> Result<VerifyReport> {
         let home = self.home.clone();
         self.long_readers.with(move |db| Ok(verify::verify_connection(db, Some(&home)))).await
     }
 
-    async fn backup(&self, file: &Path) -> Result<Report> {
+    async fn backup(&self, file: &Path) -> Result<VerifyReport> {
         let file = file.to_owned();
         self.long_readers.with(move |db| backup::backup(db, &file)).await
     }

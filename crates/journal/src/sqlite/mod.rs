@@ -37,9 +37,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-pub use backup::{Restored, restore};
+pub use backup::{RestoreReport, restore};
 pub use engine::{SqliteJournal, SqliteOptions};
-pub use salvage::{Salvaged, salvage};
+pub use salvage::{SalvageReport, salvage};
 pub use verify::verify_home;
 
 use crate::home::{LockKind, can_write_next_to, lock_holder, with_suffix};

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
 use crate::sqlite::schema::SEQ_BITS;
-use crate::{Head, Page, SessionEntry, Size};
+use crate::{Head, Page, SessionEntry, StreamSize};
 
 type Sql<T> = rusqlite::Result<T>;
 
@@ -266,7 +266,7 @@ pub(crate) fn has_pins(db: &Connection) -> Sql<bool> {
     db.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'pinned'")?.exists([])
 }
 
-pub(crate) fn size(db: &Connection, stream: StreamNumber) -> Sql<Size> {
+pub(crate) fn size(db: &Connection, stream: StreamNumber) -> Sql<StreamSize> {
     let range = [stream.row_id(0), stream.end()];
     let (records, bodies): (u64, u64) = db
         .prepare_cached(
@@ -279,7 +279,7 @@ pub(crate) fn size(db: &Connection, stream: StreamNumber) -> Sql<Size> {
              (SELECT blob FROM blob_uses WHERE record >= ?1 AND record < ?2)",
         )?
         .query_row(range, |row| row.get(0))?;
-    Ok(Size { records, bytes: bodies + blobs })
+    Ok(StreamSize { records, bytes: bodies + blobs })
 }
 
 /// A text column; `None` if damage has left something else.

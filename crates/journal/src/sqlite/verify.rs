@@ -15,14 +15,14 @@ use crate::sqlite::open_files::OpenFile;
 use crate::sqlite::readers::connect_to_read;
 use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::sqlite::schema::{self, FileKind};
-use crate::{Damage, Error, Head, Report, Result};
+use crate::{Damage, Error, Head, Result, VerifyReport};
 
 /// Findings of SQLite's own integrity check to list, at most.
 const MAX_STRUCTURE_FINDINGS: u32 = 20;
 
 /// Verifies a home's journal, whatever its format. Unlike opening it, this changes nothing: it doesn't migrate, and the
 /// log stays where it is.
-pub fn verify_home(home: &Home) -> Result<Report> {
+pub fn verify_home(home: &Home) -> Result<VerifyReport> {
     let path = home.journal_file();
     let _home_lock = home.lock_shared()?;
     let _open_file = OpenFile::register(&path, || match schema::file_kind(&path)? {
@@ -33,8 +33,8 @@ pub fn verify_home(home: &Home) -> Result<Report> {
 }
 
 /// Verifies one snapshot of a journal against itself and, if a home is given, against its known heads.
-pub(crate) fn verify_connection(db: &Connection, home: Option<&Home>) -> Report {
-    let mut verification = Verification { db, report: Report::default(), blob_uses: 0 };
+pub(crate) fn verify_connection(db: &Connection, home: Option<&Home>) -> VerifyReport {
+    let mut verification = Verification { db, report: VerifyReport::default(), blob_uses: 0 };
     // Loaded before the snapshot begins, so that no known head is newer than what is read.
     let known = home.map(known_heads::load).transpose();
     let snapshot = db.execute_batch("BEGIN");
@@ -53,7 +53,7 @@ pub(crate) fn verify_connection(db: &Connection, home: Option<&Home>) -> Report 
 
 struct Verification<'a> {
     db: &'a Connection,
-    report: Report,
+    report: VerifyReport,
     /// References to blobs in the bodies.
     blob_uses: u64,
 }

@@ -20,7 +20,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::home::{Home, create_once, io_error};
-use crate::subscribers::{Call, Caller, Callers};
+use crate::subscribers::{Subscriber, Subscribers, Subscription};
 use crate::{Error, Holder, Result};
 
 /// How long a client tries to reach another process. A wake is a hint and not worth a longer wait.
@@ -52,7 +52,7 @@ struct Receivers {
     token: String,
     wakes: broadcast::Sender<StreamName>,
     /// The receiver that last asked for subscribers.
-    subscribers: Mutex<Option<mpsc::Sender<Caller>>>,
+    subscribers: Mutex<Option<mpsc::Sender<Subscriber>>>,
 }
 
 /// The server side: this process's socket.
@@ -140,10 +140,10 @@ impl WakeSocket {
     }
 
     /// The subscribers from now on. They go to the receiver that asked last.
-    pub(crate) fn subscribers(&self) -> Result<Callers> {
+    pub(crate) fn subscribers(&self) -> Result<Subscribers> {
         let (send, subscribers) = mpsc::channel(SUBSCRIBER_QUEUE);
         *lock(&self.receivers()?.subscribers) = Some(send);
-        Ok(Callers(subscribers))
+        Ok(Subscribers(subscribers))
     }
 
     /// Wakes this process itself.
@@ -197,7 +197,7 @@ async fn serve_client(client: UnixStream, receivers: Weak<Receivers>) -> Option<
             let _ = receivers.wakes.send(stream);
         }
         if let Some(stream) = message.watch {
-            let subscriber = Caller::new(stream, lines.into_inner().into_inner().into_inner());
+            let subscriber = Subscriber::new(stream, lines.into_inner().into_inner().into_inner());
             // Where the queue is full, dropping the subscriber disconnects it; it may try again.
             let _ = lock(&receivers.subscribers).as_ref()?.try_send(subscriber);
             return Some(());
@@ -217,9 +217,13 @@ pub(crate) async fn wake(home: &Home, holder: &Holder, stream: &StreamName) -> R
 
 /// Subscribes to a stream that another process holds; `None` if that can't be reached. An older version accepts and
 /// sends nothing.
-pub(crate) async fn subscribe(home: &Home, holder: &Holder, stream: &StreamName) -> Result<Option<Call>> {
+pub(crate) async fn subscribe(
+    home: &Home,
+    holder: &Holder,
+    stream: &StreamName,
+) -> Result<Option<Subscription>> {
     let message = Message { watch: Some(stream.clone()), ..Message::default() };
-    Ok(connect(home, holder, &message).await?.map(Call::new))
+    Ok(connect(home, holder, &message).await?.map(Subscription::new))
 }
 
 /// Connects to another process and sends the token and a message; `None` if it can't be reached.

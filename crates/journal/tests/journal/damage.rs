@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Error, Home, Journal, Match, Page, Report, Search, SqliteJournal, name_session, put,
-    records, verify_home,
+    Append, Blob, Error, Home, Journal, MatchMode, Page, SearchQuery, SqliteJournal, VerifyReport,
+    name_session, put, records, verify_home,
 };
 use longhaul_protocol::{
     BlobRef, CallId, Hash, InboxRecord, Input, InputId, JoinMode, Note, Record, SessionRecord, StreamName,
@@ -33,7 +33,7 @@ pub(crate) async fn a_full_journal(folder: &Path) -> Home {
         };
         put(&journal, session, InboxRecord::Input(input).encode().with_key("once")).await.unwrap();
         let stream = StreamName::session(session);
-        let lease = journal.acquire(&stream).await.unwrap();
+        let lease = journal.acquire_lease(&stream).await.unwrap();
         for line in 0..40 {
             let text = format!("line {line} of {number}: {}", "word ".repeat(line % 17));
             journal
@@ -48,7 +48,7 @@ pub(crate) async fn a_full_journal(folder: &Path) -> Home {
         let append = Append::under(&lease).record(SessionRecord::ToolFinished(finished).encode());
         journal.append(append.blob(Blob::new(output))).await.unwrap();
         journal.erase(&[(stream.clone(), 3)], "on request").await.unwrap();
-        journal.release(&lease).await.unwrap();
+        journal.release_lease(&lease).await.unwrap();
     }
     journal.close().await;
     home
@@ -91,7 +91,7 @@ enum Verdict {
     /// Opening said so.
     Refused(Error),
     /// Verifying said so.
-    Found(Report),
+    Found(VerifyReport),
     /// Nobody noticed.
     Unnoticed(Vec<String>),
 }
@@ -339,7 +339,12 @@ async fn what_stands_before_and_after_a_broken_page_can_be_read_and_found() {
     while let Some(record) = cursor.next_undamaged().await.unwrap() {
         last_read = Some(record.seq);
     }
-    let find = |words: &str| Search { words: words.into(), matching: Match::All, streams: vec![], limit: 5 };
+    let find = |words: &str| SearchQuery {
+        words: words.into(),
+        matching: MatchMode::All,
+        streams: vec![],
+        limit: 5,
+    };
     let found_before = journal.search(&find("number 17")).await.unwrap();
     let found_after = journal.search(&find("number 399")).await.unwrap();
 
@@ -416,7 +421,8 @@ async fn a_home_in_a_folder_with_an_unlucky_name_is_not_swept_away() {
 async fn a_damaged_or_deleted_search_index_is_made_again() {
     let original = Original::new().await;
     let journal = SqliteJournal::open(&original.home).await.unwrap();
-    let search = Search { words: "line 20".into(), matching: Match::All, streams: vec![], limit: 10 };
+    let search =
+        SearchQuery { words: "line 20".into(), matching: MatchMode::All, streams: vec![], limit: 10 };
     let before = journal.search(&search).await.unwrap();
     journal.close().await;
     drop(journal);

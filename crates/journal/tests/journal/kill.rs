@@ -36,7 +36,7 @@ async fn append_as_fast_as_possible() {
     let options = SqliteOptions { checkpoint_pages: 40, ..SqliteOptions::default() };
     let journal = SqliteJournal::open_with(&child::home(), options).await.unwrap();
     let stream = StreamName::session(name_session(&journal, KEY).await.unwrap());
-    let lease = journal.acquire(&stream).await.unwrap();
+    let lease = journal.acquire_lease(&stream).await.unwrap();
     let mut head = journal.head(&stream).await.unwrap().seq;
     loop {
         let (group, of) = (head, head % 3 + 1);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longhaul_journal::{
-    Append, Blob, Error, Head, Home, Journal, Report, SqliteJournal, SqliteOptions, records,
+    Append, Blob, Error, Head, Home, Journal, SqliteJournal, SqliteOptions, VerifyReport, records,
 };
 use longhaul_protocol::{BlobRef, NewRecord, Seq, SessionId, StreamName};
 use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, SQLITE_OK};
@@ -338,7 +338,7 @@ enum Wrong {
     /// What is there is not one whole append after another, each once and in its stream.
     Torn { stream: StreamName, append: Option<usize> },
     /// The journal says so itself.
-    Unsound(Report),
+    Unsound(VerifyReport),
     /// It can't be opened or read.
     Unreadable(#[from] Error),
 }

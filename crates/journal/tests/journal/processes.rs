@@ -37,7 +37,7 @@ fn start(name: &str, home: &Home, expiry: Duration) -> Part {
 #[ignore = "a part that the tests below play in another process"]
 async fn append_until_fenced() {
     let journal = open(&child::home(), expiry_of_part()).await;
-    let lease = journal.acquire(&stream()).await.unwrap();
+    let lease = journal.acquire_lease(&stream()).await.unwrap();
     let mut head = journal.head(&stream()).await.unwrap().seq;
     loop {
         match journal.append(Append::under(&lease).expecting(head).record(note("part"))).await {
@@ -113,9 +113,9 @@ async fn the_lease_of_a_dead_process_is_taken_over_at_once() {
     part.hear("acknowledged").unwrap();
     let journal = open(&home, LONG).await;
 
-    let while_it_lives = journal.acquire(&stream()).await;
+    let while_it_lives = journal.acquire_lease(&stream()).await;
     part.kill();
-    let when_it_is_dead = journal.acquire(&stream()).await;
+    let when_it_is_dead = journal.acquire_lease(&stream()).await;
 
     assert!(matches!(while_it_lives, Err(Error::Held { .. })), "{while_it_lives:?}");
     assert!(when_it_is_dead.is_ok(), "{when_it_is_dead:?}");
@@ -129,13 +129,13 @@ async fn the_lease_of_another_machine_is_taken_over_when_it_expires() {
     let expiry = Duration::from_secs(2);
     let journal = open(&home, expiry).await;
     let since = Instant::now();
-    let lease = journal.acquire(&stream()).await.unwrap();
+    let lease = journal.acquire_lease(&stream()).await.unwrap();
     rusqlite::Connection::open(home.journal_file())
         .unwrap()
         .execute_batch("UPDATE leases SET holder = json_set(holder, '$.host', 'elsewhere', '$.pid', 999999)")
         .unwrap();
 
-    let early = journal.acquire(&stream()).await;
+    let early = journal.acquire_lease(&stream()).await;
     let early_enough = since.elapsed() < expiry;
     let taken = take_over(&journal).await;
 
@@ -193,7 +193,7 @@ async fn reading_goes_on_while_another_process_writes() {
 async fn take_over(journal: &SqliteJournal) -> longhaul_journal::Lease {
     let since = Instant::now();
     loop {
-        match journal.acquire(&stream()).await {
+        match journal.acquire_lease(&stream()).await {
             Ok(lease) => return lease,
             Err(Error::Held { .. }) if since.elapsed() < 150 * EXPIRY => {
                 tokio::time::sleep(EXPIRY / 10).await;

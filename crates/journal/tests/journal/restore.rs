@@ -1,6 +1,8 @@
 //! J11: a backup comes back only if it is sound, and a restore that was cut short is finished.
 
-use longhaul_journal::{Append, Error, Home, Journal, Match, Search, SqliteJournal, resolve, restore};
+use longhaul_journal::{
+    Append, Error, Home, Journal, MatchMode, SearchQuery, SqliteJournal, resolve, restore,
+};
 use longhaul_protocol::{Note, SessionRecord, StreamName};
 
 use crate::child::Part;
@@ -37,7 +39,12 @@ async fn a_restore_brings_the_backup_back_and_keeps_what_it_replaced() {
     assert_eq!(head_of(&home, "cli:session-0").await, 41);
     let journal = SqliteJournal::open(&home).await.unwrap();
     let found = journal
-        .search(&Search { words: "xylophone".into(), matching: Match::All, streams: vec![], limit: 1 })
+        .search(&SearchQuery {
+            words: "xylophone".into(),
+            matching: MatchMode::All,
+            streams: vec![],
+            limit: 1,
+        })
         .await
         .unwrap();
     assert!(found.is_empty(), "the search knows nothing that is no more");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Damage, Error, Home, ImportOptions, Journal, Salvaged, SqliteJournal, SqliteOptions,
+    Append, Blob, Damage, Error, Home, ImportOptions, Journal, SalvageReport, SqliteJournal, SqliteOptions,
     export_session, import_session, name_session, put, restore, salvage,
 };
 use longhaul_protocol::{
@@ -50,7 +50,7 @@ fn is_reported(lost: &[Damage], stream: &StreamName, seq: Seq) -> bool {
 
 /// Each record is as it was or is reported as lost, and has something in its place unless nothing comes after it;
 /// each blob is as it was or can't be had. Returns the places of the lost.
-fn assert_true_to(original: &Content, found: &Content, salvaged: &Salvaged) -> Vec<(StreamName, Seq)> {
+fn assert_true_to(original: &Content, found: &Content, salvaged: &SalvageReport) -> Vec<(StreamName, Seq)> {
     assert_eq!(salvaged.report.damage, []);
     for place in found.records.keys() {
         assert!(original.records.contains_key(place), "{place:?} was never committed");
@@ -226,7 +226,7 @@ async fn a_salvaged_journal_can_be_restored_and_goes_on() {
     let journal = SqliteJournal::open(&home).await.unwrap();
     assert_true_to(&original, &Content::of(&journal).await, &salvaged);
     let session = StreamName::session(id_of(&journal, "test:2").await);
-    let lease = journal.acquire(&session).await.unwrap();
+    let lease = journal.acquire_lease(&session).await.unwrap();
     let record = InboxRecord::Input(an_input("more".to_owned())).encode();
     let appended = journal.append(Append::under(&lease).expecting(60).record(record)).await.unwrap();
     assert_eq!(appended[0].seq, 61);

@@ -83,9 +83,9 @@ async fn count() {
     let session = name_session(&journal, KEY).await.unwrap();
     let stream = StreamName::session(session);
     let fallback = Duration::from_millis(std::env::var("FALLBACK_MS").unwrap().parse().unwrap());
-    let mut rings = journal.rings().await.unwrap();
+    let mut rings = journal.wake_signals().await.unwrap();
     loop {
-        let lease = match journal.acquire(&stream).await {
+        let lease = match journal.acquire_lease(&stream).await {
             Ok(lease) => lease,
             Err(Error::Held { .. }) => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -98,7 +98,7 @@ async fn count() {
         while counter.take(&journal, &lease, session).await.is_ok() {
             // Now and then the lease goes to whoever wants it.
             if fallback < Duration::from_secs(1) && counter.head % 13 == 5 {
-                journal.release(&lease).await.unwrap();
+                journal.release_lease(&lease).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(30)).await;
                 break;
             }

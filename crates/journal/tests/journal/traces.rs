@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Error, Home, Journal, Match, Search, SqliteJournal, erase_record, name_session, put,
+    Append, Blob, Error, Home, Journal, MatchMode, SearchQuery, SqliteJournal, erase_record, name_session,
+    put,
 };
 use longhaul_protocol::{
     AttemptId, BlobRef, Block, CallId, Carried, CompactStart, EpochReason, EpochStarted, InboxRecord, Input,
@@ -35,10 +36,10 @@ async fn every_file_is_private_to_the_user() {
     let stream = StreamName::session(session);
     journal.append(Append::to(&stream).record(SessionRecord::Note(Note::new("x")).encode())).await.unwrap();
     journal
-        .search(&Search { words: "x".into(), matching: Match::All, streams: vec![], limit: 1 })
+        .search(&SearchQuery { words: "x".into(), matching: MatchMode::All, streams: vec![], limit: 1 })
         .await
         .unwrap();
-    let _rings = journal.rings().await.unwrap();
+    let _rings = journal.wake_signals().await.unwrap();
     journal.backup(&folder.join("backup.db")).await.unwrap();
 
     let mut open_to_others: Vec<_> = files_below(&folder);
@@ -125,7 +126,12 @@ async fn erased_bytes_are_gone_from_every_file() {
     let append = Append::to(&streams[0]).record(SessionRecord::ToolFinished(finished).encode());
     journal.append(append.blob(Blob::new(output))).await.unwrap();
     journal
-        .search(&Search { words: "hunter2secret".into(), matching: Match::All, streams: vec![], limit: 1 })
+        .search(&SearchQuery {
+            words: "hunter2secret".into(),
+            matching: MatchMode::All,
+            streams: vec![],
+            limit: 1,
+        })
         .await
         .unwrap();
     let holding = |secret: &str| -> Vec<PathBuf> {

@@ -1,4 +1,4 @@
-use longhaul_journal::{Error, Hit, Journal, Page, import_mark};
+use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, SessionId, StreamName};
 
 use super::query::Query;
@@ -17,7 +17,7 @@ pub(super) async fn hits(
     places: &Places,
     query: &Query,
     most: usize,
-) -> Result<Vec<Hit>> {
+) -> Result<Vec<SearchHit>> {
     query.hits(journal, places, StreamName::extract, EXTRACTS * most).await
 }
 
@@ -26,7 +26,7 @@ pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &Places,
     weighed: &Weighed,
-    hits: Vec<Hit>,
+    hits: Vec<SearchHit>,
 ) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for hit in hits {

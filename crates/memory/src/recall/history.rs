@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use longhaul_journal::{Error, Hit, Journal, Page, import_mark};
+use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{At, Record, Seq, SessionId, Speaker, StreamName};
 
 use super::query::Query;
@@ -25,7 +25,7 @@ pub(super) async fn hits(
     places: &Places,
     query: &Query,
     most: usize,
-) -> Result<Vec<Hit>> {
+) -> Result<Vec<SearchHit>> {
     query.hits(journal, places, StreamName::session, HITS * most).await
 }
 
@@ -33,7 +33,7 @@ pub(super) async fn hits(
 pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &Places,
-    hits: Vec<Hit>,
+    hits: Vec<SearchHit>,
     most: usize,
 ) -> Result<Vec<Candidate>> {
     let mut exchanges: Vec<Exchange> = Vec::new();
@@ -81,7 +81,7 @@ struct Exchange {
 
 impl Exchange {
     /// What a record belongs to; nothing, if it was taken back or only repeats what others hold.
-    async fn around(journal: &dyn Journal, session: SessionId, hit: &Hit) -> Result<Option<Self>> {
+    async fn around(journal: &dyn Journal, session: SessionId, hit: &SearchHit) -> Result<Option<Self>> {
         let from = hit.seq.saturating_sub(BEFORE).max(1);
         let records = read(journal, &hit.stream, from, hit.seq + AFTER).await?;
         let foreign_through = import_mark(journal, session).await?.foreign_through;
@@ -104,7 +104,7 @@ impl Exchange {
     }
 
     /// Another record of it was found.
-    fn show(&mut self, hit: &Hit) {
+    fn show(&mut self, hit: &SearchHit) {
         let is_shown = self.shown.iter().any(|shown| shown.utterance.seq == hit.seq);
         if let Some(said) = self.said.iter().find(|said| said.utterance.seq == hit.seq)
             && self.shown.len() < TOGETHER

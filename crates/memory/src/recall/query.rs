@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use longhaul_journal::{Hit, Journal, Match, Search, is_unspaced, stems};
+use longhaul_journal::{Journal, MatchMode, SearchHit, SearchQuery, is_unspaced, stems};
 use longhaul_protocol::{SessionId, StreamName};
 
 use super::Places;
@@ -60,14 +60,14 @@ impl Query {
         places: &Places,
         stream: fn(SessionId) -> StreamName,
         limit: usize,
-    ) -> Result<Vec<Hit>> {
+    ) -> Result<Vec<SearchHit>> {
         // A search that names no stream looks in all of them.
         if places.sessions.is_empty() {
             return Ok(Vec::new());
         }
         let streams = places.sessions.iter().map(|(session, _)| stream(*session)).collect();
         let words = self.for_journal();
-        Ok(journal.search(&Search { words, matching: Match::Around, streams, limit }).await?)
+        Ok(journal.search(&SearchQuery { words, matching: MatchMode::Around, streams, limit }).await?)
     }
 
     /// As the journal takes it.

@@ -217,14 +217,14 @@ async fn a_part_that_is_too_long_after_all_is_halved() {
 async fn another_process_that_is_at_it_is_left_to_it() {
     let stage = Stage::new().await;
     stage.talk("hi", "hello").await;
-    let lease = stage.journal.acquire(&StreamName::extract(stage.session)).await.unwrap();
+    let lease = stage.journal.acquire_lease(&StreamName::extract(stage.session)).await.unwrap();
     let model = Told::new([]);
 
     let refused = extract(&stage.journal, stage.session, SCOPE, &calling(model.clone()), &mut vec![]).await;
     assert!(matches!(refused, Err(Error::Held { .. })), "{refused:?}");
     assert_eq!(model.calls(), 0);
 
-    stage.journal.release(&lease).await.unwrap();
+    stage.journal.release_lease(&lease).await.unwrap();
     // Twice in a row: it is given back when the first returns.
     for _ in 0..3 {
         stage.talk("hi", "hello").await;
@@ -261,12 +261,12 @@ async fn whoever_loses_the_lease_meanwhile_writes_nothing() {
 async fn neither_the_stream_nor_the_lease_of_the_session_is_touched() {
     let stage = Stage::new().await;
     let last = stage.talk("hi", "hello").await;
-    let lease = stage.journal.acquire(&stage.stream()).await.unwrap();
+    let lease = stage.journal.acquire_lease(&stage.stream()).await.unwrap();
 
     stage.extract(&calling(Told::new([]))).await.unwrap();
 
     assert_eq!(stage.journal.head(&stage.stream()).await.unwrap().seq, last);
-    stage.journal.renew(&lease).await.unwrap();
+    stage.journal.renew_lease(&lease).await.unwrap();
 }
 
 #[tokio::test]

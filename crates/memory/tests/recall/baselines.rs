@@ -1,6 +1,6 @@
 //! What is compared with: looking for the words of a question as they are.
 
-use longhaul_journal::{Journal, Match, Search};
+use longhaul_journal::{Journal, MatchMode, SearchQuery};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 
 use crate::conversation::World;
@@ -41,7 +41,7 @@ pub(crate) async fn single_records(
     question: &str,
 ) -> Vec<(SessionId, Seq)> {
     let streams = world.places.sessions.iter().map(|(session, _)| StreamName::session(*session)).collect();
-    let search = Search { words: question.to_owned(), matching: Match::Any, streams, limit: 10 };
+    let search = SearchQuery { words: question.to_owned(), matching: MatchMode::Any, streams, limit: 10 };
     let hits = journal.search(&search).await.expect("a search");
     hits.iter().filter_map(|hit| Some((hit.stream.session_id()?, hit.seq))).collect()
 }

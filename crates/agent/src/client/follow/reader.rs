@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Call, Error as JournalError, Holder, Journal, records};
+use longhaul_journal::{Error as JournalError, Holder, Journal, Subscription, records};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ const LOOK_UNTOLD: Duration = Duration::from_millis(100);
 
 /// A call that stands.
 struct Standing {
-    call: Call,
+    call: Subscription,
     holder: Holder,
     /// What was told so far; nothing, before the first word.
     told: Option<Seq>,
@@ -119,7 +119,7 @@ impl Reading {
         if let Some(holder) = self.holder.clone()
             && !self.call.as_ref().is_some_and(is_called)
         {
-            let call = self.journal.call(&holder, &self.stream).await?;
+            let call = self.journal.subscribe(&holder, &self.stream).await?;
             self.call = call.map(|call| Standing { call, holder, told: None, since: Instant::now() });
         }
         match &self.call {

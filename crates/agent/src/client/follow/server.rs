@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use longhaul_journal::{Caller, Callers};
+use longhaul_journal::{Subscriber, Subscribers};
 use longhaul_protocol::Seq;
 use tokio::sync::Semaphore;
 
@@ -17,7 +17,7 @@ const CALLERS: usize = 64;
 const MOUTHFUL: usize = 64 << 10;
 
 /// Tells whoever calls, until the runtime ends.
-pub(crate) async fn tell_callers(mut callers: Callers, runtime: Weak<Inner>) {
+pub(crate) async fn tell_callers(mut callers: Subscribers, runtime: Weak<Inner>) {
     let room = Arc::new(Semaphore::new(CALLERS));
     while let Some(caller) = callers.next().await {
         let Some(runtime) = runtime.upgrade() else { return };
@@ -35,7 +35,7 @@ pub(crate) async fn tell_callers(mut callers: Callers, runtime: Weak<Inner>) {
 }
 
 /// The session that somebody calls for, if it is run here, or would be.
-async fn here(runtime: &Arc<Inner>, caller: &Caller) -> Option<Arc<Shared>> {
+async fn here(runtime: &Arc<Inner>, caller: &Subscriber) -> Option<Arc<Shared>> {
     let id = caller.stream().session_id()?;
     match runtime.session_in_memory(id) {
         Some(shared) if shared.has_worker() || runtime.is_hosting() => Some(shared),
@@ -49,7 +49,7 @@ async fn here(runtime: &Arc<Inner>, caller: &Caller) -> Option<Arc<Shared>> {
 
 /// Tells everything until one side has gone. A caller that doesn't read holds up nobody: its queue is bounded, and so is the time
 /// that it is given.
-async fn tell(mut caller: Caller, watcher: &Watcher, head: Seq) {
+async fn tell(mut caller: Subscriber, watcher: &Watcher, head: Seq) {
     let mut lines = wire::head(head) + "\n";
     loop {
         if !caller.tell(&lines).await {

@@ -473,10 +473,10 @@ fn holder_process() {
     runtime.block_on(async {
         let journal = SqliteJournal::open(&Home::create(home.as_ref()).unwrap()).await.unwrap();
         let id: SessionId = journal.session("a").await.unwrap().unwrap().id;
-        let lease = journal.acquire(&StreamName::session(id)).await.unwrap();
+        let lease = journal.acquire_lease(&StreamName::session(id)).await.unwrap();
         println!("\nheld");
         std::io::stdin().lines().for_each(drop);
-        journal.release(&lease).await.unwrap();
+        journal.release_lease(&lease).await.unwrap();
     });
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{
-    Error as JournalError, Home, Journal, SessionEntry, Times, all_sessions, delete_session,
+    Error as JournalError, Home, Journal, SessionEntry, SessionTimes, all_sessions, delete_session,
     finish_deletions, session_times, trash_session,
 };
 use longhaul_keeper::{Launcher, LeftBehind, Tasks};
@@ -123,7 +123,7 @@ async fn prune_besides(
 struct Round<'a> {
     journal: &'a dyn Journal,
     home: &'a Path,
-    times: BTreeMap<SessionId, Times>,
+    times: BTreeMap<SessionId, SessionTimes>,
     now: At,
     mode: Mode,
 }

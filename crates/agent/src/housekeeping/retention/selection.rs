@@ -1,6 +1,6 @@
 //! Which sessions have to go. Pure.
 
-use longhaul_journal::{SessionEntry, Times};
+use longhaul_journal::{SessionEntry, SessionTimes};
 use longhaul_protocol::At;
 
 use crate::SessionSettings;
@@ -101,13 +101,13 @@ impl<'a> Choice<'a> {
 }
 
 /// Whether a session has been in the trash for long enough. One that somebody was still at since then has more time.
-pub(super) fn gone_from_trash(entry: &SessionEntry, times: &Times, now: At) -> Option<Reason> {
+pub(super) fn gone_from_trash(entry: &SessionEntry, times: &SessionTimes, now: At) -> Option<Reason> {
     let since = times.trashed.filter(|_| entry.trashed)?.max(entry.last_at.unwrap_or(At(0)));
     (now.0.saturating_sub(since.0) >= DAYS_IN_TRASH * DAY_MS).then_some(Reason::InTrash)
 }
 
 /// Whether nothing ever came of a session.
-pub(super) fn is_left_empty(entry: &SessionEntry, times: &Times, now: At) -> Option<Reason> {
+pub(super) fn is_left_empty(entry: &SessionEntry, times: &SessionTimes, now: At) -> Option<Reason> {
     let is_empty = entry.head.seq == 0 && entry.inbox_head == 0;
     let is_old = now.0.saturating_sub(times.named.0) >= DAYS_EMPTY * DAY_MS;
     (is_empty && is_old).then_some(Reason::Empty)

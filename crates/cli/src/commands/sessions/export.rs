@@ -5,7 +5,7 @@ use std::path::Path;
 
 use longhaul_agent::load;
 
-use longhaul_journal::{Error, Exported, Journal, SessionEntry, export_session};
+use longhaul_journal::{Error, ExportReport, Journal, SessionEntry, export_session};
 use longhaul_protocol::PrintablePath;
 
 use crate::args::Place;
@@ -48,7 +48,7 @@ pub(crate) async fn run(place: &Place, key: &str, file: Option<&Path>, as_json: 
 }
 
 /// Writes an export to a file that the user named.
-pub(crate) async fn export_to(journal: &dyn Journal, key: &str, path: &Path) -> anyhow::Result<Exported> {
+pub(crate) async fn export_to(journal: &dyn Journal, key: &str, path: &Path) -> anyhow::Result<ExportReport> {
     let mut out = OutputFile::create(path)?;
     let exported = export_session(journal, key, &mut out).await?;
     out.finish()?;
@@ -73,7 +73,7 @@ impl Write for NotingPipe {
     }
 }
 
-pub(crate) fn brought(exported: &Exported) -> String {
-    let Exported { key, id, records, blobs } = exported;
+pub(crate) fn brought(exported: &ExportReport) -> String {
+    let ExportReport { key, id, records, blobs } = exported;
     format!("{} ({id}): {}, {}", shortened(key, 100), count(*records, "record"), count(*blobs, "blob"))
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul_journal::{
-    Journal, Match, Page, Search, SessionEntry, all_sessions, import_mark, session_times,
+    Journal, MatchMode, Page, SearchQuery, SessionEntry, all_sessions, import_mark, session_times,
 };
 use longhaul_protocol::{At, InboxRecord, Origin, PrintablePath, SessionId, SessionRecord, StreamName};
 use serde::Serialize;
@@ -117,7 +117,8 @@ pub(crate) async fn list(journal: &dyn Journal, words: &str, which: Which) -> an
 }
 
 async fn said_in(journal: &dyn Journal, words: &str) -> anyhow::Result<HashSet<SessionId>> {
-    let search = Search { words: words.to_owned(), matching: Match::All, streams: vec![], limit: MOST_HITS };
+    let search =
+        SearchQuery { words: words.to_owned(), matching: MatchMode::All, streams: vec![], limit: MOST_HITS };
     let hits = journal.search(&search).await?;
     Ok(hits.iter().filter_map(|hit| hit.stream.session_id()).collect())
 }

@@ -25,14 +25,14 @@ use crate::sqlite::open_files::OpenFile;
 use crate::sqlite::readers::connect_to_read;
 use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::{append, connect, failure, known_heads, schema, verify};
-use crate::{Damage, Error, Head, Home, Report, Result};
+use crate::{Damage, Error, Head, Home, Result, VerifyReport};
 use scan::{FileScan, RawRow, StreamNames};
 
 /// The result of a salvage.
 #[derive(Debug, Clone)]
-pub struct Salvaged {
+pub struct SalvageReport {
     /// What the new file holds.
-    pub report: Report,
+    pub report: VerifyReport,
     /// What could not be recovered. Losses of an earlier salvage are not listed again.
     pub lost: Vec<Damage>,
 }
@@ -41,7 +41,7 @@ pub struct Salvaged {
 /// A stub replaces each lost record, so that the new journal verifies.
 ///
 /// This needs disk space beside `file` for two copies of the journal.
-pub fn salvage(home: &Home, file: &Path) -> Result<Salvaged> {
+pub fn salvage(home: &Home, file: &Path) -> Result<SalvageReport> {
     if file.exists() {
         return Err(Error::Exists { path: file.to_owned() });
     }
@@ -73,7 +73,7 @@ pub fn salvage(home: &Home, file: &Path) -> Result<Salvaged> {
         return Err(Error::BadFile { path: home.journal_file(), reason });
     }
     publish(&target, file)?;
-    Ok(Salvaged { report, lost })
+    Ok(SalvageReport { report, lost })
 }
 
 /// Attempts to copy a journal that other processes go on writing.

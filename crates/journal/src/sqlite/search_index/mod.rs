@@ -16,10 +16,10 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use update::{cursor, cursors, update_stream};
 
 use crate::home::{Home, create_once, with_suffix};
-use crate::search::Search;
+use crate::search::SearchQuery;
 use crate::sqlite::rows;
 use crate::sqlite::{failure, open};
-use crate::{Error, Frequencies, Hit, Result};
+use crate::{Error, Result, SearchHit, WordFrequencies};
 
 /// The version of the tables. An index of another version is rebuilt.
 const FORMAT: u32 = 3;
@@ -71,7 +71,7 @@ impl SearchIndex {
     }
 
     /// Brings the index up to date with the streams of the search, then runs the query.
-    pub(crate) fn search(&self, journal: &Connection, search: &Search) -> Result<Vec<Hit>> {
+    pub(crate) fn search(&self, journal: &Connection, search: &SearchQuery) -> Result<Vec<SearchHit>> {
         self.with_rebuild(|db| {
             let streams = rows::streams(journal).map_err(IndexError::Journal)?;
             let named: HashSet<&StreamName> = search.streams.iter().collect();
@@ -88,7 +88,7 @@ impl SearchIndex {
     }
 
     /// Counts the records with each of the words, as far as the index has them.
-    pub(crate) fn frequencies(&self, words: &[String]) -> Result<Frequencies> {
+    pub(crate) fn frequencies(&self, words: &[String]) -> Result<WordFrequencies> {
         self.with_rebuild(|db| count_records(db, words, "own :"))
     }
 

@@ -6,9 +6,9 @@ use longhaul_protocol::{Record, Seq, StreamName};
 use rusqlite::{Connection, params};
 
 use super::{IndexResult, cursor};
-use crate::search::{self, Match, Search, SearchableText};
+use crate::search::{self, MatchMode, SearchQuery, SearchableText};
 use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
-use crate::{Frequencies, Hit, Page, stems};
+use crate::{Page, SearchHit, WordFrequencies, stems};
 
 /// The weight of a word in a record's neighbours, where the same word in the record has 1 (for `bm25`).
 const NEIGHBOUR_WEIGHT: f64 = 0.5;
@@ -33,15 +33,17 @@ type Ranked = Vec<(f64, i64)>;
 pub(super) fn run_query(
     db: &Connection,
     journal: &Connection,
-    search: &Search,
+    search: &SearchQuery,
     streams: &[IndexedStream],
-) -> IndexResult<Vec<Hit>> {
+) -> IndexResult<Vec<SearchHit>> {
     let by_id: HashMap<i64, &IndexedStream> = streams.iter().map(|stream| (stream.id.0, stream)).collect();
     let snapshot = db.unchecked_transaction()?;
     let mut ranked = match search.matching {
-        Match::All => rank_by_words(&snapshot, search, streams, " ")?,
-        Match::Any => rank_by_words(&snapshot, search, streams, " OR ")?,
-        Match::Around => rank_by_topic(&snapshot, &search.words, streams, |id| by_id.contains_key(&id.0))?,
+        MatchMode::All => rank_by_words(&snapshot, search, streams, " ")?,
+        MatchMode::Any => rank_by_words(&snapshot, search, streams, " OR ")?,
+        MatchMode::Around => {
+            rank_by_topic(&snapshot, &search.words, streams, |id| by_id.contains_key(&id.0))?
+        }
     };
     ranked.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(other.cmp(one)));
     let known = |(score, row)| {
@@ -62,7 +64,7 @@ pub(super) fn run_query(
 /// streams, once.
 fn rank_by_words(
     db: &Connection,
-    search: &Search,
+    search: &SearchQuery,
     streams: &[IndexedStream],
     between: &str,
 ) -> IndexResult<Ranked> {
@@ -121,7 +123,7 @@ fn rank_by_topic(
             if is_wanted(StreamNumber::from_row_id(id).0) {
                 let share = if row.get(2)? { 1.0 } else { NEIGHBOUR_SHARE };
                 let score = scores.entry(id).or_default();
-                // Weighted by the rarity in records alone, as `Frequencies::weights` has it for other texts.
+                // Weighted by the rarity in records alone, as `WordFrequencies::weights` has it for other texts.
                 score.fit += row.get::<_, f64>(1)? / anywhere * weight;
                 score.weight += share * weight;
             }
@@ -141,7 +143,11 @@ struct TopicScore {
 }
 
 /// Counts the rows with each of the words, in any of its forms, in the columns of an FTS5 filter such as `own :`.
-pub(super) fn count_records(db: &Connection, words: &[String], columns: &str) -> IndexResult<Frequencies> {
+pub(super) fn count_records(
+    db: &Connection,
+    words: &[String],
+    columns: &str,
+) -> IndexResult<WordFrequencies> {
     let mut statement = db.prepare_cached("SELECT count(*) FROM gists WHERE gists MATCH ?1")?;
     let mut with = Vec::new();
     for word in words {
@@ -151,7 +157,7 @@ pub(super) fn count_records(db: &Connection, words: &[String], columns: &str) ->
         });
     }
     let all = db.query_row("SELECT count(*) FROM gists_docsize", [], |row| row.get(0))?;
-    Ok(Frequencies { with, all })
+    Ok(WordFrequencies { with, all })
 }
 
 /// The weight of a word in `bm25`: next to nothing where more than half of the rows have it.
@@ -171,13 +177,13 @@ fn quoted(term: &str) -> String {
     format!("\"{}\"", term.replace('"', " "))
 }
 
-fn hit(journal: &Connection, stream: &IndexedStream, seq: Seq, score: f64, words: &str) -> Hit {
+fn hit(journal: &Connection, stream: &IndexedStream, seq: Seq, score: f64, words: &str) -> SearchHit {
     let one = rows::page(journal, (stream.number, &stream.name), seq, Page { records: 1, bytes: 0 });
     let text = match one.unwrap_or_default().first() {
         Some(ScannedRow::Record(record)) => matching_text(journal, record, words),
         _ => String::new(),
     };
-    Hit { excerpt: search::excerpt(&text, words), stream: stream.name.clone(), seq, score }
+    SearchHit { excerpt: search::excerpt(&text, words), stream: stream.name.clone(), seq, score }
 }
 
 /// The text of a record that has one of the words: its own, or else that of one of its blobs.

@@ -240,7 +240,7 @@ pub(crate) async fn adopted_records_must_go_on_where_the_stream_ends(place: &imp
     append_notes(&*twin, &stream, &["one", "two", "three"]).await;
     let records = read_all(&*twin, &stream).await;
     twin.remove(&stream, None).await.unwrap();
-    let lease = twin.acquire(&stream).await.unwrap();
+    let lease = twin.acquire_lease(&stream).await.unwrap();
 
     twin.adopt(&lease, records[..1].to_vec(), vec![]).await.unwrap();
     let with_a_gap = twin.adopt(&lease, records[2..].to_vec(), vec![]).await;

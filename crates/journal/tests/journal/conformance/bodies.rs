@@ -1,4 +1,4 @@
-use longhaul_journal::{Append, Blob, Error, Match, Search, put};
+use longhaul_journal::{Append, Blob, Error, MatchMode, SearchQuery, put};
 use longhaul_protocol::{BlobRef, Body, CallId, NewRecord, SessionId, SessionRecord, ToolFinished};
 
 use super::{Place, a_stream, append_notes, note, read_all};
@@ -86,9 +86,9 @@ pub(crate) async fn an_erased_body_takes_its_search_entries_and_unshared_blobs_a
         .append(first.record(with_blob(b"plugh in a shared one")).blob(own.clone()).blob(shared.clone()))
         .await
         .unwrap();
-    let find = |words: &str| Search {
+    let find = |words: &str| SearchQuery {
         words: words.to_owned(),
-        matching: Match::All,
+        matching: MatchMode::All,
         streams: vec![stream.clone()],
         limit: 10,
     };

@@ -1,8 +1,8 @@
 //! S3, S5: what becomes of a session after it was made.
 
 use longhaul_journal::{
-    Append, Blob, Error, Head, Journal, Size, delete_session, finish_deletions, name_session, pin_session,
-    put, rename_session, resolve, restore_session, session_times, trash_session, unpin_session,
+    Append, Blob, Error, Head, Journal, StreamSize, delete_session, finish_deletions, name_session,
+    pin_session, put, rename_session, resolve, restore_session, session_times, trash_session, unpin_session,
 };
 use longhaul_protocol::{
     BlobRef, Image, InboxRecord, Input, InputId, JoinMode, NamesRecord, NewRecord, SessionDeleted, SessionId,
@@ -39,14 +39,14 @@ pub(crate) async fn a_session_gets_another_key_and_keeps_everything_else(place: 
     let id = a_session(&*journal, &old).await;
     a_session(&*journal, &other).await;
     let before = resolve(&*journal, &old).await.unwrap();
-    let lease = journal.acquire(&StreamName::session(id)).await.unwrap();
+    let lease = journal.acquire_lease(&StreamName::session(id)).await.unwrap();
 
     let taken = rename_session(&*journal, &old, &other).await;
     let bad = rename_session(&*journal, &old, "two\nlines").await;
     let renamed = rename_session(&*journal, &old, &new).await.unwrap();
     let again = rename_session(&*journal, &new, &new).await.unwrap();
 
-    journal.release(&lease).await.unwrap();
+    journal.release_lease(&lease).await.unwrap();
     assert_eq!(taken, Err(Error::SessionExists { key: other }));
     assert!(matches!(bad, Err(Error::BadKey { .. })), "{bad:?}");
     assert_eq!(renamed, longhaul_journal::SessionEntry { key: new.clone(), ..before });
@@ -107,7 +107,7 @@ pub(crate) async fn a_session_that_somebody_holds_is_neither_put_away_nor_delete
     let id = a_session(&*journal, &key).await;
     let before = journal.head(&StreamName::names()).await.unwrap();
     for stream in [StreamName::session(id), StreamName::extract(id)] {
-        let lease = journal.acquire(&stream).await.unwrap();
+        let lease = journal.acquire_lease(&stream).await.unwrap();
         let is_session = stream == StreamName::session(id);
 
         let trashed = if is_session { trash_session(&*journal, &key).await.err() } else { None };
@@ -118,7 +118,7 @@ pub(crate) async fn a_session_that_somebody_holds_is_neither_put_away_nor_delete
             assert!(refused.to_string().contains(&holder.to_string()), "{refused}");
             assert!(refused.to_string().contains(&key), "{refused}");
         }
-        journal.release(&lease).await.unwrap();
+        journal.release_lease(&lease).await.unwrap();
     }
 
     assert_eq!(journal.head(&StreamName::names()).await.unwrap(), before, "nothing was changed");
@@ -204,9 +204,9 @@ pub(crate) async fn a_stream_says_how_much_it_holds(place: &impl Place) {
     with_picture(&*journal, id, &[7; 5_000]).await;
     let after = journal.size(&stream).await.unwrap();
 
-    assert_eq!(before, Size { records: 2, bytes: bodies_before });
-    assert_eq!(after, Size { records: 3, bytes: bodies().await + 5_000 });
-    assert_eq!(journal.size(&StreamName::inbox(SessionId::generate())).await.unwrap(), Size::default());
+    assert_eq!(before, StreamSize { records: 2, bytes: bodies_before });
+    assert_eq!(after, StreamSize { records: 3, bytes: bodies().await + 5_000 });
+    assert_eq!(journal.size(&StreamName::inbox(SessionId::generate())).await.unwrap(), StreamSize::default());
     assert_eq!(journal.drop_unused_blobs().await.unwrap(), 0);
     journal.sync().await.unwrap();
 }

@@ -1,4 +1,4 @@
-use longhaul_journal::{Append, Blob, Journal, Match, Search};
+use longhaul_journal::{Append, Blob, Journal, MatchMode, SearchQuery};
 use longhaul_protocol::{
     AttemptId, BlobRef, Block, CallId, InputId, InputTaken, Item, JoinMode, NewRecord, Role, Seq,
     SessionRecord, StreamName, ToolFinished,
@@ -8,8 +8,12 @@ use super::{Place, a_stream, append_notes};
 
 /// The places in a stream where words are found, in order.
 async fn found(journal: &dyn Journal, stream: &StreamName, words: &str) -> Vec<Seq> {
-    let search =
-        Search { words: words.to_owned(), matching: Match::All, streams: vec![stream.clone()], limit: 100 };
+    let search = SearchQuery {
+        words: words.to_owned(),
+        matching: MatchMode::All,
+        streams: vec![stream.clone()],
+        limit: 100,
+    };
     let mut seqs: Vec<Seq> = journal.search(&search).await.unwrap().iter().map(|hit| hit.seq).collect();
     seqs.sort_unstable();
     seqs
@@ -44,7 +48,7 @@ pub(crate) async fn any_of_the_words_finds_and_ranks(place: &impl Place) {
     append_notes(&*journal, &stream, &texts).await;
     let any = |words: &str, limit: usize| {
         let (words, streams) = (words.to_owned(), vec![stream.clone()]);
-        Search { words, matching: Match::Any, streams, limit }
+        SearchQuery { words, matching: MatchMode::Any, streams, limit }
     };
 
     let best = journal.search(&any("the harbour passphrase of yesterday", 1)).await.unwrap();
@@ -92,7 +96,8 @@ pub(crate) async fn an_excerpt_shows_what_only_the_whole_output_has(place: &impl
     journal.append(append.blob(Blob::new(whole.as_bytes()))).await.unwrap();
 
     let (words, streams) = ("osprey harbour".to_owned(), vec![stream.clone()]);
-    let hits = journal.search(&Search { words, matching: Match::All, streams, limit: 1 }).await.unwrap();
+    let hits =
+        journal.search(&SearchQuery { words, matching: MatchMode::All, streams, limit: 1 }).await.unwrap();
 
     assert!(hits[0].excerpt.contains("the osprey of the harbour"), "{hits:?}");
 }
@@ -151,7 +156,8 @@ pub(crate) async fn a_search_stays_within_the_streams_that_it_names(place: &impl
     append_notes(&*journal, &one, &["wherefore"]).await;
     append_notes(&*journal, &two, &["nothing", "wherefore"]).await;
 
-    let everywhere = Search { words: "wherefore".into(), matching: Match::All, streams: vec![], limit: 10 };
+    let everywhere =
+        SearchQuery { words: "wherefore".into(), matching: MatchMode::All, streams: vec![], limit: 10 };
     let mut hits: Vec<_> = journal.search(&everywhere).await.unwrap();
     hits.sort_by_key(|hit| hit.seq);
 
@@ -191,8 +197,8 @@ fn printed(text: &str) -> NewRecord {
 
 /// The places in some streams where words stand or were said nearby, the best first.
 async fn found_around(journal: &dyn Journal, streams: &[StreamName], words: &str) -> Vec<(usize, Seq)> {
-    let (words, matching) = (words.to_owned(), Match::Around);
-    let search = Search { words, matching, streams: streams.to_vec(), limit: 100 };
+    let (words, matching) = (words.to_owned(), MatchMode::Around);
+    let search = SearchQuery { words, matching, streams: streams.to_vec(), limit: 100 };
     let hits = journal.search(&search).await.unwrap();
     assert!(hits.windows(2).all(|pair| pair[0].score >= pair[1].score), "{hits:?}");
     let number = |stream: &StreamName| streams.iter().position(|known| known == stream).unwrap();
@@ -267,7 +273,8 @@ pub(crate) async fn many_streams_are_looked_at_and_no_others(place: &impl Place)
     let some: Vec<StreamName> = streams.iter().step_by(2).cloned().collect();
 
     let mut found = found_around(&*journal, &some, "lantern").await;
-    let all = Search { words: "lantern".into(), matching: Match::All, streams: some.clone(), limit: 100 };
+    let all =
+        SearchQuery { words: "lantern".into(), matching: MatchMode::All, streams: some.clone(), limit: 100 };
     let plainly = journal.search(&all).await.unwrap();
 
     found.sort_unstable();
