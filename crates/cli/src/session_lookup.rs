@@ -1,6 +1,6 @@
 //! Which session somebody means.
 
-use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal};
+use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal, all_sessions};
 use longhaul_protocol::SessionId;
 
 use crate::BadUsage;

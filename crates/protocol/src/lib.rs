@@ -21,9 +21,9 @@
 //! | `blob` | references to blobs in a body |
 //! | `session`, `inbox`, `names`, `memory` | the kinds of record in each family of streams |
 //! | `event` | what watchers see |
-//! | `words` | splitting text into words, also in scripts without spaces |
 //! | `json_path` | paths in JSON, also those that are not UTF-8 |
 //! | `printable` | paths and names from outside, escaped for display |
+//! | `words` | splitting text into words, also in scripts without spaces |
 //!
 //! # Example
 //!
@@ -74,7 +74,7 @@ pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use stream::StreamName;
 pub use time::At;
+pub use words::{WordRun, is_unspaced, word_runs};
 pub use tool::{
     HISTORY_READ, HISTORY_SEARCH, MEMORY_NOTE, MEMORY_READ, MEMORY_SEARCH, ToolSchema, is_recall_tool,
 };
-pub use words::{WordRun, is_unspaced, word_runs};

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use longhaul_agent::{Request, Wake, load};
-use longhaul_journal::{Journal, SessionEntry, SqliteJournal};
+use longhaul_journal::{SessionEntry, SqliteJournal, all_sessions};
 use serde_json::json;
 
 use crate::args::{Choice, Place, ResumeOptions};

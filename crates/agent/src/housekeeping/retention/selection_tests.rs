@@ -84,14 +84,14 @@ fn a_new_fork_of_something_old_is_new() {
 fn the_trash_is_kept_for_two_weeks() {
     let trashed = |days_ago: i64, used_days_ago: i64| {
         let entry = SessionEntry { trashed: true, ..entry("a", used_days_ago) };
-        let times = Times { named: At(0), trashed: Some(At(NOW.0 - days_ago * DAY_MS)) };
+        let times = SessionTimes { named: At(0), trashed: Some(At(NOW.0 - days_ago * DAY_MS)) };
         gone_from_trash(&entry, &times, NOW)
     };
 
     assert_eq!(trashed(14, 100), Some(Reason::InTrash));
     assert_eq!(trashed(13, 100), None);
     assert_eq!(trashed(30, 5), None, "somebody was at it since");
-    let times = Times { named: At(0), trashed: None };
+    let times = SessionTimes { named: At(0), trashed: None };
     assert_eq!(gone_from_trash(&entry("a", 100), &times, NOW), None);
 }
 
@@ -99,7 +99,7 @@ fn the_trash_is_kept_for_two_weeks() {
 #[test]
 fn what_was_named_and_never_begun_goes_after_a_day() {
     let empty = SessionEntry { head: Head::EMPTY, last_at: None, inbox_head: 0, ..entry("a", 0) };
-    let named = |days_ago: i64| Times { named: At(NOW.0 - days_ago * DAY_MS), trashed: None };
+    let named = |days_ago: i64| SessionTimes { named: At(NOW.0 - days_ago * DAY_MS), trashed: None };
 
     assert_eq!(is_left_empty(&empty, &named(1), NOW), Some(Reason::Empty));
     assert_eq!(is_left_empty(&empty, &named(0), NOW), None);
