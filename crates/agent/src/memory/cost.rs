@@ -67,7 +67,7 @@ impl Model for Thrifty {
 
     async fn ask(&self, request: Request) -> Result<Box<dyn Answer>, Failure> {
         if let Some(runtime) = self.runtime.upgrade() {
-            match runtime.is_out_of_money().await {
+            match runtime.ledger.is_budget_spent(&runtime).await {
                 Ok(false) => {}
                 Ok(true) => return Err(Failure::new(Class::Quota, Error::OutOfMoney.to_string())),
                 Err(error) => return Err(Failure::new(Class::Quota, error.to_string())),

@@ -181,10 +181,11 @@ fn say_refused(runtime: &Inner, key: &str, refused: &[String]) {
 
 /// Who is asked, if there is money for it.
 async fn calling(runtime: &Arc<Inner>) -> Result<Calling> {
-    if runtime.is_out_of_money().await? {
+    if runtime.ledger.is_budget_spent(runtime).await? {
         return Err(Error::OutOfMoney);
     }
-    let model = Arc::new(Thrifty { model: runtime.lineup().0[0].clone(), runtime: Arc::downgrade(runtime) });
+    let model =
+        Arc::new(Thrifty { model: runtime.model_chain().primary(), runtime: Arc::downgrade(runtime) });
     let facts = model.facts().await;
     let settings = &runtime.config.settings;
     Ok(Calling {

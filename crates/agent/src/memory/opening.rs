@@ -8,7 +8,8 @@ use longhaul_memory::Book;
 use super::Memory;
 use crate::Result;
 use crate::runtime::{Inner, lock};
-use crate::turn::request::room_for_answer;
+use crate::turn::fallback::max_answer_tokens;
+use crate::turn::request::known_window;
 use crate::worker::Worker;
 
 /// What memory takes in a context, in tokens before anything is learnt.
@@ -38,35 +39,32 @@ impl Memory {
     }
 }
 
-impl Worker {
-    /// What a new context of this session begins with, if anything was remembered. Memory that can't be read is none: a turn never waits
-    /// for it and never fails for it.
-    pub(crate) async fn remembered(&self) -> Option<String> {
-        let (runtime, memory) = (&self.runtime, &self.runtime.memory);
-        let folder = self.equipment.work_dir.as_path();
-        let scope = runtime.config.memory_scope(&self.shared.key, folder);
-        let book = memory.book(runtime, &scope).await.ok()?;
-        if book.pages.is_empty() {
-            return None;
-        }
-        let room = match self.policy.space.room {
-            Some(room) => Some(room),
-            None => self.room_at_first().await,
-        };
-        // As the model counts, where that is known: text that it takes for more would find no room.
-        let most = room.map_or(MOST, |room| room.at_most(MOST));
-        let most = self.state.calibration(&self.policy.space.model).largest_within(most);
-        let text = book.for_context(most)?;
-        Some(runtime.redactor.redact(&text).into_owned())
+/// The text of memory that a new context of this session begins with. Memory that can't be read counts as empty: a turn never waits
+/// for it and never fails because of it.
+pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
+    let runtime = worker.runtime();
+    let scope = runtime.config.memory_scope(worker.key(), worker.toolset().work_dir());
+    let book = runtime.memory.book(runtime, &scope).await.ok()?;
+    if book.pages.is_empty() {
+        return None;
     }
+    let space = &worker.policy().space;
+    let room = match space.room {
+        Some(room) => Some(room),
+        None => room_before_first_call(runtime).await,
+    };
+    let most = room.map_or(MOST, |room| room.at_most(MOST));
+    // In the model's own count, if that is known: its tokens may be smaller than the estimate's.
+    let most = worker.state().calibration(&space.model).largest_within(most);
+    let text = book.for_context(most)?;
+    Some(runtime.redactor.redact(&text).into_owned())
+}
 
-    /// What there is room for, before anything was asked.
-    async fn room_at_first(&self) -> Option<Room> {
-        let model = self.runtime.lineup().0[0].clone();
-        let facts = tokio::time::timeout(PATIENCE, model.facts()).await.ok()?;
-        let settings = &self.runtime.config.settings.model;
-        let window = facts.window.map(|window| window.tokens).or(settings.context_window)?;
-        let answer = room_for_answer(settings.max_output_tokens, &facts, Some(window));
-        Some(Room { window, answer, fixed: 0 })
-    }
+/// The room of the configured model, before any model was called.
+async fn room_before_first_call(runtime: &Inner) -> Option<Room> {
+    let facts = tokio::time::timeout(PATIENCE, runtime.model_chain().primary().facts()).await.ok()?;
+    let settings = &runtime.config.settings.model;
+    let window = known_window(&facts, settings)?;
+    let answer = max_answer_tokens(settings.max_output_tokens, &facts, Some(window));
+    Some(Room { window, answer, fixed: 0 })
 }

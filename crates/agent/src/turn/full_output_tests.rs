@@ -4,18 +4,21 @@ use longhaul_tools::{Cap, Stop};
 
 use super::*;
 
-fn asked_for(offset: Option<usize>, limit: Option<usize>) -> Asked {
-    Asked { path: "output:x".into(), offset, limit }
+fn asked_for(offset: Option<usize>, limit: Option<usize>) -> ReadArguments {
+    ReadArguments { path: "output:x".into(), offset, limit }
 }
 
 #[test]
 fn a_part_says_what_it_is_a_part_of_and_how_to_go_on() {
     let text = "a\nb\nc\nd\n";
 
-    assert_eq!(lines(text, &asked_for(Some(2), Some(2))), "b\nc\n[lines 2 to 3 of 4; go on with offset 4]");
-    assert_eq!(lines(text, &asked_for(Some(4), Some(2))), "d");
-    assert_eq!(lines(text, &asked_for(None, None)), "a\nb\nc\nd");
-    assert_eq!(lines(text, &asked_for(Some(9), None)), "[there is no line 9: it has 4 lines]");
+    assert_eq!(
+        select_lines(text, &asked_for(Some(2), Some(2))),
+        "b\nc\n[lines 2 to 3 of 4; go on with offset 4]"
+    );
+    assert_eq!(select_lines(text, &asked_for(Some(4), Some(2))), "d");
+    assert_eq!(select_lines(text, &asked_for(None, None)), "a\nb\nc\nd");
+    assert_eq!(select_lines(text, &asked_for(Some(9), None)), "[there is no line 9: it has 4 lines]");
 }
 
 /// A session's stream in a journal of its own.
@@ -53,7 +56,7 @@ impl Kept {
             cap: Cap::default(),
             tasks: Arc::default(),
         };
-        let run = read("read_file", &call, &HashMap::new(), &self.journal).unwrap();
+        let run = read_output("read_file", &call, &HashMap::new(), &self.journal).unwrap();
         let (_stopper, stop) = Stop::pair();
         run(stop).await
     }
