@@ -262,7 +262,7 @@ pub(crate) async fn close_open_attempt(worker: &mut Worker, kept: usize) -> Work
     };
     let facts = match worker.state().cancelled() && kept > 0 {
         true => stopped_attempt(worker, INTERRUPTED),
-        false => vec![attempt_ended(attempt.id, kept, None, Some(INTERRUPTED.to_owned()))],
+        false => vec![SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, Some(INTERRUPTED)))],
     };
     worker.commit(facts, vec![]).await
 }

@@ -20,6 +20,27 @@ const MAX_REFUSAL_CHARS: usize = 300;
 /// What the model reads when its answer was nothing but reasoning, twice.
 const ANSWER_NOW_NOTE: &str = "You have thought and said nothing. Answer now, or call a tool.";
 
+/// `attempt_ended`, and the records that follow it in the same append.
+pub(super) struct AttemptClose<'a> {
+    pub(super) call: &'a ModelCall,
+    pub(super) ended: AttemptEnded,
+    pub(super) after: Vec<SessionRecord>,
+}
+
+impl AttemptClose<'_> {
+    pub(super) fn keep(&mut self, blocks: usize) {
+        self.ended.kept = u32::try_from(blocks).unwrap_or(u32::MAX);
+    }
+
+    pub(super) fn warn(&mut self, code: &str, text: impl Into<String>) {
+        self.after.push(warning(code, text));
+    }
+
+    pub(super) fn into_facts(self) -> Vec<SessionRecord> {
+        [vec![SessionRecord::AttemptEnded(self.ended)], self.after].concat()
+    }
+}
+
 /// Closes the attempt: which of its blocks count, what it cost, and what follows.
 pub(super) async fn record_outcome(
     worker: &mut Worker,
@@ -41,18 +62,21 @@ pub(super) async fn record_outcome(
     after.extend(model_warnings(worker, call));
     let input = tokens.and_then(|tokens| tokens.input);
     after.extend(input.and_then(|counted| truncated_prompt_warning(worker, call, counted)));
+    let mut close = AttemptClose { call, ended: attempt_ended(call.attempt, 0, None), after };
     match end {
         AttemptEnd::Stopped(reason) => {
-            let mut facts = stopped_attempt(worker, reason);
-            facts.extend(after);
+            let facts = [stopped_attempt(worker, reason), close.after].concat();
             worker.commit(facts, vec![]).await
         }
-        AttemptEnd::Failed(failure) => record_failure(worker, call, failure, after).await,
-        AttemptEnd::Complete(Stop { kind, word, .. }) => match kind {
-            StopKind::Refused => record_refusal(worker, call, word, after).await,
-            StopKind::Length => record_truncated_answer(worker, call, word, after).await,
-            StopKind::Finished => record_complete_answer(worker, call, word, after).await,
-        },
+        AttemptEnd::Failed(failure) => record_failure(worker, close, failure).await,
+        AttemptEnd::Complete(Stop { kind, word, .. }) => {
+            close.ended.stop = Some(word);
+            match kind {
+                StopKind::Refused => record_refusal(worker, close).await,
+                StopKind::Length => record_truncated_answer(worker, close).await,
+                StopKind::Finished => record_complete_answer(worker, close).await,
+            }
+        }
     }
 }
 
@@ -73,7 +97,7 @@ pub(super) fn stopped_attempt(worker: &Worker, reason: &str) -> Vec<SessionRecor
         Some(_) => attempt.kept_when_cancelled(),
         None => attempt.kept_when_stopped(),
     };
-    let ended = attempt_ended(attempt.id, kept, None, Some(reason.to_owned()));
+    let ended = SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, Some(reason)));
     block.map(SessionRecord::Block).into_iter().chain([ended]).collect()
 }
 
@@ -120,104 +144,83 @@ fn truncated_prompt_warning(worker: &Worker, call: &ModelCall, counted: u64) -> 
 }
 
 /// An answer that ended by itself. An empty one is asked for once more.
-async fn record_complete_answer(
-    worker: &mut Worker,
-    call: &ModelCall,
-    stop: String,
-    after: Vec<SessionRecord>,
-) -> WorkerResult<()> {
+async fn record_complete_answer(worker: &mut Worker, mut close: AttemptClose<'_>) -> WorkerResult<()> {
     let items = open_items(worker);
-    let kept = if items.iter().any(|item| has_content(item)) { items.len() } else { 0 };
-    let has_reasoning = items.iter().any(|item| matches!(**item, Item::Reasoning { .. }));
-    if kept == 0 && has_reasoning {
-        return record_silent_answer(worker, call, stop, after).await;
+    if items.iter().any(|item| has_content(item)) {
+        close.keep(items.len());
+    } else if items.iter().any(|item| matches!(**item, Item::Reasoning { .. })) {
+        return record_silent_answer(worker, close).await;
+    } else if worker.models_mut().count_empty_answer() == 1 {
+        close.ended.error = Some("an answer without anything in it".to_owned());
+    } else {
+        let name = close.call.model.name();
+        close.warn("empty_answer", format!("{name} gave an answer without anything in it, twice"));
     }
-    let is_retried = kept == 0 && worker.models_mut().count_empty_answer() == 1;
-    let error = is_retried.then(|| "an answer without anything in it".to_owned());
-    let mut facts = vec![attempt_ended(call.attempt, kept, Some(stop), error)];
-    facts.extend(after);
-    if kept == 0 && !is_retried {
-        let text = format!("{} gave an answer without anything in it, twice", call.model.name());
-        facts.push(warning("empty_answer", text));
-    }
-    worker.commit(facts, vec![]).await
+    worker.commit(close.into_facts(), vec![]).await
 }
 
 /// An answer with nothing but reasoning: the model is called once more, then told to answer, then given up.
-async fn record_silent_answer(
-    worker: &mut Worker,
-    call: &ModelCall,
-    stop: String,
-    after: Vec<SessionRecord>,
-) -> WorkerResult<()> {
+async fn record_silent_answer(worker: &mut Worker, mut close: AttemptClose<'_>) -> WorkerResult<()> {
     let silent_answers = worker.models_mut().count_silent_answer();
     if silent_answers > 2 {
-        let message = format!("{} only thinks, and says nothing; choose another model", call.model.name());
-        let failure = Failure::new(Class::Empty, message);
-        return discard_and_retry(worker, call, Some(stop), failure, after).await;
+        let name = close.call.model.name();
+        let message = format!("{name} only thinks, and says nothing; choose another model");
+        return discard_and_retry(worker, close, Failure::new(Class::Empty, message)).await;
     }
-    let error = "thoughts without an answer".to_owned();
-    let mut facts = vec![attempt_ended(call.attempt, 0, Some(stop), Some(error))];
-    facts.extend(after);
+    close.ended.error = Some("thoughts without an answer".to_owned());
     if silent_answers == 2 {
-        facts.push(SessionRecord::Note(Note::new(ANSWER_NOW_NOTE)));
+        close.after.push(SessionRecord::Note(Note::new(ANSWER_NOW_NOTE)));
     }
-    worker.commit(facts, vec![]).await
+    worker.commit(close.into_facts(), vec![]).await
 }
 
 /// The model refused to answer, in its own words.
-async fn record_refusal(
-    worker: &mut Worker,
-    call: &ModelCall,
-    stop: String,
-    after: Vec<SessionRecord>,
-) -> WorkerResult<()> {
+async fn record_refusal(worker: &mut Worker, close: AttemptClose<'_>) -> WorkerResult<()> {
     let text = open_attempt(worker).map(state::Attempt::text).unwrap_or_default();
     let quote: String = text.trim().chars().take(MAX_REFUSAL_CHARS).collect();
     let quote = if quote.is_empty() { String::new() } else { format!(": {quote}") };
     let message = format!(
-        "{} did not want to answer this ({stop}){quote}; say it differently, or choose another model",
-        call.model.name(),
+        "{} did not want to answer this ({}){quote}; say it differently, or choose another model",
+        close.call.model.name(),
+        close.ended.stop.as_deref().unwrap_or_default()
     );
-    let refused = Failure::new(Class::Refused, message);
-    discard_and_retry(worker, call, Some(stop), refused, after).await
+    discard_and_retry(worker, close, Failure::new(Class::Refused, message)).await
 }
 
 /// A failed attempt. If it has a complete call, the step ends there. If a different request may succeed, that is sent next.
 /// Otherwise the same one is retried.
 async fn record_failure(
     worker: &mut Worker,
-    call: &ModelCall,
+    mut close: AttemptClose<'_>,
     failure: Failure,
-    mut after: Vec<SessionRecord>,
 ) -> WorkerResult<()> {
+    let call = close.call;
     let kept = match failure.class {
         Class::TooLarge => 0,
         _ => open_attempt(worker).map_or(0, state::Attempt::kept_when_broken),
     };
     if kept > 0 {
-        let text = format!("{failure}; what was complete of it counts");
-        after.splice(..0, [attempt_ended(call.attempt, kept, None, Some(failure.message))]);
-        after.push(warning("answer_cut", text));
-        return worker.commit(after, vec![]).await;
+        close.keep(kept);
+        close.warn("answer_cut", format!("{failure}; what was complete of it counts"));
+        close.ended.error = Some(failure.message);
+        return worker.commit(close.into_facts(), vec![]).await;
     }
     let settings = &worker.runtime().config.settings.model;
     let is_longer = call.request.max_output > Some(worker.models().base_answer_tokens(settings, &call.facts));
     let prompt = worker.state().next_prompt(&worker.policy().space);
     let corrected = correct_limits(worker, call, &failure, prompt).await;
-    after.extend(corrected.map(|corrected| limits_warning(call, corrected)));
+    close.after.extend(corrected.map(|corrected| limits_warning(call, corrected)));
     let is_smaller = corrected.is_some() && is_next_request_smaller(worker, call, prompt).await?;
-    let mut too_long = None;
     let is_different = is_smaller
         || match failure.class {
             // The same prompt is never sent again: `decide` has the context compacted first.
             Class::TooLong => {
-                too_long = Some(prompt);
+                close.ended.too_long = Some(prompt);
                 true
             }
             Class::RoleOrder if worker.models_mut().may_reorder() => {
                 if !worker.state().warned.contains(ROLE_ORDER) {
-                    after.push(warning(ROLE_ORDER, failure.message.clone()));
+                    close.warn(ROLE_ORDER, &failure.message);
                 }
                 true
             }
@@ -232,25 +235,20 @@ async fn record_failure(
             _ => false,
         };
     if !is_different {
-        return discard_and_retry(worker, call, None, failure, after).await;
+        return discard_and_retry(worker, close, failure).await;
     }
-    let error = Some(failure.message);
-    let ended = AttemptEnded { attempt: call.attempt, kept: 0, stop: None, error, goes_on: false, too_long };
-    after.splice(..0, [SessionRecord::AttemptEnded(ended)]);
-    worker.commit(after, vec![]).await
+    close.ended.error = Some(failure.message);
+    worker.commit(close.into_facts(), vec![]).await
 }
 
 /// Keeps nothing of the attempt, and retries, falls back or ends the turn.
 async fn discard_and_retry(
     worker: &mut Worker,
-    call: &ModelCall,
-    stop: Option<String>,
+    mut close: AttemptClose<'_>,
     failure: Failure,
-    after: Vec<SessionRecord>,
 ) -> WorkerResult<()> {
-    let mut facts = vec![attempt_ended(call.attempt, 0, stop, Some(failure.message.clone()))];
-    facts.extend(after);
-    retry_or_fall_back(worker, &failure, facts).await
+    close.ended.error = Some(failure.message.clone());
+    retry_or_fall_back(worker, &failure, close.into_facts()).await
 }
 
 /// Whether an item is a call or text that is not blank.
@@ -262,16 +260,11 @@ pub(super) fn has_content(item: &Item) -> bool {
     }
 }
 
-pub(super) fn warning(code: &str, text: String) -> SessionRecord {
+fn warning(code: &str, text: impl Into<String>) -> SessionRecord {
     SessionRecord::Warning(Warning::new(code, text))
 }
 
-pub(super) fn attempt_ended(
-    attempt: AttemptId,
-    kept: usize,
-    stop: Option<String>,
-    error: Option<String>,
-) -> SessionRecord {
-    let kept = u32::try_from(kept).unwrap_or(u32::MAX);
-    SessionRecord::AttemptEnded(AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None })
+pub(super) fn attempt_ended(attempt: AttemptId, kept: usize, error: Option<&str>) -> AttemptEnded {
+    let (kept, error) = (u32::try_from(kept).unwrap_or(u32::MAX), error.map(str::to_owned));
+    AttemptEnded { attempt, kept, stop: None, error, goes_on: false, too_long: None }
 }
