@@ -94,4 +94,4 @@ pub use session::state::{
 pub use session::tasks::{SessionTasks, Stall, TaskState, Told};
 pub use session::work::Work;
 pub use turn::fallback::model_facts;
-pub use turn::retry::Patience;
+pub use turn::retry::RetryMode;

@@ -93,7 +93,8 @@ pub(crate) async fn compact(worker: &mut Worker, trigger: Trigger) -> WorkerResu
         },
         Err(reason) => reason,
     };
-    let tokens = Some(worker.state().next_prompt(&worker.policy().space));
+    let state = worker.state();
+    let tokens = Some(state.next_prompt(&worker.policy().space));
     record_compact_failed(worker, CompactFailed { reason, tokens, was_needed }, after).await
 }
 

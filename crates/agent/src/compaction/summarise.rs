@@ -201,7 +201,7 @@ async fn summarise_with(
     };
     let mut call = SummaryCall::new(worker, model, facts);
     let config = &worker.runtime().config;
-    let mut tries = Tries::new(config.patience.retry(&config.settings.retry).in_the_background());
+    let mut tries = Tries::new(config.retry_mode.policy(&config.settings.retry).in_the_background());
     loop {
         let request = call.request(worker, focus);
         let prompt = estimate(&request.system, &request.tools, &request.items);

@@ -189,7 +189,7 @@ async fn calling(runtime: &Arc<Inner>) -> Result<Calling> {
     let facts = model.facts().await;
     let settings = &runtime.config.settings;
     Ok(Calling {
-        retry: runtime.config.patience.retry(&settings.retry),
+        retry: runtime.config.retry_mode.policy(&settings.retry),
         window: facts.window.map(|window| window.tokens).or(settings.model.context_window),
         max_output: settings.model.max_output_tokens,
         redact: runtime.redact(),

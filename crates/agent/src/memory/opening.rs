@@ -12,12 +12,12 @@ use crate::turn::fallback::max_answer_tokens;
 use crate::turn::request::known_window;
 use crate::worker::Worker;
 
-/// What memory takes in a context, in tokens before anything is learnt.
-const MOST: u64 = 2_500;
+/// The maximum size of memory in a context, in estimated tokens.
+const MAX_MEMORY_TOKENS: u64 = 2_500;
 /// So many books are kept in memory. Where memory is a person's, there may be one for each session.
 const MOST_BOOKS: usize = 16;
-/// A server that does not say in time how much it has room for is taken to have enough.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait for the server to state its context window. After that it is taken to be large enough.
+const FACTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Memory {
     /// The pages of a scope as they are now.
@@ -53,7 +53,7 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
         Some(room) => Some(room),
         None => room_before_first_call(runtime).await,
     };
-    let most = room.map_or(MOST, |room| room.at_most(MOST));
+    let most = room.map_or(MAX_MEMORY_TOKENS, |room| room.at_most(MAX_MEMORY_TOKENS));
     // In the model's own count, if that is known: its tokens may be smaller than the estimate's.
     let most = worker.state().calibration(&space.model).largest_within(most);
     let text = book.for_context(most)?;
@@ -62,7 +62,7 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
 
 /// The room of the configured model, before any model was called.
 async fn room_before_first_call(runtime: &Inner) -> Option<Room> {
-    let facts = tokio::time::timeout(PATIENCE, runtime.model_chain().primary().facts()).await.ok()?;
+    let facts = tokio::time::timeout(FACTS_TIMEOUT, runtime.model_chain().primary().facts()).await.ok()?;
     let settings = &runtime.config.settings.model;
     let window = known_window(&facts, settings)?;
     let answer = max_answer_tokens(settings.max_output_tokens, &facts, Some(window));

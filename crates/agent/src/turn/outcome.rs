@@ -207,7 +207,8 @@ async fn record_failure(
     }
     let settings = &worker.runtime().config.settings.model;
     let is_longer = call.request.max_output > Some(worker.models().base_answer_tokens(settings, &call.facts));
-    let prompt = worker.state().next_prompt(&worker.policy().space);
+    let state = worker.state();
+    let prompt = state.next_prompt(&worker.policy().space);
     let corrected = correct_limits(worker, call, &failure, prompt).await;
     close.after.extend(corrected.map(|corrected| limits_warning(call, corrected)));
     let is_smaller = corrected.is_some() && is_next_request_smaller(worker, call, prompt).await?;

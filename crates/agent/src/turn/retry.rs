@@ -17,20 +17,20 @@ use crate::worker::{Worker, WorkerResult};
 
 /// How long to retry a model call, by whether a user watches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Patience {
+pub enum RetryMode {
     /// A user can watch the wait and end it: waits may be long.
     #[default]
-    Attended,
+    Interactive,
     /// A program waits for one answer, or for the reason why there is none.
     OneShot,
 }
 
-impl Patience {
+impl RetryMode {
     /// The retry policy for a model call.
-    pub(crate) fn retry(self, settings: &RetrySettings) -> RetryPolicy {
+    pub(crate) fn policy(self, settings: &RetrySettings) -> RetryPolicy {
         let offline = match (settings.offline_wait_s, self) {
             (0, _) => Offline::CountsAsTry,
-            (_, Self::Attended) => Offline::WaitForever,
+            (_, Self::Interactive) => Offline::WaitForever,
             (seconds, Self::OneShot) => Offline::WaitFor(Duration::from_secs(seconds)),
         };
         RetryPolicy {
@@ -41,7 +41,7 @@ impl Patience {
             offline,
             max_server_delay: Duration::from_secs(settings.max_server_delay_s),
             long_delays: match self {
-                Self::Attended => LongDelays::Wait,
+                Self::Interactive => LongDelays::Wait,
                 Self::OneShot => LongDelays::GiveUp,
             },
         }
@@ -56,7 +56,7 @@ pub(super) async fn retry_or_fall_back(
     mut facts: Vec<SessionRecord>,
 ) -> WorkerResult<()> {
     let config = &worker.runtime().config;
-    let policy = config.patience.retry(&config.settings.retry);
+    let policy = config.retry_mode.policy(&config.settings.retry);
     let spent = match worker.models_mut().record_failure(policy, failure) {
         Next::Wait(wait) => {
             worker.commit(facts, vec![]).await?;

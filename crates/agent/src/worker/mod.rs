@@ -226,7 +226,8 @@ impl Worker {
     }
 
     fn wants_turn(&self) -> bool {
-        self.state().wants_a_turn(&self.policy)
+        let state = self.state();
+        state.wants_a_turn(&self.policy)
     }
 
     /// Whether there is something to do although no turn is open.

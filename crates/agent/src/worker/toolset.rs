@@ -103,7 +103,7 @@ impl Toolset {
         };
         warnings.extend(skipped.map(|reason| Warning::new(RULES_SKIPPED, reason)));
         if let Some(home) = tools.scope.exposed_home() {
-            warnings.push(Warning::new(HOME_EXPOSED, exposed_home_in_words(&work_dir, home)));
+            warnings.push(Warning::new(HOME_EXPOSED, exposed_home_warning(&work_dir, home)));
         }
         let system = system_prompt(&Prompt {
             name: &config.settings.agent.name,
@@ -215,7 +215,7 @@ impl Toolset {
 
 impl FolderTools {
     fn new(runtime: &Inner, work_dir: &Path) -> Self {
-        let scope = Arc::new(scope(&runtime.config, work_dir));
+        let scope = Arc::new(tool_scope(&runtime.config, work_dir));
         let (tools, repositories) = all_tools(runtime, &scope);
         let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
         let json = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
@@ -265,7 +265,7 @@ fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<Re
 }
 
 /// The files that tools may read and write. They can't write the config file in use, wherever it is.
-pub(crate) fn scope(config: &Config, work_dir: &Path) -> Scope {
+pub(crate) fn tool_scope(config: &Config, work_dir: &Path) -> Scope {
     let scope = Scope::new(work_dir, &config.settings.scope, &config.home);
     match &config.file {
         Some(file) => scope.without_writing(file),
@@ -316,7 +316,7 @@ fn read_project_rules(scope: &Scope) -> Result<Option<ProjectRules>, String> {
 }
 
 /// The warning that the work folder is, or contains, the user's home folder.
-pub(crate) fn exposed_home_in_words(work_dir: &Path, home: &Path) -> String {
+pub(crate) fn exposed_home_warning(work_dir: &Path, home: &Path) -> String {
     let folder = match work_dir == home {
         true => "is your home folder".to_owned(),
         false => format!("{} contains your home folder", work_dir.printable()),

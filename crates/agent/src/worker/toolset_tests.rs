@@ -35,7 +35,7 @@ fn the_config_in_use_can_not_be_written_where_it_lies_in_the_work_folder() {
     let sources = crate::Sources { config_file: file, work_dir: Some(work.clone()), ..Default::default() };
     let config = Config::load(work.join("home"), &sources).unwrap();
 
-    let scope = scope(&config, &work);
+    let scope = tool_scope(&config, &work);
 
     let denied: Vec<_> = scope.denied().collect();
     assert!(denied.contains(&(work.join("agent.toml"), longhaul_tools::Permission::Write)), "{denied:?}");
