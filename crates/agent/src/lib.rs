@@ -23,7 +23,7 @@
 //! | `housekeeping` | what happens while no turn runs: idle work, retention, cleanup |
 //! | `memory`, `history`, `fork` | memory jobs and tools; reading the past; a session that begins with the past of another |
 //! | `replay` | from records to a state |
-//! | `config` | what a runtime is told |
+//! | `config`, `secrets` | what a runtime is told; the secrets that it keeps out of everything |
 //!
 //! # Example
 //!
@@ -53,6 +53,7 @@ mod housekeeping;
 mod memory;
 mod replay;
 mod runtime;
+mod secrets;
 mod session;
 mod turn;
 mod worker;
@@ -83,6 +84,7 @@ pub use longhaul_keeper as keeper;
 pub use longhaul_redact::{Redactor, StreamRedactor};
 pub use replay::{load, load_through};
 pub use runtime::{Parts, Runtime};
+pub use secrets::redactor;
 pub use session::decide::{Action, Ending, Limits, Policy, decide};
 pub use session::events::event_of;
 pub use session::repeats::Repeats;
@@ -91,4 +93,5 @@ pub use session::state::{
 };
 pub use session::tasks::{SessionTasks, Stall, TaskState, Told};
 pub use session::work::Work;
-pub use turn::fallback::{Patience, facts_of, redactor};
+pub use turn::fallback::model_facts;
+pub use turn::retry::RetryMode;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use longhaul_agent::{Config, Patience};
+use longhaul_agent::{Config, RetryMode};
 use longhaul_journal::Journal as _;
 use longhaul_model::Models;
 use longhaul_protocol::PrintablePath;
@@ -54,8 +54,12 @@ pub(crate) async fn agree_to_exposed_home(
 }
 
 /// The config of something that runs turns, with a model: where none is named, one is looked for, and the choice is said.
-pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patience) -> anyhow::Result<Config> {
-    let mut config = Config { patience, ..load(place, choice)? };
+pub(crate) async fn with_model(
+    place: &Place,
+    choice: &Choice,
+    retry_mode: RetryMode,
+) -> anyhow::Result<Config> {
+    let mut config = Config { retry_mode, ..load(place, choice)? };
     if let Some(announcement) = config.announcement() {
         note(announcement);
     }

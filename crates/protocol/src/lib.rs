@@ -74,7 +74,7 @@ pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use stream::StreamName;
 pub use time::At;
-pub use words::{WordRun, is_unspaced, word_runs};
 pub use tool::{
     HISTORY_READ, HISTORY_SEARCH, MEMORY_NOTE, MEMORY_READ, MEMORY_SEARCH, ToolSchema, is_recall_tool,
 };
+pub use words::{WordRun, is_unspaced, word_runs};

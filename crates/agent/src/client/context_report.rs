@@ -7,9 +7,8 @@ use longhaul_protocol::{CompactDone, SessionId, SessionRecord, StreamName, ToolS
 
 use crate::compaction::plan::Space;
 use crate::session::state::State;
-use crate::turn::fallback::facts_of;
-use crate::turn::request::room_for_answer;
-use crate::worker::toolset::Equipment;
+use crate::turn::fallback::{max_answer_tokens, model_facts};
+use crate::worker::toolset::Toolset;
 use crate::{Config, Result, Runtime, Settings};
 
 /// A compaction is one append: its last record is so near to its first.
@@ -57,9 +56,8 @@ impl Beginning {
     }
 
     /// Those that the next epoch begins with.
-    pub(crate) fn of_equipment(equipment: &Equipment) -> Self {
-        let system = estimate_bytes(equipment.system.text.len() as u64);
-        Self { system, tools: equipment.tools.tokens }
+    pub(crate) fn of_toolset(toolset: &Toolset) -> Self {
+        Self { system: toolset.system_tokens(), tools: toolset.tools_tokens() }
     }
 }
 
@@ -88,7 +86,7 @@ impl ContextReport {
         let set = set.map(|tokens| ContextWindow { tokens, source: WindowSource::Config });
         let window = facts.window.or(set);
         let tokens = window.map(|window| window.tokens);
-        let answer = room_for_answer(settings.model.max_output_tokens, facts, tokens);
+        let answer = max_answer_tokens(settings.model.max_output_tokens, facts, tokens);
         let fixed = system.saturating_add(tools);
         let space = Space::new(state, model, tokens, answer, fixed, &settings.context);
         let (total, reported) = state.occupancy_with(model, state.corrected(model, fixed));
@@ -111,7 +109,7 @@ impl ContextReport {
 /// How full the context of a session is for the model that the config names; where there is none, for the one that was asked last.
 /// Its server may be asked how much it has room for.
 pub async fn context_report(config: &Config, journal: &dyn Journal, state: &State) -> ContextReport {
-    let (model, facts) = facts_of(config).await.unwrap_or_else(|_| {
+    let (model, facts) = model_facts(config).await.unwrap_or_else(|_| {
         (state.model.clone().unwrap_or_else(|| config.settings.model.name.clone()), Capabilities::default())
     });
     let beginning = Beginning::of_epoch(journal, state).await.unwrap_or_default();
@@ -124,7 +122,7 @@ impl Runtime {
         let (model, facts) = self.model().await;
         let beginning = Beginning::of_epoch(&*self.0.journal, state)
             .await
-            .unwrap_or_else(|| Beginning::of_equipment(&Equipment::new(&self.0, state)));
+            .unwrap_or_else(|| Beginning::of_toolset(&Toolset::new(&self.0, state)));
         ContextReport::new(state, &model, &facts, beginning, &self.0.config.settings)
     }
 }

@@ -1,4 +1,5 @@
-//! From a summary, or none, to the epoch that begins with it: how much is kept, and the proof that there is room. Pure.
+//! Drafting the epoch that a compaction begins: from a summary or by rule, how much is kept, and whether the result is small
+//! enough. Pure.
 
 use std::sync::Arc;
 
@@ -16,28 +17,28 @@ use crate::compaction::plan::{Space, Trigger};
 use crate::session::apply::IMPORTED_NOTICE;
 use crate::session::state::State;
 
-/// A context below this need only fit.
-const SMALL: u64 = 4_000;
-/// What is taken to be usable where nobody says how much is.
-const UNKNOWN: u64 = 1 << 40;
-/// What the model reads at the end of a context that was made smaller in the middle of a turn.
-const GO_ON: &str = "The context was compacted in the middle of this turn. What was done in it is in the summary; \
-                     go on with the next action, and don't begin again.";
+/// A context with fewer tokens need not become much smaller; it only has to fit.
+const SMALL_CONTEXT_TOKENS: u64 = 4_000;
+/// The usable tokens of a model whose window is not known.
+const UNKNOWN_WINDOW_TOKENS: u64 = 1 << 40;
+/// What the model reads at the end of a context that was compacted in the middle of a turn.
+const CONTINUE_NOTE: &str = "The context was compacted in the middle of this turn. What was done in it is in the summary; \
+                             go on with the next action, and don't begin again.";
 
-/// What a compaction has to show.
+/// How small a compaction must make the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Proof {
-    /// C6: three tenths smaller, and under six tenths of what is usable.
+pub(super) enum CompactionGoal {
+    /// C6: three tenths smaller, and under six tenths of the usable tokens.
     Smaller,
-    /// The same; but if that can't be, the next request must at least fit.
+    /// The same; if that is impossible, the next request must at least fit.
     SmallerOrFits,
-    /// It need only fit.
+    /// The next request must fit.
     Fits,
 }
 
-impl Proof {
-    /// What one for this reason has to show. If it is needed, the next request would not go through without it.
-    pub(super) fn of(trigger: Trigger, is_needed: bool) -> Self {
+impl CompactionGoal {
+    /// `is_needed`: without the compaction, the next request would not go through.
+    pub(super) fn new(trigger: Trigger, is_needed: bool) -> Self {
         match (trigger, is_needed) {
             (Trigger::Asked, _) => Self::Fits,
             (_, true) => Self::SmallerOrFits,
@@ -46,31 +47,31 @@ impl Proof {
     }
 }
 
-/// What a compaction starts from.
+/// Drafts the new epoch.
 #[derive(Debug, Clone)]
-pub(super) struct Ground<'a> {
+pub(super) struct EpochDrafter<'a> {
     pub(super) state: &'a State,
     pub(super) space: &'a Space,
     pub(super) system: BlobRef,
     pub(super) tools: BlobRef,
     /// The last record before it began.
     pub(super) covered: Seq,
-    /// What is kept as it is, if there is room.
+    /// How many tokens of the newest exchanges to keep as they are, if there is room.
     pub(super) keep: u64,
-    pub(super) proof: Proof,
-    /// What is remembered across sessions.
+    pub(super) goal: CompactionGoal,
+    /// The text of long-term memory.
     pub(super) memory: Option<&'a str>,
 }
 
-/// A new epoch, and what it comes to.
+/// The records of a new epoch.
 #[derive(Debug, Clone)]
-pub(super) struct Draft {
+pub(super) struct EpochDraft {
     pub(super) epoch: EpochStarted,
     messages: [SystemMessage; 2],
     done: CompactDone,
 }
 
-impl Draft {
+impl EpochDraft {
     /// The one append of a compaction.
     pub(super) fn into_facts(self) -> Vec<SessionRecord> {
         let [summary, todo] = self.messages;
@@ -83,22 +84,22 @@ impl Draft {
     }
 }
 
-/// How much the parts of a new context may take, in tokens before anything is learnt.
+/// The maximum limits of the parts of a new context, in estimated tokens.
 #[derive(Debug, Clone, Copy)]
-struct Sizes {
+struct PartLimits {
     summary: u64,
     first_request: u64,
     list: u64,
     memory: u64,
 }
 
-impl Sizes {
-    /// What is remembered was made to fit where it was read (C13): it is there as a whole, or not at all.
+impl PartLimits {
+    /// The text of memory was made to fit when it was read (C13): it is kept whole, or not at all.
     fn usual(usable: u64) -> Self {
         Self { summary: usable / 4, first_request: usable / 10, list: usable / 20, memory: usable }
     }
 
-    /// Nothing but what a context can't be without.
+    /// Only what a context can't do without.
     const LEAST: Self = Self { summary: 0, first_request: 8, list: 0, memory: 0 };
 
     fn tight(usable: u64) -> Self {
@@ -106,9 +107,9 @@ impl Sizes {
     }
 }
 
-impl Ground<'_> {
-    /// The epoch that begins with a summary: with what is to be kept, then with less.
-    pub(super) fn by_model(&self, written: WrittenSummary) -> Result<Draft, String> {
+impl EpochDrafter<'_> {
+    /// The epoch that begins with a summary: with as much kept as configured, or with less.
+    pub(super) fn draft_with_summary(&self, written: WrittenSummary) -> Result<EpochDraft, String> {
         let own = self.own_items();
         let said = user_messages(&own);
         let summary = merge_summaries(self.state.summary.as_ref(), written, &said);
@@ -120,22 +121,23 @@ impl Ground<'_> {
         let kept = kept.filter(|keep| keep.from > self.state.preface);
         let none = self.with_first_half(outline.kept_window(0));
         let raw = calibration.largest_within(usable);
-        let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
+        let (usual, tight) = (PartLimits::usual(raw), PartLimits::tight(raw));
         let by = CompactedBy::Model;
         let mut drafts =
-            kept.iter().chain([&none]).map(|keep| self.draft(keep, Some(&summary), None, by, usual));
-        let last = match drafts.by_ref().find(|draft| self.is_proven(draft)) {
+            kept.iter().chain([&none]).map(|keep| self.build(keep, Some(&summary), None, by, usual));
+        let last = match drafts.by_ref().find(|draft| self.meets_goal(draft)) {
             Some(draft) => return Ok(draft),
-            None => self.draft(&none, Some(&summary), None, by, tight),
+            None => self.build(&none, Some(&summary), None, by, tight),
         };
-        let need_only_fit = self.proof == Proof::SmallerOrFits || last.done.before < SMALL;
-        if self.is_proven(&last) || (need_only_fit && last.done.after <= usable) {
+        let need_only_fit =
+            self.goal == CompactionGoal::SmallerOrFits || last.done.before < SMALL_CONTEXT_TOKENS;
+        if self.meets_goal(&last) || (need_only_fit && last.done.after <= usable) {
             return Ok(last);
         }
-        Err(self.not_smaller(&last))
+        Err(self.too_large_reason(&last))
     }
 
-    /// What stands in the context without what the user of an imported session said: only this user gives directives.
+    /// The items of the context, without what the user of an imported session said: only this user gives directives.
     fn own_items(&self) -> Vec<Arc<Item>> {
         let state = self.state;
         let items = state.items.iter().zip(&state.places).skip(state.preface);
@@ -146,47 +148,49 @@ impl Ground<'_> {
         place.said.unwrap_or(place.seq) <= self.state.foreign_through
     }
 
-    /// The epoch that begins with the newest exchanges, and with the summary that there was.
-    pub(super) fn by_rule(&self) -> Result<Draft, String> {
+    /// The epoch that begins with the previous summary and the newest exchanges, without a model call.
+    pub(super) fn draft_by_rule(&self) -> Result<EpochDraft, String> {
         let calibration = self.state.calibration(&self.space.model);
         let outline = self.state.outline(&calibration, self.space.requests());
         let usable = self.usable();
         let raw = calibration.largest_within(usable);
-        let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
+        let (usual, tight) = (PartLimits::usual(raw), PartLimits::tight(raw));
         let nothing = self.with_first_half(outline.kept_window(0));
-        let bare = |sizes| self.rule(&nothing, sizes).done.after;
-        let goal = (usable / 10 * 6).min(self.before() / 10 * 7);
-        let mut best: Option<Draft> = None;
-        for sizes in [usual, tight, Sizes::LEAST] {
-            let (within, at_most) = (goal.saturating_sub(bare(sizes)), usable.saturating_sub(bare(sizes)));
-            // C7: what is newest stays if it fits, also where that is not much smaller.
+        let bare = |limits| self.build_by_rule(&nothing, limits).done.after;
+        let goal = (usable / 10 * 6).min(self.tokens_before() / 10 * 7);
+        let mut best: Option<EpochDraft> = None;
+        for limits in [usual, tight, PartLimits::LEAST] {
+            let (within, at_most) = (goal.saturating_sub(bare(limits)), usable.saturating_sub(bare(limits)));
+            // C7: the newest exchanges stay if they fit, even if that is not much smaller.
             let newest = self.with_first_half(outline.kept_window_by_rule(within, at_most));
             let fewer = self.with_first_half(outline.kept_window(within));
             for keep in [&newest, &fewer, &nothing] {
-                let draft = self.rule(keep, sizes);
+                let draft = self.build_by_rule(keep, limits);
                 let is_of_use = keep.from > self.state.preface
                     || draft.done.after < draft.done.before
-                    || self.proof == Proof::SmallerOrFits;
+                    || self.goal == CompactionGoal::SmallerOrFits;
                 if !is_of_use {
                     continue;
                 }
-                let is_smaller = match self.proof {
-                    Proof::Smaller => {
-                        draft.done.before < SMALL || draft.done.after <= draft.done.before / 10 * 9
+                let is_smaller = match self.goal {
+                    CompactionGoal::Smaller => {
+                        draft.done.before < SMALL_CONTEXT_TOKENS
+                            || draft.done.after <= draft.done.before / 10 * 9
                     }
-                    Proof::SmallerOrFits | Proof::Fits => true,
+                    CompactionGoal::SmallerOrFits | CompactionGoal::Fits => true,
                 };
-                if self.is_proven(&draft) || (is_smaller && draft.done.after <= usable) {
+                if self.meets_goal(&draft) || (is_smaller && draft.done.after <= usable) {
                     return Ok(draft);
                 }
                 let is_better = best.as_ref().is_none_or(|best| draft.done.after < best.done.after);
                 best = if is_better { Some(draft) } else { best };
             }
         }
-        Err(best.map_or_else(|| "there is nothing that could go".to_owned(), |best| self.not_smaller(&best)))
+        Err(best
+            .map_or_else(|| "there is nothing that could go".to_owned(), |best| self.too_large_reason(&best)))
     }
 
-    /// Of an answer that was cut and goes on, the first half stays, whatever else goes.
+    /// Keeps the first half of a truncated answer that is to continue.
     fn with_first_half(&self, keep: KeptWindow) -> KeptWindow {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.goes_on) else { return keep };
         let is_half = |place: &Place| (place.turn, place.step) == (turn.number, turn.steps);
@@ -195,21 +199,21 @@ impl Ground<'_> {
         KeptWindow { from, requests: keep.requests.into_iter().filter(|index| *index < from).collect() }
     }
 
-    fn rule(&self, keep: &KeptWindow, sizes: Sizes) -> Draft {
-        let (from, through) = self.range(keep);
+    fn build_by_rule(&self, keep: &KeptWindow, limits: PartLimits) -> EpochDraft {
+        let (from, through) = self.covered_range(keep);
         let dropped = format!(
             "Older exchanges (records {from} to {through}) were dropped by rule, without a summary; \
              history_search and history_read reach them."
         );
-        self.draft(keep, self.state.summary.as_ref(), Some(&dropped), CompactedBy::Rule, sizes)
+        self.build(keep, self.state.summary.as_ref(), Some(&dropped), CompactedBy::Rule, limits)
     }
 
     fn usable(&self) -> u64 {
-        self.space.room.map_or(UNKNOWN, |room| room.usable())
+        self.space.room.map_or(UNKNOWN_WINDOW_TOKENS, |room| room.usable())
     }
 
-    /// What the next request would have, by the estimator that says what it will have.
-    fn before(&self) -> u64 {
+    /// The size of the next request without a compaction, by the same estimate as for the draft.
+    fn tokens_before(&self) -> u64 {
         self.tokens(&self.state.items)
     }
 
@@ -223,58 +227,65 @@ impl Ground<'_> {
         fixed.saturating_add(items).saturating_add(self.state.incoming(self.space))
     }
 
-    fn is_proven(&self, draft: &Draft) -> bool {
+    fn meets_goal(&self, draft: &EpochDraft) -> bool {
         let (before, after, usable) = (draft.done.before, draft.done.after, self.usable());
-        match self.proof {
-            Proof::Fits => return after <= usable,
-            // A draft that makes it smaller is better, also where it need only fit.
-            _ if before < SMALL => return after <= usable && after < before,
-            Proof::Smaller | Proof::SmallerOrFits => {}
+        match self.goal {
+            CompactionGoal::Fits => return after <= usable,
+            // A draft that makes a small context smaller is better than one that only fits.
+            _ if before < SMALL_CONTEXT_TOKENS => return after <= usable && after < before,
+            CompactionGoal::Smaller | CompactionGoal::SmallerOrFits => {}
         }
         after <= before / 10 * 7 && after < usable / 10 * 6
     }
 
-    fn not_smaller(&self, draft: &Draft) -> String {
+    fn too_large_reason(&self, draft: &EpochDraft) -> String {
         let (before, after) = (draft.done.before, draft.done.after);
         format!("it would have left {after} of {before} tokens, where {} are usable", self.usable())
     }
 
-    /// The records that a compaction covers, if this is kept: from where the one before ended to where the kept part begins.
-    fn range(&self, keep: &KeptWindow) -> (Seq, Seq) {
+    /// The records that the compaction covers: from the end of the previous one to the beginning of the kept part.
+    fn covered_range(&self, keep: &KeptWindow) -> (Seq, Seq) {
         let before = self.state.compaction.covered_through;
         let places = self.state.places.get(keep.from..).unwrap_or_default();
         let first = places.iter().map(|place| place.seq).filter(|seq| *seq > before).min();
         (before.saturating_add(1), first.map_or(self.covered, |first| first - 1))
     }
 
-    fn draft(
+    fn build(
         &self,
         keep: &KeptWindow,
         summary: Option<&Summary>,
         dropped: Option<&str>,
         by: CompactedBy,
-        sizes: Sizes,
-    ) -> Draft {
+        limits: PartLimits,
+    ) -> EpochDraft {
         let state = self.state;
-        let kept = self.kept(keep);
-        let pins = self.pins(keep, sizes);
-        let first = vec![render_summary(summary, dropped, sizes.summary)];
-        // Apart from the summary: whoever erases what is pinned must not lose that.
-        let mut second = vec![render_todo(&state.todo, sizes.list)];
-        second.extend(pins.iter().map(|pin| render_pin(&shortened(pin, sizes.first_request))));
+        let kept = self.kept_items(keep);
+        let pins = self.pins(keep, limits);
+        let first = vec![render_summary(summary, dropped, limits.summary)];
+        // In a message of their own: erasing a pin must not erase the summary.
+        let mut second = vec![render_todo(&state.todo, limits.list)];
+        second.extend(pins.iter().map(|pin| render_pin(&truncate_pin(pin, limits.first_request))));
         second.extend((state.foreign_through > 0).then(|| IMPORTED_NOTICE.to_owned()));
         second.extend(render_tasks(state.tasks.running().map(|task| &task.started)));
-        second.extend(self.memory.filter(|text| estimate_text(text) <= sizes.memory).map(str::to_owned));
+        second.extend(self.memory.filter(|text| estimate_text(text) <= limits.memory).map(str::to_owned));
 
         let preface = first.iter().chain(&second).cloned();
         let preface = preface.map(|text| Arc::new(Item::Text { role: Role::System, text }));
         let items: Vec<Arc<Item>> =
             preface.chain(kept.iter().map(|kept| Arc::new(kept.item.clone()))).collect();
-        let (from, through) = self.range(keep);
+        let (from, through) = self.covered_range(keep);
         let epoch = state.epoch.as_ref().map_or(1, |epoch| epoch.number.saturating_add(1));
         let carried = state.to_carry(kept.iter().map(|kept| &kept.item), through);
-        Draft {
-            done: CompactDone { epoch, by, before: self.before(), after: self.tokens(&items), from, through },
+        EpochDraft {
+            done: CompactDone {
+                epoch,
+                by,
+                before: self.tokens_before(),
+                after: self.tokens(&items),
+                from,
+                through,
+            },
             messages: [first, second].map(|parts| SystemMessage {
                 content: parts.into_iter().map(|text| TextContent { text }).collect(),
             }),
@@ -295,40 +306,40 @@ impl Ground<'_> {
         }
     }
 
-    /// What stays as it is: what was asked in the open turn, then everything from the cut on.
-    fn kept(&self, keep: &KeptWindow) -> Vec<Kept> {
+    /// The items that stay as they are: the requests of the open turn, then everything from `keep.from` on.
+    fn kept_items(&self, keep: &KeptWindow) -> Vec<Kept> {
         let state = self.state;
         let asked = keep.requests.iter().map(|&index| (&state.items[index], &state.places[index]));
         let rest = state.items.iter().zip(&state.places).skip(keep.from);
-        let is_new = |item: &Item| !matches!(item, Item::Note { text } if text == GO_ON);
+        let is_new = |item: &Item| !matches!(item, Item::Note { text } if text == CONTINUE_NOTE);
         let kept = asked
             .chain(rest)
             .filter(|(item, _)| is_new(item))
             .map(|(item, place)| Kept { place: *place, item: (**item).clone() });
         let mut kept: Vec<Kept> = kept.collect();
-        // Whoever is in the middle of something should not take the request for a new one.
+        // In the middle of a turn, the model must not take the request for a new one.
         if let Some(turn) = state.turn.as_ref().filter(|turn| turn.steps > 1 || turn.answered) {
             let step = turn.steps.saturating_add(u64::from(turn.answered));
             let place = Place { seq: state.head, turn: turn.number, step, said: None };
-            kept.push(Kept { place, item: Item::Note { text: GO_ON.to_owned() } });
+            kept.push(Kept { place, item: Item::Note { text: CONTINUE_NOTE.to_owned() } });
         }
         kept
     }
 
-    /// What is never summarised: the first request, as long as it does not stand in the context itself, and the files that were changed.
-    fn pins(&self, keep: &KeptWindow, sizes: Sizes) -> Vec<Pin> {
+    /// What is never summarised: the first request, unless it is kept as it is, and the changed files.
+    fn pins(&self, keep: &KeptWindow, limits: PartLimits) -> Vec<Pin> {
         let state = self.state;
         let mut pins: Vec<Pin> =
             state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST_PIN).cloned().collect();
         let first = (state.preface..state.items.len())
             .filter(|index| !self.is_foreign(&state.places[*index]))
-            .find_map(|index| Some((index, request(&state.items[index])?)))
+            .find_map(|index| Some((index, user_request(&state.items[index])?)))
             .filter(|(index, _)| *index < keep.from && !keep.requests.contains(index));
         if let (true, Some((index, text))) = (pins.is_empty(), first) {
             let place = state.places[index];
-            pins.push(first_request_pin(text, place.said.unwrap_or(place.seq), sizes.first_request));
+            pins.push(first_request_pin(text, place.said.unwrap_or(place.seq), limits.first_request));
         }
-        // As the model would name them: relative paths begin in the work folder.
+        // Paths in the work folder are shown as the model names them, relative to it.
         let folder = state.created.as_ref().and_then(|created| created.work_dir.as_deref());
         let named =
             |path: &String| match folder.and_then(|folder| path.strip_prefix(folder)?.strip_prefix('/')) {
@@ -336,13 +347,13 @@ impl Ground<'_> {
                 None => path.clone(),
             };
         let changed: Vec<String> = state.changed.iter().map(named).collect();
-        pins.extend(changed_files_pin(&changed, sizes.list));
+        pins.extend(changed_files_pin(&changed, limits.list));
         pins
     }
 }
 
-/// A pin as there is room for it; what is stored is whole.
-fn shortened(pin: &Pin, most: u64) -> Pin {
+/// A pin with its text truncated to this many tokens. The stored pin keeps the whole text.
+fn truncate_pin(pin: &Pin, most: u64) -> Pin {
     const BYTES_PER_TOKEN: u64 = 4;
     let most = usize::try_from(most.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
     let mut text = pin.text.clone();
@@ -353,8 +364,8 @@ fn shortened(pin: &Pin, most: u64) -> Pin {
     Pin { name: pin.name.clone(), text }
 }
 
-/// The words of a person.
-fn request(item: &Item) -> Option<&str> {
+/// The text of the user's request.
+fn user_request(item: &Item) -> Option<&str> {
     match item {
         Item::Text { role: Role::User, text } if !is_task_notification(text) => Some(text),
         _ => None,

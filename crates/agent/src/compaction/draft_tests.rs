@@ -264,11 +264,11 @@ proptest! {
         // C6, by the estimator that says how large the next request will be.
         prop_assert_eq!((state.next_prompt(&space), state.epoch.as_ref().unwrap().number), (done.after, done.epoch));
         prop_assert!(done.after <= usable, "{} of {}", done.after, usable);
-        if !is_free && done.before >= SMALL {
+        if !is_free && done.before >= SMALL_CONTEXT_TOKENS {
             prop_assert!(done.after < done.before);
         }
         // C7: by rule the two newest exchanges stay if they fit, which may be less than that.
-        if !is_free && done.before >= SMALL && done.by == CompactedBy::Model {
+        if !is_free && done.before >= SMALL_CONTEXT_TOKENS && done.by == CompactedBy::Model {
             prop_assert!(done.after <= done.before / 10 * 7 && done.after < usable / 10 * 6);
         }
         prop_assert_eq!(&normalise(&state.items), &state.items);
@@ -292,21 +292,21 @@ proptest! {
         let space = case.space(&state);
         apply_start(&mut state);
         let epoch = state.epoch.clone().unwrap();
-        let (covered, proof) = (state.head - 1, Proof::SmallerOrFits);
+        let (covered, goal) = (state.head - 1, CompactionGoal::SmallerOrFits);
         let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
-        let ground =
-            Ground { state: &state, space: &space, system, tools, covered, keep: 0, proof, memory: None };
+        let drafter =
+            EpochDrafter { state: &state, space: &space, system, tools, covered, keep: 0, goal, memory: None };
         let Some(from) = newest_two(&state) else { return Ok(()) };
         let calibration = state.calibration("m");
-        let usable = ground.usable();
-        let sizes = Sizes::usual(calibration.largest_within(usable));
-        let bare = ground.rule(&state.outline(&calibration, u64::MAX).kept_window(0), sizes).done.after;
+        let usable = drafter.usable();
+        let sizes = PartLimits::usual(calibration.largest_within(usable));
+        let bare = drafter.build_by_rule(&state.outline(&calibration, u64::MAX).kept_window(0), sizes).done.after;
         let newest = state.corrected("m", estimate_items(&state.items[from..]));
         if bare + newest + 2 > usable {
             return Ok(());
         }
 
-        let draft = ground.by_rule().unwrap();
+        let draft = drafter.draft_by_rule().unwrap();
 
         let kept: Vec<&Item> = draft.epoch.kept.iter().map(|kept| &kept.item).collect();
         for item in &state.items[from..] {

@@ -1,6 +1,7 @@
-//! Making the context of a session smaller.
+//! Compaction: making the context of a session smaller.
 //!
-//! What is to be done is decided in `compaction`, what stays and what goes is planned in `longhaul_context`; here it is carried out.
+//! `plan` decides whether and how. `summarise` has a model write the summary. `draft` puts the new epoch together, from that
+//! summary or by rule. This module carries it out and records it.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
@@ -18,186 +19,164 @@ mod summarise;
 
 use std::sync::Arc;
 
-use draft::{Draft, Ground, Proof};
+use draft::{CompactionGoal, EpochDraft, EpochDrafter};
 use longhaul_context::WrittenSummary;
-use longhaul_journal::Blob;
-use longhaul_protocol::{
-    CallId, CompactFailed, CompactStart, EpochReason, EpochStarted, Seq, SessionRecord, Stubbed,
-};
-use summarise::Summarised;
+use longhaul_protocol::{CallId, CompactFailed, CompactStart, EpochReason, Seq, SessionRecord, Stubbed};
+use summarise::{SummaryOutcome, summarise};
 
 use crate::compaction::plan::{Moment, Relief, Space, Trigger};
-use crate::replay::load;
+use crate::memory::memory_for_context;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
 use crate::session::decide::Policy;
 use crate::session::state::State;
-use crate::turn::request::room_for_answer;
-use crate::worker::toolset::Equipment;
-use crate::worker::{Step, Stopped, Worker, concerns_only_this};
+use crate::turn::epoch::epoch_facts;
+use crate::turn::fallback::max_answer_tokens;
+use crate::turn::request::known_window;
+use crate::worker::toolset::Toolset;
+use crate::worker::{Worker, WorkerResult, WorkerStop, is_record_refused};
 use crate::{Error, Result};
 
-/// What a compaction that a crash left open is closed with.
+/// The reason of a compaction that a crash left open.
 const INTERRUPTED: &str = "interrupted";
 const CANCELLED: &str = "cancelled";
 const SUSPENDED: &str = "suspended";
 const OUT_OF_TIME: &str = "the time of the turn was over";
 const NOT_SAVED: &str = "what happened could not be saved";
-/// What ends one that nobody waits for, because somebody came.
-const GAVE_WAY: &str = "an input came, and goes first";
+/// Ends a compaction of an idle session.
+const INPUT_FIRST: &str = "an input came, and goes first";
 
-impl Worker {
-    /// Makes the context smaller. Whatever comes of it is on record when this returns.
-    pub(crate) async fn compact(&mut self, trigger: Trigger) -> Step<()> {
-        self.read_again().await;
-        self.renew_equipment();
-        let covered = self.state.head;
-        let focus = self.state.compaction.asked.as_ref().and_then(|asked| asked.focus.clone());
-        let start = CompactStart { reason: trigger.word().to_owned(), focus: focus.clone() };
-        self.commit(vec![SessionRecord::CompactStart(start)], vec![]).await?;
+/// Compacts the context. The result is on record when this returns.
+pub(crate) async fn compact(worker: &mut Worker, trigger: Trigger) -> WorkerResult<()> {
+    worker.reload_state().await;
+    worker.reload_toolset_between_turns();
+    let covered = worker.state().head;
+    let focus = worker.state().compaction.asked.as_ref().and_then(|asked| asked.focus.clone());
+    let start = CompactStart { reason: trigger.word().to_owned(), focus: focus.clone() };
+    worker.commit(vec![SessionRecord::CompactStart(start)], vec![]).await?;
 
-        let (mut after, mut usages) = (Vec::new(), Vec::new());
-        let summarised = if self.policy.space.has_summaries {
-            self.summarise(trigger, focus.as_deref(), &mut usages, &mut after).await?
-        } else {
-            Summarised::NotWanted
-        };
-        after.extend(usages.into_iter().map(SessionRecord::Usage));
-        let was_needed = is_needed(&self.state, &self.policy.space, trigger);
-        let memory = self.remembered().await;
-        let memory = memory.as_deref();
-        let planned = match summarised {
-            Summarised::Written(written) => self.ground(trigger, covered, memory).by_model(*written),
-            Summarised::Failed(reason) => Err(reason),
-            Summarised::NotWanted => Err(String::new()),
-            Summarised::Stopped => {
-                return self.compact_failed(stopped(self.why_stopped(trigger)), after).await;
-            }
-            Summarised::Suspended => {
-                self.compact_failed(stopped(SUSPENDED), after).await?;
-                return Err(Stopped::Suspended);
-            }
-        };
-        // What must fit is made to by rule; what would only be better smaller stays as it is.
-        let by_rule = was_needed || !self.policy.space.has_summaries;
-        let planned = match planned {
-            Err(reason) if by_rule => {
-                let said = |why| if reason.is_empty() { why } else { format!("{reason}; {why}") };
-                self.ground(trigger, covered, memory).by_rule().map_err(said)
-            }
-            planned => planned,
-        };
-        let reason = match planned {
-            Ok(draft) => match self.switch(draft, after.clone()).await {
-                // What can't be recorded did not happen.
-                Err(Stopped::Failed(error)) if concerns_only_this(&error) => error.to_string(),
-                switched => return switched,
-            },
-            Err(reason) => reason,
-        };
-        let tokens = Some(self.state.next_prompt(&self.policy.space));
-        self.compact_failed(CompactFailed { reason, tokens, was_needed }, after).await
-    }
-
-    /// Folds the records once more: what somebody has erased meanwhile must not be written again. Where they can't be read any more, what
-    /// is known here is all that there is.
-    async fn read_again(&mut self) {
-        let read = load(&*self.runtime.journal, &self.shared.key, self.id).await;
-        if let Some(state) = read.ok().filter(|state| state.head == self.state.head) {
-            self.state = state;
+    let (mut after, mut usages) = (Vec::new(), Vec::new());
+    let has_summaries = worker.policy().space.has_summaries;
+    let summary = if has_summaries {
+        summarise(worker, trigger, focus.as_deref(), &mut usages, &mut after).await?
+    } else {
+        SummaryOutcome::NotWanted
+    };
+    after.extend(usages.into_iter().map(SessionRecord::Usage));
+    let was_needed = is_needed(worker.state(), &worker.policy().space, trigger);
+    let memory = memory_for_context(worker).await;
+    let drafter = epoch_drafter(worker, trigger, covered, memory.as_deref());
+    let draft = match summary {
+        SummaryOutcome::Written(written) => drafter.draft_with_summary(*written),
+        SummaryOutcome::Failed(reason) => Err(reason),
+        SummaryOutcome::NotWanted => Err(String::new()),
+        SummaryOutcome::Stopped => {
+            let reason = stop_reason(worker, trigger);
+            return record_compact_failed(worker, stopped(reason), after).await;
         }
-    }
-
-    /// Why nobody wants a compaction any more.
-    fn why_stopped(&self, trigger: Trigger) -> &'static str {
-        match trigger {
-            Trigger::Idle => GAVE_WAY,
-            _ if self.policy.is_out_of_time => OUT_OF_TIME,
-            _ if self.policy.must_end.is_some() => NOT_SAVED,
-            _ => CANCELLED,
+        SummaryOutcome::Suspended => {
+            record_compact_failed(worker, stopped(SUSPENDED), after).await?;
+            return Err(WorkerStop::Suspended);
         }
-    }
+    };
+    // A context that must shrink is cut by rule. One that need not stays as it is.
+    let draft = match draft {
+        Err(reason) if was_needed || !has_summaries => drafter
+            .draft_by_rule()
+            .map_err(|error| if reason.is_empty() { error } else { format!("{reason}; {error}") }),
+        draft => draft,
+    };
+    let reason = match draft {
+        Ok(draft) => match switch_epoch(worker, draft, after.clone()).await {
+            Err(WorkerStop::Failed(error)) if is_record_refused(&error) => error.to_string(),
+            switched => return switched,
+        },
+        Err(reason) => reason,
+    };
+    let state = worker.state();
+    let tokens = Some(state.next_prompt(&worker.policy().space));
+    record_compact_failed(worker, CompactFailed { reason, tokens, was_needed }, after).await
+}
 
-    /// What a new epoch starts from.
-    fn ground<'a>(&'a self, trigger: Trigger, covered: Seq, memory: Option<&'a str>) -> Ground<'a> {
-        let (state, space) = (&self.state, &self.policy.space);
-        let (system, tools) = match &state.epoch {
-            // A turn goes on with what it began with.
-            Some(epoch) if state.turn.is_some() => (epoch.system.clone(), epoch.tools.clone()),
-            _ => (self.equipment.system.reference.clone(), self.equipment.tools.content.reference.clone()),
-        };
-        let keep = self.runtime.config.settings.context.keep_tokens;
-        let proof = Proof::of(trigger, is_needed(state, space, trigger));
-        Ground { state, space, system, tools, covered, keep, proof, memory }
-    }
-
-    /// The new epoch, whole.
-    async fn switch(&mut self, draft: Draft, after: Vec<SessionRecord>) -> Step<()> {
-        let blobs = self.beginnings(&draft.epoch);
-        let mut facts = draft.into_facts();
-        facts.extend(after);
-        self.commit(facts, blobs).await?;
-        self.shared.was_idle(&Ok(true));
-        Ok(())
-    }
-
-    /// The blobs of an epoch's beginning that may not be there yet.
-    fn beginnings(&self, epoch: &EpochStarted) -> Vec<Blob> {
-        let contents =
-            [(&epoch.system, &self.equipment.system), (&epoch.tools, &self.equipment.tools.content)];
-        let ours = contents.into_iter().filter(|(reference, content)| **reference == content.reference);
-        ours.map(|(_, content)| content.blob()).collect()
-    }
-
-    async fn compact_failed(&mut self, failed: CompactFailed, after: Vec<SessionRecord>) -> Step<()> {
-        let told = match failed.tokens {
-            Some(_) => Err(Error::NotCompacted { reason: failed.reason.clone() }),
-            None => Ok(false),
-        };
-        let mut facts = vec![SessionRecord::CompactFailed(failed)];
-        facts.extend(after);
-        self.commit(facts, vec![]).await?;
-        self.shared.was_idle(&told);
-        Ok(())
-    }
-
-    /// Closes a compaction that a crash left open.
-    pub(crate) async fn close_compaction(&mut self) -> Step<()> {
-        self.compact_failed(stopped(INTERRUPTED), vec![]).await
-    }
-
-    /// Replaces old tool output by stubs: a new epoch, without a model call.
-    pub(crate) async fn stub(&mut self, calls: Vec<CallId>) -> Step<()> {
-        self.renew_equipment();
-        let (mut facts, mut blobs) = self.new_epoch(EpochReason::Stubbed);
-        if self.state.turn.is_some()
-            && let (Some(SessionRecord::EpochStarted(started)), Some(epoch)) =
-                (facts.last_mut(), &self.state.epoch)
-        {
-            // A turn goes on with what it began with.
-            (started.system, started.tools) = (epoch.system.clone(), epoch.tools.clone());
-            blobs = vec![];
-        }
-        facts.push(SessionRecord::Stubbed(Stubbed { calls }));
-        self.commit(facts, blobs).await?;
-        self.shared.was_idle(&Ok(true));
-        Ok(())
-    }
-
-    /// Outside of a turn a new epoch begins with what a new turn would begin with.
-    fn renew_equipment(&mut self) {
-        if self.state.turn.is_none() {
-            self.equipment = Equipment::new(&self.runtime, &self.state);
-            let space = self.policy.space.clone();
-            let limits = self.policy.limits;
-            self.policy = Policy { space, limits, ..self.equipment.policy(&self.runtime) };
-            self.look_at_the_ends();
-        }
+/// Why a compaction stopped before its end.
+fn stop_reason(worker: &Worker, trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Idle => INPUT_FIRST,
+        _ if worker.policy().is_out_of_time => OUT_OF_TIME,
+        _ if worker.policy().must_end.is_some() => NOT_SAVED,
+        _ => CANCELLED,
     }
 }
 
-/// The append that makes a context smaller, as the worker would make it: around what a model wrote, or by rule. The error says why
-/// there is none. Pure, for tests and for programs that carry out decisions themselves.
+fn epoch_drafter<'a>(
+    worker: &'a Worker,
+    trigger: Trigger,
+    covered: Seq,
+    memory: Option<&'a str>,
+) -> EpochDrafter<'a> {
+    let (state, space) = (worker.state(), &worker.policy().space);
+    let (system, tools) = match &state.epoch {
+        // A turn goes on with the system prompt and tools that it began with.
+        Some(epoch) if state.turn.is_some() => (epoch.system.clone(), epoch.tools.clone()),
+        _ => worker.toolset().references(),
+    };
+    let keep = worker.runtime().config.settings.context.keep_tokens;
+    let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));
+    EpochDrafter { state, space, system, tools, covered, keep, goal, memory }
+}
+
+/// Records the new epoch, in one append.
+async fn switch_epoch(worker: &mut Worker, draft: EpochDraft, after: Vec<SessionRecord>) -> WorkerResult<()> {
+    let blobs = worker.toolset().blobs([&draft.epoch.system, &draft.epoch.tools]);
+    let mut facts = draft.into_facts();
+    facts.extend(after);
+    worker.commit(facts, blobs).await?;
+    worker.slot().was_idle(&Ok(true));
+    Ok(())
+}
+
+async fn record_compact_failed(
+    worker: &mut Worker,
+    failed: CompactFailed,
+    after: Vec<SessionRecord>,
+) -> WorkerResult<()> {
+    let result = match failed.tokens {
+        Some(_) => Err(Error::NotCompacted { reason: failed.reason.clone() }),
+        None => Ok(false),
+    };
+    let mut facts = vec![SessionRecord::CompactFailed(failed)];
+    facts.extend(after);
+    worker.commit(facts, vec![]).await?;
+    worker.slot().was_idle(&result);
+    Ok(())
+}
+
+/// Closes a compaction that a crash left open.
+pub(crate) async fn close_compaction(worker: &mut Worker) -> WorkerResult<()> {
+    record_compact_failed(worker, stopped(INTERRUPTED), vec![]).await
+}
+
+/// Replaces the output of old calls by stubs: a new epoch, without a model call.
+pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) -> WorkerResult<()> {
+    worker.reload_toolset_between_turns();
+    let (mut facts, mut blobs) = epoch_facts(worker, EpochReason::Stubbed);
+    let state = worker.state();
+    if state.turn.is_some()
+        && let (Some(SessionRecord::EpochStarted(started)), Some(epoch)) = (facts.last_mut(), &state.epoch)
+    {
+        // A turn goes on with the system prompt and tools that it began with.
+        (started.system, started.tools) = (epoch.system.clone(), epoch.tools.clone());
+        blobs = vec![];
+    }
+    facts.push(SessionRecord::Stubbed(Stubbed { calls }));
+    worker.commit(facts, blobs).await?;
+    worker.slot().was_idle(&Ok(true));
+    Ok(())
+}
+
+/// The append of a compaction, as the worker would make it: around a written summary, or by rule. The error says why there is none.
+///
+/// Pure, for tests and for programs that carry out decisions themselves.
 pub fn plan_compaction(
     state: &State,
     space: &Space,
@@ -206,19 +185,19 @@ pub fn plan_compaction(
     keep: u64,
 ) -> std::result::Result<Vec<SessionRecord>, String> {
     let epoch = state.epoch.as_ref().ok_or("there is no epoch")?;
-    // The record with which it began is none of those that it covers.
+    // `compact_start` is not among the records that the compaction covers.
     let covered = state.head - u64::from(state.compaction.open.is_some());
-    let proof = Proof::of(trigger, is_needed(state, space, trigger));
+    let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));
     let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
-    let ground = Ground { state, space, system, tools, covered, keep, proof, memory: None };
+    let drafter = EpochDrafter { state, space, system, tools, covered, keep, goal, memory: None };
     let draft = match written {
-        Some(written) => ground.by_model(written),
-        None => ground.by_rule(),
+        Some(written) => drafter.draft_with_summary(written),
+        None => drafter.draft_by_rule(),
     };
-    draft.map(Draft::into_facts)
+    draft.map(EpochDraft::into_facts)
 }
 
-/// Whether the next request would not go through as things are.
+/// Whether the next request would not fit, or was refused as too long.
 fn is_needed(state: &State, space: &Space, trigger: Trigger) -> bool {
     let is_too_large = space.room.is_some_and(|room| state.next_prompt(space) > room.usable());
     match trigger {
@@ -229,38 +208,34 @@ fn is_needed(state: &State, space: &Space, trigger: Trigger) -> bool {
     }
 }
 
-/// The job of the idle worker: makes the context of an idle session smaller, if it is due, so that the next reply need not wait.
-/// Returns when that is done, or was not due: whether something was done.
-pub(crate) async fn compact_if_idle(
-    runtime: &Arc<Inner>,
-    shared: &Arc<Shared>,
-    state: &State,
-) -> Result<bool> {
-    // To do it, its worker takes it, and goes on with whatever waits in its inbox: only who looks after all sessions may do that to one that
-    // nobody here has opened.
-    let is_ours = shared.id.get().is_some_and(|id| runtime.activity.has_seen(*id));
-    if !is_ours && !runtime.is_hosting() {
+/// A job of the idle worker: compacts the context of an idle session if it is due, so that the next turn need not wait for that.
+/// Returns whether it did.
+pub(crate) async fn compact_if_idle(runtime: &Arc<Inner>, slot: &Arc<Shared>, state: &State) -> Result<bool> {
+    // The session's worker takes its lease for this, and its inbox. Only a hosting runtime may do that to a session that no client
+    // has opened here.
+    let was_opened_here = slot.id.get().is_some_and(|id| runtime.activity.has_seen(*id));
+    if !was_opened_here && !runtime.is_hosting() {
         return Ok(false);
     }
-    let model = runtime.lineup().0[0].clone();
-    // What another model has room for is nobody's business here.
+    let model = runtime.model_chain().primary();
+    // The size of the context is known only for the model that was called last.
     if state.model.as_deref() != Some(model.name()) || state.turn.is_some() {
         return Ok(false);
     }
     let (facts, settings) = (model.capabilities().await, &runtime.config.settings);
-    let window = facts.window.map(|window| window.tokens).or(settings.model.context_window);
-    let answer = room_for_answer(settings.model.max_output_tokens, &facts, window);
-    let equipment = Equipment::new(runtime, state);
-    let fixed = equipment.fixed(&facts);
+    let window = known_window(&facts, &settings.model);
+    let answer = max_answer_tokens(settings.model.max_output_tokens, &facts, window);
+    let toolset = Toolset::new(runtime, state);
+    let fixed = toolset.fixed_tokens(&facts);
     let space = Space::new(state, model.name(), window, answer, fixed, &settings.context);
-    let policy = Policy { space: Space { is_idle: true, ..space }, ..equipment.policy(runtime) };
+    let policy = Policy { space: Space { is_idle: true, ..space }, ..toolset.policy(runtime) };
     match state.relief(&policy, Moment::Rest) {
         Relief::Nothing | Relief::Hopeless(_) => Ok(false),
-        Relief::Stub(_) | Relief::Compact(_) => shared.ask_as_idle(runtime).await,
+        Relief::Stub(_) | Relief::Compact(_) => slot.ask_as_idle(runtime).await,
     }
 }
 
-/// A compaction that somebody or something stopped: it does not count as a failure.
+/// A compaction that was stopped. It doesn't count as a failure.
 fn stopped(reason: &str) -> CompactFailed {
     CompactFailed { reason: reason.to_owned(), tokens: None, was_needed: false }
 }

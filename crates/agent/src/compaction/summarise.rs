@@ -1,4 +1,5 @@
-//! Having a summary written: one model call if it is valid at its first answer.
+//! Having a model write the summary of a context: one call if its first answer is valid; retries, a smaller request and the
+//! session's own model as fallback if not.
 
 use std::future::Future;
 use std::pin::pin;
@@ -7,324 +8,298 @@ use std::sync::Arc;
 use longhaul_context::{
     AnswerForm, ParsedSummary, SummaryMaterial, WrittenSummary, build_summary_prompt, estimate, parse_summary,
 };
-use longhaul_journal::Page;
 use longhaul_model::{
-    Capabilities, FailureClass, Model, Purpose, RefusedSize, Request, RetryDecision, RetryState, StopKind,
-    WholeAnswer, complete,
+    Capabilities, FailureClass, Model, ModelFailure, Purpose, RefusedSize, Request, RetryDecision,
+    RetryState, StopKind, WholeAnswer, complete,
 };
-use longhaul_protocol::{
-    EventKind, InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, StreamName, Usage, Warning,
-};
+use longhaul_protocol::{InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, Usage, Warning};
 
 use crate::compaction::plan::Trigger;
-use crate::turn::request::room_for_answer;
-use crate::worker::wait::Attended;
-use crate::worker::{Step, Worker};
+use crate::turn::fallback::max_answer_tokens;
+use crate::turn::retry::retry_event;
+use crate::worker::wait::{WaitOutcome, Wakeup};
+use crate::worker::{Worker, WorkerResult};
 
-/// Of what the model has room for, so many tenths are used: an estimate is an estimate.
-const USED_TENTHS: u64 = 9;
-/// What is no summary, or does not look like a whole one, is asked for once more.
-const WRONG_ANSWERS: u32 = 1;
+/// The share of the model's room that the request may take, in tenths: its size is only estimated.
+const REQUEST_TENTHS: u64 = 9;
+/// How often an answer that is no whole summary is asked for again.
+const MAX_INVALID_ANSWERS: u32 = 1;
 /// Prose with fewer words is no summary.
-const FEWEST_WORDS: usize = 8;
-/// A request that is too long after all is halved so often.
-const HALVINGS: u32 = 3;
+const MIN_SUMMARY_WORDS: usize = 8;
+/// How often a request that the server finds too long is made smaller.
+const MAX_SHRINKS: u32 = 3;
 
-/// What came of it.
-pub(super) enum Summarised {
+pub(super) enum SummaryOutcome {
     Written(Box<WrittenSummary>),
     Failed(String),
     /// Summaries are turned off.
     NotWanted,
-    /// Somebody wants the turn to end, or came while nobody waited.
+    /// The turn should end, or an input came for an idle session.
     Stopped,
     Suspended,
 }
 
-/// What is asked of whom, as it changes from try to try.
-struct Asking {
+/// Has everything since the preface summarised, together with the previous summary.
+pub(super) async fn summarise(
+    worker: &mut Worker,
+    trigger: Trigger,
+    focus: Option<&str>,
+    usages: &mut Vec<Usage>,
+    after: &mut Vec<SessionRecord>,
+) -> WorkerResult<SummaryOutcome> {
+    if worker.policy().limits.left_today_nano == Some(0) {
+        return Ok(SummaryOutcome::Failed("limits.cost_per_day is reached".to_owned()));
+    }
+    let mut models = summary_models(worker, after).into_iter();
+    let mut last = "no model could be asked".to_owned();
+    while let Some(model) = models.next() {
+        match summarise_with(worker, model.clone(), trigger, focus, usages).await? {
+            SummaryOutcome::Failed(reason) => last = reason,
+            outcome => return Ok(outcome),
+        }
+        if models.len() > 0 {
+            after.extend(summary_model_warning(worker, &format!("{} failed: {last}", model.name())));
+        }
+    }
+    Ok(SummaryOutcome::Failed(last))
+}
+
+/// The configured model for summaries, then the session's own as its fallback.
+fn summary_models(worker: &Worker, after: &mut Vec<SessionRecord>) -> Vec<Arc<dyn Model>> {
+    let own = match worker.state().turn {
+        Some(_) if !worker.has_new_model_choice() => worker.models().model(),
+        _ => worker.runtime().model_chain().primary(),
+    };
+    match worker.runtime().summary_model() {
+        None => vec![own],
+        Some(Ok(model)) if model.name() == own.name() => vec![own],
+        Some(Ok(model)) => vec![model, own],
+        Some(Err(error)) => {
+            after.extend(summary_model_warning(worker, &error.to_string()));
+            vec![own]
+        }
+    }
+}
+
+fn summary_model_warning(worker: &Worker, reason: &str) -> Option<SessionRecord> {
+    let code = "summary_model";
+    let text = format!(
+        "the model for summaries (context.summary_model) can't be used, and the session's own is asked: {reason}"
+    );
+    (!worker.state().warned.contains(code)).then(|| SessionRecord::Warning(Warning::new(code, text)))
+}
+
+/// A summary call, as it changes from try to try.
+struct SummaryCall {
     model: Arc<dyn Model>,
     facts: Capabilities,
     form: AnswerForm,
-    /// How many tokens the request may have, before anything is learnt.
-    most: u64,
-    answer: u64,
+    /// The maximum size of the request, in estimated tokens.
+    max_request: u64,
+    /// The maximum length of the answer, in tokens.
+    max_answer: u64,
+    invalid_answers: u32,
+    shrinks: u32,
 }
 
-impl Worker {
-    /// Has everything since the preface summarised, together with the summary before.
-    pub(super) async fn summarise(
-        &mut self,
-        trigger: Trigger,
-        focus: Option<&str>,
-        usages: &mut Vec<Usage>,
-        after: &mut Vec<SessionRecord>,
-    ) -> Step<Summarised> {
-        if self.policy.limits.left_today_nano == Some(0) {
-            return Ok(Summarised::Failed("limits.cost_per_day is reached".to_owned()));
-        }
-        let mut models = self.summarisers(after).into_iter();
-        let mut last = "no model could be asked".to_owned();
-        while let Some(model) = models.next() {
-            match self.summarise_with(model.clone(), trigger, focus, usages).await? {
-                Summarised::Failed(reason) => last = reason,
-                other => return Ok(other),
-            }
-            if models.len() > 0 {
-                self.warn_of_summary_model(after, &format!("{} failed: {last}", model.name()));
-            }
-        }
-        Ok(Summarised::Failed(last))
-    }
-
-    /// The model that is set for summaries, then the session's own.
-    fn summarisers(&mut self, after: &mut Vec<SessionRecord>) -> Vec<Arc<dyn Model>> {
-        let own = match self.state.turn {
-            Some(_) if !self.has_other_model() => self.asking.model(),
-            _ => self.runtime.lineup().0[0].clone(),
-        };
-        match self.runtime.summary_model() {
-            None => vec![own],
-            Some(Ok(model)) if model.name() == own.name() => vec![own],
-            Some(Ok(model)) => vec![model, own],
-            Some(Err(error)) => {
-                self.warn_of_summary_model(after, &error.to_string());
-                vec![own]
-            }
-        }
-    }
-
-    fn warn_of_summary_model(&self, after: &mut Vec<SessionRecord>, reason: &str) {
-        let code = "summary_model";
-        if !self.state.warned.contains(code) {
-            let text = format!(
-                "the model for summaries (context.summary_model) can't be used, and the session's own is asked: {reason}"
-            );
-            after.push(SessionRecord::Warning(Warning::new(code, text)));
-        }
-    }
-
-    async fn summarise_with(
-        &mut self,
-        model: Arc<dyn Model>,
-        trigger: Trigger,
-        focus: Option<&str>,
-        usages: &mut Vec<Usage>,
-    ) -> Step<Summarised> {
-        let facts = {
-            let mut asked = model.capabilities();
-            match self.attend_to_cancels(&mut asked, trigger).await? {
-                Attended::Done(facts) => facts,
-                Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
-                Attended::Suspended => return Ok(Summarised::Suspended),
-            }
-        };
-        let mut asking = self.how_to_ask(model, facts);
-        let settings = &self.runtime.config.settings.retry;
-        let policy = self.runtime.config.patience.retry(settings).for_background();
-        let mut tries = RetryState::new(policy);
-        let (mut wrong, mut halved) = (0, 0);
-        loop {
-            let request = self.summary_request(&asking, focus);
-            let prompt = estimate(&request.system, &request.tools, &request.items);
-            let heard = {
-                let mut hearing = Box::pin(complete(&*asking.model, request, &asking.facts));
-                match self.attend_to_cancels(&mut hearing, trigger).await? {
-                    Attended::Done(heard) => heard,
-                    Attended::Called | Attended::Due => return Ok(Summarised::Stopped),
-                    Attended::Suspended => return Ok(Summarised::Suspended),
-                }
-            };
-            let usage = heard.usage;
-            if usage.input.is_some() || usage.output.is_some() || !usage.limits.is_empty() {
-                usages.push(usage);
-            }
-            let failure = match heard.answer {
-                Ok(WholeAnswer { items, stop }) => {
-                    let read = parse_summary(&items);
-                    let is_whole = stop != StopKind::Length && matches!(read, Ok(ParsedSummary::InForm(_)));
-                    // Who does not get the call right, talks instead or came to no end may still write it down. Who only ever writes
-                    // prose is believed then: else there would be no summary of a small model.
-                    if !is_whole && wrong < WRONG_ANSWERS {
-                        wrong += 1;
-                        asking.form = AnswerForm::Text;
-                        continue;
-                    }
-                    return Ok(match read {
-                        Ok(ParsedSummary::Prose(written)) if is_too_brief(&written.summary.notes) => {
-                            let name = asking.model.name();
-                            Summarised::Failed(format!("{name} wrote no summary, but a few words"))
-                        }
-                        Ok(ParsedSummary::InForm(written) | ParsedSummary::Prose(written)) => {
-                            Summarised::Written(Box::new(written))
-                        }
-                        Err(reason) => {
-                            let name = asking.model.name();
-                            Summarised::Failed(format!("{name} wrote no summary: {reason}"))
-                        }
-                    });
-                }
-                Err(failure) => failure,
-            };
-            match failure.class {
-                FailureClass::NoTools if asking.form == AnswerForm::ToolCall => {
-                    asking.form = AnswerForm::Text
-                }
-                FailureClass::TooLong if halved < HALVINGS => {
-                    halved += 1;
-                    let size = RefusedSize { prompt, answer: asking.answer };
-                    match asking.model.correct_limits(&failure, size).await {
-                        Some(_) => {
-                            let facts = asking.model.capabilities().await;
-                            let corrected = self.how_to_ask(asking.model.clone(), facts);
-                            asking = Asking {
-                                form: asking.form,
-                                most: corrected.most.min(asking.most),
-                                ..corrected
-                            };
-                        }
-                        None => asking.most /= 2,
-                    }
-                }
-                _ => match tries.failed(&failure, fastrand::f64()) {
-                    RetryDecision::GiveUp(spent) => {
-                        let reason = self.runtime.redactor.redact(&spent.to_string()).into_owned();
-                        return Ok(Summarised::Failed(reason));
-                    }
-                    RetryDecision::Wait(wait) => {
-                        let delay_ms = u64::try_from(wait.delay.as_millis()).unwrap_or(u64::MAX);
-                        let class = wait.class.code().to_owned();
-                        let (attempt, of, reason) = (wait.attempt, wait.of, wait.reason);
-                        let reason = self.runtime.redactor.redact(&reason).into_owned();
-                        // Counted before the wait is shown: whoever sees it and is in a hurry at once means this wait.
-                        let before = hurries(&self.waiting_in_inbox().await);
-                        self.show(EventKind::RetryWait { class, attempt, of, delay_ms, reason });
-                        let mut sleep = pin!(tokio::time::sleep(wait.delay));
-                        let is_hurried = |waiting: &[InboxRecord]| hurries(waiting) > before;
-                        match self.attend_to(&mut sleep, trigger, is_hurried).await? {
-                            Attended::Done(()) | Attended::Due => {}
-                            Attended::Called => return Ok(Summarised::Stopped),
-                            Attended::Suspended => return Ok(Summarised::Suspended),
-                        }
-                    }
-                },
-            }
-        }
-    }
-
-    fn how_to_ask(&self, model: Arc<dyn Model>, facts: Capabilities) -> Asking {
-        let settings = &self.runtime.config.settings.model;
-        let name = model.name();
-        let is_own = name == self.policy.space.model;
+impl SummaryCall {
+    fn new(worker: &Worker, model: Arc<dyn Model>, facts: Capabilities) -> Self {
+        let settings = &worker.runtime().config.settings.model;
+        let (name, space) = (model.name(), &worker.policy().space);
+        let is_own = name == space.model;
         let window = facts.window.map(|window| window.tokens);
-        let room =
-            self.policy.space.room.filter(|room| is_own && window.is_none_or(|window| room.window <= window));
-        let answer = room_for_answer(settings.max_output_tokens, &facts, window);
-        let (usable, answer) = match room {
+        let room = space.room.filter(|room| is_own && window.is_none_or(|window| room.window <= window));
+        let (usable, max_answer) = match room {
             Some(room) => (Some(room.usable()), room.answer),
-            None => (window.map(|window| window.saturating_sub(answer)), answer),
+            None => {
+                let answer = max_answer_tokens(settings.max_output_tokens, &facts, window);
+                (window.map(|window| window.saturating_sub(answer)), answer)
+            }
         };
-        let calibration = self.state.calibration(name);
-        let most = usable.map_or(u64::MAX, |usable| calibration.largest_within(usable) / 10 * USED_TENTHS);
-        let tools = facts.tools && !(is_own && self.asking.has_no_tools);
-        let form = if tools { AnswerForm::ToolCall } else { AnswerForm::Text };
-        Asking { model, facts, form, most, answer }
+        let calibration = worker.state().calibration(name);
+        let max_request =
+            usable.map_or(u64::MAX, |usable| calibration.largest_within(usable) / 10 * REQUEST_TENTHS);
+        let has_tools = facts.tools && !(is_own && worker.models().refuses_tools());
+        let form = if has_tools { AnswerForm::ToolCall } else { AnswerForm::Text };
+        Self { model, facts, form, max_request, max_answer, invalid_answers: 0, shrinks: 0 }
     }
 
-    fn summary_request(&self, asking: &Asking, focus: Option<&str>) -> Request {
-        let items = &self.state.items[self.state.preface..];
-        let material = SummaryMaterial { previous: self.state.summary.as_ref(), items, focus };
-        let asked = build_summary_prompt(&material, asking.form, asking.most);
-        let summaries_before = usize::try_from(self.state.compaction.count).unwrap_or(usize::MAX);
+    fn request(&self, worker: &Worker, focus: Option<&str>) -> Request {
+        let state = worker.state();
+        let items = &state.items[state.preface..];
+        let material = SummaryMaterial { previous: state.summary.as_ref(), items, focus };
+        let prompt = build_summary_prompt(&material, self.form, self.max_request);
+        let summaries_before = usize::try_from(state.compaction.count).unwrap_or(usize::MAX);
         Request {
-            system: asked.system.into(),
-            tools: asked.tools.into(),
-            items: vec![Arc::new(Item::Text { role: Role::User, text: asked.text })],
-            max_output: Some(asking.answer),
+            system: prompt.system.into(),
+            tools: prompt.tools.into(),
+            items: vec![Arc::new(Item::Text { role: Role::User, text: prompt.text })],
+            max_output: Some(self.max_answer),
             purpose: Purpose::Summary { summaries_before },
             ..Request::default()
         }
     }
 
-    /// Waits for something, keeps the lease, and takes nothing from the inbox: what comes waits there. Only whether somebody wants the
-    /// turn to end is looked at, and where nobody waits, whether somebody came.
-    async fn attend_to_cancels<T>(
-        &mut self,
-        work: &mut (impl Future<Output = T> + Unpin),
-        trigger: Trigger,
-    ) -> Step<Attended<T>> {
-        self.attend_to(work, trigger, |_| false).await
-    }
-
-    /// The same; `Due`, if what stands in the inbox says so.
-    async fn attend_to<T>(
-        &mut self,
-        work: &mut (impl Future<Output = T> + Unpin),
-        trigger: Trigger,
-        is_due: impl Fn(&[InboxRecord]) -> bool,
-    ) -> Step<Attended<T>> {
-        loop {
-            self.look_at_the_time();
-            let waiting = self.waiting_in_inbox().await;
-            if self.policy.ends_the_turn() || self.is_called_away(trigger, &waiting) {
-                return Ok(Attended::Called);
-            }
-            if is_due(&waiting) {
-                return Ok(Attended::Due);
-            }
-            let ends_by = self.turn_ends_by;
-            let until = async {
-                match ends_by {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let is_pulse = tokio::select! {
-                biased;
-                _ = self.suspend.wait_for(|suspended| *suspended) => return Ok(Attended::Suspended),
-                () = self.shared.came.notified() => false,
-                _ = self.pulse.tick() => true,
-                () = until => false,
-                done = &mut *work => return Ok(Attended::Done(done)),
-            };
-            if is_pulse {
-                self.renew().await?;
-            }
+    /// The summary in an answer, or why there is none. `None` if the model should be called again, for plain text.
+    ///
+    /// A model that fails to call the tool, talks instead or is truncated may still write the summary down. If it writes prose
+    /// again, that is the summary: small models write nothing else.
+    fn read_answer(&mut self, answer: &WholeAnswer) -> Option<Result<WrittenSummary, String>> {
+        let read = parse_summary(&answer.items);
+        let is_whole = answer.stop != StopKind::Length && matches!(read, Ok(ParsedSummary::InForm(_)));
+        if !is_whole && self.invalid_answers < MAX_INVALID_ANSWERS {
+            self.invalid_answers += 1;
+            self.form = AnswerForm::Text;
+            return None;
         }
-    }
-
-    /// What stands in the inbox. What can't be read is taken, or told, when this is over.
-    async fn waiting_in_inbox(&self) -> Vec<InboxRecord> {
-        let mut waiting = Vec::new();
-        let mut inbox = records(&*self.runtime.journal, &StreamName::inbox(self.id), self.inbox_read + 1);
-        while let Ok(Some(record)) = inbox.next().await {
-            waiting.extend(InboxRecord::decode(&record).ok());
-        }
-        waiting
-    }
-
-    /// Whether this should give way to something.
-    fn is_called_away(&self, trigger: Trigger, waiting: &[InboxRecord]) -> bool {
-        if trigger == Trigger::Idle && (!waiting.is_empty() || !self.shared.is_asked_as_idle()) {
-            return true;
-        }
-        let has_turn = self.state.turn.is_some();
-        waiting.iter().any(|record| match record {
-            InboxRecord::Order(order) => order.kind == OrderKind::Cancel,
-            InboxRecord::Input(input) => has_turn && input.mode == JoinMode::Interrupt,
-            InboxRecord::Unknown { .. } => false,
+        let name = self.model.name();
+        Some(match read {
+            Ok(ParsedSummary::Prose(written)) if is_too_brief(&written.summary.notes) => {
+                Err(format!("{name} wrote no summary, but a few words"))
+            }
+            Ok(ParsedSummary::InForm(written) | ParsedSummary::Prose(written)) => Ok(written),
+            Err(reason) => Err(format!("{name} wrote no summary: {reason}")),
         })
     }
+
+    /// Changes the request after a failure, if another one may succeed: plain text for a model without tools, less for one that
+    /// finds it too long. `prompt` is the estimated size of the failed request.
+    async fn adapt(&mut self, worker: &Worker, failure: &ModelFailure, prompt: u64) -> bool {
+        match failure.class {
+            FailureClass::NoTools if self.form == AnswerForm::ToolCall => self.form = AnswerForm::Text,
+            FailureClass::TooLong if self.shrinks < MAX_SHRINKS => {
+                self.shrinks += 1;
+                let size = RefusedSize { prompt, answer: self.max_answer };
+                match self.model.correct_limits(failure, size).await {
+                    Some(_) => {
+                        let facts = self.model.capabilities().await;
+                        let corrected = Self::new(worker, self.model.clone(), facts);
+                        self.max_request = corrected.max_request.min(self.max_request);
+                        (self.facts, self.max_answer) = (corrected.facts, corrected.max_answer);
+                    }
+                    None => self.max_request /= 2,
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
 }
 
-/// Whether that can't be a summary of anything: a refusal, a greeting.
+/// Has one model write the summary, with retries.
+async fn summarise_with(
+    worker: &mut Worker,
+    model: Arc<dyn Model>,
+    trigger: Trigger,
+    focus: Option<&str>,
+    usages: &mut Vec<Usage>,
+) -> WorkerResult<SummaryOutcome> {
+    let facts = {
+        let mut facts = model.capabilities();
+        match wait_without_taking_inbox(worker, &mut facts, trigger, |_| false).await? {
+            WaitOutcome::Done(facts) => facts,
+            WaitOutcome::Interrupted | WaitOutcome::Deadline => return Ok(SummaryOutcome::Stopped),
+            WaitOutcome::Suspended => return Ok(SummaryOutcome::Suspended),
+        }
+    };
+    let mut call = SummaryCall::new(worker, model, facts);
+    let config = &worker.runtime().config;
+    let mut tries = RetryState::new(config.retry_mode.policy(&config.settings.retry).for_background());
+    loop {
+        let request = call.request(worker, focus);
+        let prompt = estimate(&request.system, &request.tools, &request.items);
+        let heard = {
+            let mut hearing = Box::pin(complete(&*call.model, request, &call.facts));
+            match wait_without_taking_inbox(worker, &mut hearing, trigger, |_| false).await? {
+                WaitOutcome::Done(heard) => heard,
+                WaitOutcome::Interrupted | WaitOutcome::Deadline => return Ok(SummaryOutcome::Stopped),
+                WaitOutcome::Suspended => return Ok(SummaryOutcome::Suspended),
+            }
+        };
+        let usage = heard.usage;
+        if usage.input.is_some() || usage.output.is_some() || !usage.limits.is_empty() {
+            usages.push(usage);
+        }
+        let failure = match heard.answer {
+            Ok(answer) => match call.read_answer(&answer) {
+                Some(Ok(written)) => return Ok(SummaryOutcome::Written(Box::new(written))),
+                Some(Err(reason)) => return Ok(SummaryOutcome::Failed(reason)),
+                None => continue,
+            },
+            Err(failure) => failure,
+        };
+        if call.adapt(worker, &failure, prompt).await {
+            continue;
+        }
+        let redactor = worker.runtime().redactor.clone();
+        let mut wait = match tries.failed(&failure, fastrand::f64()) {
+            RetryDecision::Wait(wait) => wait,
+            RetryDecision::GiveUp(spent) => {
+                return Ok(SummaryOutcome::Failed(redactor.redact(&spent.to_string()).into_owned()));
+            }
+        };
+        wait.reason = redactor.redact(&wait.reason).into_owned();
+        let delay = wait.delay;
+        // Counted before the wait is shown: a user who sees it and wants the retry now means this wait.
+        let before = count_retry_orders(&worker.peek_inbox().await);
+        worker.show(retry_event(wait));
+        let mut sleep = pin!(tokio::time::sleep(delay));
+        let is_retry_ordered = |waiting: &[InboxRecord]| count_retry_orders(waiting) > before;
+        match wait_without_taking_inbox(worker, &mut sleep, trigger, is_retry_ordered).await? {
+            WaitOutcome::Done(()) | WaitOutcome::Deadline => {}
+            WaitOutcome::Interrupted => return Ok(SummaryOutcome::Stopped),
+            WaitOutcome::Suspended => return Ok(SummaryOutcome::Suspended),
+        }
+    }
+}
+
+/// Waits for work to be done and renews the lease, but takes nothing from the inbox: what comes is taken after the compaction.
+///
+/// Interrupted if the turn should end, or an input came for an idle session. `Deadline` if `is_due` says so of the inbox.
+async fn wait_without_taking_inbox<T>(
+    worker: &mut Worker,
+    work: &mut (impl Future<Output = T> + Unpin),
+    trigger: Trigger,
+    is_due: impl Fn(&[InboxRecord]) -> bool,
+) -> WorkerResult<WaitOutcome<T>> {
+    loop {
+        let deadline = worker.update_deadline();
+        let waiting = worker.peek_inbox().await;
+        if worker.policy().ends_the_turn() || should_stop(worker, trigger, &waiting) {
+            return Ok(WaitOutcome::Interrupted);
+        }
+        if is_due(&waiting) {
+            return Ok(WaitOutcome::Deadline);
+        }
+        match worker.next_wakeup(work, deadline).await? {
+            Wakeup::Done(done) => return Ok(WaitOutcome::Done(done)),
+            Wakeup::Suspended => return Ok(WaitOutcome::Suspended),
+            Wakeup::Notified | Wakeup::Heartbeat | Wakeup::Timer => {}
+        }
+    }
+}
+
+/// Whether the compaction should stop: for a cancel or an interrupting input, or, in an idle session, for anything.
+fn should_stop(worker: &Worker, trigger: Trigger, waiting: &[InboxRecord]) -> bool {
+    if trigger == Trigger::Idle && (!waiting.is_empty() || !worker.slot().is_asked_as_idle()) {
+        return true;
+    }
+    let has_turn = worker.state().turn.is_some();
+    waiting.iter().any(|record| match record {
+        InboxRecord::Order(order) => order.kind == OrderKind::Cancel,
+        InboxRecord::Input(input) => has_turn && input.mode == JoinMode::Interrupt,
+        InboxRecord::Unknown { .. } => false,
+    })
+}
+
+/// Whether prose is too short to be a summary: a refusal, a greeting.
 fn is_too_brief(prose: &str) -> bool {
-    prose.split_whitespace().count() < FEWEST_WORDS
+    prose.split_whitespace().count() < MIN_SUMMARY_WORDS
 }
 
-/// M6: how often somebody wants a wait to end.
-fn hurries(waiting: &[InboxRecord]) -> usize {
-    let hurries =
+/// M6: how many orders to retry now are in the inbox.
+fn count_retry_orders(waiting: &[InboxRecord]) -> usize {
+    let is_retry =
         |record: &&InboxRecord| matches!(record, InboxRecord::Order(order) if order.kind == OrderKind::Retry);
-    waiting.iter().filter(hurries).count()
+    waiting.iter().filter(is_retry).count()
 }

@@ -31,7 +31,7 @@ pub use settings::*;
 pub use sources::Sources;
 pub use trust::{distrust_project, load_trust_list, trust_project, trust_state};
 
-use crate::{Error, Patience, Result};
+use crate::{Error, Result, RetryMode};
 
 /// The configuration of a runtime.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ pub struct Config {
     /// How long a task may be silent after what looks like a question before it counts as waiting for input.
     pub stall_time: Duration,
     /// How long failing model calls may be retried, which depends on who waits.
-    pub patience: Patience,
+    pub retry_mode: RetryMode,
     /// The model that the files name, where a flag or a variable may name another. The server settings of the files belong to this one.
     pub model_in_files: Option<String>,
 }
@@ -103,7 +103,7 @@ impl Config {
             tool_time: DEFAULT_TOOL_TIME,
             rest_time: DEFAULT_REST_TIME,
             stall_time: DEFAULT_STALL_TIME,
-            patience: Patience::default(),
+            retry_mode: RetryMode::default(),
             model_in_files: None,
         }
     }
@@ -227,8 +227,8 @@ impl Config {
 
     /// A warning if the work folder is, or contains, the user's home folder.
     pub fn exposed_home(&self) -> Option<String> {
-        let scope = crate::worker::toolset::scope(self, &self.work_dir);
-        Some(crate::worker::toolset::exposed_home_in_words(scope.work_dir(), scope.exposed_home()?))
+        let scope = crate::worker::toolset::tool_scope(self, &self.work_dir);
+        Some(crate::worker::toolset::exposed_home_warning(scope.work_dir(), scope.exposed_home()?))
     }
 
     /// An announcement that the project adds instructions.

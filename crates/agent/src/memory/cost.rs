@@ -69,7 +69,7 @@ impl Model for Thrifty {
 
     async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if let Some(runtime) = self.runtime.upgrade() {
-            match runtime.is_out_of_money().await {
+            match runtime.ledger.is_budget_spent(&runtime).await {
                 Ok(false) => {}
                 Ok(true) => {
                     return Err(ModelFailure::new(FailureClass::Quota, Error::OutOfMoney.to_string()));

@@ -181,14 +181,15 @@ fn say_refused(runtime: &Inner, key: &str, refused: &[String]) {
 
 /// Who is asked, if there is money for it.
 async fn calling(runtime: &Arc<Inner>) -> Result<BackgroundModel> {
-    if runtime.is_out_of_money().await? {
+    if runtime.ledger.is_budget_spent(runtime).await? {
         return Err(Error::OutOfMoney);
     }
-    let model = Arc::new(Thrifty { model: runtime.lineup().0[0].clone(), runtime: Arc::downgrade(runtime) });
+    let model =
+        Arc::new(Thrifty { model: runtime.model_chain().primary(), runtime: Arc::downgrade(runtime) });
     let facts = model.capabilities().await;
     let settings = &runtime.config.settings;
     Ok(BackgroundModel {
-        retry: runtime.config.patience.retry(&settings.retry),
+        retry: runtime.config.retry_mode.policy(&settings.retry),
         window: facts.window.map(|window| window.tokens).or(settings.model.context_window),
         max_output: settings.model.max_output_tokens,
         redact: runtime.redact(),

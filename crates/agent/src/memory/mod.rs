@@ -40,6 +40,7 @@ use tokio::sync::oneshot;
 
 use cost::Unpaid;
 pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
+pub(crate) use opening::memory_for_context;
 pub(crate) use scopes::Scopes;
 use single_flight::Joining;
 #[cfg(test)]

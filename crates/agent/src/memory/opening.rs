@@ -8,15 +8,16 @@ use longhaul_memory::PageSet;
 use super::Memory;
 use crate::Result;
 use crate::runtime::{Inner, lock};
-use crate::turn::request::room_for_answer;
+use crate::turn::fallback::max_answer_tokens;
+use crate::turn::request::known_window;
 use crate::worker::Worker;
 
-/// What memory takes in a context, in tokens before anything is learnt.
-const MOST: u64 = 2_500;
+/// The maximum size of memory in a context, in estimated tokens.
+const MAX_MEMORY_TOKENS: u64 = 2_500;
 /// So many books are kept in memory. Where memory is a person's, there may be one for each session.
 const MOST_BOOKS: usize = 16;
-/// A server that does not say in time how much it has room for is taken to have enough.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait for the server to state its context window. After that it is taken to be large enough.
+const FACTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Memory {
     /// The pages of a scope as they are now.
@@ -38,35 +39,33 @@ impl Memory {
     }
 }
 
-impl Worker {
-    /// What a new context of this session begins with, if anything was remembered. Memory that can't be read is none: a turn never waits
-    /// for it and never fails for it.
-    pub(crate) async fn remembered(&self) -> Option<String> {
-        let (runtime, memory) = (&self.runtime, &self.runtime.memory);
-        let folder = self.equipment.work_dir.as_path();
-        let scope = runtime.config.memory_scope(&self.shared.key, folder);
-        let book = memory.book(runtime, &scope).await.ok()?;
-        if book.pages.is_empty() {
-            return None;
-        }
-        let room = match self.policy.space.room {
-            Some(room) => Some(room),
-            None => self.room_at_first().await,
-        };
-        // As the model counts, where that is known: text that it takes for more would find no room.
-        let most = room.map_or(MOST, |room| room.at_most(MOST));
-        let most = self.state.calibration(&self.policy.space.model).largest_within(most);
-        let text = book.context_preface(most)?;
-        Some(runtime.redactor.redact(&text).into_owned())
+/// The text of memory that a new context of this session begins with. Memory that can't be read counts as empty: a turn never waits
+/// for it and never fails because of it.
+pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
+    let runtime = worker.runtime();
+    let scope = runtime.config.memory_scope(worker.key(), worker.toolset().work_dir());
+    let book = runtime.memory.book(runtime, &scope).await.ok()?;
+    if book.pages.is_empty() {
+        return None;
     }
+    let space = &worker.policy().space;
+    let room = match space.room {
+        Some(room) => Some(room),
+        None => room_before_first_call(runtime).await,
+    };
+    let most = room.map_or(MAX_MEMORY_TOKENS, |room| room.at_most(MAX_MEMORY_TOKENS));
+    // In the model's own count, if that is known: its tokens may be smaller than the estimate's.
+    let most = worker.state().calibration(&space.model).largest_within(most);
+    let text = book.context_preface(most)?;
+    Some(runtime.redactor.redact(&text).into_owned())
+}
 
-    /// What there is room for, before anything was asked.
-    async fn room_at_first(&self) -> Option<ContextBudget> {
-        let model = self.runtime.lineup().0[0].clone();
-        let facts = tokio::time::timeout(PATIENCE, model.capabilities()).await.ok()?;
-        let settings = &self.runtime.config.settings.model;
-        let window = facts.window.map(|window| window.tokens).or(settings.context_window)?;
-        let answer = room_for_answer(settings.max_output_tokens, &facts, Some(window));
-        Some(ContextBudget { window, answer, fixed: 0 })
-    }
+/// The room of the configured model, before any model was called.
+async fn room_before_first_call(runtime: &Inner) -> Option<ContextBudget> {
+    let facts =
+        tokio::time::timeout(FACTS_TIMEOUT, runtime.model_chain().primary().capabilities()).await.ok()?;
+    let settings = &runtime.config.settings.model;
+    let window = known_window(&facts, settings)?;
+    let answer = max_answer_tokens(settings.max_output_tokens, &facts, Some(window));
+    Some(ContextBudget { window, answer, fixed: 0 })
 }

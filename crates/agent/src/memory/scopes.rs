@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use longhaul_journal::{Journal, session_place};
+use longhaul_journal::{Journal, all_sessions, session_place};
 use longhaul_memory::ScopeFn;
 use longhaul_protocol::SessionId;
 

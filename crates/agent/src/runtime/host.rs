@@ -134,7 +134,7 @@ async fn sweep(runtime: &Arc<Inner>, known: &Known) -> JournalResult<Known> {
         if !look.running.is_empty() {
             // One whose end another process should have recorded, and has not, is watched again.
             let shared = runtime.shared(&entry.key, Some(entry.id));
-            look.running.iter().for_each(|task| task_monitor::watch(runtime, &shared, *task));
+            look.running.iter().for_each(|task| task_monitor::monitor_task(runtime, &shared, *task));
             seen.running.insert(entry.id, look.running);
         }
         if !look.has_something_to_do {

@@ -32,11 +32,11 @@ use crate::housekeeping::{cleanup, idle};
 use crate::memory::Memory;
 use crate::runtime::failures::Failures;
 use crate::runtime::slot::Shared;
-use crate::turn::budget::Ledger;
-use crate::turn::fallback;
-use crate::turn::fallback::Lineup;
-use crate::worker::task_monitor::Watching;
-use crate::worker::toolset::Toolboxes;
+use crate::secrets::{hidden_variables, redactor_for};
+use crate::turn::budget::SpendLedger;
+use crate::turn::fallback::{ModelChain, open_model};
+use crate::worker::task_monitor::TaskMonitor;
+use crate::worker::toolset::FolderToolsCache;
 use crate::{Approval, Config, Error, Result};
 use longhaul_redact::Redactor;
 
@@ -70,20 +70,20 @@ pub(crate) struct Inner {
     pub(crate) journal: Arc<dyn Journal>,
     models: Models,
     /// Who is asked.
-    lineup: Mutex<Arc<Lineup>>,
+    model_chain: Mutex<Arc<ModelChain>>,
     pub(crate) redactor: Arc<Redactor>,
     /// The variables that no command sees.
     pub(crate) hidden: Vec<String>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) tasks: Arc<Tasks>,
-    pub(crate) watching: Watching,
+    pub(crate) task_monitor: TaskMonitor,
     /// What is done only after asking.
     pub(crate) approvals: ApprovalPolicy,
-    pub(crate) toolboxes: Toolboxes,
+    pub(crate) folder_tools: FolderToolsCache,
     pub(crate) failures: Failures,
     pub(crate) activity: Activity,
     pub(crate) idle: Idle,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: SpendLedger,
     pub(crate) memory: Memory,
     pub(crate) everybody: Arc<Hub>,
     sessions: Mutex<Sessions>,
@@ -135,12 +135,12 @@ impl Runtime {
             Some(transport) => models.through(transport),
             None => models,
         };
-        let lineup = match parts.model {
-            Some(model) => Lineup(vec![model]),
-            None => Lineup::open(&models, &config)?,
+        let model_chain = match parts.model {
+            Some(model) => ModelChain::single(model),
+            None => ModelChain::from_config(&models, &config)?,
         };
-        let redactor = fallback::redactor_of(&models, &config)?;
-        let hidden = fallback::hidden(&models, &config);
+        let redactor = redactor_for(&models, &config)?;
+        let hidden = hidden_variables(&models, &config);
         let instructions = config.instructions()?;
         if config.work_dir.to_str().is_none() {
             let reason = "a work folder needs a name that is UTF-8".to_owned();
@@ -160,19 +160,19 @@ impl Runtime {
             config,
             instructions,
             journal,
-            lineup: Mutex::new(Arc::new(lineup)),
+            model_chain: Mutex::new(Arc::new(model_chain)),
             models,
             redactor: Arc::new(redactor),
             hidden,
             tools: parts.tools,
             tasks: Arc::new(tasks),
-            watching: Watching::default(),
+            task_monitor: TaskMonitor::default(),
             approvals,
-            toolboxes: Toolboxes::default(),
+            folder_tools: FolderToolsCache::default(),
             failures: Failures::default(),
             activity: Activity::default(),
             idle,
-            ledger: Ledger::default(),
+            ledger: SpendLedger::default(),
             everybody: Arc::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
@@ -230,8 +230,8 @@ impl Runtime {
 
     /// Asks another model from the next request on, in all sessions.
     pub fn use_model(&self, name: &str) -> Result<()> {
-        let lineup = Lineup::named(&self.0.models, &self.0.config, name)?;
-        *lock(&self.0.lineup) = Arc::new(lineup);
+        let chain = ModelChain::named(&self.0.models, &self.0.config, name)?;
+        *lock(&self.0.model_chain) = Arc::new(chain);
         // Those that wait before a retry ask it now; the others find it when they ask next.
         self.0
             .all_sessions()
@@ -254,7 +254,7 @@ impl Runtime {
 
     /// The model that is set, and what is known about it.
     pub async fn model(&self) -> (String, Capabilities) {
-        let model = self.0.lineup().0[0].clone();
+        let model = self.0.model_chain().primary();
         (model.name().to_owned(), model.capabilities().await)
     }
 
@@ -436,8 +436,8 @@ impl Inner {
     }
 
     /// Who is asked, as things are now.
-    pub(crate) fn lineup(&self) -> Arc<Lineup> {
-        lock(&self.lineup).clone()
+    pub(crate) fn model_chain(&self) -> Arc<ModelChain> {
+        lock(&self.model_chain).clone()
     }
 
     /// Whether it looks after sessions that nobody holds.
@@ -448,7 +448,7 @@ impl Inner {
     /// The model that is set for summaries, if one is.
     pub(crate) fn summary_model(&self) -> Option<Result<Arc<dyn Model>>> {
         let name = self.config.settings.context.summary_model.as_deref()?;
-        Some(Lineup::one(&self.models, &self.config, name))
+        Some(open_model(&self.models, &self.config, name))
     }
 
     /// Why commands can't be held to the scope here, if they can't.

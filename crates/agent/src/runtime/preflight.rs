@@ -5,8 +5,8 @@ use longhaul_model::WindowSource;
 use crate::client::context_report::Beginning;
 use crate::runtime::Inner;
 use crate::session::state::State;
-use crate::turn::request::room_for_answer;
-use crate::worker::toolset::Equipment;
+use crate::turn::fallback::max_answer_tokens;
+use crate::worker::toolset::Toolset;
 use crate::{Error, Result};
 
 /// Refuses a window that is set and in which system prompt and tools don't fit. Where none is set, the server may have to be asked,
@@ -14,17 +14,17 @@ use crate::{Error, Result};
 pub(crate) async fn refuse_what_does_not_fit(runtime: &Inner) -> Result<()> {
     let settings = &runtime.config.settings.model;
     let Some(set) = settings.context_window else { return Ok(()) };
-    let facts = runtime.lineup().0[0].capabilities().await;
+    let facts = runtime.model_chain().primary().capabilities().await;
     // The config is not at fault for a window that only the server knows: the turn says what does not fit.
     if facts.window.is_some_and(|window| window.source == WindowSource::Refusal) {
         return Ok(());
     }
     let window = facts.window.map_or(set, |window| window.tokens);
-    let mut beginning = Beginning::of_equipment(&Equipment::new(runtime, &State::default()));
+    let mut beginning = Beginning::of_toolset(&Toolset::new(runtime, &State::default()));
     if !facts.tools || settings.tools == Some(false) {
         beginning.tools = 0;
     }
-    let answer = room_for_answer(settings.max_output_tokens, &facts, Some(window));
+    let answer = max_answer_tokens(settings.max_output_tokens, &facts, Some(window));
     match does_not_fit(beginning, window, answer) {
         Some(reason) => Err(Error::Config { origin: runtime.config.set_by("model.context_window"), reason }),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! One attempt at a model call, from its record to its end. What follows from it is decided in `concluding`.
+//! One attempt at a model call: from `attempt_started`, while the answer streams in, to its end. `outcome` records what follows.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
@@ -7,263 +7,271 @@
 //! | a `block` that is a call | the call | closed with all complete blocks kept; the call is run, once |
 //! | `attempt_ended` | the answer | its calls are run, or the turn ends |
 //!
-//! Never: text twice in the context, a call that is run twice, half a block.
+//! Never: text twice in the context, a call that runs twice, half a block.
 
 use std::time::Duration;
 
-use longhaul_model::{FailureClass, ModelFailure, RateLimits, StopReason, TokenCounts};
+use longhaul_model::{
+    BlockAssembler, BlockProgress, FailureClass, ModelFailure, RateLimits, StopReason, TokenCounts,
+};
 use longhaul_protocol::{
     AttemptId, AttemptStarted, Block, Checkpoint, EventKind, SessionRecord, StepStarted, TurnStarted,
 };
+use longhaul_redact::StreamRedactor;
 use tokio::time::Instant;
 
-use crate::turn::outcome::ended_with;
-use crate::turn::request::Call;
-use crate::worker::wait::{Attended, Heed};
-use crate::worker::{Step, Stopped, Worker};
-use longhaul_model::{BlockAssembler, BlockProgress};
-use longhaul_redact::StreamRedactor;
+use crate::turn::outcome::{attempt_ended, open_items, record_outcome, stopped_attempt};
+use crate::turn::request::{ModelCall, prepare_model_call, select_model};
+use crate::worker::tasks::record_finished_tasks;
+use crate::worker::wait::{WaitOutcome, WakeOn};
+use crate::worker::{Worker, WorkerResult, WorkerStop};
 
-/// Unfinished text is saved after so much of it, or so much time.
+/// Streamed text is saved as a checkpoint after this many bytes, or this much time.
 const CHECKPOINT_BYTES: usize = 2 << 10;
-const CHECKPOINT_TIME: Duration = Duration::from_secs(1);
-/// What an attempt is closed with that a crash left open.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// The error of an attempt that a crash left open.
 const INTERRUPTED: &str = "interrupted";
 const CANCELLED: &str = "cancelled";
 const OUT_OF_TIME: &str = "the time of the turn was over";
 const NOT_SAVED: &str = "what came could not be saved";
 
-/// How an attempt came to its end.
-pub(crate) enum Ended {
-    Complete {
-        stop: StopReason,
-    },
+/// How an attempt ended.
+pub(super) enum AttemptEnd {
+    Complete(StopReason),
     Failed(ModelFailure),
-    /// Nobody wants the rest of it.
+    /// The turn had to end first, for this reason.
     Stopped(&'static str),
 }
 
-/// What came of an attempt.
-pub(crate) struct Heard {
-    pub(crate) ended: Ended,
-    pub(crate) tokens: Option<TokenCounts>,
-    pub(crate) limits: Option<RateLimits>,
+/// How an attempt ended, and what the provider said about its cost.
+pub(super) struct AttemptOutcome {
+    pub(super) end: AttemptEnd,
+    pub(super) tokens: Option<TokenCounts>,
+    pub(super) rate_limits: Option<RateLimits>,
 }
 
-/// Text that is shown and not yet on disk.
-#[derive(Default)]
-struct Unsaved {
-    text: String,
-    since: Option<Instant>,
-}
-
-impl Unsaved {
-    fn push(&mut self, delta: &str) {
-        self.text.push_str(delta);
-        self.since.get_or_insert_with(Instant::now);
-    }
-
-    fn due(&self) -> Option<Instant> {
-        self.since.map(|since| since + CHECKPOINT_TIME)
-    }
-}
-
-/// What of an answer is shown. What may be the beginning of a secret is held back until it is clear that it is none.
-struct Shown {
+/// The streamed text that watchers have seen, and the part of it that is not on disk.
+///
+/// Text that may be the beginning of a secret is held back until it is clear that it is none.
+struct StreamedText {
     text: StreamRedactor,
     reasoning: StreamRedactor,
-    unsaved: Unsaved,
+    unsaved: String,
+    unsaved_since: Option<Instant>,
 }
 
-impl Shown {
+impl StreamedText {
     fn new(worker: &Worker) -> Self {
-        let redactor = &worker.runtime.redactor;
-        Self { text: redactor.stream(), reasoning: redactor.stream(), unsaved: Unsaved::default() }
+        let redactor = &worker.runtime().redactor;
+        let (text, reasoning) = (redactor.stream(), redactor.stream());
+        Self { text, reasoning, unsaved: String::new(), unsaved_since: None }
+    }
+
+    fn show_text(&mut self, worker: &Worker, text: String) {
+        if !text.is_empty() {
+            self.unsaved.push_str(&text);
+            self.unsaved_since.get_or_insert_with(Instant::now);
+            worker.show(EventKind::TextDelta { text });
+        }
+    }
+
+    /// Shows the text that was held back.
+    fn show_rest(&mut self, worker: &Worker) {
+        let (text, reasoning) = (self.text.finish(), self.reasoning.finish());
+        self.show_text(worker, text);
+        show_reasoning(worker, reasoning);
+    }
+
+    fn checkpoint_due(&self) -> Option<Instant> {
+        self.unsaved_since.map(|since| since + CHECKPOINT_INTERVAL)
+    }
+
+    fn take_unsaved(&mut self) -> String {
+        self.unsaved_since = None;
+        std::mem::take(&mut self.unsaved)
     }
 }
 
-impl Worker {
-    /// Asks the model once, after beginning the turn and the step if they have not begun.
-    pub(crate) async fn call_model(&mut self, turn: Option<u64>, step: Option<u64>) -> Step<()> {
-        let attempt = AttemptId::generate();
-        let mut facts = self.beginning(turn, step).await?;
-        let model = self.asking.model().name().to_owned();
-        facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
-        self.commit(facts, vec![]).await?;
-        let call = self.call(attempt).await?;
-        let mut blocks = BlockAssembler::default();
-        let ended = if self.policy.ends_the_turn() || self.state.cancelled() {
-            Ended::Stopped(self.stopped_by())
-        } else {
-            self.hear(&call, &mut blocks).await?
-        };
-        let ended = match ended {
-            Ended::Failed(failure) => {
-                let message = self.runtime.redactor.redact(&failure.message).into_owned();
-                Ended::Failed(ModelFailure { message, ..failure })
+fn show_reasoning(worker: &Worker, text: String) {
+    if !text.is_empty() {
+        worker.show(EventKind::ReasoningDelta { text });
+    }
+}
+
+/// Calls the model once, after beginning the turn and the step if these numbers are given.
+pub(crate) async fn make_model_call(
+    worker: &mut Worker,
+    turn: Option<u64>,
+    step: Option<u64>,
+) -> WorkerResult<()> {
+    let attempt = AttemptId::generate();
+    let mut facts = opening_facts(worker, turn, step).await?;
+    let model = worker.models().model().name().to_owned();
+    facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
+    worker.commit(facts, vec![]).await?;
+    let call = prepare_model_call(worker, attempt).await?;
+    let mut blocks = BlockAssembler::default();
+    let end = if worker.should_end_turn() {
+        AttemptEnd::Stopped(stop_reason(worker))
+    } else {
+        stream_answer(worker, &call, &mut blocks).await?
+    };
+    let end = match end {
+        AttemptEnd::Failed(failure) => {
+            let message = worker.runtime().redactor.redact(&failure.message).into_owned();
+            AttemptEnd::Failed(ModelFailure { message, ..failure })
+        }
+        end => end,
+    };
+    record_outcome(worker, &call, AttemptOutcome { end, tokens: blocks.tokens, rate_limits: blocks.limits })
+        .await
+}
+
+/// Begins a turn without a model call: it ends at once, as cancelled or with a limit.
+pub(crate) async fn begin_turn(worker: &mut Worker, turn: u64) -> WorkerResult<()> {
+    let facts = opening_facts(worker, Some(turn), Some(1)).await?;
+    worker.commit(facts, vec![]).await
+}
+
+/// The records that begin a turn and a step, and what the model is told with them.
+async fn opening_facts(
+    worker: &mut Worker,
+    turn: Option<u64>,
+    step: Option<u64>,
+) -> WorkerResult<Vec<SessionRecord>> {
+    let model_changed = select_model(worker, turn, step);
+    if step.is_some() {
+        record_finished_tasks(worker).await?;
+    }
+    let state = worker.state();
+    let mut facts = Vec::new();
+    if let Some(turn) = turn {
+        facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
+        let warnings = worker.toolset().warnings().iter();
+        let new = warnings.filter(|warning| !state.warned.contains(&warning.code));
+        facts.extend(new.cloned().map(SessionRecord::Warning));
+    }
+    facts.extend(model_changed);
+    if let Some(step) = step {
+        facts.extend(state.tasks.tell());
+        let later = state.too_many(&worker.policy().space);
+        facts.push(SessionRecord::StepStarted(StepStarted { step, later }));
+    }
+    Ok(facts)
+}
+
+/// Sends the request and receives the answer until it ends. Each complete block is recorded as it comes.
+async fn stream_answer(
+    worker: &mut Worker,
+    call: &ModelCall,
+    blocks: &mut BlockAssembler,
+) -> WorkerResult<AttemptEnd> {
+    let attempt = call.attempt;
+    let mut sending = call.model.ask(call.request.clone());
+    let mut answer = match worker.wait_for(&mut sending, WakeOn::Cancel, None).await? {
+        WaitOutcome::Done(Ok(answer)) => answer,
+        WaitOutcome::Done(Err(failure)) => return Ok(AttemptEnd::Failed(failure)),
+        WaitOutcome::Interrupted => return Ok(AttemptEnd::Stopped(stop_reason(worker))),
+        WaitOutcome::Suspended | WaitOutcome::Deadline => return Err(WorkerStop::Suspended),
+    };
+    let mut streamed = StreamedText::new(worker);
+    let end = loop {
+        let mut next = answer.next();
+        let received = loop {
+            match worker.wait_for(&mut next, WakeOn::Cancel, streamed.checkpoint_due()).await? {
+                WaitOutcome::Deadline => save_checkpoint(worker, attempt, &mut streamed).await?,
+                received => break received,
             }
-            ended => ended,
         };
-        self.conclude(&call, Heard { ended, tokens: blocks.tokens, limits: blocks.limits }).await
-    }
-
-    /// Begins a turn that asks nobody.
-    pub(crate) async fn begin_turn(&mut self, turn: u64) -> Step<()> {
-        let facts = self.beginning(Some(turn), Some(1)).await?;
-        self.commit(facts, vec![]).await
-    }
-
-    /// What begins, and what the model is told with it.
-    async fn beginning(&mut self, turn: Option<u64>, step: Option<u64>) -> Step<Vec<SessionRecord>> {
-        let changed = self.choose(turn, step);
-        if step.is_some() {
-            self.look_at_tasks().await?;
-        }
-        let mut facts = Vec::new();
-        if let Some(turn) = turn {
-            facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
-            let warnings = self.equipment.warnings.iter();
-            let new = warnings.filter(|warning| !self.state.warned.contains(&warning.code));
-            facts.extend(new.cloned().map(SessionRecord::Warning));
-        }
-        facts.extend(changed);
-        if step.is_some() {
-            facts.extend(self.state.tasks.tell());
-        }
-        let later = if step.is_some() { self.state.too_many(&self.policy.space) } else { vec![] };
-        facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step, later })));
-        Ok(facts)
-    }
-
-    /// Asks, and listens until the answer is over.
-    async fn hear(&mut self, call: &Call, blocks: &mut BlockAssembler) -> Step<Ended> {
-        let attempt = call.attempt;
-        let mut asking = call.model.ask(call.request.clone());
-        let mut answer = match self.attend(&mut asking, Heed::Cancel, None).await? {
-            Attended::Done(Ok(answer)) => answer,
-            Attended::Done(Err(failure)) => return Ok(Ended::Failed(failure)),
-            Attended::Called => return Ok(Ended::Stopped(self.stopped_by())),
-            Attended::Suspended | Attended::Due => return Err(Stopped::Suspended),
-        };
-        let mut shown = Shown::new(self);
-        let ended = loop {
-            if self.policy.ends_the_turn() {
-                break Ended::Stopped(self.stopped_by());
-            }
-            let mut next = answer.next();
-            let attended = loop {
-                match self.attend(&mut next, Heed::Cancel, shown.unsaved.due()).await? {
-                    Attended::Due => self.checkpoint(attempt, &mut shown.unsaved).await?,
-                    attended => break attended,
+        match received {
+            WaitOutcome::Done(Ok(part)) => match blocks.push(part) {
+                BlockProgress::End(stop) => break AttemptEnd::Complete(stop),
+                BlockProgress::Odd(reason) => {
+                    break AttemptEnd::Failed(ModelFailure::new(FailureClass::Broken, reason));
                 }
-            };
-            match attended {
-                Attended::Done(Ok(part)) => match blocks.push(part) {
-                    BlockProgress::End(stop) => break Ended::Complete { stop },
-                    BlockProgress::Odd(reason) => {
-                        break Ended::Failed(ModelFailure::new(FailureClass::Broken, reason));
-                    }
-                    BlockProgress::TooLarge(reason) => {
-                        break Ended::Failed(ModelFailure::new(FailureClass::TooLarge, reason));
-                    }
-                    progress => self.progress(attempt, progress, &mut shown).await?,
-                },
-                Attended::Done(Err(failure)) => break Ended::Failed(failure),
-                Attended::Called => break Ended::Stopped(self.stopped_by()),
-                Attended::Suspended | Attended::Due => {
-                    self.checkpoint(attempt, &mut shown.unsaved).await?;
-                    return Err(Stopped::Suspended);
+                BlockProgress::TooLarge(reason) => {
+                    break AttemptEnd::Failed(ModelFailure::new(FailureClass::TooLarge, reason));
                 }
+                progress => record_progress(worker, attempt, progress, &mut streamed).await?,
+            },
+            WaitOutcome::Done(Err(failure)) => break AttemptEnd::Failed(failure),
+            WaitOutcome::Interrupted => break AttemptEnd::Stopped(stop_reason(worker)),
+            WaitOutcome::Suspended | WaitOutcome::Deadline => {
+                save_checkpoint(worker, attempt, &mut streamed).await?;
+                return Err(WorkerStop::Suspended);
             }
-        };
-        // Of an answer that broke off, what may be the beginning of a secret is never shown.
-        if matches!(ended, Ended::Complete { .. }) {
-            self.show_rest(&mut shown);
         }
-        self.checkpoint(attempt, &mut shown.unsaved).await?;
-        Ok(ended)
+    };
+    // An incomplete answer may end in the first half of a secret: the held-back text is never shown.
+    if matches!(end, AttemptEnd::Complete(_)) {
+        streamed.show_rest(worker);
     }
+    save_checkpoint(worker, attempt, &mut streamed).await?;
+    Ok(end)
+}
 
-    fn stopped_by(&self) -> &'static str {
-        match (self.state.cancelled(), self.policy.is_out_of_time) {
-            (true, _) => CANCELLED,
-            (false, true) => OUT_OF_TIME,
-            (false, false) => NOT_SAVED,
-        }
+/// Why the turn has to end.
+fn stop_reason(worker: &Worker) -> &'static str {
+    match (worker.state().cancelled(), worker.policy().is_out_of_time) {
+        (true, _) => CANCELLED,
+        (false, true) => OUT_OF_TIME,
+        (false, false) => NOT_SAVED,
     }
+}
 
-    /// Shows and records what came.
-    async fn progress(&mut self, attempt: AttemptId, progress: BlockProgress, shown: &mut Shown) -> Step<()> {
-        match progress {
-            BlockProgress::Text(delta) => {
-                let text = shown.text.push(&delta);
-                self.show_text(text, shown);
-                if shown.unsaved.text.len() >= CHECKPOINT_BYTES {
-                    self.checkpoint(attempt, &mut shown.unsaved).await?;
-                }
+/// Shows streamed text and records complete blocks.
+async fn record_progress(
+    worker: &mut Worker,
+    attempt: AttemptId,
+    progress: BlockProgress,
+    streamed: &mut StreamedText,
+) -> WorkerResult<()> {
+    match progress {
+        BlockProgress::Text(delta) => {
+            let text = streamed.text.push(&delta);
+            streamed.show_text(worker, text);
+            if streamed.unsaved.len() >= CHECKPOINT_BYTES {
+                save_checkpoint(worker, attempt, streamed).await?;
             }
-            BlockProgress::Reasoning(delta) => {
-                let text = shown.reasoning.push(&delta);
-                self.show_reasoning(text);
-            }
-            BlockProgress::Block(item) => {
-                self.show_rest(shown);
-                shown.unsaved = Unsaved::default();
-                let index = self.open_blocks();
-                self.commit(vec![SessionRecord::Block(Block { attempt, index, item })], vec![]).await?;
-            }
-            BlockProgress::Nothing
-            | BlockProgress::End(_)
-            | BlockProgress::Odd(_)
-            | BlockProgress::TooLarge(_) => {}
         }
-        Ok(())
-    }
-
-    /// What was held back, because a secret might have begun there.
-    fn show_rest(&self, shown: &mut Shown) {
-        let (text, reasoning) = (shown.text.finish(), shown.reasoning.finish());
-        self.show_text(text, shown);
-        self.show_reasoning(reasoning);
-    }
-
-    fn show_text(&self, text: String, shown: &mut Shown) {
-        if !text.is_empty() {
-            shown.unsaved.push(&text);
-            self.show(EventKind::TextDelta { text });
+        BlockProgress::Reasoning(delta) => show_reasoning(worker, streamed.reasoning.push(&delta)),
+        BlockProgress::Block(item) => {
+            streamed.show_rest(worker);
+            streamed.take_unsaved();
+            let index = u32::try_from(open_items(worker).len()).unwrap_or(u32::MAX);
+            worker.commit(vec![SessionRecord::Block(Block { attempt, index, item })], vec![]).await?;
         }
+        BlockProgress::Nothing
+        | BlockProgress::End(_)
+        | BlockProgress::Odd(_)
+        | BlockProgress::TooLarge(_) => {}
     }
+    Ok(())
+}
 
-    fn show_reasoning(&self, text: String) {
-        if !text.is_empty() {
-            self.show(EventKind::ReasoningDelta { text });
-        }
+/// Saves the text of an unfinished block, so that a crash doesn't lose it.
+async fn save_checkpoint(
+    worker: &mut Worker,
+    attempt: AttemptId,
+    streamed: &mut StreamedText,
+) -> WorkerResult<()> {
+    let text = streamed.take_unsaved();
+    if text.is_empty() {
+        return Ok(());
     }
+    worker.commit(vec![SessionRecord::Checkpoint(Checkpoint { attempt, text })], vec![]).await
+}
 
-    /// Closes an attempt that a crash left open.
-    pub(crate) async fn close_attempt(&mut self, kept: usize) -> Step<()> {
-        let Some(attempt) = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref()) else {
-            return Ok(());
-        };
-        let facts = match self.state.cancelled() && kept > 0 {
-            true => self.stopped_attempt(INTERRUPTED),
-            false => vec![ended_with(attempt.id, kept, None, Some(INTERRUPTED.to_owned()))],
-        };
-        self.commit(facts, vec![]).await
-    }
-
-    async fn checkpoint(&mut self, attempt: AttemptId, unsaved: &mut Unsaved) -> Step<()> {
-        let text = std::mem::take(unsaved).text;
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.commit(vec![SessionRecord::Checkpoint(Checkpoint { attempt, text })], vec![]).await
-    }
-
-    fn open_blocks(&self) -> u32 {
-        let attempt = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
-        attempt.map_or(0, |attempt| u32::try_from(attempt.blocks.len()).unwrap_or(u32::MAX))
-    }
+/// Closes an attempt that a crash left open, and keeps this many of its blocks.
+pub(crate) async fn close_open_attempt(worker: &mut Worker, kept: usize) -> WorkerResult<()> {
+    let Some(attempt) = worker.state().turn.as_ref().and_then(|turn| turn.attempt.as_ref()) else {
+        return Ok(());
+    };
+    let facts = match worker.state().cancelled() && kept > 0 {
+        true => stopped_attempt(worker, INTERRUPTED),
+        false => vec![SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, Some(INTERRUPTED)))],
+    };
+    worker.commit(facts, vec![]).await
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A recorded answer, cut after every single byte, at the level of attempts: no journal, no clock.
+//! A recorded answer, truncated after every single byte, at the level of attempts: no journal, no clock.
 
 use std::sync::{Arc, Mutex};
 
@@ -43,7 +43,7 @@ fn remote(protocol: Protocol, wire: Arc<MemoryTransport>) -> RemoteModel {
     RemoteModel::new(target, wire, Arc::new(KnownHosts::default()), Arc::new(LearnedCapabilities::default()))
 }
 
-/// What one attempt came to: the blocks that are complete, and whether it came to its end.
+/// The complete blocks of one attempt, and whether the answer ended by itself.
 async fn attempt(model: &RemoteModel) -> (Attempt, bool) {
     let request = Request {
         items: vec![Arc::new(Item::Text { role: Role::User, text: "look".into() })],
@@ -63,7 +63,7 @@ async fn attempt(model: &RemoteModel) -> (Attempt, bool) {
     (attempt, false)
 }
 
-/// Tries until something counts. Answers with that, and with what was sent.
+/// Retries until an attempt counts. Returns its blocks, and the requests that were sent.
 async fn answered(protocol: Protocol, cut: usize, end: End) -> (Vec<Arc<Item>>, Vec<Vec<u8>>) {
     let sent: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let script = Script::by({
@@ -100,24 +100,24 @@ async fn an_answer_cut_after_any_byte_counts_up_to_its_complete_calls_or_not_at_
         for cut in 0..whole {
             let (items, sent) = answered(protocol, cut, end).await;
 
-            let told = format!("{protocol:?} cut at {cut} of {whole}");
+            let case = format!("{protocol:?} cut at {cut} of {whole}");
             let calls = items.iter().filter(|item| matches!(***item, Item::ToolCall { .. })).count();
             let texts = items.iter().filter(|item| matches!(***item, Item::Text { .. })).count();
-            assert_eq!(texts, 1, "{told}");
+            assert_eq!(texts, 1, "{case}");
             match sent.len() {
                 1 => {
-                    assert!((1..=2).contains(&calls) && calls >= calls_before, "{told}: {calls}");
+                    assert!((1..=2).contains(&calls) && calls >= calls_before, "{case}: {calls}");
                     calls_before = calls;
                 }
                 2 => {
                     assert_eq!(
                         (calls, calls_before),
                         (2, 0),
-                        "{told}: discarded only before the first call is complete"
+                        "{case}: discarded only before the first call is complete"
                     );
-                    assert_eq!(sent[0], sent[1], "{told}: the same bytes are sent again");
+                    assert_eq!(sent[0], sent[1], "{case}: the same bytes are sent again");
                 }
-                sent => panic!("{told}: {sent} requests"),
+                sent => panic!("{case}: {sent} requests"),
             }
         }
         assert!(calls_before > 0, "{protocol:?}: some cuts come after a complete call");

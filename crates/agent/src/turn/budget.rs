@@ -1,7 +1,7 @@
-//! What all sessions of a home have cost today, by their records. Whatever is kept here is only a place to read on from.
+//! The daily budget: what all sessions of a home have cost today, by their records.
 //!
-//! The records of all sessions are looked at now and then; in between, what this process itself spends is added as it is
-//! recorded. So a turn sees what others spend while it runs, and a thousand turns don't read a thousand sessions each.
+//! The records of all sessions are read now and then. In between, this process adds its own costs as they are recorded. So a turn
+//! sees what other processes spend while it runs, and a thousand turns don't read a thousand sessions each.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -16,173 +16,174 @@ use crate::clock::now;
 use crate::history::by_time::first_since;
 use crate::runtime::{Inner, lock};
 use crate::session::apply::nano;
-use crate::worker::wait::{Attended, Heed};
-use crate::worker::{Step, Stopped, Worker};
+use crate::worker::wait::WakeOn;
+use crate::worker::{Worker, WorkerResult};
 
 /// A day begins at midnight UTC.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-/// What other processes spend is seen after this at the latest.
-const FRESH: Duration = Duration::from_secs(5);
+/// How old the total may be before the records are read again: the delay with which other processes' costs are seen.
+const MAX_TOTAL_AGE: Duration = Duration::from_secs(5);
 
-/// What was spent today, as far as it is known.
+/// What was spent today, in billionths of a US dollar.
 #[derive(Default)]
-pub(crate) struct Ledger {
-    sum: Mutex<Sum>,
-    /// Held by whoever reads the records.
-    counting: tokio::sync::Mutex<Today>,
+pub(crate) struct SpendLedger {
+    total: Mutex<DayTotal>,
+    /// Locked while the records are read.
+    streams: tokio::sync::Mutex<DayStreams>,
 }
 
 #[derive(Default)]
-struct Sum {
-    began: i64,
+struct DayTotal {
+    day_start: i64,
     read_at: Option<Instant>,
-    /// By the records that were read.
-    read: u64,
-    /// By this process, since then.
-    since: u64,
+    /// The sum of the records that were read.
+    read_nano: u64,
+    /// What this process has spent since then.
+    added_nano: u64,
 }
 
 #[derive(Default)]
-struct Today {
-    began: i64,
-    streams: HashMap<StreamName, Counted>,
+struct DayStreams {
+    day_start: i64,
+    by_name: HashMap<StreamName, StreamSpend>,
 }
 
-struct Counted {
+/// What a stream has cost today in the records before `next`.
+struct StreamSpend {
     next: Seq,
     nano: u64,
 }
 
-impl Ledger {
-    /// This process has spent something.
-    pub(crate) fn spent(&self, usage: &Usage) {
-        lock(&self.sum).since += usage.cost.map_or(0, nano);
+impl SpendLedger {
+    /// Adds the cost of a call that this process has recorded.
+    pub(crate) fn add_usage(&self, usage: &Usage) {
+        lock(&self.total).added_nano += usage.cost.map_or(0, nano);
     }
 
-    /// What is known of today, if that was read lately.
-    fn known(&self) -> Option<u64> {
-        let sum = lock(&self.sum);
-        let is_fresh = sum.began == today() && sum.read_at.is_some_and(|at| at.elapsed() < FRESH);
-        is_fresh.then(|| sum.read.saturating_add(sum.since))
+    /// Whether the daily budget is spent, for background calls. There are few of them, so each reads the records anew.
+    pub(crate) async fn is_budget_spent(&self, runtime: &Inner) -> Result<bool> {
+        let limit = runtime.config.settings.limits.cost_per_day;
+        if limit <= 0.0 {
+            return Ok(false);
+        }
+        let spent = self.read_records(runtime, &mut *self.streams.lock().await).await?;
+        Ok(spent.saturating_add(runtime.memory.unpaid.nano()) >= nano(limit))
     }
 
-    async fn read(&self, runtime: &Inner) -> Result<u64> {
-        let mut counting = self.counting.lock().await;
-        // Somebody else may just have done it.
-        match self.known() {
-            Some(known) => Ok(known),
-            None => self.count(runtime, &mut counting).await,
+    /// Today's total, if it was read lately.
+    fn recent_total(&self) -> Option<u64> {
+        let total = lock(&self.total);
+        let age = total.read_at.filter(|_| total.day_start == day_start()).map(|at| at.elapsed());
+        age.is_some_and(|age| age < MAX_TOTAL_AGE).then(|| total.read_nano.saturating_add(total.added_nano))
+    }
+
+    async fn today_total(&self, runtime: &Inner) -> Result<u64> {
+        let mut streams = self.streams.lock().await;
+        // Another worker may have read the records while this one waited for the lock.
+        match self.recent_total() {
+            Some(total) => Ok(total),
+            None => self.read_records(runtime, &mut streams).await,
         }
     }
 
-    async fn count(&self, runtime: &Inner, counting: &mut Today) -> Result<u64> {
-        let began = today();
-        // What is recorded while the records are read may count twice, until they are read again.
-        let before = lock(&self.sum).since;
-        if counting.began != began {
-            *counting = Today { began, streams: HashMap::new() };
+    async fn read_records(&self, runtime: &Inner, streams: &mut DayStreams) -> Result<u64> {
+        let day_start = day_start();
+        // A cost that is recorded meanwhile may count twice, until the records are read again.
+        let added_before = lock(&self.total).added_nano;
+        if streams.day_start != day_start {
+            *streams = DayStreams { day_start, by_name: HashMap::new() };
         }
-        count_all(&*runtime.journal, counting).await?;
-        let read = counting.streams.values().map(|counted| counted.nano).sum();
-        let mut sum = lock(&self.sum);
-        *sum = Sum { began, read_at: Some(Instant::now()), read, since: sum.since.saturating_sub(before) };
-        Ok(sum.read.saturating_add(sum.since))
+        streams.read_new_records(&*runtime.journal).await?;
+        let read_nano = streams.by_name.values().map(|stream| stream.nano).sum();
+        let mut total = lock(&self.total);
+        let added_nano = total.added_nano.saturating_sub(added_before);
+        *total = DayTotal { day_start, read_at: Some(Instant::now()), read_nano, added_nano };
+        Ok(read_nano.saturating_add(added_nano))
     }
 }
 
-/// When today began.
-fn today() -> i64 {
+/// When today began, in milliseconds.
+fn day_start() -> i64 {
     let now = now().0;
     now - now.rem_euclid(DAY_MS)
 }
 
-impl Worker {
-    /// What the turn that is open, or about to begin, may still cost today.
-    pub(crate) async fn look_at_the_money(&mut self) -> Step<()> {
-        let limit = self.runtime.config.settings.limits.cost_per_day;
-        if limit <= 0.0 {
-            return Ok(());
+/// Finds out what the open turn, or the one about to begin, may still cost today (`limits.cost_per_day`).
+pub(crate) async fn check_budget(worker: &mut Worker) -> WorkerResult<()> {
+    let runtime = worker.runtime().clone();
+    let limit = runtime.config.settings.limits.cost_per_day;
+    if limit <= 0.0 {
+        return Ok(());
+    }
+    let spent = match runtime.ledger.recent_total() {
+        Some(spent) => spent,
+        None => {
+            let mut reading = pin!(runtime.ledger.today_total(&runtime));
+            match worker.wait_for(&mut reading, WakeOn::Cancel, None).await?.into_done()? {
+                Some(spent) => spent?,
+                // The turn ends anyway.
+                None => return Ok(()),
+            }
         }
-        let runtime = self.runtime.clone();
-        let spent = match runtime.ledger.known() {
-            Some(spent) => spent,
+    };
+    let by_this_turn = worker.state().turn.as_ref().map_or(0, |turn| turn.cost_nano);
+    let left = nano(limit).saturating_sub(spent).saturating_sub(runtime.memory.unpaid.nano());
+    worker.set_budget_left(by_this_turn.saturating_add(left));
+    Ok(())
+}
+
+impl DayStreams {
+    async fn read_new_records(&mut self, journal: &dyn Journal) -> Result<()> {
+        let day_start = self.day_start;
+        let mut sessions = all_sessions(journal);
+        while let Some(entry) = sessions.next().await? {
+            if entry.last_at.is_some_and(|at| at.0 >= day_start) {
+                self.read_stream(journal, StreamName::session(entry.id), entry.head.seq).await?;
+            }
+        }
+        // Memory records its costs in streams of its own, also for sessions that were not used today.
+        let is_of_memory = |stream: &StreamName| {
+            let family = stream.as_str().split('/').next();
+            matches!(family, Some("extract" | "memory"))
+        };
+        for stream in journal.streams().await?.into_iter().filter(is_of_memory) {
+            let head = journal.head(&stream).await?.seq;
+            self.read_stream(journal, stream, head).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds what a stream has cost since it was last read. A damaged record counts as free.
+    async fn read_stream(&mut self, journal: &dyn Journal, stream: StreamName, head: Seq) -> Result<()> {
+        let next = match self.by_name.get(&stream) {
+            Some(spend) => spend.next,
             None => {
-                let mut reading = pin!(runtime.ledger.read(&runtime));
-                match self.attend(&mut reading, Heed::Cancel, None).await? {
-                    Attended::Done(spent) => spent?,
-                    // The turn ends anyway.
-                    Attended::Called | Attended::Due => return Ok(()),
-                    Attended::Suspended => return Err(Stopped::Suspended),
-                }
+                let first_today = first_since(journal, &stream, head, At(self.day_start)).await?;
+                first_today.max(first_own_record(journal, &stream).await?)
             }
         };
-        let by_this_turn = self.state.turn.as_ref().map_or(0, |turn| turn.cost_nano);
-        let left = nano(limit).saturating_sub(spent).saturating_sub(runtime.memory.unpaid.nano());
-        self.policy.limits.left_today_nano = Some(by_this_turn.saturating_add(left));
+        let mut sum = 0_u64;
+        let mut cursor = records(journal, &stream, next).through(head);
+        while let Some(record) = cursor.next_undamaged().await? {
+            sum = sum.saturating_add(cost_nano(&record));
+        }
+        let next = next.max(head.saturating_add(1));
+        let spend = self.by_name.entry(stream).or_insert(StreamSpend { next, nano: 0 });
+        spend.next = next;
+        spend.nano = spend.nano.saturating_add(sum);
         Ok(())
     }
 }
 
-impl Inner {
-    /// Whether what may be spent today is spent, for calls that nobody waits for: there are few of them, and each is a reason to count
-    /// what stands in the records by now.
-    pub(crate) async fn is_out_of_money(&self) -> Result<bool> {
-        let limit = self.config.settings.limits.cost_per_day;
-        if limit <= 0.0 {
-            return Ok(false);
-        }
-        let spent = self.ledger.count(self, &mut *self.ledger.counting.lock().await).await?;
-        Ok(spent.saturating_add(self.memory.unpaid.nano()) >= nano(limit))
-    }
-}
-
-async fn count_all(journal: &dyn Journal, today: &mut Today) -> Result<()> {
-    let mut sessions = all_sessions(journal);
-    while let Some(entry) = sessions.next().await? {
-        if entry.last_at.is_some_and(|at| at.0 >= today.began) {
-            count(journal, today, StreamName::session(entry.id), entry.head.seq).await?;
-        }
-    }
-    // What memory costs stands in streams of its own, and comes when sessions are long at rest.
-    let is_of_memory = |stream: &StreamName| {
-        let family = stream.as_str().split('/').next();
-        matches!(family, Some("extract" | "memory"))
-    };
-    for stream in journal.streams().await?.into_iter().filter(is_of_memory) {
-        let head = journal.head(&stream).await?.seq;
-        count(journal, today, stream, head).await?;
-    }
-    Ok(())
-}
-
-/// Adds what a stream has cost since it was last looked at. A record that is damaged costs nothing that anybody knows.
-async fn count(journal: &dyn Journal, today: &mut Today, stream: StreamName, head: Seq) -> Result<()> {
-    let first = match today.streams.get(&stream) {
-        Some(counted) => counted.next,
-        None => first_since(journal, &stream, head, At(today.began))
-            .await?
-            .max(first_own(journal, &stream).await?),
-    };
-    let (mut sum, mut cursor) = (0_u64, records(journal, &stream, first).through(head));
-    while let Some(record) = cursor.next_undamaged().await? {
-        sum = sum.saturating_add(cost(&record));
-    }
-    let next = cursor.next_seq();
-    let counted = today.streams.entry(stream).or_insert(Counted { next, nano: 0 });
-    counted.next = next;
-    counted.nano = counted.nano.saturating_add(sum);
-    Ok(())
-}
-
-/// The first record of a stream that was paid for here: what an imported session has cost was paid elsewhere.
-async fn first_own(journal: &dyn Journal, stream: &StreamName) -> Result<Seq> {
+/// The first record of a stream that was paid for here: an imported session was paid for elsewhere.
+async fn first_own_record(journal: &dyn Journal, stream: &StreamName) -> Result<Seq> {
     let Some(session) = stream.session_id() else { return Ok(1) };
     let mark = import_mark(journal, session).await?;
     let is_session = *stream == StreamName::session(session);
     Ok(1 + if is_session { mark.seq } else { mark.foreign_extracts_through.min(Seq::MAX - 1) })
 }
 
-fn cost(record: &Record) -> u64 {
+fn cost_nano(record: &Record) -> u64 {
     let usages = match record.kind.as_str() {
         "usage" => match SessionRecord::decode(record) {
             Ok(SessionRecord::Usage(usage)) => vec![usage],

@@ -1,70 +1,258 @@
-//! Who is asked: the model that is set, then those that stand in for it.
+//! The models that answer a session: the one that the config names, then its fallbacks; which of them a turn calls, and what
+//! went wrong with it so far.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_model::{
-    Capabilities, LongDelayPolicy, Model, ModelSpec, Models, OfflinePolicy, RetryPolicy, SettingSources,
+    Capabilities, LongDelayPolicy, MAX_ROLE_REORDERS, Model, ModelFailure, ModelSpec, Models, RetryDecision,
+    RetryPolicy, RetryState, SettingSources,
 };
 
-use crate::config::RetrySettings;
-use crate::{Config, Error, Result};
-use longhaul_redact::Redactor;
+use crate::session::state::State;
+use crate::{Config, ModelSettings, Result};
 
-/// The models that answer a session, in the order in which they are asked.
-pub(crate) struct Lineup(pub(crate) Vec<Arc<dyn Model>>);
+/// The maximum answer length in tokens, unless the config sets one.
+const DEFAULT_ANSWER_TOKENS: u64 = 8_192;
+/// The answer that continues a truncated one may be this many times longer.
+const CONTINUED_ANSWER_FACTOR: u64 = 4;
+/// An answer takes at most this fraction of the context window: one part in so many.
+const MAX_ANSWER_SHARE: u64 = 4;
+/// How often one step corrects the believed context window or answer length. Each correction makes it smaller.
+const MAX_LIMIT_CORRECTIONS: u32 = 4;
 
-impl Lineup {
-    /// Those that the config names.
-    pub(crate) fn open(models: &Models, config: &Config) -> Result<Self> {
+/// A model and its fallbacks, in the order in which they are called. There is at least one.
+pub(crate) struct ModelChain(Vec<Arc<dyn Model>>);
+
+impl ModelChain {
+    /// The model that the config names, then its fallbacks.
+    pub(crate) fn from_config(models: &Models, config: &Config) -> Result<Self> {
         Self::named(models, config, &config.settings.model.name)
     }
 
-    /// This one, then those that stand in for it.
+    /// This model, then the fallbacks of the config.
     pub(crate) fn named(models: &Models, config: &Config, name: &str) -> Result<Self> {
         let names = std::iter::once(name).chain(config.settings.model.fallback.iter().map(String::as_str));
-        let open = |name: &str| Ok(models.open(&wanted(models, config, name))?);
-        Ok(Self(names.map(open).collect::<Result<_>>()?))
+        Ok(Self(names.map(|name| open_model(models, config, name)).collect::<Result<_>>()?))
+    }
+
+    /// One model without fallbacks.
+    pub(crate) fn single(model: Arc<dyn Model>) -> Self {
+        Self(vec![model])
+    }
+
+    /// The model that is called first.
+    pub(crate) fn primary(&self) -> Arc<dyn Model> {
+        self.0[0].clone()
     }
 }
 
-impl Lineup {
-    /// One model alone.
-    pub(crate) fn one(models: &Models, config: &Config, name: &str) -> Result<Arc<dyn Model>> {
-        Ok(models.open(&wanted(models, config, name))?)
+/// The model of a chain that the turn calls, and the counters that bound retries.
+///
+/// None of this is recorded: a restart costs at most a few tries more.
+pub(crate) struct ModelSelection {
+    chain: Arc<ModelChain>,
+    index: usize,
+    /// The context window of the model, as far as it is known.
+    window: Option<u64>,
+    /// Answers of this turn that were truncated at their maximum length.
+    truncated_answers: u32,
+    /// The model refused a request with tools.
+    refuses_tools: bool,
+    /// The model refused a longer answer, or there is no room for one.
+    refuses_longer_answers: bool,
+    step: StepCounters,
+}
+
+/// What went wrong in this step.
+#[derive(Default)]
+struct StepCounters {
+    tries: Option<RetryState>,
+    empty_answers: u32,
+    /// Answers with nothing but reasoning.
+    silent_answers: u32,
+    /// Requests sent again with their roles in another order.
+    reordered_requests: u32,
+    limit_corrections: u32,
+}
+
+impl ModelSelection {
+    /// Continues with the model that was called last, if the chain still has it.
+    pub(crate) fn resume(chain: Arc<ModelChain>, state: &State) -> Self {
+        let last = state.model.as_deref();
+        let index = last.and_then(|last| chain.0.iter().position(|model| model.name() == last)).unwrap_or(0);
+        let truncated_answers = state.turn.as_ref().map_or(0, |turn| turn.cuts);
+        Self { index, truncated_answers, ..Self::new(chain) }
     }
+
+    fn new(chain: Arc<ModelChain>) -> Self {
+        Self {
+            chain,
+            index: 0,
+            window: None,
+            truncated_answers: 0,
+            refuses_tools: false,
+            refuses_longer_answers: false,
+            step: StepCounters::default(),
+        }
+    }
+
+    /// Starts again with the first model of a chain.
+    pub(crate) fn start_turn(&mut self, chain: Arc<ModelChain>) {
+        *self = Self::new(chain);
+    }
+
+    /// Resets the counters of a step.
+    pub(crate) fn start_step(&mut self) {
+        self.step = StepCounters::default();
+    }
+
+    pub(crate) fn is_of_chain(&self, chain: &Arc<ModelChain>) -> bool {
+        Arc::ptr_eq(chain, &self.chain)
+    }
+
+    /// The model to call.
+    pub(crate) fn model(&self) -> Arc<dyn Model> {
+        self.chain.0[self.index].clone()
+    }
+
+    fn has_fallback(&self) -> bool {
+        self.index + 1 < self.chain.0.len()
+    }
+
+    /// Moves on to the next model of the chain: the names of the old one and the new one, or `None` if there is no other.
+    pub(crate) fn fall_back(&mut self) -> Option<(String, String)> {
+        let from = self.model().name().to_owned();
+        let to = self.chain.0.get(self.index + 1)?.name().to_owned();
+        self.index += 1;
+        (self.refuses_tools, self.refuses_longer_answers) = (false, false);
+        self.start_step();
+        Some((from, to))
+    }
+
+    /// Counts a failed try: whether to wait and retry, or to give up.
+    pub(crate) fn record_failure(
+        &mut self,
+        mut policy: RetryPolicy,
+        failure: &ModelFailure,
+    ) -> RetryDecision {
+        // A fallback answers sooner than a server that wants hours of delay (Retry-After).
+        if self.has_fallback() {
+            policy.long_delays = LongDelayPolicy::GiveUp;
+        }
+        self.step.tries.get_or_insert_with(|| RetryState::new(policy)).failed(failure, fastrand::f64())
+    }
+
+    /// Counts an answer without content: how many this step has had.
+    pub(crate) fn count_empty_answer(&mut self) -> u32 {
+        self.step.empty_answers += 1;
+        self.step.empty_answers
+    }
+
+    /// Counts an answer with nothing but reasoning: how many this step has had.
+    pub(crate) fn count_silent_answer(&mut self) -> u32 {
+        self.step.silent_answers += 1;
+        self.step.silent_answers
+    }
+
+    /// Counts a truncated answer: how many this turn has had.
+    pub(crate) fn count_truncated_answer(&mut self) -> u32 {
+        self.truncated_answers += 1;
+        self.truncated_answers
+    }
+
+    /// Whether a request whose order of roles was refused may be sent once more. Counts it.
+    pub(crate) fn may_reorder(&mut self) -> bool {
+        self.step.reordered_requests += 1;
+        self.step.reordered_requests <= MAX_ROLE_REORDERS
+    }
+
+    pub(crate) fn may_correct_limits(&self) -> bool {
+        self.step.limit_corrections < MAX_LIMIT_CORRECTIONS
+    }
+
+    pub(crate) fn count_limit_correction(&mut self) {
+        self.step.limit_corrections += 1;
+    }
+
+    /// Calls the model without tools from here on.
+    pub(crate) fn disable_tools(&mut self) {
+        self.refuses_tools = true;
+    }
+
+    pub(crate) fn refuses_tools(&self) -> bool {
+        self.refuses_tools
+    }
+
+    /// Doesn't raise the maximum answer length any more.
+    pub(crate) fn disable_longer_answers(&mut self) {
+        self.refuses_longer_answers = true;
+    }
+
+    pub(crate) fn window(&self) -> Option<u64> {
+        self.window
+    }
+
+    pub(crate) fn set_window(&mut self, window: Option<u64>) {
+        self.window = window;
+    }
+
+    /// The maximum length of an answer that continues no other one, in tokens.
+    pub(crate) fn base_answer_tokens(&self, settings: &ModelSettings, facts: &Capabilities) -> u64 {
+        max_answer_tokens(settings.max_output_tokens, facts, self.window)
+    }
+
+    /// The maximum length of the next answer, in tokens: longer after a truncated one.
+    pub(crate) fn answer_tokens(&self, settings: &ModelSettings, facts: &Capabilities) -> u64 {
+        let base = self.base_answer_tokens(settings, facts);
+        if self.truncated_answers == 0 || self.refuses_longer_answers {
+            return base;
+        }
+        max_answer_tokens(Some(base.saturating_mul(CONTINUED_ANSWER_FACTOR)), facts, self.window)
+    }
+}
+
+/// The maximum length of an answer in tokens: the configured one or the default, bounded by the model and by a share of the window.
+pub(crate) fn max_answer_tokens(configured: Option<u64>, facts: &Capabilities, window: Option<u64>) -> u64 {
+    let share = window.map_or(u64::MAX, |window| window / MAX_ANSWER_SHARE);
+    configured.unwrap_or(DEFAULT_ANSWER_TOKENS).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
 }
 
 /// The model that the config names, as `provider/model`, and what is known about it. Its server may be asked.
-pub async fn facts_of(config: &Config) -> Result<(String, Capabilities)> {
-    let model = Lineup::open(&Models::at(&config.home)?, config)?.0[0].clone();
+pub async fn model_facts(config: &Config) -> Result<(String, Capabilities)> {
+    let model = ModelChain::from_config(&Models::at(&config.home)?, config)?.primary();
     Ok((model.name().to_owned(), model.capabilities().await))
 }
 
-/// What the config says about a model. What is said about a server holds for the model that is set and for those that are at
-/// the same provider; a model of another provider is reached as that one usually is.
-fn wanted(models: &Models, config: &Config, name: &str) -> ModelSpec {
+/// Opens one model by its name.
+pub(crate) fn open_model(models: &Models, config: &Config, name: &str) -> Result<Arc<dyn Model>> {
+    Ok(models.open(&connection(models, config, name))?)
+}
+
+/// How to reach a model. The config's server settings hold for the model that it names and for those of the same provider; a model
+/// of another provider is reached as that provider usually is.
+fn connection(models: &Models, config: &Config, name: &str) -> ModelSpec {
     let settings = &config.settings.model;
-    // A name whose provider nobody knows belongs to whoever is at the address that is set.
+    // A name without a known provider belongs to the server at the configured address.
     let provider = |name: &str| match name.split_once('/') {
         Some((provider, _)) if models.providers().get(provider).is_some() => provider.to_owned(),
         _ => "custom".to_owned(),
     };
     let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
-    let is_set = name == settings.name;
+    let is_configured = name == settings.name;
     let common = ModelSpec {
         name: name.to_owned(),
         connect_timeout: seconds(settings.connect_timeout_s),
         first_byte_timeout: seconds(settings.first_byte_timeout_s),
         idle_timeout: seconds(settings.silence_timeout_s),
         set_by: SettingSources {
-            name: if is_set { config.set_by("model.name") } else { format!("the name {name:?}") },
+            name: if is_configured { config.set_by("model.name") } else { format!("the name {name:?}") },
             base_url: config.set_by("model.base_url"),
             key: config.set_by("model.api_key_env"),
         },
         ..ModelSpec::default()
     };
-    // The files may be about another model than the one that a flag or a variable names: its key must not go to their address.
+    // A flag or a variable may name another model than the files: its key must not go to the address in the files.
     let file_name = config.model_in_files.as_ref().unwrap_or(&settings.name);
     if !file_name.is_empty() && provider(name) != provider(file_name) {
         return common;
@@ -73,64 +261,8 @@ fn wanted(models: &Models, config: &Config, name: &str) -> ModelSpec {
         base_url: settings.base_url.clone(),
         api_key_env: settings.api_key_env.clone(),
         protocol: settings.protocol,
-        tools: settings.tools.filter(|_| is_set),
-        context_window: settings.context_window.filter(|_| is_set),
+        tools: settings.tools.filter(|_| is_configured),
+        context_window: settings.context_window.filter(|_| is_configured),
         ..common
-    }
-}
-
-/// The variables that no command sees, besides those whose names say that they hold a key: the token of a provider that is not
-/// used may be there for commands.
-pub(crate) fn hidden(models: &Models, config: &Config) -> Vec<String> {
-    let settings = &config.settings;
-    let named = [&settings.model.api_key_env, &settings.server.token_env].into_iter().flatten();
-    let names = std::iter::once(&settings.model.name).chain(&settings.model.fallback);
-    let providers = names.filter_map(|name| models.providers().get(name.split_once('/')?.0));
-    providers.flat_map(|provider| &provider.key_env).chain(named).cloned().collect()
-}
-
-/// What takes secrets out: every key that is in the environment, the server's token, and what the config describes.
-pub fn redactor(config: &Config) -> Result<Redactor> {
-    redactor_of(&Models::at(&config.home)?, config)
-}
-
-pub(crate) fn redactor_of(models: &Models, config: &Config) -> Result<Redactor> {
-    let named = [&config.settings.model.api_key_env, &config.settings.server.token_env].into_iter().flatten();
-    let named = named.filter_map(|variable| Some(std::env::var(variable).ok()?.trim().to_owned()));
-    let secrets: Vec<String> = models.keys().into_iter().map(|key| key.value).chain(named).collect();
-    Redactor::new(&secrets, &config.settings.secrets.patterns)
-        .map_err(|bad| Error::Config { origin: config.set_by("secrets.patterns"), reason: bad.to_string() })
-}
-
-/// Who is there while something is waited for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Patience {
-    /// Somebody who can watch a wait and end it: waits may be long.
-    #[default]
-    Attended,
-    /// Nobody: one answer is wanted, or the reason why there is none.
-    OneShot,
-}
-
-impl Patience {
-    /// What is done about failures.
-    pub(crate) fn retry(self, settings: &RetrySettings) -> RetryPolicy {
-        let offline = match (settings.offline_wait_s, self) {
-            (0, _) => OfflinePolicy::CountsAsTry,
-            (_, Self::Attended) => OfflinePolicy::WaitForever,
-            (seconds, Self::OneShot) => OfflinePolicy::WaitFor(Duration::from_secs(seconds)),
-        };
-        RetryPolicy {
-            max_retries: settings.max_retries,
-            base: Duration::from_millis(settings.base_ms),
-            cap: Duration::from_millis(settings.cap_ms),
-            budget: Duration::from_secs(settings.budget_s),
-            offline,
-            max_server_delay: Duration::from_secs(settings.max_server_delay_s),
-            long_delays: match self {
-                Self::Attended => LongDelayPolicy::Wait,
-                Self::OneShot => LongDelayPolicy::GiveUp,
-            },
-        }
     }
 }

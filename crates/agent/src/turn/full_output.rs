@@ -1,7 +1,7 @@
-//! `read_file` of `output:<call id>`: the whole of an output of which the model got only head and tail.
+//! `read_file` of `output:<call id>`: the whole output of a call of which the model got only head and tail.
 //!
-//! The state knows the outputs that the context shows. Those that a compaction took out of it are looked for in the journal:
-//! an id says when its call was made, and the result stands soon after that.
+//! The state knows the outputs in the context. Those that a compaction took out of it are searched for in the journal: a call's id
+//! says when it was made, and its result is recorded soon after that.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,48 +13,47 @@ use serde::Deserialize;
 
 use crate::history::by_time::first_since;
 
-/// What begins the path of an output.
-const MARK: &str = "output:";
-/// How many lines are read if nobody says.
-const USUAL_LINES: usize = 1_000;
-/// In so many records after a call its output is looked for.
-const MOST_RECORDS: u64 = 20_000;
-/// Ids and records get their times from different clocks, or from one that was set.
-const SLACK_MS: i64 = 60_000;
+const PATH_PREFIX: &str = "output:";
+/// Lines to read if the call names no limit.
+const DEFAULT_LINES: usize = 1_000;
+/// Records after a call in which to search for its output.
+const MAX_SEARCHED_RECORDS: u64 = 20_000;
+/// How far the clock of a call's id and the clock of its record may be apart.
+const CLOCK_SKEW_MS: i64 = 60_000;
 
 #[derive(Deserialize)]
-struct Asked {
+struct ReadArguments {
     path: String,
     offset: Option<usize>,
     limit: Option<usize>,
 }
 
-fn parse(arguments: &str) -> Option<(Asked, String)> {
-    let asked: Asked = serde_json::from_str(arguments).ok()?;
-    let id = asked.path.strip_prefix(MARK)?.to_owned();
-    Some((asked, id))
+fn parse_arguments(arguments: &str) -> Option<(ReadArguments, String)> {
+    let arguments: ReadArguments = serde_json::from_str(arguments).ok()?;
+    let id = arguments.path.strip_prefix(PATH_PREFIX)?.to_owned();
+    Some((arguments, id))
 }
 
-/// Whether a call of `read_file` is for an output.
-pub(crate) fn is_output(arguments: &str) -> bool {
-    parse(arguments).is_some()
+/// Whether a call of `read_file` reads an output.
+pub(super) fn is_output(arguments: &str) -> bool {
+    parse_arguments(arguments).is_some()
 }
 
-/// Reads an output, if that is what the call is for.
-pub(crate) fn read(
+/// The run of a call that reads an output; `None` for any other call.
+pub(super) fn read_output(
     tool: &str,
     call: &ToolInvocation,
     outputs: &HashMap<CallId, BlobRef>,
     journal: &Arc<dyn Journal>,
 ) -> Option<RunCall> {
-    let (asked, id) = (tool == "read_file").then(|| parse(&call.arguments))??;
+    let (arguments, id) = (tool == "read_file").then(|| parse_arguments(&call.arguments))??;
     let call_id: Option<CallId> = id.parse().ok();
     let known = call_id.and_then(|id| outputs.get(&id)).cloned();
     let (journal, stream) = (journal.clone(), StreamName::session(call.session));
     let prepared = PreparedCall::new(move |_stop| async move {
         let found = match (known, call_id) {
             (Some(known), _) => Ok(Some(known)),
-            (None, Some(call)) => find(&*journal, &stream, call).await,
+            (None, Some(call)) => find_output(&*journal, &stream, call).await,
             (None, None) => Ok(None),
         };
         let read = match found {
@@ -67,40 +66,40 @@ pub(crate) fn read(
             Err(error) => Err(error),
         };
         match read {
-            Ok(bytes) => ToolOutcome::ok(lines(&String::from_utf8_lossy(&bytes), &asked)),
+            Ok(bytes) => ToolOutcome::ok(select_lines(&String::from_utf8_lossy(&bytes), &arguments)),
             Err(error) => ToolOutcome::error(format!("the output can't be read: {error}")),
         }
     });
     Some(prepared.run)
 }
 
-/// The output of a call that the context does not show any more.
-async fn find(journal: &dyn Journal, stream: &StreamName, call: CallId) -> Result<Option<BlobRef>> {
+/// Searches the journal for the output of a call.
+async fn find_output(journal: &dyn Journal, stream: &StreamName, call: CallId) -> Result<Option<BlobRef>> {
     let head = journal.head(stream).await?.seq;
-    let since = At(call.made_at().0.saturating_sub(SLACK_MS));
+    let since = At(call.made_at().0.saturating_sub(CLOCK_SKEW_MS));
     let first = first_since(journal, stream, head, since).await?;
-    let end = head.min(first.saturating_add(MOST_RECORDS));
-    let mut cursor = records(journal, stream, first).through(end);
-    let mut looked_for = LookedFor { call, goes_on: false, output: None };
-    while !looked_for.is_settled()
+    let last = head.min(first.saturating_add(MAX_SEARCHED_RECORDS));
+    let mut search = OutputSearch { call, goes_on: false, output: None };
+    let mut cursor = records(journal, stream, first).through(last);
+    while !search.is_settled()
         && let Some(record) = cursor.next_undamaged().await?
     {
-        looked_for.see(&record);
+        search.see(&record);
     }
-    Ok(looked_for.output)
+    Ok(search.output)
 }
 
-/// An output, as far as the records that were seen tell.
-struct LookedFor {
+/// The output of a call, as far as the records seen so far tell.
+struct OutputSearch {
     call: CallId,
-    /// The command went on as a task, whose end has the whole of what it printed.
+    /// The command went on as a task, whose end has the whole output.
     goes_on: bool,
     output: Option<BlobRef>,
 }
 
-impl LookedFor {
+impl OutputSearch {
     fn see(&mut self, record: &Record) {
-        // Most records are none of these, and need not be decoded.
+        // Most records are of other kinds and need no decoding.
         if !matches!(record.kind.as_str(), "task_started" | "tool_finished" | "task_ended") {
             return;
         }
@@ -122,18 +121,19 @@ impl LookedFor {
     }
 }
 
-fn lines(text: &str, asked: &Asked) -> String {
-    let from = asked.offset.unwrap_or(1).max(1);
-    let limit = asked.limit.unwrap_or(USUAL_LINES).max(1);
-    let all = text.lines().count();
-    if from > all {
-        return format!("[there is no line {from}: it has {all} lines]");
+/// The lines that the call asks for, with a hint how to read on.
+fn select_lines(text: &str, arguments: &ReadArguments) -> String {
+    let from = arguments.offset.unwrap_or(1).max(1);
+    let limit = arguments.limit.unwrap_or(DEFAULT_LINES).max(1);
+    let total = text.lines().count();
+    if from > total {
+        return format!("[there is no line {from}: it has {total} lines]");
     }
     let shown: Vec<&str> = text.lines().skip(from - 1).take(limit).collect();
     let through = from - 1 + shown.len();
     let mut part = shown.join("\n");
-    if through < all {
-        part += &format!("\n[lines {from} to {through} of {all}; go on with offset {}]", through + 1);
+    if through < total {
+        part += &format!("\n[lines {from} to {through} of {total}; go on with offset {}]", through + 1);
     }
     part
 }

@@ -4,28 +4,31 @@ use longhaul_tools::{OutputLimit, StopSignal};
 
 use super::*;
 
-fn asked_for(offset: Option<usize>, limit: Option<usize>) -> Asked {
-    Asked { path: "output:x".into(), offset, limit }
+fn read_arguments(offset: Option<usize>, limit: Option<usize>) -> ReadArguments {
+    ReadArguments { path: "output:x".into(), offset, limit }
 }
 
 #[test]
 fn a_part_says_what_it_is_a_part_of_and_how_to_go_on() {
     let text = "a\nb\nc\nd\n";
 
-    assert_eq!(lines(text, &asked_for(Some(2), Some(2))), "b\nc\n[lines 2 to 3 of 4; go on with offset 4]");
-    assert_eq!(lines(text, &asked_for(Some(4), Some(2))), "d");
-    assert_eq!(lines(text, &asked_for(None, None)), "a\nb\nc\nd");
-    assert_eq!(lines(text, &asked_for(Some(9), None)), "[there is no line 9: it has 4 lines]");
+    assert_eq!(
+        select_lines(text, &read_arguments(Some(2), Some(2))),
+        "b\nc\n[lines 2 to 3 of 4; go on with offset 4]"
+    );
+    assert_eq!(select_lines(text, &read_arguments(Some(4), Some(2))), "d");
+    assert_eq!(select_lines(text, &read_arguments(None, None)), "a\nb\nc\nd");
+    assert_eq!(select_lines(text, &read_arguments(Some(9), None)), "[there is no line 9: it has 4 lines]");
 }
 
-/// A session's stream in a journal of its own.
-struct Kept {
+/// A session in a journal of its own.
+struct JournalSession {
     _folder: tempfile::TempDir,
     journal: Arc<dyn Journal>,
     session: SessionId,
 }
 
-impl Kept {
+impl JournalSession {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let journal = SqliteJournal::open(&Home::create(folder.path()).unwrap()).await.unwrap();
@@ -43,7 +46,7 @@ impl Kept {
         self.journal.append(append).await.unwrap();
     }
 
-    /// What reading an output gives to a session whose context shows none.
+    /// Reads an output that the context doesn't show.
     async fn read(&self, session: SessionId, path: &str) -> ToolOutcome {
         let call = ToolInvocation {
             id: CallId::generate(),
@@ -53,7 +56,7 @@ impl Kept {
             output_limit: OutputLimit::default(),
             tasks: Arc::default(),
         };
-        let run = read("read_file", &call, &HashMap::new(), &self.journal).unwrap();
+        let run = read_output("read_file", &call, &HashMap::new(), &self.journal).unwrap();
         let (_stopper, stop) = StopSignal::pair();
         run(stop).await
     }
@@ -68,19 +71,19 @@ fn finished(call: CallId, whole: &str) -> SessionRecord {
     SessionRecord::ToolFinished(ToolFinished { whole, ..ToolFinished::new(call, "exec", "head … tail") })
 }
 
-/// C8, C10: also after a compaction, when nothing but the journal knows of the call.
+/// C8, C10: after a compaction only the journal knows of the call.
 #[tokio::test]
 async fn an_output_that_the_context_does_not_show_any_more_is_found_in_the_journal() {
-    let kept = Kept::new().await;
-    kept.append(notes(700), &[]).await;
+    let stored = JournalSession::new().await;
+    stored.append(notes(700), &[]).await;
     let (call, other) = (CallId::generate(), CallId::generate());
-    kept.append([finished(other, "another"), finished(call, "the whole")], &["another", "the whole"]).await;
-    kept.append(notes(700), &[]).await;
+    stored.append([finished(other, "another"), finished(call, "the whole")], &["another", "the whole"]).await;
+    stored.append(notes(700), &[]).await;
 
-    let found = kept.read(kept.session, &format!("output:{call}")).await;
-    let of_another_session = kept.read(SessionId::generate(), &format!("output:{call}")).await;
-    let never_made = kept.read(kept.session, &format!("output:{}", CallId::generate())).await;
-    let no_id = kept.read(kept.session, "output:first").await;
+    let found = stored.read(stored.session, &format!("output:{call}")).await;
+    let of_another_session = stored.read(SessionId::generate(), &format!("output:{call}")).await;
+    let never_made = stored.read(stored.session, &format!("output:{}", CallId::generate())).await;
+    let no_id = stored.read(stored.session, "output:first").await;
 
     assert_eq!(found, ToolOutcome::ok("the whole"));
     for missing in [of_another_session, never_made, no_id] {
@@ -88,10 +91,10 @@ async fn an_output_that_the_context_does_not_show_any_more_is_found_in_the_journ
     }
 }
 
-/// C8, C10: of a command that went on as a task, what it printed until it ended.
+/// C8, C10: a command that went on as a task has the output that it printed until its end.
 #[tokio::test]
 async fn the_output_of_a_task_is_that_of_its_end() {
-    let kept = Kept::new().await;
+    let stored = JournalSession::new().await;
     let call = CallId::generate();
     let (command, description, target) = ("make".to_owned(), "the build".to_owned(), "local".to_owned());
     let started = TaskStarted { task_id: call.into(), command, description, target, started_at: None };
@@ -105,12 +108,12 @@ async fn the_output_of_a_task_is_that_of_its_end() {
         message: None,
         unasked: false,
     };
-    kept.append([SessionRecord::TaskStarted(started), finished(call, "some of it")], &["some of it"]).await;
-    let while_it_runs = kept.read(kept.session, &format!("output:{call}")).await;
-    kept.append(notes(600), &[]).await;
-    kept.append([SessionRecord::TaskEnded(ended)], &["all of it"]).await;
+    stored.append([SessionRecord::TaskStarted(started), finished(call, "some of it")], &["some of it"]).await;
+    let while_it_runs = stored.read(stored.session, &format!("output:{call}")).await;
+    stored.append(notes(600), &[]).await;
+    stored.append([SessionRecord::TaskEnded(ended)], &["all of it"]).await;
 
-    let after_its_end = kept.read(kept.session, &format!("output:{call}")).await;
+    let after_its_end = stored.read(stored.session, &format!("output:{call}")).await;
 
     assert_eq!((while_it_runs.content.as_str(), after_its_end.content.as_str()), ("some of it", "all of it"));
 }

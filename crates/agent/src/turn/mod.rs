@@ -1,10 +1,31 @@
-//! Acting: what the worker does in a turn.
+//! The actions of a turn, as functions over the [`Worker`](crate::worker::Worker)'s interface.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `request` | the model call: context, tools, answer length; checking the context's room |
+//! | `attempt` | one try at a model call: streaming the answer, checkpoints |
+//! | `outcome` | recording how the attempt went: complete, empty, refused, failed |
+//! | `truncation` | an answer cut off at its maximum length, and how it continues |
+//! | `size_limits` | correcting window and answer length after a server refused a request |
+//! | `retry` | retry with back-off, Retry-After, giving up |
+//! | `fallback` | the chain of models; falling back to the next one |
+//! | `tool_calls`, `tool_result` | running calls, resuming them after a crash; recording and truncating their output |
+//! | `approval` | whether a call may run, and the question to the user |
+//! | `full_output` | reading an output that was truncated |
+//! | `budget` | what was spent today, and the limit for a day |
+//! | `epoch`, `end` | the records that begin an epoch and end a turn |
 
 pub(crate) mod approval;
 pub(crate) mod attempt;
 pub(crate) mod budget;
+pub(crate) mod end;
+pub(crate) mod epoch;
 pub(crate) mod fallback;
-pub(crate) mod full_output;
-pub(crate) mod outcome;
+mod full_output;
+mod outcome;
 pub(crate) mod request;
+pub(crate) mod retry;
+mod size_limits;
 pub(crate) mod tool_calls;
+mod tool_result;
+mod truncation;

@@ -1,407 +1,259 @@
-//! What follows from how a model call went: the step goes on, is asked again, another model stands in, or the turn ends.
-//! Whatever it is, it is recorded together with the end of the attempt.
+//! Recording how an attempt went, and what follows: the step is done, the model is called again, another model is called, or the
+//! turn ends. All of that is one append together with `attempt_ended`.
 
-use std::pin::pin;
 use std::sync::Arc;
 
-use longhaul_model::{
-    CorrectedLimits, FailureClass, LongDelayPolicy, ModelFailure, RefusedSize, RetriesExhausted,
-    RetryDecision, RetryDelay, RetryLimit as Spending, RetryState, StopKind, WindowSource,
-};
-use longhaul_protocol::{
-    At, AttemptEnded, AttemptId, EventKind, Item, Limit, ModelChanged, Note, SessionRecord, Usage, Warning,
-};
+use longhaul_model::{FailureClass, ModelFailure, StopKind, StopReason, WindowSource};
+use longhaul_protocol::{AttemptEnded, AttemptId, Item, Note, SessionRecord, Usage, Warning};
 
-use crate::clock::now;
 use crate::session::apply::{GIVEN_ONCE, ROLE_ORDER};
-use crate::session::decide::Ending;
 use crate::session::state;
-use crate::turn::attempt::{Ended, Heard};
-use crate::turn::request::Call;
-use crate::worker::wait::{Attended, Heed};
-use crate::worker::{Step, Stopped, Worker};
+use crate::turn::attempt::{AttemptEnd, AttemptOutcome};
+use crate::turn::request::ModelCall;
+use crate::turn::retry::retry_or_fall_back;
+use crate::turn::size_limits::{correct_limits, is_next_request_smaller, limits_warning};
+use crate::turn::truncation::record_truncated_answer;
+use crate::worker::{Worker, WorkerResult};
 
-/// So much of a refusal stands in the error.
-const REFUSAL_SHOWN: usize = 300;
-/// How often a step corrects what is believed about the size of the context. Each correction makes it smaller.
-const MAX_CORRECTIONS: u32 = 4;
-/// What the model reads when its answer was cut.
-const WAS_CUT: &str =
-    "Your answer reached the limit of its length. Go on from exactly this point, without repeating anything.";
-/// What the model reads when it only thought.
-const SAY_SOMETHING: &str = "You have thought and said nothing. Answer now, or call a tool.";
+/// Characters of the model's refusal to quote in the error.
+const MAX_REFUSAL_CHARS: usize = 300;
+/// What the model reads when its answer was nothing but reasoning, twice.
+const ANSWER_NOW_NOTE: &str = "You have thought and said nothing. Answer now, or call a tool.";
 
-impl Worker {
-    /// Closes the attempt: what counts of it, what it cost, and what follows.
-    pub(crate) async fn conclude(&mut self, call: &Call, heard: Heard) -> Step<()> {
-        let Heard { ended, tokens, limits } = heard;
-        let limits = match &ended {
-            Ended::Failed(failure) if !failure.limits.is_empty() => Some(failure.limits.clone()),
-            _ => limits,
-        };
-        let mut after = self.warnings(call);
-        if tokens.is_some() || limits.is_some() {
-            let counted = tokens.unwrap_or_default().usage(call.attempt, &call.facts);
-            let (estimated, limits) = (Some(call.estimated), limits.unwrap_or_default());
-            let usage = Usage { estimated, window: self.asking.window, limits, ..counted };
-            after.splice(..0, [SessionRecord::Usage(usage)]);
+/// `attempt_ended`, and the records that follow it in the same append.
+pub(super) struct AttemptClose<'a> {
+    pub(super) call: &'a ModelCall,
+    pub(super) ended: AttemptEnded,
+    pub(super) after: Vec<SessionRecord>,
+}
+
+impl AttemptClose<'_> {
+    pub(super) fn keep(&mut self, blocks: usize) {
+        self.ended.kept = u32::try_from(blocks).unwrap_or(u32::MAX);
+    }
+
+    pub(super) fn warn(&mut self, code: &str, text: impl Into<String>) {
+        self.after.push(warning(code, text));
+    }
+
+    pub(super) fn into_facts(self) -> Vec<SessionRecord> {
+        [vec![SessionRecord::AttemptEnded(self.ended)], self.after].concat()
+    }
+}
+
+/// Closes the attempt: which of its blocks count, what it cost, and what follows.
+pub(super) async fn record_outcome(
+    worker: &mut Worker,
+    call: &ModelCall,
+    outcome: AttemptOutcome,
+) -> WorkerResult<()> {
+    let AttemptOutcome { end, tokens, rate_limits } = outcome;
+    let rate_limits = match &end {
+        AttemptEnd::Failed(failure) if !failure.limits.is_empty() => Some(failure.limits.clone()),
+        _ => rate_limits,
+    };
+    let mut after = Vec::new();
+    if tokens.is_some() || rate_limits.is_some() {
+        let counted = tokens.unwrap_or_default().usage(call.attempt, &call.facts);
+        let (estimated, limits) = (Some(call.estimated), rate_limits.unwrap_or_default());
+        let usage = Usage { estimated, window: worker.models().window(), limits, ..counted };
+        after.push(SessionRecord::Usage(usage));
+    }
+    after.extend(model_warnings(worker, call));
+    let input = tokens.and_then(|tokens| tokens.input);
+    after.extend(input.and_then(|counted| truncated_prompt_warning(worker, call, counted)));
+    let mut close = AttemptClose { call, ended: attempt_ended(call.attempt, 0, None), after };
+    match end {
+        AttemptEnd::Stopped(reason) => {
+            let facts = [stopped_attempt(worker, reason), close.after].concat();
+            worker.commit(facts, vec![]).await
         }
-        let input = tokens.and_then(|tokens| tokens.input);
-        after.extend(input.and_then(|counted| self.cut_prompt(call, counted)));
-        match ended {
-            Ended::Stopped(why) => {
-                let mut facts = self.stopped_attempt(why);
-                facts.extend(after);
-                self.commit(facts, vec![]).await
+        AttemptEnd::Failed(failure) => record_failure(worker, close, failure).await,
+        AttemptEnd::Complete(StopReason { kind, word, .. }) => {
+            close.ended.stop = Some(word);
+            match kind {
+                StopKind::Refused => record_refusal(worker, close).await,
+                StopKind::Length => record_truncated_answer(worker, close).await,
+                StopKind::Finished => record_complete_answer(worker, close).await,
             }
-            Ended::Failed(failure) => self.failed(call, failure, after).await,
-            Ended::Complete { stop } => match stop.kind {
-                StopKind::Refused => {
-                    let said = self.open_attempt().map(state::Attempt::text).unwrap_or_default();
-                    let words: String = said.trim().chars().take(REFUSAL_SHOWN).collect();
-                    let said = if words.is_empty() { String::new() } else { format!(": {words}") };
-                    let message = format!(
-                        "{} did not want to answer this ({}){said}; say it differently, or choose another model",
-                        call.model.name(),
-                        stop.word
-                    );
-                    let refused = ModelFailure::new(FailureClass::Refused, message);
-                    self.discard(call, Some(stop.word), refused, after).await
-                }
-                StopKind::Length => self.cut_at_length(call, stop.word, after).await,
-                StopKind::Finished => self.completed(call, stop.word, after).await,
-            },
-        }
-    }
-
-    fn open_attempt(&self) -> Option<&state::Attempt> {
-        self.state.turn.as_ref()?.attempt.as_ref()
-    }
-
-    /// The end of the attempt that is open, in a turn that ends here. What the user interrupted stays as far as it came.
-    pub(crate) fn stopped_attempt(&self, why: &str) -> Vec<SessionRecord> {
-        let Some(attempt) = self.open_attempt() else { return vec![] };
-        let block = attempt.interrupted_block().filter(|_| self.state.cancelled());
-        let kept = match block {
-            Some(_) => attempt.kept_when_cancelled(),
-            None => attempt.kept_when_stopped(),
-        };
-        let ended = ended_with(attempt.id, kept, None, Some(why.to_owned()));
-        block.map(SessionRecord::Block).into_iter().chain([ended]).collect()
-    }
-
-    fn open_items(&self) -> &[Arc<Item>] {
-        self.open_attempt().map_or(&[], |attempt| &attempt.blocks[..])
-    }
-
-    /// Things about the model that a person should know once.
-    fn warnings(&self, call: &Call) -> Vec<SessionRecord> {
-        let [no_tools, window_assumed, cost_unknown, ..] = GIVEN_ONCE;
-        let mut warnings = Vec::new();
-        let name = call.model.name();
-        if !call.facts.tools
-            && !self.equipment.tools.schemas.is_empty()
-            && !self.state.warned.contains(no_tools)
-        {
-            warnings.push(warning(no_tools, format!("{name} can't call tools, and is asked without them")));
-        }
-        let limits = &self.runtime.config.settings.limits;
-        let is_limited = limits.cost_per_turn > 0.0 || limits.cost_per_day > 0.0;
-        if is_limited && call.facts.prices.is_none() && !self.state.warned.contains(cost_unknown) {
-            let text = format!(
-                "nobody says what {name} costs, so the limits of cost don't hold for it; add prices in providers.toml"
-            );
-            warnings.push(warning(cost_unknown, text));
-        }
-        let assumed = call.facts.window.filter(|window| window.source == WindowSource::HostedDefault);
-        if let Some(window) = assumed.filter(|_| !self.state.warned.contains(window_assumed)) {
-            let text = format!(
-                "nobody says how large the context of {name} is: {} tokens are assumed; set model.context_window",
-                window.tokens
-            );
-            warnings.push(warning(window_assumed, text));
-        }
-        warnings
-    }
-
-    fn cut_prompt(&self, call: &Call, counted: u64) -> Option<SessionRecord> {
-        let counting = self.state.counting.get(call.model.name())?;
-        counting.calibration.is_truncated_by_server(call.estimated, counted).then(|| {
-            let sent = counting.calibration.correct(call.estimated);
-            let text = format!(
-                "{} read {counted} of about {sent} tokens: its server cuts long prompts without a word; \
-                 from here on its context is taken to be that small",
-                call.model.name()
-            );
-            warning("prompt_cut", text)
-        })
-    }
-
-    /// An answer that came to its end by itself.
-    async fn completed(&mut self, call: &Call, word: String, after: Vec<SessionRecord>) -> Step<()> {
-        let items = self.open_items();
-        let kept = if items.iter().any(|item| says_something(item)) { items.len() } else { 0 };
-        let has_thoughts = items.iter().any(|item| matches!(**item, Item::Reasoning { .. }));
-        if kept == 0 && has_thoughts {
-            return self.nudge(call, word, after).await;
-        }
-        if kept > 0 || self.asking.empty > 0 {
-            let mut facts = vec![ended_with(call.attempt, kept, Some(word), None)];
-            facts.extend(after);
-            if kept == 0 {
-                let text = format!("{} gave an answer without anything in it, twice", call.model.name());
-                facts.push(warning("empty_answer", text));
-            }
-            return self.commit(facts, vec![]).await;
-        }
-        self.asking.empty += 1;
-        let error = "an answer without anything in it".to_owned();
-        let facts = [vec![ended_with(call.attempt, 0, Some(word), Some(error))], after].concat();
-        self.commit(facts, vec![]).await
-    }
-
-    /// A model that only thought is asked once more, then nudged, then given up.
-    async fn nudge(&mut self, call: &Call, word: String, after: Vec<SessionRecord>) -> Step<()> {
-        self.asking.only_thoughts += 1;
-        if self.asking.only_thoughts > 2 {
-            let message =
-                format!("{} only thinks, and says nothing; choose another model", call.model.name());
-            return self
-                .discard(call, Some(word), ModelFailure::new(FailureClass::Empty, message), after)
-                .await;
-        }
-        let error = "thoughts without an answer".to_owned();
-        let mut facts = [vec![ended_with(call.attempt, 0, Some(word), Some(error))], after].concat();
-        if self.asking.only_thoughts == 2 {
-            facts.push(SessionRecord::Note(Note::new(SAY_SOMETHING)));
-        }
-        self.commit(facts, vec![]).await
-    }
-
-    /// An answer that reached its greatest length is not over: it goes on once, with a higher limit.
-    async fn cut_at_length(&mut self, call: &Call, word: String, after: Vec<SessionRecord>) -> Step<()> {
-        self.asking.cut += 1;
-        let is_first = self.asking.cut == 1;
-        let items = self.open_items();
-        let first_call = items.iter().position(|item| matches!(**item, Item::ToolCall { .. }));
-        let before_calls = &items[..first_call.unwrap_or(items.len())];
-        let says = before_calls.iter().any(|item| says_something(item));
-        let kept = if says { before_calls.len() } else { 0 };
-        // Calls that are whole are run. One that was cut comes to an error, and is asked for again with more room; once.
-        if first_call.is_some() && (is_first || items.last().is_none_or(|item| !is_cut_call(item))) {
-            let mut facts = vec![ended_with(call.attempt, items.len(), Some(word), None)];
-            facts.extend(after);
-            let text = "the answer reached the limit of its length; what was complete of it counts";
-            facts.push(warning("answer_length", text.to_owned()));
-            return self.commit(facts, vec![]).await;
-        }
-        let said = state::text_of(before_calls);
-        let nothing =
-            (kept == 0).then(|| "it reached the limit of its length before it said anything".to_owned());
-        let goes_on = is_first && kept > 0;
-        let ended = AttemptEnded {
-            attempt: call.attempt,
-            kept: u32::try_from(kept).unwrap_or(u32::MAX),
-            stop: Some(word),
-            error: nothing,
-            goes_on,
-            too_long: None,
-        };
-        let mut facts = [vec![SessionRecord::AttemptEnded(ended)], after].concat();
-        if !is_first {
-            let error = "the answer reached the limit of its length, also with a higher one; \
-                         raise model.max_output_tokens, or send anything to go on";
-            let carried = self.state.turn.as_ref().map(|turn| turn.carried.clone()).unwrap_or_default();
-            let ending = Ending { text: Some(carried + &said), ..Ending::limit(Limit::Tokens, error) };
-            return self.end_turn(facts, ending).await;
-        }
-        if goes_on {
-            facts.push(SessionRecord::Note(Note::new(WAS_CUT)));
-        }
-        self.commit(facts, vec![]).await
-    }
-
-    /// An attempt that failed. With a complete call the step ends there; without one the same is asked again, if that may help.
-    async fn failed(
-        &mut self,
-        call: &Call,
-        failure: ModelFailure,
-        mut after: Vec<SessionRecord>,
-    ) -> Step<()> {
-        let kept = match failure.class {
-            // Nothing of an answer that is none counts.
-            FailureClass::TooLarge => 0,
-            _ => self.open_attempt().map_or(0, state::Attempt::kept_when_broken),
-        };
-        if kept > 0 {
-            let text = format!("{failure}; what was complete of it counts");
-            after.splice(..0, [ended_with(call.attempt, kept, None, Some(failure.message))]);
-            after.push(warning("answer_cut", text));
-            return self.commit(after, vec![]).await;
-        }
-        // What the model does not take is asked for once more without it.
-        let lacks_tools = failure.class == FailureClass::NoTools && !call.request.tools.is_empty();
-        let is_raised = call.request.max_output > Some(self.usual_room(&call.facts));
-        let lacks_room = failure.class == FailureClass::Invalid && is_raised;
-        let prompt = self.state.next_prompt(&self.policy.space);
-        let corrected = self.correct_limits(call, &failure, prompt).await;
-        after.extend(corrected.map(|corrected| self.limits_warning(call, corrected)));
-        let asks_for_less = match corrected {
-            Some(_) => self.asks_for_less(call, prompt).await?,
-            None => false,
-        };
-        if asks_for_less {
-            after.splice(..0, [ended_with(call.attempt, 0, None, Some(failure.message))]);
-            return self.commit(after, vec![]).await;
-        }
-        // What is too long is never asked again as it is: it is made smaller first, and `decide` sees that there is need.
-        if failure.class == FailureClass::TooLong {
-            let too_long = Some(prompt);
-            let mut ended = ended_with(call.attempt, 0, None, Some(failure.message));
-            if let SessionRecord::AttemptEnded(ended) = &mut ended {
-                ended.too_long = too_long;
-            }
-            after.splice(..0, [ended]);
-            return self.commit(after, vec![]).await;
-        }
-        if failure.class == FailureClass::RoleOrder && self.asking.may_reorder() {
-            if !self.state.warned.contains(ROLE_ORDER) {
-                after.push(warning(ROLE_ORDER, failure.message.clone()));
-            }
-            after.splice(..0, [ended_with(call.attempt, 0, None, Some(failure.message))]);
-            return self.commit(after, vec![]).await;
-        }
-        if lacks_tools || lacks_room {
-            self.asking.has_no_tools |= lacks_tools;
-            self.asking.has_no_room |= lacks_room;
-            after.splice(..0, [ended_with(call.attempt, 0, None, Some(failure.message))]);
-            return self.commit(after, vec![]).await;
-        }
-        self.discard(call, None, failure, after).await
-    }
-
-    /// What a refusal teaches about the size of the context or of an answer.
-    async fn correct_limits(
-        &mut self,
-        call: &Call,
-        failure: &ModelFailure,
-        prompt: u64,
-    ) -> Option<CorrectedLimits> {
-        let names_a_size = failure.class == FailureClass::TooLong || failure.stated.answer.is_some();
-        if !names_a_size || self.asking.corrections >= MAX_CORRECTIONS {
-            return None;
-        }
-        let size = RefusedSize { prompt, answer: call.request.max_output.unwrap_or_default() };
-        let corrected = call.model.correct_limits(failure, size).await?;
-        self.asking.corrections += 1;
-        Some(corrected)
-    }
-
-    /// Whether the next request differs from the one that was refused, now that the limits are other ones: it leaves less room for the
-    /// answer, or the context is made smaller first.
-    async fn asks_for_less(&mut self, call: &Call, prompt: u64) -> Step<bool> {
-        let Some(facts) = self.facts_of(&call.model).await? else { return Ok(true) };
-        self.asking.window = facts.window.map(|window| window.tokens);
-        let room = self.usual_room(&facts);
-        let usable = self.asking.window.map_or(u64::MAX, |window| window.saturating_sub(room));
-        Ok(Some(room) < call.request.max_output || prompt > usable)
-    }
-
-    fn limits_warning(&self, call: &Call, corrected: CorrectedLimits) -> SessionRecord {
-        let name = call.model.name();
-        let CorrectedLimits { window: (before, now), answer } = corrected;
-        let text = match answer {
-            Some(most) => {
-                format!("{name} gives answers of at most {most} tokens; it is asked for no more from here on")
-            }
-            None => format!(
-                "{name} takes a context of {now} tokens, not {before}: its server refused more. It is used with {now} from here on; \
-                 set model.context_window to what the server has"
-            ),
-        };
-        warning("limits_corrected", text)
-    }
-
-    /// Nothing of an attempt counts: wait and ask again, ask another model, or end the turn.
-    async fn discard(
-        &mut self,
-        call: &Call,
-        stop: Option<String>,
-        failure: ModelFailure,
-        after: Vec<SessionRecord>,
-    ) -> Step<()> {
-        let mut facts = vec![ended_with(call.attempt, 0, stop, Some(failure.message.clone()))];
-        facts.extend(after);
-        let mut policy = self.runtime.config.patience.retry(&self.runtime.config.settings.retry);
-        // Where another model could answer, nobody has to wait for hours.
-        if self.asking.has_stand_in() {
-            policy.long_delays = LongDelayPolicy::GiveUp;
-        }
-        let tries = self.asking.tries.get_or_insert_with(|| RetryState::new(policy));
-        match tries.failed(&failure, fastrand::f64()) {
-            RetryDecision::Wait(wait) => {
-                self.commit(facts, vec![]).await?;
-                self.wait(wait).await
-            }
-            RetryDecision::GiveUp(spent) => {
-                if may_stand_in(&spent)
-                    && let Some((from, to)) = self.asking.stand_in()
-                {
-                    let reason = spent.to_string();
-                    facts.push(SessionRecord::ModelChanged(ModelChanged { from, to, reason }));
-                    return self.commit(facts, vec![]).await;
-                }
-                let class = match spent.limit {
-                    Some(Spending::ServerDelay(_)) => FailureClass::Throttled,
-                    _ => spent.last.class,
-                };
-                let code = Some(class.code().to_owned());
-                let mut told = spent.to_string();
-                if let Some(Spending::ServerDelay(delay)) = spent.limit {
-                    let delay = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
-                    told += &format!(" ({})", At(now().0.saturating_add(delay)));
-                }
-                // In one append: an attempt that failed for good is never on disk without the end of its turn.
-                self.end_turn(facts, Ending { code, ..Ending::failed(told) }).await
-            }
-        }
-    }
-
-    /// Waits before the next try. It is shown before it begins, and ends at once when somebody says so.
-    async fn wait(&mut self, wait: RetryDelay) -> Step<()> {
-        if self.policy.ends_the_turn() || self.state.cancelled() {
-            return Ok(());
-        }
-        let RetryDelay { class, attempt, of, delay, reason } = wait;
-        let hurried = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
-        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        let class = class.code().to_owned();
-        self.show(EventKind::RetryWait { class, attempt, of, delay_ms, reason });
-        let mut sleep = pin!(tokio::time::sleep(delay));
-        match self.attend(&mut sleep, Heed::Hurry { hurried }, None).await? {
-            Attended::Suspended => Err(Stopped::Suspended),
-            Attended::Done(()) | Attended::Called | Attended::Due => Ok(()),
         }
     }
 }
 
-/// Another model is asked when this one had its chances, or when nothing more is paid for.
-fn may_stand_in(spent: &RetriesExhausted) -> bool {
-    let had_its_chances = matches!(
-        spent.limit,
-        Some(
-            Spending::Tries
-                | Spending::Waiting
-                | Spending::ServerDelay(_)
-                | Spending::Offline
-                | Spending::SameWords
-        )
+fn open_attempt(worker: &Worker) -> Option<&state::Attempt> {
+    worker.state().turn.as_ref()?.attempt.as_ref()
+}
+
+/// The complete blocks of the open attempt.
+pub(super) fn open_items(worker: &Worker) -> &[Arc<Item>] {
+    open_attempt(worker).map_or(&[], |attempt| &attempt.blocks[..])
+}
+
+/// The records that close the open attempt of a turn that ends here. If the user interrupted it, its unfinished text is kept.
+pub(super) fn stopped_attempt(worker: &Worker, reason: &str) -> Vec<SessionRecord> {
+    let Some(attempt) = open_attempt(worker) else { return vec![] };
+    let block = attempt.interrupted_block().filter(|_| worker.state().cancelled());
+    let kept = match block {
+        Some(_) => attempt.kept_when_cancelled(),
+        None => attempt.kept_when_stopped(),
+    };
+    let ended = SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, Some(reason)));
+    block.map(SessionRecord::Block).into_iter().chain([ended]).collect()
+}
+
+/// Warnings about the model that the user gets once in a session.
+fn model_warnings(worker: &Worker, call: &ModelCall) -> Vec<SessionRecord> {
+    let [no_tools, window_assumed, cost_unknown, ..] = GIVEN_ONCE;
+    let is_new = |code: &str| !worker.state().warned.contains(code);
+    let mut warnings = Vec::new();
+    let name = call.model.name();
+    if !call.facts.tools && !worker.toolset().schemas().is_empty() && is_new(no_tools) {
+        warnings.push(warning(no_tools, format!("{name} can't call tools, and is asked without them")));
+    }
+    let limits = &worker.runtime().config.settings.limits;
+    let has_cost_limit = limits.cost_per_turn > 0.0 || limits.cost_per_day > 0.0;
+    if has_cost_limit && call.facts.prices.is_none() && is_new(cost_unknown) {
+        let text = format!(
+            "nobody says what {name} costs, so the limits of cost don't hold for it; add prices in providers.toml"
+        );
+        warnings.push(warning(cost_unknown, text));
+    }
+    let assumed = call.facts.window.filter(|window| window.source == WindowSource::HostedDefault);
+    if let Some(window) = assumed.filter(|_| is_new(window_assumed)) {
+        let text = format!(
+            "nobody says how large the context of {name} is: {} tokens are assumed; set model.context_window",
+            window.tokens
+        );
+        warnings.push(warning(window_assumed, text));
+    }
+    warnings
+}
+
+/// Warns of a server that silently truncates long prompts: it counted far fewer tokens than were sent.
+fn truncated_prompt_warning(worker: &Worker, call: &ModelCall, counted: u64) -> Option<SessionRecord> {
+    let counting = worker.state().counting.get(call.model.name())?;
+    counting.calibration.is_truncated_by_server(call.estimated, counted).then(|| {
+        let sent = counting.calibration.correct(call.estimated);
+        let text = format!(
+            "{} read {counted} of about {sent} tokens: its server cuts long prompts without a word; \
+             from here on its context is taken to be that small",
+            call.model.name()
+        );
+        warning("prompt_cut", text)
+    })
+}
+
+/// An answer that ended by itself. An empty one is asked for once more.
+async fn record_complete_answer(worker: &mut Worker, mut close: AttemptClose<'_>) -> WorkerResult<()> {
+    let items = open_items(worker);
+    if items.iter().any(|item| has_content(item)) {
+        close.keep(items.len());
+    } else if items.iter().any(|item| matches!(**item, Item::Reasoning { .. })) {
+        return record_silent_answer(worker, close).await;
+    } else if worker.models_mut().count_empty_answer() == 1 {
+        close.ended.error = Some("an answer without anything in it".to_owned());
+    } else {
+        let name = close.call.model.name();
+        close.warn("empty_answer", format!("{name} gave an answer without anything in it, twice"));
+    }
+    worker.commit(close.into_facts(), vec![]).await
+}
+
+/// An answer with nothing but reasoning: the model is called once more, then told to answer, then given up.
+async fn record_silent_answer(worker: &mut Worker, mut close: AttemptClose<'_>) -> WorkerResult<()> {
+    let silent_answers = worker.models_mut().count_silent_answer();
+    if silent_answers > 2 {
+        let name = close.call.model.name();
+        let message = format!("{name} only thinks, and says nothing; choose another model");
+        return discard_and_retry(worker, close, ModelFailure::new(FailureClass::Empty, message)).await;
+    }
+    close.ended.error = Some("thoughts without an answer".to_owned());
+    if silent_answers == 2 {
+        close.after.push(SessionRecord::Note(Note::new(ANSWER_NOW_NOTE)));
+    }
+    worker.commit(close.into_facts(), vec![]).await
+}
+
+/// The model refused to answer, in its own words.
+async fn record_refusal(worker: &mut Worker, close: AttemptClose<'_>) -> WorkerResult<()> {
+    let text = open_attempt(worker).map(state::Attempt::text).unwrap_or_default();
+    let quote: String = text.trim().chars().take(MAX_REFUSAL_CHARS).collect();
+    let quote = if quote.is_empty() { String::new() } else { format!(": {quote}") };
+    let message = format!(
+        "{} did not want to answer this ({}){quote}; say it differently, or choose another model",
+        close.call.model.name(),
+        close.ended.stop.as_deref().unwrap_or_default()
     );
-    had_its_chances || spent.last.class == FailureClass::Quota
+    discard_and_retry(worker, close, ModelFailure::new(FailureClass::Refused, message)).await
 }
 
-/// Whether there is more in it than thoughts and blanks.
-fn says_something(item: &Item) -> bool {
+/// A failed attempt. If it has a complete call, the step ends there. If a different request may succeed, that is sent next.
+/// Otherwise the same one is retried.
+async fn record_failure(
+    worker: &mut Worker,
+    mut close: AttemptClose<'_>,
+    failure: ModelFailure,
+) -> WorkerResult<()> {
+    let call = close.call;
+    let kept = match failure.class {
+        FailureClass::TooLarge => 0,
+        _ => open_attempt(worker).map_or(0, state::Attempt::kept_when_broken),
+    };
+    if kept > 0 {
+        close.keep(kept);
+        close.warn("answer_cut", format!("{failure}; what was complete of it counts"));
+        close.ended.error = Some(failure.message);
+        return worker.commit(close.into_facts(), vec![]).await;
+    }
+    let settings = &worker.runtime().config.settings.model;
+    let is_longer = call.request.max_output > Some(worker.models().base_answer_tokens(settings, &call.facts));
+    let state = worker.state();
+    let prompt = state.next_prompt(&worker.policy().space);
+    let corrected = correct_limits(worker, call, &failure, prompt).await;
+    close.after.extend(corrected.map(|corrected| limits_warning(call, corrected)));
+    let is_smaller = corrected.is_some() && is_next_request_smaller(worker, call, prompt).await?;
+    let is_different = is_smaller
+        || match failure.class {
+            // The same prompt is never sent again: `decide` has the context compacted first.
+            FailureClass::TooLong => {
+                close.ended.too_long = Some(prompt);
+                true
+            }
+            FailureClass::RoleOrder if worker.models_mut().may_reorder() => {
+                if !worker.state().warned.contains(ROLE_ORDER) {
+                    close.warn(ROLE_ORDER, &failure.message);
+                }
+                true
+            }
+            FailureClass::NoTools if !call.request.tools.is_empty() => {
+                worker.models_mut().disable_tools();
+                true
+            }
+            FailureClass::Invalid if is_longer => {
+                worker.models_mut().disable_longer_answers();
+                true
+            }
+            _ => false,
+        };
+    if !is_different {
+        return discard_and_retry(worker, close, failure).await;
+    }
+    close.ended.error = Some(failure.message);
+    worker.commit(close.into_facts(), vec![]).await
+}
+
+/// Keeps nothing of the attempt, and retries, falls back or ends the turn.
+async fn discard_and_retry(
+    worker: &mut Worker,
+    mut close: AttemptClose<'_>,
+    failure: ModelFailure,
+) -> WorkerResult<()> {
+    close.ended.error = Some(failure.message.clone());
+    retry_or_fall_back(worker, &failure, close.into_facts()).await
+}
+
+/// Whether an item is a call or text that is not blank.
+pub(super) fn has_content(item: &Item) -> bool {
     match item {
         Item::Text { text, .. } => !text.trim().is_empty(),
         Item::ToolCall { .. } => true,
@@ -409,24 +261,11 @@ fn says_something(item: &Item) -> bool {
     }
 }
 
-/// Whether it is a call whose arguments broke off.
-fn is_cut_call(item: &Item) -> bool {
-    match item {
-        Item::ToolCall { arguments, .. } => serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err(),
-        _ => false,
-    }
-}
-
-fn warning(code: &str, text: String) -> SessionRecord {
+fn warning(code: &str, text: impl Into<String>) -> SessionRecord {
     SessionRecord::Warning(Warning::new(code, text))
 }
 
-pub(crate) fn ended_with(
-    attempt: AttemptId,
-    kept: usize,
-    stop: Option<String>,
-    error: Option<String>,
-) -> SessionRecord {
-    let kept = u32::try_from(kept).unwrap_or(u32::MAX);
-    SessionRecord::AttemptEnded(AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None })
+pub(super) fn attempt_ended(attempt: AttemptId, kept: usize, error: Option<&str>) -> AttemptEnded {
+    let (kept, error) = (u32::try_from(kept).unwrap_or(u32::MAX), error.map(str::to_owned));
+    AttemptEnded { attempt, kept, stop: None, error, goes_on: false, too_long: None }
 }

@@ -1,295 +1,178 @@
-//! What is asked of whom.
-//!
-//! What is remembered here is forgotten when the process ends, which costs at most a few tries more. Everything that must not
-//! be forgotten is in the records.
+//! The request of a model call: which model, with which context, and how long its answer may be.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul_context::{estimate, estimate_bytes, normalise};
 use longhaul_journal::Error as JournalError;
-use longhaul_model::{Capabilities, MAX_ROLE_REORDERS, Model, Purpose, Request, RetryState};
+use longhaul_model::{Capabilities, Model, Purpose, Request};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
-use crate::Error;
 use crate::compaction::plan::Space;
-use crate::session::state::{Epoch, State};
-use crate::turn::fallback::Lineup;
-use crate::worker::wait::{Attended, Heed};
-use crate::worker::{Step, Stopped, Worker};
+use crate::turn::epoch::is_current_epoch;
+use crate::worker::wait::WakeOn;
+use crate::worker::{Worker, WorkerResult, WorkerStop};
+use crate::{Error, ModelSettings};
 
-/// How long an answer may be, in tokens, if nobody says otherwise.
-const USUAL_OUTPUT: u64 = 8_192;
-/// So much longer may one be that was cut.
-const LONGER: u64 = 4;
-/// An answer is at most such a part of the window.
-const ROOM_SHARE: u64 = 4;
-
-/// Who is asked in this turn, and what went wrong so far.
-pub(crate) struct Asking {
-    lineup: Arc<Lineup>,
-    place: usize,
-    pub(crate) tries: Option<RetryState>,
-    /// Answers of this step without anything in them, and without anything but thoughts.
-    pub(crate) empty: u32,
-    pub(crate) only_thoughts: u32,
-    /// Answers of this turn that were cut at their greatest length.
-    pub(crate) cut: u32,
-    /// The model said that it can't call tools, or that it does not give longer answers.
-    pub(crate) has_no_tools: bool,
-    pub(crate) has_no_room: bool,
-    /// How large the context may be, as far as the model said.
-    pub(crate) window: Option<u64>,
-    /// Requests of this step that were sent again in another order of roles.
-    reordered: u32,
-    /// Refusals of this step that corrected the size of the context or of an answer.
-    pub(crate) corrections: u32,
-}
-
-impl Asking {
-    /// Goes on with the model that was asked last, if it is still among those that may be.
-    pub(crate) fn new(lineup: Arc<Lineup>, state: &State) -> Self {
-        let last = state.model.as_deref();
-        let place = last.and_then(|last| lineup.0.iter().position(|model| model.name() == last)).unwrap_or(0);
-        let cut = state.turn.as_ref().map_or(0, |turn| turn.cuts);
-        Self { place, cut, ..Self::anew(lineup) }
-    }
-
-    /// Begins with the model that is set.
-    fn anew(lineup: Arc<Lineup>) -> Self {
-        let (tries, window) = (None, None);
-        let (has_no_tools, has_no_room) = (false, false);
-        Self {
-            lineup,
-            place: 0,
-            tries,
-            empty: 0,
-            only_thoughts: 0,
-            cut: 0,
-            has_no_tools,
-            has_no_room,
-            window,
-            reordered: 0,
-            corrections: 0,
-        }
-    }
-
-    /// Whether another model could stand in for this one.
-    pub(crate) fn has_stand_in(&self) -> bool {
-        self.place + 1 < self.lineup.0.len()
-    }
-
-    fn begin_step(&mut self) {
-        (self.tries, self.empty, self.only_thoughts) = (None, 0, 0);
-        (self.reordered, self.corrections) = (0, 0);
-    }
-
-    /// Whether a request whose order of roles was refused may be sent once more.
-    pub(crate) fn may_reorder(&mut self) -> bool {
-        self.reordered += 1;
-        self.reordered <= MAX_ROLE_REORDERS
-    }
-
-    pub(crate) fn model(&self) -> Arc<dyn Model> {
-        self.lineup.0[self.place].clone()
-    }
-
-    /// Asks the next one from here on, if there is one.
-    pub(crate) fn stand_in(&mut self) -> Option<(String, String)> {
-        let from = self.model().name().to_owned();
-        let next = self.lineup.0.get(self.place + 1)?.name().to_owned();
-        self.place += 1;
-        (self.has_no_tools, self.has_no_room) = (false, false);
-        self.begin_step();
-        Some((from, next))
-    }
-}
-
-/// How long an answer may be: what is set, or the usual, and never more than a part of the window.
-pub(crate) fn room_for_answer(set: Option<u64>, facts: &Capabilities, window: Option<u64>) -> u64 {
-    let share = window.map_or(u64::MAX, |window| window / ROOM_SHARE);
-    set.unwrap_or(USUAL_OUTPUT).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
-}
-
-/// A model call, as far as it is known before it is made.
-pub(crate) struct Call {
+/// A model call before it is made.
+pub(crate) struct ModelCall {
     pub(crate) attempt: AttemptId,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) facts: Capabilities,
     pub(crate) request: Request,
-    /// What the prompt is estimated at, uncorrected.
+    /// The estimated size of the prompt in tokens, not corrected by what the provider counts.
     pub(crate) estimated: u64,
 }
 
-impl Worker {
-    /// Chooses who is asked: at the beginning of a turn the model that is set, and at once the one that somebody chose. What
-    /// begins with this call is named, if something does.
-    pub(crate) fn choose(&mut self, turn: Option<u64>, step: Option<u64>) -> Option<SessionRecord> {
-        let lineup = self.runtime.lineup();
-        let was_chosen = !Arc::ptr_eq(&lineup, &self.asking.lineup);
-        if turn.is_some() || was_chosen {
-            self.asking = Asking::anew(lineup);
+/// Selects the model to call: the first of the chain at the beginning of a turn, and a newly chosen one at once. Returns the record
+/// of a change of model, if this is one.
+pub(super) fn select_model(
+    worker: &mut Worker,
+    turn: Option<u64>,
+    step: Option<u64>,
+) -> Option<SessionRecord> {
+    let is_new_choice = worker.has_new_model_choice();
+    if turn.is_some() || is_new_choice {
+        let chain = worker.runtime().model_chain();
+        worker.models_mut().start_turn(chain);
+    }
+    if step.is_some() {
+        worker.models_mut().start_step();
+    }
+    let to = worker.models().model().name().to_owned();
+    let from = worker.state().model.clone().filter(|from| *from != to)?;
+    let reason = if turn.is_some() && !is_new_choice {
+        "a new turn begins with the model that is set"
+    } else {
+        "it is the model that is set now"
+    };
+    Some(SessionRecord::ModelChanged(ModelChanged { from, to, reason: reason.to_owned() }))
+}
+
+/// Builds the request for the next call of the selected model.
+pub(super) async fn prepare_model_call(worker: &mut Worker, attempt: AttemptId) -> WorkerResult<ModelCall> {
+    let model = worker.models().model();
+    let facts = load_facts(worker, &model).await?.unwrap_or_default();
+    let settings = &worker.runtime().config.settings.model;
+    let window = known_window(&facts, settings);
+    worker.models_mut().set_window(window);
+    let mut request = build_request(worker).await?;
+    if !facts.tools {
+        request.tools = Arc::default();
+    }
+    let settings = &worker.runtime().config.settings.model;
+    request.max_output = Some(worker.models().answer_tokens(settings, &facts));
+    let answers_before = worker.state().answers.saturating_sub(request.finished_steps() as u64);
+    request.purpose = Purpose::Step { answers_before: usize::try_from(answers_before).unwrap_or(usize::MAX) };
+    let estimated = estimate(&request.system, &request.tools, &request.items);
+    Ok(ModelCall { attempt, model, facts, request, estimated })
+}
+
+/// A model's context window in tokens: what is known about the model, or what the config says.
+pub(crate) fn known_window(facts: &Capabilities, settings: &ModelSettings) -> Option<u64> {
+    facts.window.map(|window| window.tokens).or(settings.context_window)
+}
+
+/// The context window of the model in use: smaller than stated if its server was seen to take less.
+pub(super) fn effective_window(worker: &Worker) -> Option<u64> {
+    worker.policy().space.room.map(|room| room.window).or(worker.models().window())
+}
+
+/// Finds out how much room the model that is called next has, so that `decide` can compact the context before it doesn't fit.
+pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> {
+    // An open attempt or call is brought to its end first.
+    let is_between_steps = worker
+        .state()
+        .turn
+        .as_ref()
+        .is_none_or(|turn| turn.attempt.is_none() && turn.calls.iter().all(|call| call.result.is_some()));
+    if !is_between_steps {
+        return Ok(());
+    }
+    let starts_chain = worker.state().turn.is_none() || worker.has_new_model_choice();
+    let model = if starts_chain { worker.runtime().model_chain().primary() } else { worker.models().model() };
+    let Some(facts) = load_facts(worker, &model).await? else { return Ok(()) };
+    let window = known_window(&facts, &worker.runtime().config.settings.model);
+    worker.models_mut().set_window(window);
+    let (state, settings) = (worker.state(), &worker.runtime().config.settings);
+    let (is_idle, fixed) = (worker.policy().space.is_idle, fixed_tokens(worker, &facts));
+    let space_with = |answer: u64| {
+        let space = Space::new(state, model.name(), window, answer, fixed, &settings.context);
+        Space { is_idle, ..space }
+    };
+    let base = worker.models().base_answer_tokens(&settings.model, &facts);
+    // The answer that continues a truncated one may be longer, if the prompt fits beside it.
+    let longer = if starts_chain { base } else { worker.models().answer_tokens(&settings.model, &facts) };
+    let space = space_with(longer);
+    let fits = space.room.is_none_or(|room| state.next_prompt(&space) <= room.usable());
+    if longer <= base || fits {
+        worker.set_context_room(space);
+    } else {
+        let space = space_with(base);
+        worker.set_context_room(space);
+        worker.models_mut().disable_longer_answers();
+    }
+    Ok(())
+}
+
+/// What is known about a model; `None` if the turn should end before its server has answered.
+pub(super) async fn load_facts(
+    worker: &mut Worker,
+    model: &Arc<dyn Model>,
+) -> WorkerResult<Option<Capabilities>> {
+    let mut facts = model.capabilities();
+    let facts = worker.wait_for(&mut facts, WakeOn::Cancel, None).await?.into_done()?;
+    let refuses_tools = worker.models().refuses_tools();
+    Ok(facts.map(|facts| Capabilities { tools: facts.tools && !refuses_tools, ..facts }))
+}
+
+/// The estimated tokens of system prompt and tools: those of the open epoch if it began with others.
+fn fixed_tokens(worker: &Worker, facts: &Capabilities) -> u64 {
+    match &worker.state().epoch {
+        Some(epoch) if !is_current_epoch(worker, epoch) => {
+            let tools = if facts.tools { epoch.tools.bytes } else { 0 };
+            estimate_bytes(epoch.system.bytes.saturating_add(tools))
         }
-        if step.is_some() {
-            self.asking.begin_step();
-        }
-        let to = self.asking.model().name().to_owned();
-        let from = self.state.model.clone().filter(|from| *from != to)?;
-        let reason = if turn.is_some() && !was_chosen {
-            "a new turn begins with the model that is set"
-        } else {
-            "it is the model that is set now"
+        _ => worker.toolset().fixed_tokens(facts),
+    }
+}
+
+/// The epoch's system prompt and tools, then the whole context.
+async fn build_request(worker: &Worker) -> WorkerResult<Request> {
+    let failed = |reason| WorkerStop::Failed(Error::Worker { key: worker.key().to_owned(), reason });
+    let Some(epoch) = &worker.state().epoch else { return Err(failed("it has no epoch".to_owned())) };
+    let items = normalise(&worker.state().items);
+    let pictures = load_pictures(worker, &items).await?;
+    if is_current_epoch(worker, epoch) {
+        let (system, tools) = (worker.toolset().system_prompt(), worker.toolset().schemas());
+        return Ok(Request { system, tools, items, pictures, ..Request::default() });
+    }
+    // A turn goes on with the system prompt and tools that it began with, also if another version began it.
+    let journal = &worker.runtime().journal;
+    let system = journal.blob(epoch.system.hash).await?;
+    let tools = journal.blob(epoch.tools.hash).await?;
+    let tools: Vec<ToolSchema> = serde_json::from_slice(&tools)
+        .map_err(|error| failed(format!("the tools of its epoch can't be read: {error}")))?;
+    let system = Arc::from(String::from_utf8_lossy(&system));
+    Ok(Request { system, tools: tools.into(), items, pictures, ..Request::default() })
+}
+
+/// The bytes of the pictures in these items. The codec tells the model of one that is missing.
+async fn load_pictures(worker: &Worker, items: &[Arc<Item>]) -> WorkerResult<Arc<HashMap<Hash, Vec<u8>>>> {
+    let mut pictures = HashMap::new();
+    for item in items {
+        let images = match &**item {
+            Item::Image(image) => std::slice::from_ref(image),
+            Item::ToolResult { images, .. } => images,
+            _ => &[],
         };
-        Some(SessionRecord::ModelChanged(ModelChanged { from, to, reason: reason.to_owned() }))
-    }
-
-    /// Whether another model was chosen since the last one was asked.
-    pub(crate) fn has_other_model(&self) -> bool {
-        !Arc::ptr_eq(&self.runtime.lineup(), &self.asking.lineup)
-    }
-
-    /// What is about to be asked.
-    pub(crate) async fn call(&mut self, attempt: AttemptId) -> Step<Call> {
-        let model = self.asking.model();
-        let facts = self.facts_of(&model).await?.unwrap_or_default();
-        let window = facts.window.map(|window| window.tokens);
-        self.asking.window = window.or(self.runtime.config.settings.model.context_window);
-        let mut request = self.request().await?;
-        if !facts.tools {
-            request.tools = Arc::default();
-        }
-        request.max_output = Some(self.room(&facts));
-        let answers_before = self.state.answers.saturating_sub(request.finished_steps() as u64);
-        request.purpose =
-            Purpose::Step { answers_before: usize::try_from(answers_before).unwrap_or(usize::MAX) };
-        let estimated = estimate(&request.system, &request.tools, &request.items);
-        Ok(Call { attempt, model, facts, request, estimated })
-    }
-
-    /// How long the answer may be. One that was cut may be longer, but never more than a part of the window.
-    fn room(&self, facts: &Capabilities) -> u64 {
-        let usual = self.usual_room(facts);
-        if self.asking.cut == 0 || self.asking.has_no_room {
-            return usual;
-        }
-        let share = self.asking.window.map_or(u64::MAX, |window| window / ROOM_SHARE);
-        usual.saturating_mul(LONGER).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
-    }
-
-    pub(crate) fn usual_room(&self, facts: &Capabilities) -> u64 {
-        room_for_answer(self.runtime.config.settings.model.max_output_tokens, facts, self.asking.window)
-    }
-
-    /// How large the context may be, as far as is known: less than is said, where a server was seen to take less.
-    pub(crate) fn window(&self) -> Option<u64> {
-        self.policy.space.room.map(|room| room.window).or(self.asking.window)
-    }
-
-    /// Finds out what the model that is asked next has room for.
-    pub(crate) async fn look_at_the_space(&mut self) -> Step<()> {
-        // Where something is open, it is brought to its end first.
-        let is_between =
-            self.state.turn.as_ref().is_none_or(|turn| {
-                turn.attempt.is_none() && turn.calls.iter().all(|call| call.result.is_some())
-            });
-        if !is_between {
-            return Ok(());
-        }
-        let begins = self.state.turn.is_none() || self.has_other_model();
-        let model = if begins { self.runtime.lineup().0[0].clone() } else { self.asking.model() };
-        let Some(facts) = self.facts_of(&model).await? else { return Ok(()) };
-        let settings = &self.runtime.config.settings;
-        let window = facts.window.map(|window| window.tokens).or(settings.model.context_window);
-        self.asking.window = window;
-        let (is_idle, fixed) = (self.policy.space.is_idle, self.fixed(&facts));
-        let space = |answer: u64| {
-            let space = Space::new(&self.state, model.name(), window, answer, fixed, &settings.context);
-            Space { is_idle, ..space }
-        };
-        // In a turn an answer that was cut may be longer, if the prompt fits beside that.
-        let usual = self.usual_room(&facts);
-        let longer = if begins { usual } else { self.room(&facts) };
-        let with_longer = space(longer);
-        let fits =
-            |space: &Space| space.room.is_none_or(|room| self.state.next_prompt(space) <= room.usable());
-        let has_room = longer <= usual || fits(&with_longer);
-        self.policy.space = if has_room { with_longer } else { space(usual) };
-        self.asking.has_no_room |= !has_room;
-        Ok(())
-    }
-
-    /// What is known of a model; nothing, if somebody wants the turn to end meanwhile.
-    pub(crate) async fn facts_of(&mut self, model: &Arc<dyn Model>) -> Step<Option<Capabilities>> {
-        let mut asked = model.capabilities();
-        match self.attend(&mut asked, Heed::Cancel, None).await? {
-            Attended::Done(facts) => {
-                Ok(Some(Capabilities { tools: facts.tools && !self.asking.has_no_tools, ..facts }))
-            }
-            // The call that comes next notices that, too, before it is made.
-            Attended::Called | Attended::Due => Ok(None),
-            Attended::Suspended => Err(Stopped::Suspended),
-        }
-    }
-
-    /// What system prompt and tools take, before anything is learnt: those of the epoch that is going on, where they are others.
-    fn fixed(&self, facts: &Capabilities) -> u64 {
-        match &self.state.epoch {
-            Some(epoch) if !self.begins_like(epoch) => {
-                let tools = if facts.tools { epoch.tools.bytes } else { 0 };
-                estimate_bytes(epoch.system.bytes.saturating_add(tools))
-            }
-            _ => self.equipment.fixed(facts),
-        }
-    }
-
-    /// Whether an epoch begins with what a new one would begin with.
-    pub(crate) fn begins_like(&self, epoch: &Epoch) -> bool {
-        self.policy.system == epoch.system.hash && self.policy.tools == epoch.tools.hash
-    }
-
-    /// What the model is asked: the epoch's beginning, then everything since.
-    async fn request(&self) -> Step<Request> {
-        let Some(epoch) = &self.state.epoch else {
-            let (key, reason) = (self.shared.key.clone(), "it has no epoch".to_owned());
-            return Err(Stopped::Failed(Error::Worker { key, reason }));
-        };
-        let items = normalise(&self.state.items);
-        let pictures = self.pictures(&items).await?;
-        if self.begins_like(epoch) {
-            let (system, tools) = (self.equipment.system.text.clone(), self.equipment.tools.schemas.clone());
-            return Ok(Request { system, tools, items, pictures, ..Request::default() });
-        }
-        // A turn that an older version began goes on with what it began with.
-        let journal = &self.runtime.journal;
-        let system = journal.blob(epoch.system.hash).await?;
-        let tools = journal.blob(epoch.tools.hash).await?;
-        let reason = |error: serde_json::Error| Error::Worker {
-            key: self.shared.key.clone(),
-            reason: format!("the tools of its epoch can't be read: {error}"),
-        };
-        let tools: Vec<ToolSchema> =
-            serde_json::from_slice(&tools).map_err(reason).map_err(Stopped::Failed)?;
-        let system = Arc::from(String::from_utf8_lossy(&system));
-        Ok(Request { system, tools: tools.into(), items, pictures, ..Request::default() })
-    }
-
-    /// The bytes of the pictures in these items. One that is gone is told to the model as such.
-    async fn pictures(&self, items: &[Arc<Item>]) -> Step<Arc<HashMap<Hash, Vec<u8>>>> {
-        let mut pictures = HashMap::new();
-        for item in items {
-            let images = match &**item {
-                Item::Image(image) => std::slice::from_ref(image),
-                Item::ToolResult { images, .. } => images,
-                _ => &[],
-            };
-            for image in images {
-                match self.runtime.journal.blob(image.data.hash).await {
-                    Ok(bytes) => drop(pictures.insert(image.data.hash, bytes.to_vec())),
-                    Err(JournalError::MissingBlob { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
+        for image in images {
+            match worker.runtime().journal.blob(image.data.hash).await {
+                Ok(bytes) => drop(pictures.insert(image.data.hash, bytes.to_vec())),
+                Err(JournalError::MissingBlob { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        Ok(Arc::new(pictures))
     }
+    Ok(Arc::new(pictures))
 }

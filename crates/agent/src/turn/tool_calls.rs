@@ -1,98 +1,94 @@
-//! Running the calls of an answer, and finding out what became of those that a crash left open.
+//! Running the tool calls of an answer, and finding out what became of those that a crash left open.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
 //! | the answer | the calls | they are run |
-//! | `tool_started`, before or during the effect | the call, its effect, the hashes of the file that it writes | by effect: a read is run again; a write is compared with the file; a command is asked of its keeper; anything else is told as unknown |
+//! | `tool_started`, before or during the effect | the call, its effect, the hashes of the file that it writes | by effect: a read is run again; a write is compared with the file; a command's keeper is asked; anything else is reported as unknown |
 //! | the effect | the same | the same: a write that happened is not done again, a command that ended is not started again |
 //! | `tool_finished` | the result | nothing: it is never run again |
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use longhaul_journal::Blob;
-use longhaul_protocol::{
-    BlobRef, CallId, Effect, FileWrite, Image, Question, SessionRecord, ToolFinished, ToolStarted,
-};
-use longhaul_tools::{
-    ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome, truncate_output,
-};
+use longhaul_protocol::{CallId, Effect, FileWrite, Question, SessionRecord, ToolStarted};
+use longhaul_tools::{ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome};
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use crate::session::state::CallState;
-use crate::turn::approval::Permission;
+use crate::turn::approval::{CallPermission, check_permission};
 use crate::turn::full_output;
-use crate::worker::toolset::cap_for;
-use crate::worker::wait::{Attended, Heed};
-use crate::worker::{Step, Stopped, Worker};
+use crate::turn::request::effective_window;
+use crate::turn::tool_result::{output_cap, record_result};
+use crate::worker::tasks::known_tasks;
+use crate::worker::wait::{WaitOutcome, WakeOn};
+use crate::worker::{Worker, WorkerResult, WorkerStop};
 
-/// How long what must not be cut short may take when the runtime ends or the turn is cancelled.
-const GRACE: Duration = Duration::from_secs(3);
-/// How much of an output is kept whole.
-const LONGEST_WHOLE: usize = 16 << 20;
+/// How long a call that must not be aborted may go on after a cancel or a shutdown.
+const ABORT_GRACE: Duration = Duration::from_secs(3);
 const CANCELLED: &str = "stopped: the turn ended before this was done";
 const HAS_MARK: &str = "not run: the arguments have [redacted] in them, which stands for a secret that is kept from you; do it \
                         without naming the secret, for example by a variable or by changing only other parts of the file";
 const NOT_RUN: &str = "not run: the turn had to end before";
 
-/// What became of something that a tool was asked.
-enum Aside<T> {
+/// A tool's reply before anything has happened: whether a call is valid, or what became of it.
+enum ToolReply<T> {
     Done(T),
     /// The turn should end.
-    Called,
+    Cancelled,
+    /// The tool panicked or took too long.
     Failed(&'static str),
 }
 
-/// A call that is about to run, or that came to its result before it ran.
+/// A call whose arguments were checked.
 #[allow(clippy::large_enum_variant, reason = "there are a few of them, for a moment")]
-enum Ready {
+enum CheckedCall {
     Run {
         effect: Effect,
         run: RunCall,
-        /// It takes longer than other tools may.
+        /// The tool's own time limit, if it is longer than that of other tools.
         takes_up_to: Option<Duration>,
     },
-    Done(ToolOutcome),
-    /// A person has to say whether it may run.
+    Finished(ToolOutcome),
+    /// The user has to approve it.
     Ask(Question),
 }
 
 /// The calls of a step that are running.
-struct Running {
+struct RunningCalls {
     tasks: JoinSet<ToolOutcome>,
     calls: HashMap<task::Id, (CallId, Effect, task::AbortHandle)>,
     stop: StopSignal,
     stopper: StopHandle,
 }
 
-/// How a task of [`Running`] ended.
-type Joined = Result<(task::Id, ToolOutcome), task::JoinError>;
-
-impl Running {
+impl RunningCalls {
     fn new() -> Self {
         let (stopper, stop) = StopSignal::pair();
         Self { tasks: JoinSet::new(), calls: HashMap::new(), stop, stopper }
     }
 
-    /// Runs in a task of its own, from its first line on, so that a panic is only its own.
+    /// Runs a call in a task of its own, so that a panic ends only this call. A command has its own timeout.
     fn spawn(&mut self, call: CallId, effect: Effect, run: RunCall, limit: Duration) {
         let limit = (effect != Effect::Command).then_some(limit);
         let stop = self.stop.clone();
-        let handle = self.tasks.spawn(async move { within(limit, run(stop)).await });
+        let handle = self.tasks.spawn(async move { run_with_timeout(limit, run(stop)).await });
         self.calls.insert(handle.id(), (call, effect, handle));
     }
 
-    /// Cuts short what may be.
-    fn abort(&self, which: impl Fn(Effect) -> bool) {
-        for (_, _, handle) in self.calls.values().filter(|(_, effect, _)| which(*effect)) {
+    fn abort(&self, should_abort: impl Fn(Effect) -> bool) {
+        for (_, _, handle) in self.calls.values().filter(|(_, effect, _)| should_abort(*effect)) {
             handle.abort();
         }
     }
 
     /// The call that has ended, with its result.
-    fn ended(&mut self, joined: Joined) -> Option<(CallId, ToolOutcome)> {
+    fn take_result(
+        &mut self,
+        joined: Result<(task::Id, ToolOutcome), task::JoinError>,
+    ) -> Option<(CallId, ToolOutcome)> {
         let id = match &joined {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
@@ -104,253 +100,224 @@ impl Running {
                 ToolOutcome::error("the tool panicked; what it did until then may stand")
             }
             Err(_) if matches!(effect, Effect::Read | Effect::Idempotent) => ToolOutcome::error(CANCELLED),
-            Err(_) => unknown("it was cut short, because the turn ended"),
+            Err(_) => unknown_result("it was cut short, because the turn ended"),
         };
         Some((call, finished))
     }
 }
 
-impl Worker {
-    /// Brings these calls to their results, side by side. Each is on record before it runs, and each result as it comes.
-    pub(crate) async fn run_tools(&mut self, ids: &[CallId]) -> Step<()> {
-        let calls: Vec<CallState> = ids.iter().filter_map(|id| self.state.call(*id)).cloned().collect();
-        let (mut starts, mut ready) = (Vec::new(), Vec::new());
-        for call in &calls {
-            let (start, next) = match &call.started {
-                Some(started) => (None, self.resume(call, started).await?),
-                None => self.prepare(call).await?,
-            };
-            starts.extend(start.map(SessionRecord::ToolStarted));
-            ready.push((call, next));
-        }
-        let asked = |(_, next): &(&CallState, Ready)| match next {
-            Ready::Ask(question) => Some(SessionRecord::Question(question.clone())),
-            Ready::Run { .. } | Ready::Done(_) => None,
+/// Runs these calls side by side. Each is on record before it runs, and each result as it comes.
+pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> WorkerResult<()> {
+    let calls: Vec<CallState> = ids.iter().filter_map(|id| worker.state().call(*id)).cloned().collect();
+    let (mut starts, mut checked) = (Vec::new(), Vec::new());
+    for call in &calls {
+        let (start, next) = match &call.started {
+            Some(started) => (None, resume_call(worker, call, started).await?),
+            None => check_call(worker, call).await?,
         };
-        let questions: Vec<SessionRecord> = ready.iter().filter_map(asked).collect();
-        if !questions.is_empty() {
-            // Nothing of it begins before they are answered, so that the order of the calls stays as it was.
-            return self.commit(questions, vec![]).await;
-        }
-        self.commit(starts, vec![]).await?;
-        let mut running = Running::new();
-        for (call, next) in ready {
-            match next {
-                Ready::Done(finished) => self.finish(call.id, finished).await?,
-                // It was asked above.
-                Ready::Ask(_) => {}
-                // It was recorded late, and the turn must end: what has not begun does not begin.
-                Ready::Run { .. } if call.started.is_none() && self.policy.ends_the_turn() => {
-                    self.finish(call.id, ToolOutcome::error(NOT_RUN)).await?;
-                }
-                Ready::Run { effect, run, takes_up_to } => {
-                    let limit = takes_up_to.unwrap_or(self.runtime.config.tool_time);
-                    running.spawn(call.id, effect, run, limit);
-                }
+        starts.extend(start.map(SessionRecord::ToolStarted));
+        checked.push((call, next));
+    }
+    let question = |(_, next): &(&CallState, CheckedCall)| match next {
+        CheckedCall::Ask(question) => Some(SessionRecord::Question(question.clone())),
+        CheckedCall::Run { .. } | CheckedCall::Finished(_) => None,
+    };
+    let questions: Vec<SessionRecord> = checked.iter().filter_map(question).collect();
+    if !questions.is_empty() {
+        // None of these calls begins before the user has answered, so that they run in their order.
+        return worker.commit(questions, vec![]).await;
+    }
+    worker.commit(starts, vec![]).await?;
+    let mut running = RunningCalls::new();
+    for (call, next) in checked {
+        match next {
+            CheckedCall::Finished(finished) => record_result(worker, call.id, finished).await?,
+            CheckedCall::Ask(_) => {}
+            // Its start was recorded late, and the turn must end.
+            CheckedCall::Run { .. } if call.started.is_none() && worker.policy().ends_the_turn() => {
+                record_result(worker, call.id, ToolOutcome::error(NOT_RUN)).await?;
+            }
+            CheckedCall::Run { effect, run, takes_up_to } => {
+                let limit = takes_up_to.unwrap_or(worker.runtime().config.tool_time);
+                running.spawn(call.id, effect, run, limit);
             }
         }
-        self.wait_for(running).await
     }
+    wait_for_calls(worker, running).await
+}
 
-    /// Waits for what is running, and records each result as it comes.
-    async fn wait_for(&mut self, mut running: Running) -> Step<()> {
-        let (mut heed, mut due) = (Heed::Cancel, None);
-        if self.policy.ends_the_turn() {
-            running.stopper.stop();
-        }
-        while !running.calls.is_empty() {
-            let attended = {
-                let next = pin!(running.tasks.join_next_with_id());
-                self.attend(&mut { next }, heed, due).await?
-            };
-            match attended {
-                Attended::Done(Some(joined)) => {
-                    if let Some((call, finished)) = running.ended(joined) {
-                        self.finish(call, finished).await?;
-                    }
-                }
-                Attended::Done(None) => break,
-                Attended::Called => {
-                    (heed, due) = (Heed::Nothing, Some(Instant::now() + GRACE));
-                    running.stopper.stop();
-                    running.abort(|effect| effect == Effect::Read);
-                }
-                // A command ends when its keeper confirms it; everything else has had its time.
-                Attended::Due => {
-                    due = None;
-                    running.abort(|effect| effect != Effect::Command);
-                }
-                Attended::Suspended => return self.suspend_tools(running).await,
-            }
-        }
-        Ok(())
+/// Records the result of each running call as it comes. After a cancel, reads are aborted at once, commands are killed, and
+/// everything else gets a grace period.
+async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> WorkerResult<()> {
+    let (mut wake_on, mut deadline) = (WakeOn::Cancel, None);
+    if worker.policy().ends_the_turn() {
+        running.stopper.stop();
     }
-
-    /// Commands stay with their keepers and reads are done again; what must not be cut short gets a moment.
-    async fn suspend_tools(&mut self, mut running: Running) -> Step<()> {
-        let can_wait = |effect| matches!(effect, Effect::Command | Effect::Read | Effect::Idempotent);
-        running.abort(can_wait);
-        running.calls.retain(|_, (_, effect, _)| !can_wait(*effect));
-        let deadline = Instant::now() + GRACE;
-        while !running.calls.is_empty() {
-            match tokio::time::timeout_at(deadline, running.tasks.join_next_with_id()).await {
-                Ok(Some(joined)) => {
-                    if let Some((call, finished)) = running.ended(joined) {
-                        self.finish(call, finished).await?;
-                    }
-                }
-                Ok(None) | Err(_) => break,
-            }
-        }
-        Err(Stopped::Suspended)
-    }
-
-    /// Checks a call. What will happen is known after this, and nothing has happened.
-    async fn prepare(&mut self, call: &CallState) -> Step<(Option<ToolStarted>, Ready)> {
-        let done = |finished| Ok((None, Ready::Done(finished)));
-        let Some(tool) = self.equipment.tools.get(&call.name).cloned() else {
-            let names = self.equipment.tools.names();
-            return done(ToolOutcome::error(format!("there is no tool {:?}; there are: {names}", call.name)));
+    while !running.calls.is_empty() {
+        let outcome = {
+            let mut next = pin!(running.tasks.join_next_with_id());
+            worker.wait_for(&mut next, wake_on, deadline).await?
         };
-        let effect = tool.definition().effect;
-        // What the model saw of a secret must not be written in place of the secret itself.
-        let only_looks = matches!(effect, Effect::Read | Effect::Idempotent);
-        if !only_looks && self.runtime.redactor.has_redaction_mark(&call.arguments) {
-            return done(ToolOutcome::error(HAS_MARK));
-        }
-        let asked = self.asked(call);
-        let journal = &self.runtime.journal;
-        if let Some(run) = full_output::read(&call.name, &asked, &self.state.outputs, journal) {
-            let effect = Effect::Read;
-            let next = Ready::Run { effect, run, takes_up_to: None };
-            return Ok((Some(started(call, effect, None, None)), next));
-        }
-        let preparing = async move { tool.prepare(&asked).await };
-        match self.aside(preparing, Heed::Cancel).await? {
-            Aside::Done(Ok(prepared)) => {
-                let next = match self.permission(call, prepared.caution.as_deref()).await {
-                    Permission::Given => {
-                        Ready::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to }
-                    }
-                    Permission::Refused(why) => return done(ToolOutcome::error(why)),
-                    Permission::Asked(question) => return Ok((None, Ready::Ask(question))),
-                };
-                Ok((Some(started(call, effect, prepared.write, prepared.kept_in)), next))
+        match outcome {
+            WaitOutcome::Done(Some(joined)) => {
+                if let Some((call, finished)) = running.take_result(joined) {
+                    record_result(worker, call, finished).await?;
+                }
             }
-            Aside::Done(Err(refused)) => done(refused),
-            Aside::Called => done(ToolOutcome::error(CANCELLED)),
-            Aside::Failed(why) => done(ToolOutcome::error(format!("not run: the tool {why}"))),
-        }
-    }
-
-    /// Finds out what became of a call that started before a crash.
-    async fn resume(&mut self, call: &CallState, started: &ToolStarted) -> Step<Ready> {
-        if started.name == "read_file" && full_output::is_output(&call.arguments) {
-            return self.again(call).await;
-        }
-        let ended = "the runtime ended while this was running";
-        let Some(tool) = self.equipment.tools.get(&call.name).cloned() else {
-            return Ok(Ready::Done(unknown(&format!("{ended}, and the tool is not there any more"))));
-        };
-        let (asked, started) = (self.asked(call), started.clone());
-        let effect = started.effect;
-        if effect == Effect::Unknown && tool.definition().effect != Effect::Unknown {
-            return Ok(Ready::Done(unknown("its record is gone")));
-        }
-        // Also for a turn that is cancelled: what can't be found can't be ended.
-        let resuming = async move { tool.resume(&asked, &started).await };
-        Ok(match self.aside(resuming, Heed::Nothing).await? {
-            Aside::Done(ResumedCall::Finished(finished)) => Ready::Done(finished),
-            Aside::Done(ResumedCall::Running(run)) => Ready::Run { effect, run, takes_up_to: None },
-            Aside::Done(ResumedCall::RunAgain) => return self.again(call).await,
-            Aside::Done(ResumedCall::Unknown(known)) => Ready::Done(unknown(&known)),
-            Aside::Called => Ready::Done(ToolOutcome::error(CANCELLED)),
-            Aside::Failed(why) => {
-                Ready::Done(unknown(&format!("{ended}, and the tool {why} when it was asked")))
+            WaitOutcome::Done(None) => break,
+            WaitOutcome::Interrupted => {
+                (wake_on, deadline) = (WakeOn::Nothing, Some(Instant::now() + ABORT_GRACE));
+                running.stopper.stop();
+                running.abort(|effect| effect == Effect::Read);
             }
-        })
-    }
-
-    /// Runs a call that did not happen, or that does no harm twice; its start is on record.
-    async fn again(&mut self, call: &CallState) -> Step<Ready> {
-        if self.state.cancelled() {
-            return Ok(Ready::Done(ToolOutcome::error(CANCELLED)));
-        }
-        if self.policy.ends_the_turn() {
-            return Ok(Ready::Done(ToolOutcome::error(NOT_RUN)));
-        }
-        Ok(self.prepare(call).await?.1)
-    }
-
-    /// What a tool is asked before anything happens: in a task of its own, so that a panic is only its own, within the time
-    /// that tools have, while the inbox and the lease are attended to.
-    async fn aside<T: Send + 'static>(
-        &mut self,
-        work: impl Future<Output = T> + Send + 'static,
-        heed: Heed,
-    ) -> Step<Aside<T>> {
-        let mut task = tokio::spawn(work);
-        let due = Instant::now() + self.runtime.config.tool_time;
-        let attended = self.attend(&mut task, heed, Some(due)).await;
-        if !matches!(attended, Ok(Attended::Done(_))) {
-            task.abort();
-        }
-        match attended? {
-            Attended::Done(Ok(done)) => Ok(Aside::Done(done)),
-            Attended::Done(Err(_)) => Ok(Aside::Failed("panicked")),
-            Attended::Called => Ok(Aside::Called),
-            Attended::Due => Ok(Aside::Failed("took too long")),
-            Attended::Suspended => Err(Stopped::Suspended),
+            // A command ends when its keeper confirms it. The grace period of everything else is over.
+            WaitOutcome::Deadline => {
+                deadline = None;
+                running.abort(|effect| effect != Effect::Command);
+            }
+            WaitOutcome::Suspended => return suspend_calls(worker, running).await,
         }
     }
+    Ok(())
+}
 
-    fn asked(&self, call: &CallState) -> ToolInvocation {
-        ToolInvocation {
-            id: call.id,
-            arguments: call.arguments.clone(),
-            seen: self.state.seen.clone(),
-            output_limit: cap_for(self.window()),
-            session: self.id,
-            tasks: self.known_tasks(),
+/// Leaves commands to their keepers, aborts what can run again, and gives everything else a grace period.
+async fn suspend_calls(worker: &mut Worker, mut running: RunningCalls) -> WorkerResult<()> {
+    let can_resume = |effect| matches!(effect, Effect::Command | Effect::Read | Effect::Idempotent);
+    running.abort(can_resume);
+    running.calls.retain(|_, (_, effect, _)| !can_resume(*effect));
+    let deadline = Instant::now() + ABORT_GRACE;
+    while !running.calls.is_empty() {
+        match tokio::time::timeout_at(deadline, running.tasks.join_next_with_id()).await {
+            Ok(Some(joined)) => {
+                if let Some((call, finished)) = running.take_result(joined) {
+                    record_result(worker, call, finished).await?;
+                }
+            }
+            Ok(None) | Err(_) => break,
         }
     }
+    Err(WorkerStop::Suspended)
+}
 
-    /// Records a result.
-    async fn finish(&mut self, id: CallId, finished: ToolOutcome) -> Step<()> {
-        let Some(call) = self.state.call(id).cloned() else { return Ok(()) };
-        let ToolOutcome { content, is_error, images, whole, seen, todo, task, news } = finished;
-        let redactor = &self.runtime.redactor;
-        let mut content = redactor.redact(&content).into_owned();
-        let mut whole = whole.map(|whole| redactor.redact_bytes(whole));
-        if whole.is_none()
-            && let Some(short) = truncate_output(&content, cap_for(self.window()), id)
-        {
-            content.truncate(content.floor_char_boundary(LONGEST_WHOLE));
-            whole = Some(std::mem::replace(&mut content, short).into_bytes());
+/// Checks the arguments and the permission of a call. Nothing has happened when this returns.
+async fn check_call(
+    worker: &mut Worker,
+    call: &CallState,
+) -> WorkerResult<(Option<ToolStarted>, CheckedCall)> {
+    let refuse = |finished| Ok((None, CheckedCall::Finished(finished)));
+    let Some(tool) = worker.toolset().tool(&call.name).cloned() else {
+        let names = worker.toolset().tool_names();
+        return refuse(ToolOutcome::error(format!("there is no tool {:?}; there are: {names}", call.name)));
+    };
+    let effect = tool.definition().effect;
+    // The model sees a mark in place of a secret. It must not write the mark over the secret itself.
+    let is_harmless = matches!(effect, Effect::Read | Effect::Idempotent);
+    if !is_harmless && worker.runtime().redactor.has_redaction_mark(&call.arguments) {
+        return refuse(ToolOutcome::error(HAS_MARK));
+    }
+    let arguments = tool_call(worker, call);
+    let journal = &worker.runtime().journal;
+    if let Some(run) = full_output::read_output(&call.name, &arguments, &worker.state().outputs, journal) {
+        let effect = Effect::Read;
+        let next = CheckedCall::Run { effect, run, takes_up_to: None };
+        return Ok((Some(tool_started(call, effect, None, None)), next));
+    }
+    let preparing = async move { tool.prepare(&arguments).await };
+    let prepared = match ask_tool(worker, preparing, WakeOn::Cancel).await? {
+        ToolReply::Done(Ok(prepared)) => prepared,
+        ToolReply::Done(Err(refused)) => return refuse(refused),
+        ToolReply::Cancelled => return refuse(ToolOutcome::error(CANCELLED)),
+        ToolReply::Failed(reason) => {
+            return refuse(ToolOutcome::error(format!("not run: the tool {reason}")));
         }
-        if let Some(turn) = &self.state.turn {
-            content = turn.repeats.told(&call.name, &call.arguments, content);
+    };
+    match check_permission(worker, call, prepared.caution.as_deref()).await {
+        CallPermission::Granted => {
+            let next = CheckedCall::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to };
+            Ok((Some(tool_started(call, effect, prepared.write, prepared.kept_in)), next))
         }
-        let pictures =
-            images.iter().map(|picture| Image { data: BlobRef::to(&picture.bytes, &picture.media) });
-        let fact = ToolFinished {
-            is_error,
-            images: pictures.collect(),
-            whole: whole.as_deref().map(|whole| BlobRef::to(whole, "text/plain")),
-            seen,
-            todo,
-            news,
-            ..ToolFinished::new(id, &call.name, content)
-        };
-        let blobs = images.into_iter().map(|picture| picture.bytes).chain(whole).map(Blob::new).collect();
-        // That it goes on and what its call gave back are one fact: a crash between them would lose a task.
-        let facts =
-            task.map(SessionRecord::TaskStarted).into_iter().chain([SessionRecord::ToolFinished(fact)]);
-        self.commit(facts.collect(), blobs).await
+        CallPermission::Refused(reason) => refuse(ToolOutcome::error(reason)),
+        CallPermission::Ask(question) => Ok((None, CheckedCall::Ask(question))),
     }
 }
 
-fn started(
+/// Finds out what became of a call that started before a crash.
+async fn resume_call(
+    worker: &mut Worker,
+    call: &CallState,
+    started: &ToolStarted,
+) -> WorkerResult<CheckedCall> {
+    if started.name == "read_file" && full_output::is_output(&call.arguments) {
+        return rerun_call(worker, call).await;
+    }
+    let ended = "the runtime ended while this was running";
+    let unknown = |reason: &str| CheckedCall::Finished(unknown_result(reason));
+    let Some(tool) = worker.toolset().tool(&call.name).cloned() else {
+        return Ok(unknown(&format!("{ended}, and the tool is not there any more")));
+    };
+    let (arguments, started) = (tool_call(worker, call), started.clone());
+    let effect = started.effect;
+    if effect == Effect::Unknown && tool.definition().effect != Effect::Unknown {
+        return Ok(unknown("its record is gone"));
+    }
+    let resuming = async move { tool.resume(&arguments, &started).await };
+    // A cancelled turn waits for this, too: a command that isn't found can't be killed.
+    Ok(match ask_tool(worker, resuming, WakeOn::Nothing).await? {
+        ToolReply::Done(ResumedCall::Finished(finished)) => CheckedCall::Finished(finished),
+        ToolReply::Done(ResumedCall::Running(run)) => CheckedCall::Run { effect, run, takes_up_to: None },
+        ToolReply::Done(ResumedCall::RunAgain) => return rerun_call(worker, call).await,
+        ToolReply::Done(ResumedCall::Unknown(known)) => unknown(&known),
+        ToolReply::Cancelled => CheckedCall::Finished(ToolOutcome::error(CANCELLED)),
+        ToolReply::Failed(reason) => unknown(&format!("{ended}, and the tool {reason} when it was asked")),
+    })
+}
+
+/// Runs a call that did not happen, or that does no harm twice. Its start is on record.
+async fn rerun_call(worker: &mut Worker, call: &CallState) -> WorkerResult<CheckedCall> {
+    if worker.state().cancelled() {
+        return Ok(CheckedCall::Finished(ToolOutcome::error(CANCELLED)));
+    }
+    if worker.policy().ends_the_turn() {
+        return Ok(CheckedCall::Finished(ToolOutcome::error(NOT_RUN)));
+    }
+    Ok(check_call(worker, call).await?.1)
+}
+
+/// Has a tool check or resume a call, in a task of its own, so that a panic ends only this call, and with a time limit.
+async fn ask_tool<T: Send + 'static>(
+    worker: &mut Worker,
+    work: impl Future<Output = T> + Send + 'static,
+    wake_on: WakeOn,
+) -> WorkerResult<ToolReply<T>> {
+    let mut task = tokio::spawn(work);
+    let deadline = Instant::now() + worker.runtime().config.tool_time;
+    let outcome = worker.wait_for(&mut task, wake_on, Some(deadline)).await;
+    if !matches!(outcome, Ok(WaitOutcome::Done(_))) {
+        task.abort();
+    }
+    match outcome? {
+        WaitOutcome::Done(Ok(done)) => Ok(ToolReply::Done(done)),
+        WaitOutcome::Done(Err(_)) => Ok(ToolReply::Failed("panicked")),
+        WaitOutcome::Interrupted => Ok(ToolReply::Cancelled),
+        WaitOutcome::Deadline => Ok(ToolReply::Failed("took too long")),
+        WaitOutcome::Suspended => Err(WorkerStop::Suspended),
+    }
+}
+
+/// A call with the context that tools need.
+fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
+    ToolInvocation {
+        id: call.id,
+        arguments: call.arguments.clone(),
+        seen: worker.state().seen.clone(),
+        output_limit: output_cap(effective_window(worker)),
+        session: worker.id(),
+        tasks: known_tasks(worker),
+    }
+}
+
+fn tool_started(
     call: &CallState,
     effect: Effect,
     write: Option<FileWrite>,
@@ -360,11 +327,12 @@ fn started(
     ToolStarted { call: call.id, name, arguments, effect, write, kept_in }
 }
 
-fn unknown(known: &str) -> ToolOutcome {
-    ToolOutcome::error(format!("unknown: {known}. Find out what happened before doing it again."))
+/// The result of a call of which it can't be said whether it happened.
+fn unknown_result(reason: &str) -> ToolOutcome {
+    ToolOutcome::error(format!("unknown: {reason}. Find out what happened before doing it again."))
 }
 
-async fn within(limit: Option<Duration>, run: impl Future<Output = ToolOutcome>) -> ToolOutcome {
+async fn run_with_timeout(limit: Option<Duration>, run: impl Future<Output = ToolOutcome>) -> ToolOutcome {
     let Some(limit) = limit else { return run.await };
     tokio::time::timeout(limit, run).await.unwrap_or_else(|_| {
         let seconds = limit.as_secs_f64();

@@ -1,29 +1,66 @@
-//! How a worker records what happened. Everything that it does passes through [`Worker::commit`], so what watchers see, what
-//! the state says and what is on disk are always the same.
+//! The session's log: everything that the worker does is recorded through [`SessionLog::commit`]. So the stream on disk, the
+//! state in memory and the events that watchers see always agree.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use longhaul_journal::{Append, Blob, Error as JournalError, Page};
-use longhaul_protocol::{
-    Answered, EventKind, Record, SessionRecord, StreamName, ToolFinished, TurnEnded, Warning,
-};
-use longhaul_tools::RepositoryWarning;
+use longhaul_journal::{Append, Blob, Error as JournalError, Lease, Page};
+use longhaul_protocol::{EventKind, Record, SessionId, SessionRecord, StreamName};
 
-use crate::Error;
-use crate::runtime::slot::Awaited;
-use crate::session::decide::Ending;
+use crate::replay::load;
+use crate::runtime::Inner;
+use crate::runtime::slot::{Awaited, Shared};
 use crate::session::events::event_of;
-use crate::session::work::Work;
+use crate::session::state::State;
+use crate::session::tasks::TaskState;
 use crate::worker::task_monitor;
-use crate::worker::{FIRST_RETRY, LONGEST_RETRY, Step, Stopped, Worker};
+use crate::worker::{WorkerResult, WorkerStop};
+use crate::{Error, Result};
 
-/// What settles a question that the end of its turn has left open.
-const WITHDRAWN: &str = "withdrawn: the turn ended";
+/// The delay before the first retry of a journal operation that failed for a passing reason. Each further retry doubles it.
+pub(super) const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
+pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-impl Worker {
-    /// Appends what happened. When this returns it is on disk, in the state, and shown to every watcher. Where that took
-    /// more than one try, the turn must end (`policy.must_end`): nothing new may be done before it has.
-    pub(crate) async fn commit(&mut self, facts: Vec<SessionRecord>, blobs: Vec<Blob>) -> Step<()> {
+/// The stream of one session, the state that its records give, and the lease that allows appending to it.
+pub(super) struct SessionLog {
+    runtime: Arc<Inner>,
+    slot: Arc<Shared>,
+    id: SessionId,
+    lease: Lease,
+    state: State,
+    /// Why the last commit needed more than one try.
+    delay_reason: Option<String>,
+}
+
+impl SessionLog {
+    /// Replays the session's records.
+    pub(super) async fn open(
+        runtime: &Arc<Inner>,
+        slot: &Arc<Shared>,
+        id: SessionId,
+        lease: Lease,
+    ) -> Result<Self> {
+        let state = load(&*runtime.journal, &slot.key, id).await?;
+        Ok(Self { runtime: runtime.clone(), slot: slot.clone(), id, lease, state, delay_reason: None })
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(super) fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub(super) fn slot(&self) -> &Arc<Shared> {
+        &self.slot
+    }
+
+    /// Appends facts and blobs. When this returns, they are on disk, in the state, and shown to every watcher.
+    ///
+    /// An append that the journal refuses for a passing reason (a full disk) is retried with back-off until it succeeds or the
+    /// runtime is suspended; [`Self::take_delay_reason`] tells the caller that this happened.
+    pub(super) async fn commit(&mut self, facts: &[SessionRecord], blobs: Vec<Blob>) -> WorkerResult<()> {
         if facts.is_empty() {
             return Ok(());
         }
@@ -34,34 +71,44 @@ impl Worker {
         append = blobs.into_iter().fold(append, Append::blob);
         let records = match self.runtime.journal.append(append.clone()).await {
             Ok(records) => records,
-            Err(error) if error.may_pass() => self.save_later(append, facts.len(), &error).await?,
+            Err(error) if error.may_pass() => self.retry_append(append, facts.len(), &error).await?,
             Err(error) => return Err(error.into()),
         };
         for record in &records {
-            self.fold(record)?;
+            self.apply(record)?;
         }
         Ok(())
     }
 
-    /// The journal refuses: everybody is told, what happened is kept here and tried again, and the turn will end.
-    async fn save_later(&mut self, append: Append, count: usize, error: &JournalError) -> Step<Vec<Record>> {
-        let said = error.to_string();
-        let reason = said.strip_prefix("not saved: ").unwrap_or(&said).to_owned();
-        self.policy.must_end = Some(format!("what happened could not be saved for a while: {reason}"));
-        let warning =
-            EventKind::Warning { code: "not_saved".to_owned(), text: format!("not saved: {reason}") };
-        self.show(warning);
-        self.shared.trouble(&Error::NotSaved { reason });
-        let mut wait = FIRST_RETRY;
+    /// Why the last commit needed more than one try, once.
+    pub(super) fn take_delay_reason(&mut self) -> Option<String> {
+        self.delay_reason.take()
+    }
+
+    /// Retries an append that the journal refused, with back-off. Watchers and callers that wait for an outcome are told at once.
+    async fn retry_append(
+        &mut self,
+        append: Append,
+        count: usize,
+        error: &JournalError,
+    ) -> WorkerResult<Vec<Record>> {
+        let message = error.to_string();
+        let reason = message.strip_prefix("not saved: ").unwrap_or(&message).to_owned();
+        self.delay_reason = Some(format!("what happened could not be saved for a while: {reason}"));
+        let (code, text) = ("not_saved".to_owned(), format!("not saved: {reason}"));
+        self.show(EventKind::Warning { code, text });
+        self.slot.trouble(&Error::NotSaved { reason });
+        let mut suspension = self.runtime.suspension();
+        let mut delay = FIRST_RETRY_DELAY;
         loop {
             tokio::select! {
-                _ = self.suspend.wait_for(|suspended| *suspended) => return Err(Stopped::Suspended),
-                () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_RETRY),
+                _ = suspension.wait_for(|suspended| *suspended) => return Err(WorkerStop::Suspended),
+                () = tokio::time::sleep(delay) => delay = (delay * 2).min(MAX_RETRY_DELAY),
             }
             match self.runtime.journal.append(append.clone()).await {
                 Ok(records) => return Ok(records),
                 Err(error) if error.may_pass() => {}
-                // It was there after all: the refusal came after the commit.
+                // An earlier try was committed, although the journal reported an error.
                 Err(JournalError::Conflict { .. }) => {
                     let page = Page { records: count, bytes: usize::MAX };
                     let stream = StreamName::session(self.id);
@@ -72,98 +119,87 @@ impl Worker {
         }
     }
 
-    fn fold(&mut self, record: &Record) -> Step<()> {
-        let event = event_of(&self.state, &self.shared.key, record);
-        let unreadable = |reason| Stopped::Failed(Error::Unreadable { key: self.shared.key.clone(), reason });
+    /// Applies a committed record to the state and tells everything in this process that depends on it.
+    fn apply(&mut self, record: &Record) -> WorkerResult<()> {
+        let event = event_of(&self.state, &self.slot.key, record);
+        let unreadable =
+            |reason| WorkerStop::Failed(Error::Unreadable { key: self.slot.key.clone(), reason });
         let fact = SessionRecord::decode(record).map_err(unreadable)?;
-        // Whoever joins from here on gets the message and not the text so far.
+        // A watcher that joins after this gets the whole message instead of the text so far.
         if matches!(fact, SessionRecord::AttemptEnded(_)) {
-            self.shared.hub.end();
+            self.slot.hub.end();
         }
         self.state.apply(record).map_err(unreadable)?;
         self.runtime.activity.recorded(self.id, record.at, &fact, &self.state);
         match &event {
-            Some(event) => self.shared.show(event),
-            None => self.shared.hub.recorded(record.seq),
+            Some(event) => self.slot.show(event),
+            None => self.slot.hub.recorded(record.seq),
         }
         match &fact {
             SessionRecord::AttemptStarted(started) => {
                 let turn = self.state.turn.as_ref().map(|turn| turn.number);
-                self.shared.hub.begin(started.attempt, &self.shared.live(turn, EventKind::StepStarted));
+                self.slot.hub.begin(started.attempt, &self.slot.live(turn, EventKind::StepStarted));
             }
-            SessionRecord::Usage(usage) => self.runtime.ledger.spent(usage),
+            SessionRecord::Usage(usage) => self.runtime.ledger.add_usage(usage),
             SessionRecord::TaskStarted(task) => {
-                task_monitor::watch(&self.runtime, &self.shared, task.task_id)
+                task_monitor::monitor_task(&self.runtime, &self.slot, task.task_id);
             }
-            SessionRecord::TaskEnded(_) => self.let_go_of_tasks(),
-            SessionRecord::InputTaken(input) => self.shared.taken(Awaited::Input(input.id)),
+            SessionRecord::TaskEnded(_) => self.stop_monitoring_ended_tasks(),
+            SessionRecord::InputTaken(input) => self.slot.taken(Awaited::Input(input.id)),
             SessionRecord::OrderTaken(order) => {
-                self.shared.taken(Awaited::Order(order.order.id));
-                self.shared.taken(Awaited::Compaction(order.order.id));
+                self.slot.taken(Awaited::Order(order.order.id));
+                self.slot.taken(Awaited::Compaction(order.order.id));
                 if self.state.compaction.asked.is_none() {
-                    self.shared.compacted();
+                    self.slot.compacted();
                 }
-                if !self.state.own_work(self.policy.wake).is_unfinished() {
-                    self.shared.settled(None, &self.state);
+                if !self.state.own_work(self.runtime.wake()).is_unfinished() {
+                    self.slot.settled(None, &self.state);
                 }
             }
-            SessionRecord::CompactDone(_) | SessionRecord::CompactFailed(_) => self.shared.compacted(),
+            SessionRecord::CompactDone(_) | SessionRecord::CompactFailed(_) => self.slot.compacted(),
             SessionRecord::TurnEnded(ended) => {
-                self.runtime.idle.turn_ended(self.id, &self.shared.key);
-                self.shared.settled(Some(ended), &self.state);
+                self.runtime.idle.turn_ended(self.id, &self.slot.key);
+                self.slot.settled(Some(ended), &self.state);
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// Ends the turn, after what else has to be recorded. Calls that have no result get one that says so.
-    pub(crate) async fn end_turn(&mut self, mut facts: Vec<SessionRecord>, ending: Ending) -> Step<()> {
-        let Some(turn) = &self.state.turn else { return Ok(()) };
-        let waiting = turn.calls.iter().filter(|call| call.result.is_none());
-        facts.extend(waiting.map(|call| {
-            let content = match call.started {
-                None if turn.cancelled => "not run: the user interrupted before it began",
-                None if turn.broken.is_none() => "not run: the turn had ended before",
-                _ => "unknown: the turn ended before its result could be recorded",
-            };
-            let result = ToolFinished::new(call.id, &call.name, content);
-            SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
-        }));
-        // Nobody needs to know any more.
-        facts.extend(self.state.questions.iter().map(|question| {
-            SessionRecord::Answered(Answered { id: question.id, answer: WITHDRAWN.to_owned() })
-        }));
-        let Ending { outcome, limit, error, code, text } = ending;
-        // Of an answer that was to go on there is at least what came before.
-        let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
-        let (turn, text) = (turn.number, text.unwrap_or_else(|| said.clone()));
-        // With this a later look at the session's last record shows that there is nothing to do.
-        let work = self.state.own_work(self.policy.wake);
-        // The questions of the turn end with it.
-        let is_idle = !Work { turn: false, question: false, ..work }.is_in_use();
-        let inbox_through = is_idle.then_some(self.state.inbox_through);
-        let ended = TurnEnded { turn, outcome, limit, text, error, code, inbox_through };
-        let tools = Arc::clone(&self.equipment.tools);
-        let news = tools.repository_news(self.id, self.runtime.tasks.clone()).await;
-        let warning = |news: &RepositoryWarning| {
-            SessionRecord::Warning(Warning::new("new_repository", news.text.clone()))
-        };
-        facts.extend(news.as_ref().map(warning));
-        facts.push(SessionRecord::TurnEnded(ended));
-        self.commit(facts, vec![]).await?;
-        if let Some(news) = news {
-            tools.acknowledge(self.id, news).await;
+    /// Monitors the tasks that are running by the records, and checks each once: one may have ended while no worker was here.
+    pub(super) fn monitor_running_tasks(&self) {
+        self.stop_monitoring_ended_tasks();
+        for task in self.state.tasks.running() {
+            self.slot.task_is_over(task.id());
+            task_monitor::monitor_task(&self.runtime, &self.slot, task.id());
         }
-        self.policy.must_end = None;
-        // Whatever went wrong went with its turn.
-        self.runtime.failures.forget(&self.shared);
-        Ok(())
     }
 
-    /// Shows something that is not recorded.
-    pub(crate) fn show(&self, kind: EventKind) {
+    fn stop_monitoring_ended_tasks(&self) {
+        let is_running = |id| self.state.tasks.get(id).is_some_and(TaskState::is_running);
+        self.runtime.task_monitor.retain_session_tasks(&self.slot.key, is_running);
+    }
+
+    /// Replays the records again, so that a compaction doesn't write text that was erased since they were first read. If they
+    /// can't be read, the state stays as it is.
+    pub(super) async fn reload_state(&mut self) {
+        let loaded = load(&*self.runtime.journal, &self.slot.key, self.id).await;
+        if let Some(state) = loaded.ok().filter(|state| state.head == self.state.head) {
+            self.state = state;
+        }
+    }
+
+    /// Renews the session's lease. A passing failure (a full disk) is ignored: the next append decides.
+    pub(super) async fn renew_lease(&self) -> WorkerResult<()> {
+        match self.runtime.journal.renew_lease(&self.lease).await {
+            Err(error) if !error.may_pass() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows watchers an event that is not recorded.
+    pub(super) fn show(&self, kind: EventKind) {
         let turn = self.state.turn.as_ref().map(|turn| turn.number);
-        self.shared.show(&self.shared.live(turn, kind));
+        self.slot.show(&self.slot.live(turn, kind));
     }
 }

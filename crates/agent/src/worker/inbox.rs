@@ -1,122 +1,94 @@
-//! What a worker takes from its inbox, and how a session and its epochs begin.
+//! The inbox: inputs, orders and answers that were accepted and that the session has not taken yet.
 
-use longhaul_journal::{Blob, Error as JournalError, Page};
+use longhaul_journal::{Error as JournalError, Journal, Page, records};
 use longhaul_protocol::{
-    Answered, EpochReason, EpochStarted, InboxRecord, InputTaken, Order, OrderId, OrderKind, OrderTaken,
-    QuestionId, Record, Seq, SessionCreated, SessionRecord, StreamName, SystemMessage, TextContent, Warning,
+    Answered, InboxRecord, InputTaken, Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, Record,
+    Seq, SessionId, SessionRecord, StreamName, Warning,
 };
 
-use crate::worker::{Step, Worker};
+use crate::worker::WorkerResult;
 
-impl Worker {
-    /// Takes everything that is in the inbox, in its order, in one append.
-    pub(crate) async fn take_inbox(&mut self) -> Step<()> {
-        self.shared.looking();
-        loop {
-            let (mut facts, read) = self.next_facts().await?;
-            if facts.is_empty() {
-                return Ok(());
-            }
-            let mut blobs = vec![];
-            if self.state.epoch.is_none() {
-                let (mut begin, content) = self.new_epoch(EpochReason::Created);
-                begin.extend(self.remembered().await.map(as_message));
-                facts.splice(..0, begin);
-                blobs = content;
-            }
-            self.commit(facts, blobs).await?;
-            self.inbox_read = read;
-        }
+/// The inbox of one session, and how far the worker has read it.
+pub(super) struct Inbox {
+    stream: StreamName,
+    read_through: Seq,
+}
+
+/// The next records of the inbox, as the session records that take them.
+pub(super) struct InboxBatch {
+    pub(super) facts: Vec<SessionRecord>,
+    pub(super) through: Seq,
+}
+
+impl Inbox {
+    pub(super) fn new(session: SessionId, read_through: Seq) -> Self {
+        Self { stream: StreamName::inbox(session), read_through }
     }
 
-    /// What is next in the inbox, as it is recorded when it is taken, and how far that is.
-    async fn next_facts(&self) -> Step<(Vec<SessionRecord>, Seq)> {
-        let inbox = StreamName::inbox(self.id);
-        let from = self.inbox_read + 1;
-        // Whoever puts something there shows that it is accepted before it can be taken.
-        let _accepting = self.shared.accepting.lock().await;
-        match self.runtime.journal.read(&inbox, from, Page::default()).await {
+    /// Reads the next page. It is empty at the end, or if the journal can't be read now; the caller reads again soon.
+    ///
+    /// `open` are the session's open questions: the first answer to one settles it.
+    pub(super) async fn next_batch(
+        &self,
+        journal: &dyn Journal,
+        open: &[Question],
+    ) -> WorkerResult<InboxBatch> {
+        let from = self.read_through + 1;
+        match journal.read(&self.stream, from, Page::default()).await {
             Ok(records) => {
-                let read = records.last().map_or(self.inbox_read, |record| record.seq);
-                Ok((self.with_answers(records.iter().map(taken)), read))
+                let through = records.last().map_or(self.read_through, |record| record.seq);
+                let facts = settle_questions(records.iter().map(take_record), open);
+                Ok(InboxBatch { facts, through })
             }
             Err(error @ JournalError::Damaged { .. }) => {
-                let (code, text) = ("inbox_damaged".to_owned(), format!("{error}; it is passed over"));
-                let warning = SessionRecord::Warning(Warning::new(code, text));
-                Ok((vec![passed_over(from), warning], from))
+                let warning = Warning::new("inbox_damaged", format!("{error}; it is passed over"));
+                let facts = vec![take_unreadable(from), SessionRecord::Warning(warning)];
+                Ok(InboxBatch { facts, through: from })
             }
-            // It is looked at again soon.
-            Err(error) if error.may_pass() => Ok((vec![], self.inbox_read)),
+            Err(error) if error.may_pass() => Ok(InboxBatch { facts: vec![], through: self.read_through }),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The same, with the answers that settle an open question; the first one counts.
-    fn with_answers(&self, taken: impl Iterator<Item = SessionRecord>) -> Vec<SessionRecord> {
-        let mut open: Vec<QuestionId> = self.state.questions.iter().map(|question| question.id).collect();
-        let mut facts = Vec::new();
-        for fact in taken {
-            let answer = match &fact {
-                SessionRecord::OrderTaken(OrderTaken { order, .. }) => match &order.kind {
-                    OrderKind::Answer { question, answer } => open
-                        .extract_if(.., |open| open == question)
-                        .next()
-                        .map(|id| SessionRecord::Answered(Answered { id, answer: answer.clone() })),
-                    _ => None,
-                },
+    /// A batch is committed.
+    pub(super) fn mark_taken(&mut self, through: Seq) {
+        self.read_through = through;
+    }
+
+    /// The records that wait in the inbox, without taking them. Unreadable ones are left out.
+    pub(super) async fn peek(&self, journal: &dyn Journal) -> Vec<InboxRecord> {
+        let mut waiting = Vec::new();
+        let mut cursor = records(journal, &self.stream, self.read_through + 1);
+        while let Ok(Some(record)) = cursor.next().await {
+            waiting.extend(InboxRecord::decode(&record).ok());
+        }
+        waiting
+    }
+}
+
+/// Adds an `answered` record after each order that answers an open question.
+fn settle_questions(facts: impl Iterator<Item = SessionRecord>, open: &[Question]) -> Vec<SessionRecord> {
+    let mut open: Vec<QuestionId> = open.iter().map(|question| question.id).collect();
+    let mut settled = Vec::new();
+    for fact in facts {
+        let answer = match &fact {
+            SessionRecord::OrderTaken(OrderTaken { order, .. }) => match &order.kind {
+                OrderKind::Answer { question, answer } => open
+                    .extract_if(.., |open| open == question)
+                    .next()
+                    .map(|id| SessionRecord::Answered(Answered { id, answer: answer.clone() })),
                 _ => None,
-            };
-            facts.push(fact);
-            facts.extend(answer);
-        }
-        facts
+            },
+            _ => None,
+        };
+        settled.push(fact);
+        settled.extend(answer);
     }
-
-    pub(crate) async fn start_epoch(&mut self) -> Step<()> {
-        let (facts, blobs) = self.new_epoch(EpochReason::Changed);
-        self.commit(facts, blobs).await
-    }
-
-    /// The facts that begin an epoch that goes on with the context there is, and the session too if it has not begun.
-    pub(crate) fn new_epoch(&self, reason: EpochReason) -> (Vec<SessionRecord>, Vec<Blob>) {
-        let mut facts = Vec::new();
-        if self.state.head == 0 {
-            facts.push(SessionRecord::SessionCreated(SessionCreated {
-                id: self.id,
-                key: self.shared.key.clone(),
-                work_dir: self.equipment.work_dir.to_str().map(str::to_owned),
-                origin: None,
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            }));
-        }
-        let (system, tools) = (&self.equipment.system, &self.equipment.tools.content);
-        let before = self.state.epoch.as_ref();
-        let number = before.map_or(1, |epoch| epoch.number.saturating_add(1));
-        let reason = if before.is_none() { EpochReason::Created } else { reason };
-        // What was recorded before the first epoch belongs to it.
-        let folds_from = (self.state.head > 0).then(|| before.map_or(1, |epoch| epoch.folds_from));
-        facts.push(SessionRecord::EpochStarted(EpochStarted {
-            turns: self.state.turns,
-            inbox_through: self.state.inbox_through,
-            pins: self.state.pins.clone(),
-            todo: self.state.todo.clone(),
-            folds_from,
-            tasks: self.state.tasks.to_carry(),
-            ended: self.state.tasks.ended_to_carry(),
-            questions: self.state.questions.clone(),
-            previous: before.map(|epoch| epoch.began),
-            ..EpochStarted::new(number, reason, system.reference.clone(), tools.reference.clone())
-        }));
-        (facts, vec![system.blob(), tools.blob()])
-    }
+    settled
 }
 
-fn as_message(text: String) -> SessionRecord {
-    SessionRecord::SystemMessage(SystemMessage { content: vec![TextContent { text }] })
-}
-
-/// What taking a record of the inbox is recorded as.
-fn taken(record: &Record) -> SessionRecord {
+/// The session record that takes a record of the inbox.
+fn take_record(record: &Record) -> SessionRecord {
     let inbox_through = record.seq;
     match InboxRecord::decode(record) {
         Ok(InboxRecord::Input(input)) => SessionRecord::InputTaken(InputTaken {
@@ -127,12 +99,12 @@ fn taken(record: &Record) -> SessionRecord {
             mode: input.mode,
         }),
         Ok(InboxRecord::Order(order)) => SessionRecord::OrderTaken(OrderTaken { inbox_through, order }),
-        Ok(InboxRecord::Unknown { .. }) | Err(_) => passed_over(inbox_through),
+        Ok(InboxRecord::Unknown { .. }) | Err(_) => take_unreadable(inbox_through),
     }
 }
 
-/// Something in the inbox that can't be read: erased, or of a newer version. What comes after it is not held up.
-fn passed_over(inbox_through: Seq) -> SessionRecord {
+/// Takes a record that was erased, is damaged, or comes from a newer version, so that it doesn't block those behind it.
+fn take_unreadable(inbox_through: Seq) -> SessionRecord {
     let order = Order { id: OrderId::generate(), kind: OrderKind::Unknown };
     SessionRecord::OrderTaken(OrderTaken { inbox_through, order })
 }

@@ -1,330 +1,427 @@
-//! The worker of one session: takes what is in the inbox, decides, acts, appends what happened.
+//! The worker of one session: the loop `decide → act → commit`.
 //!
-//! It is the only one who writes the session's stream, under the session's lease. It carries an action to its end before it
-//! asks what is next, and while it waits for something it attends to its inbox and its lease.
+//! A worker is the only writer of its session's stream, and holds the session's lease while it runs. It finishes one action
+//! before it decides on the next. While an action waits, the worker goes on taking its inbox and renewing its lease.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `lifecycle` | `run`: take the lease, work, release it; retry after failures |
+//! | `commit` | `SessionLog`: the state, the lease, appends with retry and back-off |
+//! | `inbox` | `Inbox`: reading and taking inputs, orders and answers |
+//! | `wait` | `Waiter`: suspension, heartbeat, turn deadline, gather timer |
+//! | `toolset` | `Toolset`: work folder, tools, system prompt, project rules |
+//! | `tasks`, `task_monitor` | background tasks: recording their ends; monitoring them and waking the session |
+//!
+//! The actions themselves are functions over the worker's interface, in `turn` and `compaction`.
 
-pub(crate) mod commit;
-pub(crate) mod inbox;
+mod commit;
+mod inbox;
+mod lifecycle;
 pub(crate) mod task_monitor;
 pub(crate) mod tasks;
 pub(crate) mod toolset;
 pub(crate) mod wait;
 
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
-use longhaul_journal::{Error as JournalError, Lease};
-use longhaul_protocol::{EventKind, QuestionId, Seq, SessionId, StreamName};
-use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use longhaul_journal::{Blob, Error as JournalError, Lease};
+use longhaul_protocol::{
+    EpochReason, EventKind, InboxRecord, SessionId, SessionRecord, SystemMessage, TextContent,
+};
+use tokio::time::Instant;
 
-use crate::replay::load;
+use crate::compaction::plan::Space;
+use crate::compaction::{close_compaction, compact, stub_tool_output};
+use crate::memory::memory_for_context;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
 use crate::session::decide::{Action, Ending, Policy, decide};
 use crate::session::state::State;
-use crate::turn::request::Asking;
-use crate::worker::toolset::Equipment;
-use crate::worker::wait::{Attended, Heed};
+use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
+use crate::turn::budget::check_budget;
+use crate::turn::end::end_turn;
+use crate::turn::epoch::{epoch_facts, start_epoch};
+use crate::turn::fallback::ModelSelection;
+use crate::turn::request::check_context_room;
+use crate::turn::tool_calls::run_tool_calls;
+use crate::worker::commit::SessionLog;
+use crate::worker::inbox::{Inbox, InboxBatch};
+pub(crate) use crate::worker::lifecycle::run;
+use crate::worker::tasks::record_task_news;
+use crate::worker::toolset::Toolset;
+use crate::worker::wait::{WaitOutcome, Waiter, WakeOn, Wakeup};
 use crate::{Error, Result};
 
-/// How often the inbox is looked at if nobody rings, and the lease is renewed.
-const PULSE: Duration = Duration::from_secs(1);
-/// The first wait before what may pass is tried again; it doubles.
-pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(250);
-pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(5);
-
+/// Works on one session.
 pub(crate) struct Worker {
-    pub(crate) runtime: Arc<Inner>,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) state: State,
-    pub(crate) policy: Policy,
-    pub(crate) equipment: Equipment,
-    pub(crate) asking: Asking,
-    pub(crate) id: SessionId,
-    pub(crate) lease: Lease,
-    /// How far the inbox was read.
-    pub(crate) inbox_read: Seq,
-    pub(crate) suspend: watch::Receiver<bool>,
-    /// When the ends of tasks that are not told yet begin a turn.
-    pub(crate) gathers_until: Option<Instant>,
-    /// When the time of the open turn is over.
-    pub(crate) turn_ends_by: Option<Instant>,
-    pub(crate) pulse: Interval,
-    pub(crate) rests_since: Instant,
+    runtime: Arc<Inner>,
+    log: SessionLog,
+    inbox: Inbox,
+    waiter: Waiter,
+    toolset: Toolset,
+    models: ModelSelection,
+    policy: Policy,
 }
 
-/// Why a worker stops in the middle of what it does.
-pub(crate) enum Stopped {
-    /// The runtime ends. What is open stays open.
+/// Why a worker stops in the middle of an action.
+pub(crate) enum WorkerStop {
+    /// The runtime shuts down. The turn stays open and is resumed later.
     Suspended,
-    /// Nothing more can be appended, or what is there can't be read.
+    /// The journal can't be written or read.
     Failed(Error),
 }
 
-impl From<JournalError> for Stopped {
+impl From<JournalError> for WorkerStop {
     fn from(error: JournalError) -> Self {
         Self::Failed(error.into())
     }
 }
 
-/// What something that a worker does comes to.
-pub(crate) type Step<T> = std::result::Result<T, Stopped>;
+pub(crate) type WorkerResult<T> = std::result::Result<T, WorkerStop>;
 
-/// Holds a session for as long as it has something to do.
-pub(crate) async fn run(runtime: Arc<Inner>, shared: Arc<Shared>) {
-    let mut suspension = runtime.suspension();
-    let mut must_end = None;
-    let mut wait = FIRST_RETRY;
-    loop {
-        let why = match hold(&runtime, &shared, must_end.take()).await {
-            // Only now is the lease free: whoever sees that nobody is here can take it.
-            Ok(()) if shared.may_leave() => {
-                runtime.failures.forget(&shared);
-                return;
-            }
-            Ok(()) => continue,
-            Err(Stopped::Suspended) => Error::Suspended,
-            Err(Stopped::Failed(error)) => named(error, &shared.key),
-        };
-        // Whoever watches should know, also where nobody waits for an outcome.
-        if !matches!(why, Error::Suspended | Error::RunsElsewhere { .. }) {
-            let warning = EventKind::Warning { code: "session_stopped".to_owned(), text: why.to_string() };
-            shared.show(&shared.live(None, warning));
-        }
-        match &why {
-            // It may work in a moment, and what was accepted must not wait for somebody to come by.
-            Error::Journal(error) if error.may_pass() => {
-                tokio::select! {
-                    _ = suspension.wait_for(|suspended| *suspended) => {}
-                    () = tokio::time::sleep(wait) => {
-                        wait = (wait * 2).min(LONGEST_RETRY);
-                        continue;
-                    }
-                }
-            }
-            // Whatever went wrong in this turn would go wrong again: once more, only to end it.
-            Error::Worker { reason, .. } if runtime.failures.note(&shared) == 1 => {
-                must_end = Some(reason.clone());
-                continue;
-            }
-            _ => {}
-        }
-        shared.left(&why);
-        return;
-    }
-}
-
-fn named(error: Error, key: &str) -> Error {
-    match error {
-        Error::Journal(JournalError::Fenced { holder, .. }) => {
-            let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
-            Error::TakenOver { key: key.to_owned(), by }
-        }
-        error => error,
-    }
-}
-
-/// Takes the session, works, and gives it back. `must_end`: why the turn that is open may only be ended.
-async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<String>) -> Step<()> {
-    let id = shared.named(runtime).await.map_err(Stopped::Failed)?;
-    let lease = take(runtime, shared, id).await?;
-    let working = whole(&shared.key, async {
-        let mut worker = Worker::new(runtime, shared, id, lease.clone()).await.map_err(Stopped::Failed)?;
-        worker.policy.must_end = must_end.filter(|_| worker.state.turn.is_some());
-        shared.hub.recorded(worker.state.head);
-        shared.arrived();
-        // An order that waits may end the turn.
-        worker.take_inbox().await?;
-        if let Some(turn) = worker.state.turn.as_ref().filter(|turn| !turn.cancelled) {
-            let text = format!("turn {} was open, and goes on: {}", turn.number, worker.state.under_way());
-            worker.show(EventKind::Warning { code: "resumed".to_owned(), text });
-        }
-        worker.adopt_tasks();
-        worker.work().await
-    });
-    let ended = working.await;
-    shared.hub.end();
-    shared.leaving();
-    // A lease that was taken over is left alone by this; one that can't be given back now is kept for the next time.
-    if runtime.journal.release_lease(&lease).await.is_err() {
-        shared.keep(lease);
-    }
-    ended
-}
-
-/// Takes the session's lease, or the one that could not be given back the last time.
-async fn take(runtime: &Inner, shared: &Shared, id: SessionId) -> Step<Lease> {
-    if let Some(kept) = shared.kept() {
-        match runtime.journal.renew_lease(&kept).await {
-            Ok(()) => return Ok(kept),
-            Err(error) if error.may_pass() => {
-                shared.keep(kept);
-                return Err(error.into());
-            }
-            Err(_) => {}
-        }
-    }
-    match runtime.journal.acquire_lease(&StreamName::session(id)).await {
-        Ok(lease) => Ok(lease),
-        Err(JournalError::Held { holder, .. }) => {
-            Err(Stopped::Failed(Error::RunsElsewhere { key: shared.key.clone(), holder }))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A worker that panics leaves like any other: its lease is given back, and whoever waits is told.
-async fn whole(key: &str, work: impl Future<Output = Step<()>>) -> Step<()> {
-    let mut work = pin!(work);
-    poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
-        polled.unwrap_or_else(|_| {
-            let (key, reason) = (key.to_owned(), "it panicked".to_owned());
-            Poll::Ready(Err(Stopped::Failed(Error::Worker { key, reason })))
-        })
-    })
-    .await
-}
-
+/// The loop.
 impl Worker {
-    async fn new(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId, lease: Lease) -> Result<Self> {
-        let state = load(&*runtime.journal, &shared.key, id).await?;
-        let equipment = Equipment::new(runtime, &state);
-        let mut pulse = tokio::time::interval(PULSE);
-        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    async fn open(runtime: &Arc<Inner>, slot: &Arc<Shared>, id: SessionId, lease: Lease) -> Result<Self> {
+        let log = SessionLog::open(runtime, slot, id, lease).await?;
+        let state = log.state();
+        let toolset = Toolset::new(runtime, state);
         Ok(Self {
-            policy: equipment.policy(runtime),
-            asking: Asking::new(runtime.lineup(), &state),
-            inbox_read: state.inbox_through,
+            policy: toolset.policy(runtime),
+            models: ModelSelection::resume(runtime.model_chain(), state),
+            inbox: Inbox::new(id, state.inbox_through),
+            waiter: Waiter::new(runtime.suspension()),
             runtime: runtime.clone(),
-            shared: shared.clone(),
-            suspend: runtime.suspension(),
-            rests_since: Instant::now(),
-            turn_ends_by: None,
-            gathers_until: None,
-            state,
-            equipment,
-            id,
-            lease,
-            pulse,
+            toolset,
+            log,
         })
     }
 
-    /// Works until there is nothing to do for a while, or something stops it.
-    async fn work(&mut self) -> Step<()> {
+    /// Works until the session has been idle for a while, or something stops the worker. `must_end`: why the open turn may only
+    /// be ended.
+    async fn run(mut self, must_end: Option<String>) -> WorkerResult<()> {
+        self.policy.must_end = must_end.filter(|_| self.state().turn.is_some());
+        self.slot().hub.recorded(self.state().head);
+        self.slot().arrived();
+        // An order to cancel may be waiting there, and then there is nothing to resume.
+        self.take_inbox().await?;
+        if let Some(turn) = self.state().turn.as_ref().filter(|turn| !turn.cancelled) {
+            let text = format!("turn {} was open, and goes on: {}", turn.number, self.state().under_way());
+            self.show(EventKind::Warning { code: "resumed".to_owned(), text });
+        }
+        self.log.monitor_running_tasks();
         loop {
             match self.act().await {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
-                Err(Stopped::Failed(error)) if self.can_end_turn(&error) => self.give_up(&error).await?,
-                Err(stopped) => return Err(stopped),
+                Err(WorkerStop::Failed(error))
+                    if is_record_refused(&error) && self.state().turn.is_some() =>
+                {
+                    self.give_up_turn(&error).await?;
+                }
+                Err(stop) => return Err(stop),
             }
         }
     }
 
-    /// Does the next thing; false if there is none and the session may leave memory.
-    async fn act(&mut self) -> Step<bool> {
+    /// Decides on the next action and carries it out. False if there is none and the session should leave memory.
+    async fn act(&mut self) -> WorkerResult<bool> {
         self.take_inbox().await?;
-        self.take_ends().await?;
-        if *self.suspend.borrow() {
-            return Err(Stopped::Suspended);
+        record_task_news(self).await?;
+        if self.waiter.is_suspended() {
+            return Err(WorkerStop::Suspended);
         }
-        self.look_at_the_time();
-        if self.state.turn.is_none() && self.state.wants_a_turn(&self.policy) {
-            self.equipment = Equipment::new(&self.runtime, &self.state);
-            self.policy = self.equipment.policy(&self.runtime);
+        self.update_deadline();
+        if self.state().turn.is_none() && self.wants_turn() {
+            self.reload_toolset();
         }
-        if self.state.turn.is_some() || self.state.wants_a_turn(&self.policy) {
-            // Somebody came first.
-            self.shared.was_idle(&Ok(false));
+        if self.state().turn.is_some() || self.wants_turn() {
+            // A turn goes before idle work.
+            self.slot().was_idle(&Ok(false));
         }
-        self.policy.space.is_idle = self.shared.is_asked_as_idle();
-        if self.state.turn.is_some() || self.has_something_to_do() {
-            self.look_at_the_money().await?;
-            self.look_at_the_space().await?;
+        self.policy.space.is_idle = self.slot().is_asked_as_idle();
+        if self.state().turn.is_some() || self.has_work() {
+            check_budget(self).await?;
+            check_context_room(self).await?;
         }
-        match decide(&self.state, &self.policy) {
+        match decide(self.state(), &self.policy) {
             Action::Rest => {
-                self.shared.was_idle(&Ok(false));
+                self.slot().was_idle(&Ok(false));
                 return self.rest().await;
             }
-            Action::StartEpoch => self.start_epoch().await?,
-            Action::CloseCompaction => self.close_compaction().await?,
-            Action::Stub(calls) => self.stub(calls).await?,
-            Action::Compact(trigger) => self.compact(trigger).await?,
-            Action::BeginTurn(turn) => self.begin_turn(turn).await?,
-            Action::CallModel { turn, step } => self.call_model(turn, step).await?,
-            Action::CloseAttempt { kept } => self.close_attempt(kept).await?,
-            Action::RunTools(calls) => self.run_tools(&calls).await?,
-            Action::AwaitAnswer(question) => self.await_answer(question).await?,
-            Action::EndTurn(ending) => self.end_turn(vec![], ending).await?,
+            Action::StartEpoch => start_epoch(self).await?,
+            Action::CloseCompaction => close_compaction(self).await?,
+            Action::Stub(calls) => stub_tool_output(self, calls).await?,
+            Action::Compact(trigger) => compact(self, trigger).await?,
+            Action::BeginTurn(turn) => begin_turn(self, turn).await?,
+            Action::CallModel { turn, step } => make_model_call(self, turn, step).await?,
+            Action::CloseAttempt { kept } => close_open_attempt(self, kept).await?,
+            Action::RunTools(calls) => run_tool_calls(self, &calls).await?,
+            Action::AwaitAnswer(question) => {
+                let mut never = pin!(std::future::pending::<()>());
+                self.wait_for(&mut never, WakeOn::Answer(question), None).await?.into_done()?;
+            }
+            Action::EndTurn(ending) => end_turn(self, vec![], ending).await?,
         }
-        self.rests_since = Instant::now();
+        self.mark_active();
         Ok(true)
     }
 
-    /// Whether there is something to do although no turn is open.
-    pub(crate) fn has_something_to_do(&self) -> bool {
-        self.state.wants_a_turn(&self.policy)
-            || self.state.compaction.asked.is_some()
-            || self.shared.is_asked_as_idle()
-    }
-
-    async fn rest(&mut self) -> Step<bool> {
-        if self.is_to_part() {
+    /// Waits for something to do. False if nothing came and the session should leave memory.
+    async fn rest(&mut self) -> WorkerResult<bool> {
+        if self.should_leave() {
             return Ok(false);
         }
-        let leaves_at = self.rests_since + self.runtime.config.rest_time;
-        // Not before what has come has begun its turn.
-        let leaves_at = self.gathers_until.map_or(leaves_at, |until| leaves_at.max(until));
-        let mut leave = pin!(tokio::time::sleep_until(leaves_at));
-        match self.attend(&mut leave, Heed::Input, None).await? {
-            Attended::Suspended => Err(Stopped::Suspended),
-            Attended::Called | Attended::Due => Ok(true),
-            // It may have heard something meanwhile, and then it stays for longer.
-            Attended::Done(()) => Ok(self.gathers_until.is_some()
-                || Instant::now() < self.rests_since + self.runtime.config.rest_time),
+        let rest_time = self.runtime.config.rest_time;
+        let mut idle = pin!(tokio::time::sleep_until(self.waiter.idle_deadline(rest_time)));
+        match self.wait_for(&mut idle, WakeOn::Input, None).await?.into_done()? {
+            None => Ok(true),
+            Some(()) => Ok(self.waiter.should_stay(rest_time)),
         }
     }
 
-    /// Whether somebody waits for this to leave, and nothing that came speaks against it.
-    pub(crate) fn is_to_part(&self) -> bool {
-        self.gathers_until.is_none() && self.shared.is_to_part()
-    }
-
-    /// Waits for a person, for as long as the turn may.
-    async fn await_answer(&mut self, question: QuestionId) -> Step<()> {
-        let mut never = pin!(std::future::pending::<()>());
-        match self.attend(&mut never, Heed::Answer(question), None).await? {
-            Attended::Suspended => Err(Stopped::Suspended),
-            Attended::Called | Attended::Due | Attended::Done(()) => Ok(()),
-        }
-    }
-
-    /// Whether the end of the turn can be recorded although something else can't.
-    fn can_end_turn(&self, error: &Error) -> bool {
-        concerns_only_this(error) && self.state.turn.is_some()
-    }
-
-    /// Ends a turn of which something can't be recorded: it would be tried again for ever, at the cost of a model call each
-    /// time. What is running is brought to its end first; if that can't be recorded either, it is told as unknown.
-    async fn give_up(&mut self, error: &Error) -> Step<()> {
-        let tried = self.policy.must_end.replace(error.to_string());
-        if tried.is_none() {
+    /// Ends a turn of which the journal refuses a record: it would be tried again for ever, at the cost of a model call each time.
+    ///
+    /// The first time, open calls may still come to their results. If one of those is refused too, the turn ends without them.
+    async fn give_up_turn(&mut self, error: &Error) -> WorkerResult<()> {
+        if self.policy.must_end.replace(error.to_string()).is_none() {
             return Ok(());
         }
-        self.close_attempt(0).await?;
-        self.end_turn(vec![], Ending::failed(error.to_string())).await
+        close_open_attempt(self, 0).await?;
+        end_turn(self, vec![], Ending::failed(error.to_string())).await
+    }
+
+    /// Takes everything that is in the inbox, in its order, with one commit for each page.
+    async fn take_inbox(&mut self) -> WorkerResult<()> {
+        self.slot().looking();
+        loop {
+            let InboxBatch { mut facts, through } = {
+                // A client shows that its input was accepted before the worker can take it.
+                let _accepting = self.slot().accepting.lock().await;
+                self.inbox.next_batch(&*self.runtime.journal, &self.state().questions).await?
+            };
+            if facts.is_empty() {
+                return Ok(());
+            }
+            let mut blobs = vec![];
+            if self.state().epoch.is_none() {
+                let (mut opening, content) = epoch_facts(self, EpochReason::Created);
+                if let Some(text) = memory_for_context(self).await {
+                    let content = vec![TextContent { text }];
+                    opening.push(SessionRecord::SystemMessage(SystemMessage { content }));
+                }
+                facts.splice(..0, opening);
+                blobs = content;
+            }
+            self.commit(facts, blobs).await?;
+            self.inbox.mark_taken(through);
+        }
+    }
+
+    /// Loads the toolset that a new turn begins with, and its policy.
+    fn reload_toolset(&mut self) {
+        self.toolset = Toolset::new(&self.runtime, self.log.state());
+        self.policy = self.toolset.policy(&self.runtime);
+    }
+
+    fn wants_turn(&self) -> bool {
+        let state = self.state();
+        state.wants_a_turn(&self.policy)
+    }
+
+    /// Whether there is something to do although no turn is open.
+    fn has_work(&self) -> bool {
+        self.wants_turn() || self.state().compaction.asked.is_some() || self.slot().is_asked_as_idle()
+    }
+
+    /// Whether a client waits for this worker to leave, and no task's end is about to begin a turn.
+    fn should_leave(&self) -> bool {
+        !self.waiter.has_gathered() && self.slot().is_to_part()
+    }
+
+    fn should_wake(&self, wake_on: WakeOn) -> bool {
+        match wake_on {
+            WakeOn::Cancel => self.should_end_turn(),
+            WakeOn::RetryNow { seen } => {
+                let requests = self.state().turn.as_ref().map_or(0, |turn| turn.hurried);
+                self.should_end_turn() || requests > seen || self.has_new_model_choice()
+            }
+            WakeOn::Input => self.has_work() || self.should_leave(),
+            WakeOn::Answer(question) => self.should_end_turn() || self.state().question(question).is_none(),
+            WakeOn::Nothing => false,
+        }
     }
 }
 
-/// Whether a failure concerns only what was to be recorded, so that something else can be.
-pub(crate) fn concerns_only_this(error: &Error) -> bool {
+/// The interface for actions.
+impl Worker {
+    pub(crate) fn runtime(&self) -> &Arc<Inner> {
+        &self.runtime
+    }
+
+    pub(crate) fn slot(&self) -> &Shared {
+        self.log.slot()
+    }
+
+    pub(crate) fn id(&self) -> SessionId {
+        self.log.id()
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.slot().key
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        self.log.state()
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn toolset(&self) -> &Toolset {
+        &self.toolset
+    }
+
+    pub(crate) fn models(&self) -> &ModelSelection {
+        &self.models
+    }
+
+    pub(crate) fn models_mut(&mut self) -> &mut ModelSelection {
+        &mut self.models
+    }
+
+    /// Appends what happened. When this returns, it is on disk, in the state, and shown to every watcher.
+    ///
+    /// If that took more than one try, the turn must end (`policy.must_end`): nothing new may begin before it has.
+    pub(crate) async fn commit(&mut self, facts: Vec<SessionRecord>, blobs: Vec<Blob>) -> WorkerResult<()> {
+        let committed = self.log.commit(&facts, blobs).await;
+        if let Some(reason) = self.log.take_delay_reason() {
+            self.policy.must_end = Some(reason);
+        }
+        committed
+    }
+
+    /// Shows watchers an event that is not recorded.
+    pub(crate) fn show(&self, kind: EventKind) {
+        self.log.show(kind);
+    }
+
+    /// Waits for work to be done, and meanwhile takes the inbox, records ended tasks and renews the lease.
+    pub(crate) async fn wait_for<T>(
+        &mut self,
+        work: &mut (impl Future<Output = T> + Unpin),
+        wake_on: WakeOn,
+        deadline: Option<Instant>,
+    ) -> WorkerResult<WaitOutcome<T>> {
+        self.update_deadline();
+        loop {
+            if self.should_wake(wake_on) {
+                return Ok(WaitOutcome::Interrupted);
+            }
+            let timer = deadline.into_iter().chain(self.waiter.timer_for(wake_on)).min();
+            match self.next_wakeup(work, timer).await? {
+                Wakeup::Done(done) => return Ok(WaitOutcome::Done(done)),
+                Wakeup::Suspended => return Ok(WaitOutcome::Suspended),
+                Wakeup::Timer => {
+                    self.update_deadline();
+                    self.update_gather_timer();
+                    if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                        return Ok(WaitOutcome::Deadline);
+                    }
+                }
+                Wakeup::Notified | Wakeup::Heartbeat => {}
+            }
+            self.take_inbox().await?;
+            record_task_news(self).await?;
+            self.update_deadline();
+        }
+    }
+
+    /// Waits for work to be done or the next reason to look up. Takes nothing from the inbox; renews the lease.
+    pub(crate) async fn next_wakeup<T>(
+        &mut self,
+        work: &mut (impl Future<Output = T> + Unpin),
+        timer: Option<Instant>,
+    ) -> WorkerResult<Wakeup<T>> {
+        let wakeup = self.waiter.next_wakeup(&self.log.slot().came, work, timer).await;
+        if matches!(wakeup, Wakeup::Heartbeat) {
+            self.log.renew_lease().await?;
+        }
+        Ok(wakeup)
+    }
+
+    /// The records that wait in the inbox, without taking them.
+    pub(crate) async fn peek_inbox(&self) -> Vec<InboxRecord> {
+        self.inbox.peek(&*self.runtime.journal).await
+    }
+
+    /// Whether the turn should end: the user cancelled it, its time is over, or the journal refused a record.
+    pub(crate) fn should_end_turn(&self) -> bool {
+        let state = self.state();
+        let is_input_cancelled = state.turn.is_none() && state.waiting.iter().any(|input| input.cancelled);
+        state.cancelled() || is_input_cancelled || self.policy.ends_the_turn()
+    }
+
+    /// Whether the user chose another model after this worker last asked one.
+    pub(crate) fn has_new_model_choice(&self) -> bool {
+        !self.models.is_of_chain(&self.runtime.model_chain())
+    }
+
+    /// Computes when the open turn must end (`limits.seconds_per_turn`).
+    pub(crate) fn update_deadline(&mut self) -> Option<Instant> {
+        let seconds = self.runtime.config.settings.limits.seconds_per_turn;
+        self.policy.is_out_of_time = self.waiter.update_deadline(self.log.state().turn.as_ref(), seconds);
+        self.waiter.turn_deadline()
+    }
+
+    /// Starts the gather timer if a task's end should wake the session and no turn is open.
+    pub(crate) fn update_gather_timer(&mut self) {
+        let state = self.log.state();
+        let has_waking_end = state.turn.is_none() && state.tasks.wakes(self.policy.wake);
+        self.policy.is_gathering = self.waiter.update_gather_timer(has_waking_end);
+    }
+
+    /// Restarts the time after which an idle session leaves memory.
+    pub(crate) fn mark_active(&mut self) {
+        self.waiter.mark_active();
+    }
+
+    /// Sets what this turn may still cost today, in billionths of a US dollar.
+    pub(crate) fn set_budget_left(&mut self, left_nano: u64) {
+        self.policy.limits.left_today_nano = Some(left_nano);
+    }
+
+    /// Sets what the model that is called next has room for.
+    pub(crate) fn set_context_room(&mut self, space: Space) {
+        self.policy.space = space;
+    }
+
+    /// The turn is over, and what went wrong in it no longer matters.
+    pub(crate) fn clear_failures(&mut self) {
+        self.policy.must_end = None;
+        self.runtime.failures.forget(self.log.slot());
+    }
+
+    /// Replays the session's records again, before a compaction writes their text anew.
+    pub(crate) async fn reload_state(&mut self) {
+        self.log.reload_state().await;
+    }
+
+    /// Between turns, loads the toolset that a new turn would begin with. Within a turn the epoch's own stays in use.
+    pub(crate) fn reload_toolset_between_turns(&mut self) {
+        if self.state().turn.is_none() {
+            let (space, limits) = (self.policy.space.clone(), self.policy.limits);
+            self.reload_toolset();
+            (self.policy.space, self.policy.limits) = (space, limits);
+            self.update_gather_timer();
+        }
+    }
+}
+
+/// Whether the journal refused only these records, so that others can still be appended.
+pub(crate) fn is_record_refused(error: &Error) -> bool {
     matches!(
         error,
         Error::Journal(

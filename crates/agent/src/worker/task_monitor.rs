@@ -1,6 +1,8 @@
-//! Watching tasks: one job each, which waits for the keeper's word and tells the session. It costs nothing while nothing happens.
+//! Monitoring background tasks: one job for each, which waits for the keeper's word and wakes the session when the task has
+//! ended or waits for input. It costs nothing while the task is silent.
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,100 +20,108 @@ use crate::replay::load;
 use crate::runtime::slot::Shared;
 use crate::runtime::{Inner, lock};
 
-/// A keeper that can't be talked to is looked at again after this.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The first delay before a keeper or a session is checked again; it doubles up to the maximum.
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The tasks that this process watches, and those that it is ending.
+/// The tasks that this process monitors, and those that it is killing.
 #[derive(Default)]
-pub(crate) struct Watching {
-    all: Mutex<HashMap<TaskId, Arc<Watched>>>,
-    ending: Mutex<HashSet<TaskId>>,
+pub(crate) struct TaskMonitor {
+    monitored: Mutex<HashMap<TaskId, Arc<MonitoredTask>>>,
+    killing: Mutex<HashSet<TaskId>>,
 }
 
-/// A task that is watched.
-struct Watched {
-    /// The session that it belongs to.
-    key: String,
-    /// How much it has printed.
-    printed: AtomicU64,
-    /// Its end is on record.
+struct MonitoredTask {
+    session_key: String,
+    printed_bytes: AtomicU64,
+    /// Notified when the task's end is on record.
     recorded: Notify,
 }
 
-impl Watching {
-    /// How much a task has printed, as far as its keeper has said.
-    pub(crate) fn printed(&self, id: TaskId) -> Option<u64> {
-        lock(&self.all).get(&id).map(|watched| watched.printed.load(Ordering::Relaxed))
+impl TaskMonitor {
+    /// How many bytes a task has printed, as far as its keeper has said.
+    pub(crate) fn printed_bytes(&self, id: TaskId) -> Option<u64> {
+        lock(&self.monitored).get(&id).map(|task| task.printed_bytes.load(Ordering::Relaxed))
     }
 
-    /// Those of a session's tasks that don't run any more, by its records, need not be watched.
-    pub(crate) fn keep(&self, key: &str, runs: impl Fn(TaskId) -> bool) {
-        for (_, watched) in lock(&self.all).extract_if(|id, watched| watched.key == key && !runs(*id)) {
-            watched.recorded.notify_one();
+    /// Stops monitoring those of a session's tasks that are not running any more.
+    pub(super) fn retain_session_tasks(&self, key: &str, is_running: impl Fn(TaskId) -> bool) {
+        let mut monitored = lock(&self.monitored);
+        for (_, task) in monitored.extract_if(|id, task| task.session_key == key && !is_running(*id)) {
+            task.recorded.notify_one();
         }
     }
 
-    /// Lets go of this one, unless the task is watched anew by now.
-    fn remove(&self, id: TaskId, watched: &Arc<Watched>) {
-        lock(&self.all).extract_if(|known, other| *known == id && Arc::ptr_eq(other, watched)).for_each(drop);
+    /// Registers a task; `None` if it is monitored already.
+    fn insert(&self, id: TaskId, session_key: &str) -> Option<Arc<MonitoredTask>> {
+        let mut monitored = lock(&self.monitored);
+        if monitored.contains_key(&id) {
+            return None;
+        }
+        let task = Arc::new(MonitoredTask {
+            session_key: session_key.to_owned(),
+            printed_bytes: AtomicU64::new(0),
+            recorded: Notify::new(),
+        });
+        monitored.insert(id, task.clone());
+        Some(task)
+    }
+
+    /// Removes this entry, unless the task was registered anew.
+    fn remove(&self, id: TaskId, task: &Arc<MonitoredTask>) {
+        lock(&self.monitored)
+            .extract_if(|known, other| *known == id && Arc::ptr_eq(other, task))
+            .for_each(drop);
     }
 }
 
-/// Watches a task until its end is on record or the runtime ends, and tells its session. Once is enough.
-pub(crate) fn watch(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: TaskId) {
-    let watched = {
-        let mut all = lock(&runtime.watching.all);
-        if all.contains_key(&id) {
-            return;
-        }
-        let (key, printed, recorded) = (shared.key.clone(), AtomicU64::new(0), Notify::new());
-        all.entry(id).insert_entry(Arc::new(Watched { key, printed, recorded })).get().clone()
-    };
-    let watcher = Watcher { runtime: runtime.clone(), shared: shared.clone(), id, watched: watched.clone() };
-    let (inner, entry) = (runtime.clone(), watched.clone());
-    let job = async move {
-        let mut suspension = inner.suspension();
+/// Monitors a task until its end is on record or the runtime is suspended, and wakes its session. A second call does nothing.
+pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<Shared>, id: TaskId) {
+    let Some(task) = runtime.task_monitor.insert(id, &slot.key) else { return };
+    let job = MonitorJob { runtime: runtime.clone(), slot: slot.clone(), id, task: task.clone() };
+    let entry = task.clone();
+    let run = async move {
+        let mut suspension = job.runtime.suspension();
         tokio::select! {
             biased;
             _ = suspension.wait_for(|suspended| *suspended) => {}
-            () = watched.recorded.notified() => {}
-            () = watcher.until_somebody_has_recorded_it() => {}
+            () = task.recorded.notified() => {}
+            () = job.wake_until_recorded() => {}
         }
-        inner.watching.remove(id, &watched);
+        job.runtime.task_monitor.remove(id, &task);
     };
-    if !runtime.spawn(job) {
-        runtime.watching.remove(id, &entry);
+    if !runtime.spawn(run) {
+        runtime.task_monitor.remove(id, &entry);
     }
 }
 
-struct Watcher {
+struct MonitorJob {
     runtime: Arc<Inner>,
-    shared: Arc<Shared>,
+    slot: Arc<Shared>,
     id: TaskId,
-    watched: Arc<Watched>,
+    task: Arc<MonitoredTask>,
 }
 
-impl Watcher {
-    /// Says that it is over, again and again: another process may have the session and leave without a look, and what can't be
-    /// read now may be readable later.
-    async fn until_somebody_has_recorded_it(&self) {
-        let mut pause = PAUSE;
+impl MonitorJob {
+    /// Waits for the task's end and wakes the session, again and again until the end is on record: another process may have the
+    /// session and stop before it records it, and an output that can't be read now may be readable later.
+    async fn wake_until_recorded(&self) {
+        let mut delay = FIRST_RETRY_DELAY;
         loop {
             let since = Instant::now();
-            self.until_it_is_over().await;
-            if since.elapsed() > LONGEST_PAUSE {
-                pause = PAUSE;
+            self.wait_for_end().await;
+            if since.elapsed() > MAX_RETRY_DELAY {
+                delay = FIRST_RETRY_DELAY;
             }
-            self.shared.task_is_over(self.id);
-            self.shared.wake(&self.runtime);
+            self.slot.task_is_over(self.id);
+            self.slot.wake(&self.runtime);
             loop {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                if self.is_on_record().await {
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(MAX_RETRY_DELAY);
+                if self.is_end_recorded().await {
                     return;
                 }
-                // Whoever else has the session looks after it as long as they do.
+                // The process that has the session monitors the task, too.
                 if !self.is_held_elsewhere().await {
                     break;
                 }
@@ -119,46 +129,46 @@ impl Watcher {
         }
     }
 
-    async fn is_on_record(&self) -> bool {
-        let Some(session) = self.shared.id.get() else { return false };
-        let state = load(&*self.runtime.journal, &self.shared.key, *session).await;
+    async fn is_end_recorded(&self) -> bool {
+        let Some(session) = self.slot.id.get() else { return false };
+        let state = load(&*self.runtime.journal, &self.slot.key, *session).await;
         state.is_ok_and(|state| state.tasks.get(self.id).is_none_or(|task| !task.is_running()))
     }
 
     async fn is_held_elsewhere(&self) -> bool {
-        let Some(session) = self.shared.id.get() else { return false };
+        let Some(session) = self.slot.id.get() else { return false };
         let holder = self.runtime.journal.holder(&StreamName::session(*session)).await;
         holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another()))
     }
 
-    /// Returns when the task is over, as far as can be told without looking closely.
-    async fn until_it_is_over(&self) {
+    /// Returns when the task has probably ended: the keeper closed the connection, or is gone.
+    async fn wait_for_end(&self) {
         loop {
             let (tasks, id) = (Arc::clone(&self.runtime.tasks), self.id);
-            let connected = spawn_blocking(move || match tasks.find(id) {
-                Ok(Found::Running(task)) => Some(follow(&task)),
-                // Nobody can tell now, which may pass as long as somebody keeps it.
+            let connect = spawn_blocking(move || match tasks.find(id) {
+                Ok(Found::Running(task)) => Some(connect(&task)),
+                // The keeper is there and can't be asked now.
                 Err(_) if tasks.is_kept(id).unwrap_or(true) => Some(None),
                 Ok(_) | Err(_) => None,
             });
-            match connected.await {
+            match connect.await {
                 Ok(None) => return,
-                // A keeper with too many connections closes the oldest; whoever looks finds out.
-                Ok(Some(Some((stream, following)))) => return self.follow(stream, following).await,
-                Ok(Some(None)) | Err(_) => tokio::time::sleep(PAUSE).await,
+                // A keeper with too many connections closes the oldest one; the worker then finds the task running.
+                Ok(Some(Some((stream, following)))) => return self.follow_output(stream, following).await,
+                Ok(Some(None)) | Err(_) => tokio::time::sleep(FIRST_RETRY_DELAY).await,
             }
         }
     }
 
-    /// Hears what the keeper says until it closes the connection.
-    async fn follow(&self, stream: std::os::unix::net::UnixStream, mut following: Following) {
+    /// Follows the task's output until the keeper closes the connection. After a silence it looks for a prompt.
+    async fn follow_output(&self, stream: StdUnixStream, mut following: Following) {
         let Ok(mut stream) = UnixStream::from_std(stream) else { return };
-        let (mut silent_since, mut is_reported) = (Instant::now(), false);
+        let (mut silent_since, mut is_checked) = (Instant::now(), false);
         let mut bytes = [0; 512];
-        self.watched.printed.store(following.printed(), Ordering::Relaxed);
+        self.task.printed_bytes.store(following.printed(), Ordering::Relaxed);
         loop {
             let silence = async {
-                if is_reported {
+                if is_checked {
                     std::future::pending::<()>().await;
                 }
                 tokio::time::sleep_until(silent_since + self.runtime.config.stall_time).await;
@@ -167,45 +177,46 @@ impl Watcher {
                 read = stream.read(&mut bytes) => {
                     let Ok(count @ 1..) = read else { return };
                     following.hear(&bytes[..count]);
-                    if self.watched.printed.swap(following.printed(), Ordering::Relaxed) != following.printed() {
-                        (silent_since, is_reported) = (Instant::now(), false);
+                    let printed = following.printed();
+                    if self.task.printed_bytes.swap(printed, Ordering::Relaxed) != printed {
+                        (silent_since, is_checked) = (Instant::now(), false);
                     }
                 }
                 () = silence => {
-                    is_reported = true;
-                    self.look_for_a_prompt().await;
+                    is_checked = true;
+                    self.check_for_prompt().await;
                 }
             }
         }
     }
 
-    /// Whether the task seems to wait for somebody who types.
-    async fn look_for_a_prompt(&self) {
+    /// Wakes the session if the last line of the output looks like a prompt.
+    async fn check_for_prompt(&self) {
         let (tasks, id) = (Arc::clone(&self.runtime.tasks), self.id);
-        let looking = spawn_blocking(move || {
+        let read = spawn_blocking(move || {
             let output = tasks.output(id).ok()?;
             Some((output.printed().ok()?, last_output_line(&output).ok()?))
         });
-        let Ok(Some((printed, line))) = looking.await else { return };
+        let Ok(Some((printed, line))) = read.await else { return };
         if looks_like_a_prompt(&line) {
-            self.watched.printed.store(printed, Ordering::Relaxed);
+            self.task.printed_bytes.store(printed, Ordering::Relaxed);
             let line = self.runtime.redactor.redact(&line).into_owned();
-            self.shared.task_waits(TaskNews { task_id: self.id, printed, ended: false }, line);
-            self.shared.wake(&self.runtime);
+            self.slot.task_waits(TaskNews { task_id: self.id, printed, ended: false }, line);
+            self.slot.wake(&self.runtime);
         }
     }
 }
 
-/// Ends a task, and tries again as long as that fails; once is enough. What is not done when the runtime ends is done by the next
-/// one.
-pub(crate) fn end(runtime: &Arc<Inner>, id: TaskId) {
-    if !lock(&runtime.watching.ending).insert(id) {
+/// Kills a task, with retries and back-off. A second call while that goes on does nothing. If the runtime ends first, the next
+/// one kills it.
+pub(super) fn kill_task(runtime: &Arc<Inner>, id: TaskId) {
+    if !lock(&runtime.task_monitor.killing).insert(id) {
         return;
     }
     let inner = runtime.clone();
     runtime.spawn(async move {
         let mut suspension = inner.suspension();
-        let mut pause = PAUSE;
+        let mut delay = FIRST_RETRY_DELAY;
         loop {
             let tasks = Arc::clone(&inner.tasks);
             if let Ok(Ok(())) = spawn_blocking(move || tasks.kill(id)).await {
@@ -213,15 +224,15 @@ pub(crate) fn end(runtime: &Arc<Inner>, id: TaskId) {
             }
             tokio::select! {
                 _ = suspension.wait_for(|suspended| *suspended) => break,
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = tokio::time::sleep(delay) => delay = (delay * 2).min(MAX_RETRY_DELAY),
             }
         }
-        lock(&inner.watching.ending).remove(&id);
+        lock(&inner.task_monitor.killing).remove(&id);
     });
 }
 
-/// A connection to the keeper that tells of more output, and closes at the end.
-fn follow(task: &Task) -> Option<(std::os::unix::net::UnixStream, Following)> {
+/// Connects to the keeper, which reports output and closes the connection at the task's end.
+fn connect(task: &Task) -> Option<(StdUnixStream, Following)> {
     let (stream, following) = task.follow().ok()?;
     stream.set_nonblocking(true).ok()?;
     Some((stream, following))

@@ -1,140 +1,107 @@
-//! Commands that go on in the background, as their session sees them.
+//! Background tasks, as their session sees them: commands that go on after their call has returned.
 //!
-//! A keeper has the command; nothing here runs it. Somebody in the process watches each task ([`watching`]) and wakes the
-//! session's worker when it is over. Only the worker records that, as it records everything.
+//! A keeper process runs the command. The [task monitor](crate::worker::task_monitor) watches each task and wakes the session's
+//! worker when it has ended; the worker records that here.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
 //! | the keeper has started the command | `tool_started` | the call is found running: `task_started` and its result are recorded |
-//! | `task_started`, with the result of its call | the task | it is watched again |
-//! | the task's end | the keeper's status, or that the keeper is gone | `task_ended` is recorded, once: a task that has one is not looked at again |
-//! | `task_ended` | the end, with what there is of the output | the model is told at the next boundary between two steps; an idle session wakes for it, by policy |
-//! | `notification`, with `step_started` | that the model was told | nothing: it is part of the context from here on |
-//! | the order to end it | `order_taken` | it is ended again, which changes nothing if it has |
+//! | `task_started`, with the result of its call | the task | it is monitored again |
+//! | the task's end | the keeper's status, or that the keeper is gone | `task_ended` is recorded, once: a task that has one is not checked again |
+//! | `task_ended` | the end, with the output that there is | the model is told before its next step; an idle session wakes for it, by policy |
+//! | `notification`, with `step_started` | that the model was told | nothing: it is part of the context |
+//! | the order to kill it | `order_taken` | it is killed again, which changes nothing if it has ended |
 //!
-//! Never: an end that is told twice or not at all, a task that somebody ended on purpose and that is told as if it had ended by
-//! itself, a second start.
+//! Never: an end that the model is told twice or not at all, a task that the user killed and that is announced as if it had
+//! ended by itself, a second start.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, SessionRecord, TaskEnded, TaskId, TaskNews, Warning};
 use longhaul_tools::{FinishedTask, SessionTask, task_end};
 use tokio::task::spawn_blocking;
-use tokio::time::Instant;
 
 use crate::session::tasks::TaskState;
-use crate::worker::task_monitor;
-use crate::worker::{Step, Worker};
+use crate::worker::task_monitor::kill_task;
+use crate::worker::{Worker, WorkerResult};
 
-/// Ends that come so soon after the first one are told in the same turn.
-pub(crate) const GATHERING: Duration = Duration::from_millis(300);
+/// Records what the task monitor has reported: tasks that ended, tasks that wait for input. Kills those that the user wants to end.
+pub(super) async fn record_task_news(worker: &mut Worker) -> WorkerResult<()> {
+    let (ended, stalled) = worker.slot().news_of_tasks();
+    record_task_ends(worker, ended).await?;
+    record_stalled_tasks(worker, stalled).await?;
+    for task in worker.state().tasks.running().filter(|task| task.is_to_end) {
+        kill_task(worker.runtime(), task.id());
+    }
+    worker.update_gather_timer();
+    Ok(())
+}
 
-impl Worker {
-    /// Watches the tasks that run, and has each of them looked at once: one may have ended while nobody was there.
-    pub(crate) fn adopt_tasks(&self) {
-        self.let_go_of_tasks();
-        for task in self.state.tasks.running() {
-            self.shared.task_is_over(task.id());
-            task_monitor::watch(&self.runtime, &self.shared, task.id());
+/// Records the tasks that have ended by the keepers' status files, so that the next step announces them even if the monitor has
+/// not reported them yet.
+pub(crate) async fn record_finished_tasks(worker: &mut Worker) -> WorkerResult<()> {
+    let running: Vec<TaskId> = worker.state().tasks.running().map(TaskState::id).collect();
+    if running.is_empty() {
+        return Ok(());
+    }
+    let tasks = Arc::clone(&worker.runtime().tasks);
+    let check = spawn_blocking(move || {
+        let has_ended = |id: &TaskId| matches!(tasks.status(*id), Ok(Some(_)));
+        running.into_iter().filter(has_ended).collect::<Vec<_>>()
+    });
+    let ended = check.await.unwrap_or_default();
+    record_task_ends(worker, ended).await
+}
+
+/// Appends `task_ended`, with the output, for each of these tasks that has no end on record.
+async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResult<()> {
+    let (mut facts, mut blobs) = (Vec::new(), Vec::new());
+    for id in ended {
+        if worker.state().tasks.get(id).is_none_or(|task| !task.is_running()) {
+            continue;
         }
-    }
-
-    /// What doesn't run any more need not be watched, whoever has recorded that.
-    pub(crate) fn let_go_of_tasks(&self) {
-        let runs = |id| self.state.tasks.get(id).is_some_and(TaskState::is_running);
-        self.runtime.watching.keep(&self.shared.key, runs);
-    }
-
-    /// Records the ends of the tasks that are said to be over, and what else is known of tasks.
-    pub(crate) async fn take_ends(&mut self) -> Step<()> {
-        let (over, stalled) = self.shared.news_of_tasks();
-        self.record_ends(over).await?;
-        self.record_stalls(stalled).await?;
-        self.end_tasks();
-        self.look_at_the_ends();
-        Ok(())
-    }
-
-    /// Before a step: an end that is there is told with it, also if nobody has said yet that it is.
-    pub(crate) async fn look_at_tasks(&mut self) -> Step<()> {
-        let running: Vec<TaskId> = self.state.tasks.running().map(TaskState::id).collect();
-        if running.is_empty() {
-            return Ok(());
-        }
-        let tasks = Arc::clone(&self.runtime.tasks);
-        let looking = spawn_blocking(move || {
-            let is_over = |id: &TaskId| matches!(tasks.status(*id), Ok(Some(_)));
-            running.into_iter().filter(is_over).collect::<Vec<_>>()
-        });
-        let over = looking.await.unwrap_or_default();
-        self.record_ends(over).await
-    }
-
-    async fn record_ends(&mut self, over: Vec<TaskId>) -> Step<()> {
-        let (mut facts, mut blobs) = (Vec::new(), Vec::new());
-        for id in over {
-            if self.state.tasks.get(id).is_none_or(|task| !task.is_running()) {
-                continue;
-            }
-            let (tasks, redact) = (Arc::clone(&self.runtime.tasks), self.runtime.redact());
-            let Ok(Ok(Some(end))) = spawn_blocking(move || task_end(&tasks, id, &redact)).await else {
-                // It runs after all, or can't be looked at now: whoever watches it says so again.
-                continue;
-            };
-            let FinishedTask { status, exit_code, duration_ms, message, output, tail, unasked, .. } = end;
-            let reference = output.as_deref().map(|output| BlobRef::to(output, "text/plain"));
-            blobs.extend(output.map(Blob::new));
-            facts.push(SessionRecord::TaskEnded(TaskEnded {
-                task_id: id,
-                status,
-                exit_code,
-                duration_ms,
-                output: reference,
-                tail,
-                message,
-                unasked,
-            }));
-        }
-        // Whoever has just heard something stays for a while.
-        self.rests_since = if facts.is_empty() { self.rests_since } else { Instant::now() };
-        self.commit(facts, blobs).await
-    }
-
-    async fn record_stalls(&mut self, stalled: Vec<(TaskNews, String)>) -> Step<()> {
-        let is_news = |(news, _): &(TaskNews, String)| {
-            let known = self.state.tasks.get(news.task_id).filter(|task| task.is_running());
-            known.is_some_and(|task| task.waiting.as_ref().is_none_or(|stall| stall.printed != news.printed))
+        let (tasks, redact) = (Arc::clone(&worker.runtime().tasks), worker.runtime().redact());
+        let Ok(Ok(Some(end))) = spawn_blocking(move || task_end(&tasks, id, &redact)).await else {
+            // It is still running, or its keeper can't be asked now: the monitor reports it again.
+            continue;
         };
-        let facts = stalled.into_iter().filter(is_news).map(|(news, line)| {
-            let text = longhaul_context::waiting_for_input_note(news.task_id, &line);
-            SessionRecord::Warning(Warning { task: Some(news), ..Warning::new("task_waiting", text) })
-        });
-        let facts = facts.collect();
-        self.commit(facts, vec![]).await
+        let FinishedTask { status, exit_code, duration_ms, message, output, tail, unasked, .. } = end;
+        let reference = output.as_deref().map(|output| BlobRef::to(output, "text/plain"));
+        blobs.extend(output.map(Blob::new));
+        facts.push(SessionRecord::TaskEnded(TaskEnded {
+            task_id: id,
+            status,
+            exit_code,
+            duration_ms,
+            output: reference,
+            tail,
+            message,
+            unasked,
+        }));
     }
+    if !facts.is_empty() {
+        worker.mark_active();
+    }
+    worker.commit(facts, blobs).await
+}
 
-    /// Ends the tasks that somebody wants to end. Whoever watches them says when that is done.
-    fn end_tasks(&self) {
-        for task in self.state.tasks.running().filter(|task| task.is_to_end) {
-            task_monitor::end(&self.runtime, task.id());
-        }
-    }
+/// Warns of tasks that seem to wait for input, once for each prompt that they print.
+async fn record_stalled_tasks(worker: &mut Worker, stalled: Vec<(TaskNews, String)>) -> WorkerResult<()> {
+    let is_new = |(news, _): &(TaskNews, String)| {
+        let task = worker.state().tasks.get(news.task_id).filter(|task| task.is_running());
+        task.is_some_and(|task| task.waiting.as_ref().is_none_or(|stall| stall.printed != news.printed))
+    };
+    let facts = stalled.into_iter().filter(is_new).map(|(news, line)| {
+        let text = longhaul_context::waiting_for_input_note(news.task_id, &line);
+        SessionRecord::Warning(Warning { task: Some(news), ..Warning::new("task_waiting", text) })
+    });
+    let facts = facts.collect();
+    worker.commit(facts, vec![]).await
+}
 
-    /// When the ends that are not told yet begin a turn, if they do.
-    pub(crate) fn look_at_the_ends(&mut self) {
-        let waits = self.state.turn.is_none() && self.state.tasks.wakes(self.policy.wake);
-        if !waits {
-            self.gathers_until = None;
-        } else if self.gathers_until.is_none() {
-            self.gathers_until = Some(Instant::now() + GATHERING);
-        }
-        self.policy.is_gathering = self.gathers_until.is_some_and(|until| Instant::now() < until);
-    }
-
-    /// What tools know of the session's tasks.
-    pub(crate) fn known_tasks(&self) -> Arc<[SessionTask]> {
-        self.state.tasks.known(|id| self.runtime.watching.printed(id)).collect()
-    }
+/// The session's tasks, for the tools that list and read them.
+pub(crate) fn known_tasks(worker: &Worker) -> Arc<[SessionTask]> {
+    let monitor = &worker.runtime().task_monitor;
+    worker.state().tasks.known(|id| monitor.printed_bytes(id)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a turn of a session works with: its folder, its tools, its system prompt.
+//! The toolset of a session: its work folder, its tools, its system prompt with the project rules (AGENTS.md).
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use longhaul_keeper::Tasks;
 use longhaul_model::Capabilities;
 use longhaul_protocol::{BlobRef, Effect, PrintablePath, SessionId, ToolSchema, Warning};
 use longhaul_tools::{
-    ExecSettings, ExecTool, OutputLimit, RepositoryTracker, RepositoryWarning, Sandbox, SandboxFallback,
-    Scope, SmallFile, TaskSettings, Tool, command_environment, file_tools, task_tools,
+    ExecSettings, ExecTool, RepositoryTracker, RepositoryWarning, Sandbox, SandboxFallback, Scope, SmallFile,
+    TaskSettings, Tool, command_environment, file_tools, task_tools,
 };
 
 use crate::Config;
@@ -26,87 +26,84 @@ use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
 use crate::session::decide::{Limits, Policy};
 use crate::session::state::State;
 
-/// The rules of a project.
+/// The file of a work folder whose text goes into the system prompt.
 const RULES_FILE: &str = "AGENTS.md";
-/// More of an AGENTS.md than this is not used: it stands in every request.
+/// Bytes of the rules file to use. The text is part of every request.
 const MAX_RULES_BYTES: u64 = 64 << 10;
-/// The share of the context that the output of one tool may take.
-const OUTPUT_SHARE: u64 = 20;
-/// How many bytes of text a token is, roughly.
-const BYTES_PER_TOKEN: u64 = 4;
 
-/// What a turn of a session works with.
-pub(crate) struct Equipment {
-    pub(crate) work_dir: PathBuf,
-    /// What the user should know about the work folder.
-    pub(crate) warnings: Vec<Warning>,
-    pub(crate) system: Content,
-    pub(crate) tools: Arc<Toolbox>,
+/// What the turns of a session work with.
+pub(crate) struct Toolset {
+    work_dir: PathBuf,
+    warnings: Vec<Warning>,
+    system: BlobText,
+    tools: Arc<FolderTools>,
 }
 
-/// The tools for one work folder. All sessions that work there share them.
-pub(crate) struct Toolbox {
-    pub(crate) content: Content,
-    pub(crate) schemas: Arc<[ToolSchema]>,
-    /// What they take in a request, before anything is learnt.
-    pub(crate) tokens: u64,
+/// The tools for one work folder, shared by all sessions that work there.
+struct FolderTools {
+    /// The schemas as they are stored with an epoch.
+    json: BlobText,
+    schemas: Arc<[ToolSchema]>,
+    /// The estimated size of the schemas in a request.
+    tokens: u64,
     by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
     repositories: Arc<RepositoryTracker>,
     scope: Arc<Scope>,
 }
 
-/// The toolboxes that some session uses.
+/// The tools of each work folder that some session uses.
 #[derive(Default)]
-pub(crate) struct Toolboxes(Mutex<HashMap<PathBuf, Weak<Toolbox>>>);
+pub(crate) struct FolderToolsCache(Mutex<HashMap<PathBuf, Weak<FolderTools>>>);
 
-impl Toolboxes {
-    fn of(&self, runtime: &Inner, work_dir: &Path) -> Arc<Toolbox> {
-        let mut boxes = lock(&self.0);
-        if let Some(known) = boxes.get(work_dir).and_then(Weak::upgrade) {
-            return known;
+impl FolderToolsCache {
+    fn get_or_create(&self, runtime: &Inner, work_dir: &Path) -> Arc<FolderTools> {
+        let mut cache = lock(&self.0);
+        if let Some(cached) = cache.get(work_dir).and_then(Weak::upgrade) {
+            return cached;
         }
-        boxes.retain(|_, toolbox| toolbox.strong_count() > 0);
-        let made = Arc::new(Toolbox::new(runtime, work_dir));
-        boxes.insert(work_dir.to_owned(), Arc::downgrade(&made));
-        made
+        cache.retain(|_, tools| tools.strong_count() > 0);
+        let tools = Arc::new(FolderTools::new(runtime, work_dir));
+        cache.insert(work_dir.to_owned(), Arc::downgrade(&tools));
+        tools
     }
 }
 
-/// Text that is kept as a blob.
-pub(crate) struct Content {
-    pub(crate) text: Arc<str>,
-    pub(crate) reference: BlobRef,
+/// Text that is stored as a blob.
+struct BlobText {
+    text: Arc<str>,
+    reference: BlobRef,
 }
 
-impl Content {
+impl BlobText {
     fn new(text: String, media: &str) -> Self {
         Self { reference: BlobRef::to(text.as_bytes(), media), text: text.into() }
     }
 
-    pub(crate) fn blob(&self) -> Blob {
+    fn blob(&self) -> Blob {
         Blob::new(self.text.as_bytes())
     }
 }
 
-impl Equipment {
+impl Toolset {
+    /// The toolset that a turn of this session would begin with now.
     pub(crate) fn new(runtime: &Inner, state: &State) -> Self {
         let config = &runtime.config;
         let created = state.created.as_ref();
         let work_dir = match created.and_then(|created| created.work_dir.as_deref()) {
             Some(folder) => PathBuf::from(folder),
-            // A folder that is gone is named by every tool that would need it.
+            // If the folder is gone, every tool that needs it says so.
             None => config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone()),
         };
-        let tools = runtime.toolboxes.of(runtime, &work_dir);
+        let tools = runtime.folder_tools.get_or_create(runtime, &work_dir);
         let mut warnings = Vec::new();
-        let (rules, skipped) = match project_rules(&tools.scope) {
+        let (rules, skipped) = match read_project_rules(&tools.scope) {
             Ok(Some(rules)) => (Some(rules.text), rules.skipped),
             Ok(None) => (None, None),
-            Err(why) => (None, Some(why)),
+            Err(reason) => (None, Some(reason)),
         };
-        warnings.extend(skipped.map(|why| Warning::new(RULES_SKIPPED, why)));
+        warnings.extend(skipped.map(|reason| Warning::new(RULES_SKIPPED, reason)));
         if let Some(home) = tools.scope.exposed_home() {
-            warnings.push(Warning::new(HOME_EXPOSED, exposed_home_in_words(&work_dir, home)));
+            warnings.push(Warning::new(HOME_EXPOSED, exposed_home_warning(&work_dir, home)));
         }
         let system = system_prompt(&SystemPromptParts {
             name: &config.settings.agent.name,
@@ -117,27 +114,71 @@ impl Equipment {
             sandbox: &config.settings.sandbox.in_words(),
             started_at: created.map_or_else(now, |created| created.at),
         });
-        Self {
-            work_dir,
-            warnings,
-            system: Content::new(runtime.redactor.redact(&system).into_owned(), "text/plain"),
-            tools,
-        }
+        let system = BlobText::new(runtime.redactor.redact(&system).into_owned(), "text/plain");
+        Self { work_dir, warnings, system, tools }
     }
 
-    /// What system prompt and tools take in a request, before anything is learnt.
-    pub(crate) fn fixed(&self, facts: &Capabilities) -> u64 {
-        let system = estimate_bytes(self.system.text.len() as u64);
+    pub(crate) fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// Warnings about the work folder, for the user.
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    pub(crate) fn system_prompt(&self) -> Arc<str> {
+        self.system.text.clone()
+    }
+
+    pub(crate) fn schemas(&self) -> Arc<[ToolSchema]> {
+        self.tools.schemas.clone()
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.by_name.get(name)
+    }
+
+    /// The names of all tools, separated by commas.
+    pub(crate) fn tool_names(&self) -> String {
+        self.tools.by_name.keys().copied().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The blobs that an epoch with this toolset begins with: the system prompt, then the schemas.
+    pub(crate) fn references(&self) -> (BlobRef, BlobRef) {
+        (self.system.reference.clone(), self.tools.json.reference.clone())
+    }
+
+    /// Those blobs that these references name.
+    pub(crate) fn blobs(&self, references: [&BlobRef; 2]) -> Vec<Blob> {
+        let texts = [&self.system, &self.tools.json];
+        texts.into_iter().filter(|text| references.contains(&&text.reference)).map(BlobText::blob).collect()
+    }
+
+    /// The estimated tokens of the system prompt in a request.
+    pub(crate) fn system_tokens(&self) -> u64 {
+        estimate_bytes(self.system.text.len() as u64)
+    }
+
+    /// The estimated tokens of the tools in a request.
+    pub(crate) fn tools_tokens(&self) -> u64 {
+        self.tools.tokens
+    }
+
+    /// The estimated tokens of system prompt and tools in a request to a model.
+    pub(crate) fn fixed_tokens(&self, facts: &Capabilities) -> u64 {
+        let system = self.system_tokens();
         if facts.tools { system + self.tools.tokens } else { system }
     }
 
+    /// The policy of a turn that begins with this toolset.
     pub(crate) fn policy(&self, runtime: &Inner) -> Policy {
-        let looks = |tool: &&Arc<dyn Tool>| tool.definition().effect == Effect::Read;
-        let reads = self.tools.by_name.values().filter(looks).map(|tool| tool.definition().name.to_owned());
+        let is_read = |tool: &&Arc<dyn Tool>| tool.definition().effect == Effect::Read;
+        let reads = self.tools.by_name.values().filter(is_read).map(|tool| tool.definition().name.to_owned());
         let limits = &runtime.config.settings.limits;
         Policy {
             system: self.system.reference.hash,
-            tools: self.tools.content.reference.hash,
+            tools: self.tools.json.reference.hash,
             reads: reads.collect(),
             limits: Limits {
                 steps: if limits.steps == 0 { u64::MAX } else { limits.steps },
@@ -152,58 +193,50 @@ impl Equipment {
             must_end: None,
         }
     }
+
+    /// Git repositories that the session's commands have created or changed since the user was last told.
+    pub(crate) async fn repository_news(
+        &self,
+        session: SessionId,
+        tasks: Arc<Tasks>,
+    ) -> Option<RepositoryWarning> {
+        let tools = Arc::clone(&self.tools);
+        let is_running = move |id| tasks.is_kept(id).unwrap_or(true);
+        let check = move || tools.repositories.news(&tools.scope, session, is_running);
+        tokio::task::spawn_blocking(check).await.ok().flatten()
+    }
+
+    /// The warning about these repositories is on record.
+    pub(crate) async fn acknowledge_repositories(&self, session: SessionId, news: RepositoryWarning) {
+        let tools = Arc::clone(&self.tools);
+        let _ = tokio::task::spawn_blocking(move || tools.repositories.acknowledge(session, news)).await;
+    }
 }
 
-impl Toolbox {
+impl FolderTools {
     fn new(runtime: &Inner, work_dir: &Path) -> Self {
-        let scope = Arc::new(scope(&runtime.config, work_dir));
+        let scope = Arc::new(tool_scope(&runtime.config, work_dir));
         let (tools, repositories) = all_tools(runtime, &scope);
         let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
-        let text = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
+        let json = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
         Self {
             tokens: estimate("", &schemas, &[]),
-            content: Content::new(text, "application/json"),
+            json: BlobText::new(json, "application/json"),
             schemas,
             by_name: tools.into_iter().map(|tool| (tool.definition().name, tool)).collect(),
             repositories,
             scope,
         }
     }
-
-    /// What the user should know about git repositories that commands of a session have made or changed since they were last told.
-    pub(crate) async fn repository_news(
-        self: &Arc<Self>,
-        session: SessionId,
-        tasks: Arc<Tasks>,
-    ) -> Option<RepositoryWarning> {
-        let tools = Arc::clone(self);
-        let goes_on = move |id| tasks.is_kept(id).unwrap_or(true);
-        let look = move || tools.repositories.news(&tools.scope, session, goes_on);
-        tokio::task::spawn_blocking(look).await.ok().flatten()
-    }
-
-    /// The user has been told, on record.
-    pub(crate) async fn acknowledge(self: &Arc<Self>, session: SessionId, news: RepositoryWarning) {
-        let tools = Arc::clone(self);
-        let _ = tokio::task::spawn_blocking(move || tools.repositories.acknowledge(session, news)).await;
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.by_name.get(name)
-    }
-
-    pub(crate) fn names(&self) -> String {
-        self.by_name.keys().copied().collect::<Vec<_>>().join(", ")
-    }
 }
 
-/// All tools, and the repositories that commands among them may make.
+/// All tools, and the git repositories that their commands create.
 fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
     let Config { home, settings, .. } = &runtime.config;
     let environment = command_environment(&runtime.hidden);
     let mode = settings.sandbox.mode.of_tools();
     let network = settings.sandbox.network().unwrap_or(mode.default_network());
-    // Where a person has to be asked, the worker has done so before.
+    // With `Ask`, the worker has asked the user before the tool runs.
     let unavailable = match settings.sandbox.unavailable {
         WithoutSandbox::Refuse => SandboxFallback::Refuse,
         WithoutSandbox::Ask | WithoutSandbox::Allow => SandboxFallback::Run,
@@ -231,8 +264,8 @@ fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<Re
     (tools, repositories)
 }
 
-/// What the tools may touch. The config in use is not theirs to write, wherever it lies.
-pub(crate) fn scope(config: &Config, work_dir: &Path) -> Scope {
+/// The files that tools may read and write. They can't write the config file in use, wherever it is.
+pub(crate) fn tool_scope(config: &Config, work_dir: &Path) -> Scope {
     let scope = Scope::new(work_dir, &config.settings.scope, &config.home);
     match &config.file {
         Some(file) => scope.without_writing(file),
@@ -249,39 +282,41 @@ fn schema_of(tool: &dyn Tool) -> ToolSchema {
     }
 }
 
-/// What an AGENTS.md says.
 struct ProjectRules {
     text: String,
-    /// That a part of it is left out, in words for the user.
+    /// Tells the user that the file was truncated.
     skipped: Option<String>,
 }
 
-/// The rules of the project, from the AGENTS.md of the work folder; or why it is not used. The agent can write in that folder, so the file
-/// is read as the tools read files: it may be a link to another file in the folder, and leads nowhere else.
-fn project_rules(scope: &Scope) -> Result<Option<ProjectRules>, String> {
+/// Reads the AGENTS.md of the work folder; the error says why it is not used.
+///
+/// The agent can write in that folder, so the file is read as the tools read files: a link may lead to another file in the folder,
+/// and nowhere else.
+fn read_project_rules(scope: &Scope) -> Result<Option<ProjectRules>, String> {
     if scope.work_dir().join(RULES_FILE).symlink_metadata().is_err() {
         return Ok(None);
     }
-    let skipped = |why: &dyn std::fmt::Display| format!("{RULES_FILE} of the work folder is not used: {why}");
+    let skipped =
+        |reason: &dyn std::fmt::Display| format!("{RULES_FILE} of the work folder is not used: {reason}");
     let file = scope.read_in_work_dir(RULES_FILE, MAX_RULES_BYTES).map_err(|error| skipped(&error))?;
     match file {
-        Some(SmallFile { foreign: Some(why), .. }) => Err(skipped(&why)),
+        Some(SmallFile { foreign: Some(reason), .. }) => Err(skipped(&reason)),
         Some(SmallFile { bytes, is_cut, .. }) => {
             let kib = MAX_RULES_BYTES >> 10;
-            let cut = format!(
+            let truncated = format!(
                 "{RULES_FILE} of the work folder is longer than {kib} KiB; what is behind that is not used"
             );
             Ok(Some(ProjectRules {
                 text: String::from_utf8_lossy(&bytes).into_owned(),
-                skipped: is_cut.then_some(cut),
+                skipped: is_cut.then_some(truncated),
             }))
         }
         None => Ok(None),
     }
 }
 
-/// What is said where the agent works in the user's home folder.
-pub(crate) fn exposed_home_in_words(work_dir: &Path, home: &Path) -> String {
+/// The warning that the work folder is, or contains, the user's home folder.
+pub(crate) fn exposed_home_warning(work_dir: &Path, home: &Path) -> String {
     let folder = match work_dir == home {
         true => "is your home folder".to_owned(),
         false => format!("{} contains your home folder", work_dir.printable()),
@@ -290,16 +325,6 @@ pub(crate) fn exposed_home_in_words(work_dir: &Path, home: &Path) -> String {
         "the work folder {folder}: the agent can change everything in it but keys and startup files. Work in a project's folder, or name \
          the folder in [[scope.allow]] of your config to settle this"
     )
-}
-
-/// 2,000 lines and 32 KiB, or a twentieth of the context, whatever is less.
-pub(crate) fn cap_for(window: Option<u64>) -> OutputLimit {
-    let usual = OutputLimit::default();
-    let share = window.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / OUTPUT_SHARE);
-    let bytes = share
-        .and_then(|share| usize::try_from(share).ok())
-        .map_or(usual.bytes, |share| share.min(usual.bytes));
-    OutputLimit { bytes, ..usual }
 }
 
 #[cfg(test)]

@@ -25,16 +25,6 @@ fn docs_tools_md_is_as_the_tools_say() {
     );
 }
 
-/// C8: 2,000 lines and 32 KiB, or a twentieth of the window, whatever is less.
-#[test]
-fn one_result_takes_a_twentieth_of_a_small_window() {
-    let usual = OutputLimit::default();
-
-    assert_eq!(cap_for(None), usual);
-    assert_eq!(cap_for(Some(1_000_000)), usual);
-    assert_eq!(cap_for(Some(8_192)), OutputLimit { bytes: 8_192 * 4 / 20, ..usual });
-}
-
 /// P1, P3: or the next run would do what a command has written there.
 #[test]
 fn the_config_in_use_can_not_be_written_where_it_lies_in_the_work_folder() {
@@ -45,7 +35,7 @@ fn the_config_in_use_can_not_be_written_where_it_lies_in_the_work_folder() {
     let sources = crate::Sources { config_file: file, work_dir: Some(work.clone()), ..Default::default() };
     let config = Config::load(work.join("home"), &sources).unwrap();
 
-    let scope = scope(&config, &work);
+    let scope = tool_scope(&config, &work);
 
     let denied: Vec<_> = scope.denied().collect();
     assert!(denied.contains(&(work.join("agent.toml"), longhaul_tools::Permission::Write)), "{denied:?}");

@@ -1,136 +1,175 @@
-//! How a worker waits: it takes what comes meanwhile, keeps its lease, and hears when it should wait no longer.
+//! Waiting: what can end a wait, and the worker's clocks (heartbeat, turn deadline, gather timer, idle time).
 
 use std::future::Future;
 use std::time::Duration;
 
 use longhaul_protocol::QuestionId;
-use tokio::time::Instant;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::clock::now;
-use crate::worker::{Step, Worker};
+use crate::session::state::Turn;
+use crate::worker::{WorkerResult, WorkerStop};
 
-/// What became of something that was waited for.
-pub(crate) enum Attended<T> {
+/// The period in which a waiting worker renews its lease and reads its inbox, even if it gets no notification.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long an idle session waits after a task has ended, so that one turn announces the ends of several tasks.
+const TASK_END_GATHER_TIME: Duration = Duration::from_millis(300);
+
+/// How [`Worker::wait_for`](crate::worker::Worker::wait_for) came back.
+pub(crate) enum WaitOutcome<T> {
     Done(T),
-    /// What was to be heeded has come.
-    Called,
+    /// The condition of [`WakeOn`] holds.
+    Interrupted,
     Suspended,
-    /// The time that was set has come.
-    Due,
+    /// The caller's deadline has passed.
+    Deadline,
 }
 
-/// What ends a wait besides what is waited for and a suspension.
+impl<T> WaitOutcome<T> {
+    /// The result, or `None` if the wait ended before there was one. A suspension stops the worker.
+    pub(crate) fn into_done(self) -> WorkerResult<Option<T>> {
+        match self {
+            Self::Done(done) => Ok(Some(done)),
+            Self::Interrupted | Self::Deadline => Ok(None),
+            Self::Suspended => Err(WorkerStop::Suspended),
+        }
+    }
+}
+
+/// What interrupts a wait, besides a suspension.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heed {
-    /// That the turn should end.
+pub(crate) enum WakeOn {
+    /// The turn should end: the user cancelled it, or a limit is reached.
     Cancel,
-    /// That a wait should end: the same, or somebody is in a hurry, or has chosen another model.
-    Hurry {
-        /// How often somebody was when it began.
-        hurried: u64,
+    /// The same, or the user wants the retry now, or has chosen another model.
+    RetryNow {
+        /// How many such requests the turn had when the wait began.
+        seen: u64,
     },
-    /// That there is something to do.
+    /// The session has something to do, or should leave memory.
     Input,
-    /// The same as for a cancel, or that a question is settled.
+    /// The turn should end, or the question has its answer.
     Answer(QuestionId),
     Nothing,
 }
 
-impl Worker {
-    /// Waits for something, and meanwhile takes what is put into the inbox and keeps the lease.
-    pub(crate) async fn attend<T>(
+/// What ended one round of waiting.
+pub(crate) enum Wakeup<T> {
+    Done(T),
+    Suspended,
+    /// Something may be in the inbox, or a task has news.
+    Notified,
+    Heartbeat,
+    Timer,
+}
+
+/// The worker's clocks and the runtime's suspension.
+pub(super) struct Waiter {
+    suspension: watch::Receiver<bool>,
+    heartbeat: Interval,
+    /// When the open turn has used up its time.
+    turn_deadline: Option<Instant>,
+    /// When task ends that the model doesn't know of begin a turn.
+    gather_deadline: Option<Instant>,
+    idle_since: Instant,
+}
+
+impl Waiter {
+    pub(super) fn new(suspension: watch::Receiver<bool>) -> Self {
+        let mut heartbeat = tokio::time::interval(HEARTBEAT);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { suspension, heartbeat, turn_deadline: None, gather_deadline: None, idle_since: Instant::now() }
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        *self.suspension.borrow()
+    }
+
+    /// Waits until the work is done or something else comes first.
+    pub(super) async fn next_wakeup<T>(
         &mut self,
+        notify: &Notify,
         work: &mut (impl Future<Output = T> + Unpin),
-        heed: Heed,
-        due: Option<Instant>,
-    ) -> Step<Attended<T>> {
-        enum Came {
-            Suspension,
-            News,
-            Pulse,
-            Time,
-        }
-        self.look_at_the_time();
-        loop {
-            let called = match heed {
-                Heed::Cancel => self.is_to_end(),
-                Heed::Hurry { hurried } => {
-                    let now = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
-                    self.is_to_end() || now > hurried || self.has_other_model()
-                }
-                Heed::Input => self.has_something_to_do() || self.is_to_part(),
-                Heed::Answer(question) => self.is_to_end() || self.state.question(question).is_none(),
-                Heed::Nothing => false,
-            };
-            if called {
-                return Ok(Attended::Called);
+        timer: Option<Instant>,
+    ) -> Wakeup<T> {
+        let timer = async {
+            match timer {
+                Some(timer) => tokio::time::sleep_until(timer).await,
+                None => std::future::pending().await,
             }
-            let limit = match heed {
-                Heed::Nothing => None,
-                Heed::Input => self.gathers_until,
-                Heed::Cancel | Heed::Hurry { .. } | Heed::Answer(_) => self.turn_ends_by,
-            };
-            let until = async {
-                match due.into_iter().chain(limit).min() {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let came = tokio::select! {
-                biased;
-                _ = self.suspend.wait_for(|suspended| *suspended) => Came::Suspension,
-                () = self.shared.came.notified() => Came::News,
-                _ = self.pulse.tick() => Came::Pulse,
-                () = until => Came::Time,
-                done = &mut *work => return Ok(Attended::Done(done)),
-            };
-            match came {
-                Came::Suspension => return Ok(Attended::Suspended),
-                Came::Time => {
-                    self.look_at_the_time();
-                    self.look_at_the_ends();
-                    if due.is_some_and(|due| due <= Instant::now()) {
-                        return Ok(Attended::Due);
-                    }
-                }
-                Came::News => {}
-                Came::Pulse => self.renew().await?,
-            }
-            self.take_inbox().await?;
-            self.take_ends().await?;
-            self.look_at_the_time();
-        }
-    }
-
-    /// Whether somebody or something wants the turn to end.
-    pub(crate) fn is_to_end(&self) -> bool {
-        let is_unwanted = self.state.turn.is_none() && self.state.waiting.iter().any(|input| input.cancelled);
-        self.state.cancelled() || is_unwanted || self.policy.ends_the_turn()
-    }
-
-    /// When the open turn has to end. Its beginning is on record, so a restart gives it no more time.
-    pub(crate) fn look_at_the_time(&mut self) {
-        let seconds = self.runtime.config.settings.limits.seconds_per_turn;
-        // While a person is awaited, no time passes.
-        let turn = self.state.turn.as_ref().filter(|turn| turn.awaits_since.is_none());
-        let began = turn.and_then(|turn| Some((turn.started_at?, turn.awaited_ms)));
-        let (Some((started, awaited)), 1..) = (began, seconds) else {
-            self.turn_ends_by = None;
-            self.policy.is_out_of_time = false;
-            return;
         };
-        let passed = u64::try_from(now().0.saturating_sub(started.0)).unwrap_or(0).saturating_sub(awaited);
-        let passed = Duration::from_millis(passed);
-        let left = Duration::from_secs(seconds).saturating_sub(passed);
-        self.policy.is_out_of_time = left.is_zero();
-        self.turn_ends_by = (!left.is_zero()).then(|| Instant::now() + left);
+        tokio::select! {
+            biased;
+            _ = self.suspension.wait_for(|suspended| *suspended) => Wakeup::Suspended,
+            () = notify.notified() => Wakeup::Notified,
+            _ = self.heartbeat.tick() => Wakeup::Heartbeat,
+            () = timer => Wakeup::Timer,
+            done = work => Wakeup::Done(done),
+        }
     }
 
-    /// Keeps the lease. A disk that is full for a moment is no reason to stop: the next append decides.
-    pub(crate) async fn renew(&self) -> Step<()> {
-        match self.runtime.journal.renew_lease(&self.lease).await {
-            Err(error) if !error.may_pass() => Err(error.into()),
-            _ => Ok(()),
+    /// The worker's own timer for a wait.
+    pub(super) fn timer_for(&self, wake_on: WakeOn) -> Option<Instant> {
+        match wake_on {
+            WakeOn::Nothing => None,
+            WakeOn::Input => self.gather_deadline,
+            WakeOn::Cancel | WakeOn::RetryNow { .. } | WakeOn::Answer(_) => self.turn_deadline,
         }
+    }
+
+    /// Computes the deadline of the open turn and says whether it has passed. `seconds` is the limit for a turn; 0 is none.
+    ///
+    /// The time runs from the recorded start of the turn, so a restart gives it no more. Time in which the turn waits for the
+    /// user's answer doesn't count.
+    pub(super) fn update_deadline(&mut self, turn: Option<&Turn>, seconds: u64) -> bool {
+        let turn = turn.filter(|turn| turn.awaits_since.is_none());
+        let started = turn.and_then(|turn| Some((turn.started_at?, turn.awaited_ms)));
+        let (Some((started, awaited_ms)), 1..) = (started, seconds) else {
+            self.turn_deadline = None;
+            return false;
+        };
+        let elapsed_ms = u64::try_from(now().0.saturating_sub(started.0)).unwrap_or(0);
+        let elapsed = Duration::from_millis(elapsed_ms.saturating_sub(awaited_ms));
+        let left = Duration::from_secs(seconds).saturating_sub(elapsed);
+        self.turn_deadline = (!left.is_zero()).then(|| Instant::now() + left);
+        left.is_zero()
+    }
+
+    /// When the turn has to end, as last computed.
+    pub(super) fn turn_deadline(&self) -> Option<Instant> {
+        self.turn_deadline
+    }
+
+    /// Starts or stops the gather timer and says whether it is running. `has_waking_end`: the session is idle and a task's end
+    /// should wake it.
+    pub(super) fn update_gather_timer(&mut self, has_waking_end: bool) -> bool {
+        if !has_waking_end {
+            self.gather_deadline = None;
+        } else if self.gather_deadline.is_none() {
+            self.gather_deadline = Some(Instant::now() + TASK_END_GATHER_TIME);
+        }
+        self.gather_deadline.is_some_and(|deadline| Instant::now() < deadline)
+    }
+
+    /// Whether a task's end is about to begin a turn.
+    pub(super) fn has_gathered(&self) -> bool {
+        self.gather_deadline.is_some()
+    }
+
+    /// Restarts the idle time.
+    pub(super) fn mark_active(&mut self) {
+        self.idle_since = Instant::now();
+    }
+
+    /// When a worker that stays idle leaves memory: not before gathered task ends have begun their turn.
+    pub(super) fn idle_deadline(&self, rest_time: Duration) -> Instant {
+        let deadline = self.idle_since + rest_time;
+        self.gather_deadline.map_or(deadline, |gathered| deadline.max(gathered))
+    }
+
+    /// Whether the worker should stay although its idle deadline had passed: it was active since, or a task has ended.
+    pub(super) fn should_stay(&self, rest_time: Duration) -> bool {
+        self.gather_deadline.is_some() || Instant::now() < self.idle_since + rest_time
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{Patience, Session};
+use longhaul_agent::{RetryMode, Session};
 use longhaul_model::Protocol;
 use longhaul_model::transport::TransportError;
 use longhaul_protocol::{EventKind, Outcome, SessionRecord};
@@ -154,7 +154,7 @@ async fn somebody_who_is_there_can_end_a_long_wait() {
     let place = TestHome::new();
     let throttled = error(429, "rate_limit_error").header("retry-after-ms", "300000");
     let mut config = wire::config(&place, CHAT);
-    config.patience = Patience::Attended;
+    config.retry_mode = RetryMode::Interactive;
     let (runtime, wire) = wire::open(config, Script::list(vec![throttled, fine()])).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -175,7 +175,7 @@ async fn a_wait_ends_at_once_when_the_turn_is_cancelled_or_the_runtime_ends() {
     let place = TestHome::new();
     let throttled = || error(429, "rate_limit_error").header("retry-after", "600");
     let mut config = wire::config(&place, CHAT);
-    config.patience = Patience::Attended;
+    config.retry_mode = RetryMode::Interactive;
     let (runtime, _) = wire::open(config.clone(), Script::list(vec![throttled(), throttled()])).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
@@ -204,7 +204,7 @@ async fn a_host_that_has_answered_before_is_waited_for_and_one_that_never_did_is
     let place = TestHome::new();
     let gone = || Reply::trouble(TransportError::NoSuchHost("no such name".to_owned()));
     let mut config = wire::config(&place, CHAT);
-    config.patience = Patience::Attended;
+    config.retry_mode = RetryMode::Interactive;
     let (runtime, _) = wire::open(config.clone(), Script::list(vec![gone(), fine(), gone(), fine()])).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();

@@ -1,7 +1,7 @@
 //! What goes wrong with models in ways that nobody thinks of first.
 use std::time::{Duration, Instant};
 
-use longhaul_agent::Patience;
+use longhaul_agent::RetryMode;
 use longhaul_model::{Protocol, StopKind};
 use longhaul_protocol::{EventKind, Outcome, SessionRecord};
 use longhaul_testkit::wire::{End, Reply, Script, ScriptedAnswer};
@@ -156,7 +156,7 @@ async fn a_long_delay_goes_to_the_fallback() {
     let place = TestHome::in_memory();
     let mut config = wire::config(&place, CHAT);
     config.settings.model.fallback = vec!["custom/other".to_owned()];
-    config.patience = Patience::Attended;
+    config.retry_mode = RetryMode::Interactive;
     let script = Script::by(|seen| match seen.json()["model"].as_str() {
         Some("other") => text("Fine."),
         _ => Reply::error(429, "{\"error\":{\"message\":\"later\"}}").header("retry-after", "7200"),

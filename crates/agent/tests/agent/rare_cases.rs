@@ -1,7 +1,7 @@
 //! Cases that come up rarely: a day that is used up, windows that change, orders beside cancelled inputs.
 use std::time::Duration;
 
-use longhaul_agent::{Config, Patience};
+use longhaul_agent::{Config, RetryMode};
 use longhaul_journal::put;
 use longhaul_model::transport::TransportError;
 use longhaul_model::{Protocol, StopKind};
@@ -169,7 +169,7 @@ async fn offline_with_a_fallback_does_not_fail_a_turn_in_a_terminal() {
     let mut config = wire::config(&place, CHAT);
     config.settings.model.fallback = vec!["ollama/other".to_owned()];
     config.settings.retry.offline_wait_s = 1;
-    config.patience = Patience::Attended;
+    config.retry_mode = RetryMode::Interactive;
     let mut first = Some(text("Fine."));
     let script = Script::by(move |seen| {
         if seen.protocol().is_some()

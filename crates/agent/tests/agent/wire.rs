@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Config, Parts, Patience, Runtime};
+use longhaul_agent::{Config, Parts, RetryMode, Runtime};
 use longhaul_model::Protocol;
 use longhaul_protocol::{Record, SessionRecord};
 use longhaul_testkit::TestHome;
@@ -20,7 +20,7 @@ pub(crate) fn config(place: &TestHome, protocol: Protocol) -> Config {
     config.settings.model.context_window = Some(100_000);
     config.settings.retry.base_ms = 1;
     config.settings.retry.cap_ms = 2;
-    config.patience = Patience::OneShot;
+    config.retry_mode = RetryMode::OneShot;
     config
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Config, Patience, Runtime, redactor};
+use longhaul_agent::{Config, RetryMode, Runtime, redactor};
 use longhaul_journal::{Error, Journal, SqliteJournal, resolve};
 use longhaul_memory::{Extraction, PageEdited, add_note as note_down};
 use longhaul_protocol::Speaker;
@@ -68,7 +68,7 @@ async fn word_for_word(
 
 async fn go_through(place: &Place, choice: &Choice, key: &str, as_json: bool) -> anyhow::Result<u8> {
     let mut ends = Ends::new()?;
-    let config = config::with_model(place, choice, Patience::OneShot).await?;
+    let config = config::with_model(place, choice, RetryMode::OneShot).await?;
     let runtime = tokio::select! {
         opened = Runtime::open(config) => opened?,
         number = ends.next() => return Ok(exit::SIGNAL + number),

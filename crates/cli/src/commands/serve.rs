@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use longhaul_agent::{Patience, Runtime, Watched, Watcher};
+use longhaul_agent::{RetryMode, Runtime, Watched, Watcher};
 use longhaul_protocol::{Effect, Event, EventKind, Outcome, PrintablePath};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
@@ -23,7 +23,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
             BadUsage("this version has no HTTP API yet: use `longhaul serve --no-http`".to_owned()).into()
         );
     }
-    let config = config::with_model(place, choice, Patience::Attended).await?;
+    let config = config::with_model(place, choice, RetryMode::Interactive).await?;
     if let Some(warning) = config.exposed_home() {
         note(warning);
     }

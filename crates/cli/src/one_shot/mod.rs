@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_agent::{
-    Client, Config, EventSources, Patience, Request, RequestOutcome, Runtime, Session, redactor,
+    Client, Config, EventSources, Request, RequestOutcome, RetryMode, Runtime, Session, redactor,
 };
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, TurnEnded};
@@ -99,7 +99,7 @@ impl OneShot<'_> {
             }
         }
         // From here on this process runs the session.
-        let config = config::with_model(self.place, self.choice, Patience::OneShot).await?;
+        let config = config::with_model(self.place, self.choice, RetryMode::OneShot).await?;
         let runtime = tokio::select! {
             opened = Runtime::open(config) => opened?,
             number = watch.ends.next() => return Ok(exit::SIGNAL + number),

@@ -1,4 +1,4 @@
-use longhaul_journal::{Error, Journal, Page, Result, import_mark};
+use longhaul_journal::{Journal, Result, import_mark, records};
 use longhaul_memory::{
     SpeakerEvidence, Utterance, UtteranceReader, Vocabulary, attribute_speaker, find_quotation,
     untrusted_recalls,

@@ -26,7 +26,7 @@ use folder_session::folder_key;
 pub(crate) use folder_session::{free_key, key_of};
 use line_source::Lines;
 pub(crate) use line_source::{Cooked, Typed};
-use longhaul_agent::{Config, EventSources, Patience, Request, Runtime, Session, SessionEvents};
+use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents};
 use longhaul_journal::import_mark;
 use longhaul_protocol::OrderKind;
 use slash::memory::{GoingThrough, gone_through};
@@ -95,8 +95,8 @@ enum Next {
 pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -> anyhow::Result<u8> {
     let terminal = Terminal::remember();
     // Where nobody types, nobody can end a wait either.
-    let patience = if std::io::stdin().is_terminal() { Patience::Attended } else { Patience::OneShot };
-    let config = config::with_model(place, choice, patience).await?;
+    let retry_mode = if std::io::stdin().is_terminal() { RetryMode::Interactive } else { RetryMode::OneShot };
+    let config = config::with_model(place, choice, retry_mode).await?;
     // Asked before signals are ours, so that Ctrl-C leaves.
     if !config::agree_to_exposed_home(place, options.session.as_deref(), config.clone()).await? {
         return Ok(exit::DONE);

@@ -1,0 +1,29 @@
+//! The secrets that a runtime knows: provider keys, the server's token, and the patterns of the config.
+
+use longhaul_model::Models;
+use longhaul_redact::Redactor;
+
+use crate::{Config, Error, Result};
+
+/// A redactor for every provider key in the environment, the server's token, and the config's patterns.
+pub fn redactor(config: &Config) -> Result<Redactor> {
+    redactor_for(&Models::at(&config.home)?, config)
+}
+
+pub(crate) fn redactor_for(models: &Models, config: &Config) -> Result<Redactor> {
+    let named = [&config.settings.model.api_key_env, &config.settings.server.token_env].into_iter().flatten();
+    let named = named.filter_map(|variable| Some(std::env::var(variable).ok()?.trim().to_owned()));
+    let secrets: Vec<String> = models.keys().into_iter().map(|key| key.value).chain(named).collect();
+    Redactor::new(&secrets, &config.settings.secrets.patterns)
+        .map_err(|bad| Error::Config { origin: config.set_by("secrets.patterns"), reason: bad.to_string() })
+}
+
+/// The environment variables to hide from commands, besides those whose names say that they hold a key. The key of a provider that
+/// the config doesn't use may be there for commands.
+pub(crate) fn hidden_variables(models: &Models, config: &Config) -> Vec<String> {
+    let settings = &config.settings;
+    let named = [&settings.model.api_key_env, &settings.server.token_env].into_iter().flatten();
+    let names = std::iter::once(&settings.model.name).chain(&settings.model.fallback);
+    let providers = names.filter_map(|name| models.providers().get(name.split_once('/')?.0));
+    providers.flat_map(|provider| &provider.key_env).chain(named).cloned().collect()
+}

@@ -1,0 +1,55 @@
+//! Ending a turn: every call gets a result, every question is withdrawn, and `turn_ended` says how it went.
+
+use longhaul_protocol::{Answered, SessionRecord, ToolFinished, TurnEnded, Warning};
+
+use crate::session::decide::Ending;
+use crate::session::work::Work;
+use crate::worker::{Worker, WorkerResult};
+
+/// Settles a question that is open when its turn ends.
+const WITHDRAWN: &str = "withdrawn: the turn ended";
+
+/// Ends the open turn, in one append with the facts that precede its end.
+pub(crate) async fn end_turn(
+    worker: &mut Worker,
+    mut facts: Vec<SessionRecord>,
+    ending: Ending,
+) -> WorkerResult<()> {
+    let state = worker.state();
+    let Some(turn) = &state.turn else { return Ok(()) };
+    let unfinished = turn.calls.iter().filter(|call| call.result.is_none());
+    facts.extend(unfinished.map(|call| {
+        let content = match call.started {
+            None if turn.cancelled => "not run: the user interrupted before it began",
+            None if turn.broken.is_none() => "not run: the turn had ended before",
+            _ => "unknown: the turn ended before its result could be recorded",
+        };
+        let result = ToolFinished::new(call.id, &call.name, content);
+        SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
+    }));
+    facts.extend(
+        state.questions.iter().map(|question| {
+            SessionRecord::Answered(Answered { id: question.id, answer: WITHDRAWN.to_owned() })
+        }),
+    );
+    let Ending { outcome, limit, error, code, text } = ending;
+    // An answer that was to continue has at least its first part.
+    let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
+    let text = text.unwrap_or_else(|| said.clone());
+    // If the session is idle after this turn, its last record says so, and later checks need not replay the others.
+    let work = state.own_work(worker.policy().wake);
+    let is_idle = !Work { turn: false, question: false, ..work }.is_in_use();
+    let inbox_through = is_idle.then_some(state.inbox_through);
+    let ended = TurnEnded { turn: turn.number, outcome, limit, text, error, code, inbox_through };
+    let news = worker.toolset().repository_news(worker.id(), worker.runtime().tasks.clone()).await;
+    facts.extend(
+        news.as_ref().map(|news| SessionRecord::Warning(Warning::new("new_repository", news.text.clone()))),
+    );
+    facts.push(SessionRecord::TurnEnded(ended));
+    worker.commit(facts, vec![]).await?;
+    if let Some(news) = news {
+        worker.toolset().acknowledge_repositories(worker.id(), news).await;
+    }
+    worker.clear_failures();
+    Ok(())
+}

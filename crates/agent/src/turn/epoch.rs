@@ -1,0 +1,54 @@
+//! Beginning an epoch: the system prompt and tools that the context begins with from here on.
+
+use longhaul_journal::Blob;
+use longhaul_protocol::{EpochReason, EpochStarted, SessionCreated, SessionRecord};
+
+use crate::session::state::Epoch;
+use crate::worker::{Worker, WorkerResult};
+
+/// Starts an epoch because the system prompt or the tools have changed.
+pub(crate) async fn start_epoch(worker: &mut Worker) -> WorkerResult<()> {
+    let (facts, blobs) = epoch_facts(worker, EpochReason::Changed);
+    worker.commit(facts, blobs).await
+}
+
+/// The records that begin an epoch with the context as it is, preceded by `session_created` if the session is new.
+pub(crate) fn epoch_facts(worker: &Worker, reason: EpochReason) -> (Vec<SessionRecord>, Vec<Blob>) {
+    let (state, toolset) = (worker.state(), worker.toolset());
+    let mut facts = Vec::new();
+    if state.head == 0 {
+        facts.push(SessionRecord::SessionCreated(SessionCreated {
+            id: worker.id(),
+            key: worker.key().to_owned(),
+            work_dir: toolset.work_dir().to_str().map(str::to_owned),
+            origin: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }));
+    }
+    let previous = state.epoch.as_ref();
+    let number = previous.map_or(1, |epoch| epoch.number.saturating_add(1));
+    let reason = if previous.is_none() { EpochReason::Created } else { reason };
+    // Records before the first epoch belong to it.
+    let folds_from = (state.head > 0).then(|| previous.map_or(1, |epoch| epoch.folds_from));
+    let (system, tools) = toolset.references();
+    let blobs = toolset.blobs([&system, &tools]);
+    facts.push(SessionRecord::EpochStarted(EpochStarted {
+        turns: state.turns,
+        inbox_through: state.inbox_through,
+        pins: state.pins.clone(),
+        todo: state.todo.clone(),
+        folds_from,
+        tasks: state.tasks.to_carry(),
+        ended: state.tasks.ended_to_carry(),
+        questions: state.questions.clone(),
+        previous: previous.map(|epoch| epoch.began),
+        ..EpochStarted::new(number, reason, system, tools)
+    }));
+    (facts, blobs)
+}
+
+/// Whether an epoch begins with the current system prompt and tools.
+pub(crate) fn is_current_epoch(worker: &Worker, epoch: &Epoch) -> bool {
+    let policy = worker.policy();
+    policy.system == epoch.system.hash && policy.tools == epoch.tools.hash
+}

@@ -1,0 +1,55 @@
+//! Correcting the context window and the maximum answer length after a server refused a request for its size.
+
+use longhaul_model::{CorrectedLimits, FailureClass, ModelFailure, RefusedSize};
+use longhaul_protocol::{SessionRecord, Warning};
+
+use crate::turn::request::{ModelCall, load_facts};
+use crate::worker::{Worker, WorkerResult};
+
+/// Learns the limits that a refusal states. `prompt` is the estimated size of the refused prompt in tokens.
+pub(super) async fn correct_limits(
+    worker: &mut Worker,
+    call: &ModelCall,
+    failure: &ModelFailure,
+    prompt: u64,
+) -> Option<CorrectedLimits> {
+    let states_size = failure.class == FailureClass::TooLong || failure.stated.answer.is_some();
+    if !states_size || !worker.models().may_correct_limits() {
+        return None;
+    }
+    let size = RefusedSize { prompt, answer: call.request.max_output.unwrap_or_default() };
+    let corrected = call.model.correct_limits(failure, size).await?;
+    worker.models_mut().count_limit_correction();
+    Some(corrected)
+}
+
+/// Whether the next request differs from the refused one under the corrected limits: it asks for a shorter answer, or the context
+/// is compacted first.
+pub(super) async fn is_next_request_smaller(
+    worker: &mut Worker,
+    call: &ModelCall,
+    prompt: u64,
+) -> WorkerResult<bool> {
+    let Some(facts) = load_facts(worker, &call.model).await? else { return Ok(true) };
+    let window = facts.window.map(|window| window.tokens);
+    worker.models_mut().set_window(window);
+    let settings = &worker.runtime().config.settings.model;
+    let answer = worker.models().base_answer_tokens(settings, &facts);
+    let usable = window.map_or(u64::MAX, |window| window.saturating_sub(answer));
+    Ok(Some(answer) < call.request.max_output || prompt > usable)
+}
+
+pub(super) fn limits_warning(call: &ModelCall, corrected: CorrectedLimits) -> SessionRecord {
+    let name = call.model.name();
+    let CorrectedLimits { window: (before, now), answer } = corrected;
+    let text = match answer {
+        Some(most) => {
+            format!("{name} gives answers of at most {most} tokens; it is asked for no more from here on")
+        }
+        None => format!(
+            "{name} takes a context of {now} tokens, not {before}: its server refused more. It is used with {now} from here on; \
+             set model.context_window to what the server has"
+        ),
+    };
+    SessionRecord::Warning(Warning::new("limits_corrected", text))
+}

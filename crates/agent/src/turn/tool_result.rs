@@ -1,0 +1,66 @@
+//! Recording the result of a tool call: secrets are redacted, and a long output is truncated to its head and tail. The whole
+//! output is kept as a blob, which `read_file` of `output:<call id>` reads.
+
+use longhaul_journal::Blob;
+use longhaul_protocol::{BlobRef, CallId, Image, SessionRecord, ToolFinished};
+use longhaul_tools::{OutputLimit, ToolOutcome, truncate_output};
+
+use crate::turn::request::effective_window;
+use crate::worker::{Worker, WorkerResult};
+
+/// One result takes at most this fraction of the context window: one part in so many.
+const MAX_OUTPUT_SHARE: u64 = 20;
+const BYTES_PER_TOKEN: u64 = 4;
+/// Bytes of an output to keep as a blob.
+const MAX_WHOLE_OUTPUT_BYTES: usize = 16 << 20;
+
+/// Records the result of a call.
+pub(super) async fn record_result(
+    worker: &mut Worker,
+    id: CallId,
+    finished: ToolOutcome,
+) -> WorkerResult<()> {
+    let Some(call) = worker.state().call(id) else { return Ok(()) };
+    let ToolOutcome { content, is_error, images, whole, seen, todo, task, news } = finished;
+    let redactor = &worker.runtime().redactor;
+    let mut content = redactor.redact(&content).into_owned();
+    let mut whole = whole.map(|whole| redactor.redact_bytes(whole));
+    if whole.is_none()
+        && let Some(truncated) = truncate_output(&content, output_cap(effective_window(worker)), id)
+    {
+        content.truncate(content.floor_char_boundary(MAX_WHOLE_OUTPUT_BYTES));
+        whole = Some(std::mem::replace(&mut content, truncated).into_bytes());
+    }
+    if let Some(turn) = &worker.state().turn {
+        content = turn.repeats.told(&call.name, &call.arguments, content);
+    }
+    let pictures = images.iter().map(|picture| Image { data: BlobRef::to(&picture.bytes, &picture.media) });
+    let result = ToolFinished {
+        is_error,
+        images: pictures.collect(),
+        whole: whole.as_deref().map(|whole| BlobRef::to(whole, "text/plain")),
+        seen,
+        todo,
+        news,
+        ..ToolFinished::new(id, &call.name, content)
+    };
+    let blobs = images.into_iter().map(|picture| picture.bytes).chain(whole).map(Blob::new).collect();
+    // A command that goes on as a task is recorded in the same append: a crash between the two would lose the task.
+    let started = task.map(SessionRecord::TaskStarted);
+    let facts = started.into_iter().chain([SessionRecord::ToolFinished(result)]).collect();
+    worker.commit(facts, blobs).await
+}
+
+/// The size limit of one result: the default, or a share of a small context window.
+pub(super) fn output_cap(window: Option<u64>) -> OutputLimit {
+    let default = OutputLimit::default();
+    let share = window.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / MAX_OUTPUT_SHARE);
+    let bytes = share
+        .and_then(|share| usize::try_from(share).ok())
+        .map_or(default.bytes, |share| share.min(default.bytes));
+    OutputLimit { bytes, ..default }
+}
+
+#[cfg(test)]
+#[path = "tool_result_tests.rs"]
+mod tests;

@@ -1,0 +1,60 @@
+//! An answer that was truncated because it reached its maximum length. It continues once, with a higher maximum.
+
+use longhaul_protocol::{Item, Limit, Note, SessionRecord};
+
+use crate::session::decide::Ending;
+use crate::session::state;
+use crate::turn::end::end_turn;
+use crate::turn::outcome::{AttemptClose, has_content, open_items};
+use crate::worker::{Worker, WorkerResult};
+
+/// What the model reads when its answer was truncated.
+const CONTINUE_NOTE: &str =
+    "Your answer reached the limit of its length. Go on from exactly this point, without repeating anything.";
+
+/// Records a truncated answer: its complete calls run, its text continues in the next attempt, or the turn ends with a limit.
+pub(super) async fn record_truncated_answer(
+    worker: &mut Worker,
+    mut close: AttemptClose<'_>,
+) -> WorkerResult<()> {
+    let is_first = worker.models_mut().count_truncated_answer() == 1;
+    let items = open_items(worker);
+    let first_call = items.iter().position(|item| matches!(**item, Item::ToolCall { .. }));
+    // Complete calls run. A truncated one gets an error as its result, and the model can call again with more room; once.
+    if first_call.is_some() && (is_first || items.last().is_none_or(|item| !is_truncated_call(item))) {
+        close.keep(items.len());
+        close.warn(
+            "answer_length",
+            "the answer reached the limit of its length; what was complete of it counts",
+        );
+        return worker.commit(close.into_facts(), vec![]).await;
+    }
+    let before_calls = &items[..first_call.unwrap_or(items.len())];
+    let text = state::text_of(before_calls);
+    let has_text = before_calls.iter().any(|item| has_content(item));
+    if has_text {
+        close.keep(before_calls.len());
+    } else {
+        close.ended.error = Some("it reached the limit of its length before it said anything".to_owned());
+    }
+    if !is_first {
+        let error = "the answer reached the limit of its length, also with a higher one; \
+                     raise model.max_output_tokens, or send anything to go on";
+        let carried = worker.state().turn.as_ref().map(|turn| turn.carried.clone()).unwrap_or_default();
+        let ending = Ending { text: Some(carried + &text), ..Ending::limit(Limit::Tokens, error) };
+        return end_turn(worker, close.into_facts(), ending).await;
+    }
+    if has_text {
+        close.ended.goes_on = true;
+        close.after.push(SessionRecord::Note(Note::new(CONTINUE_NOTE)));
+    }
+    worker.commit(close.into_facts(), vec![]).await
+}
+
+/// Whether an item is a call whose arguments are incomplete.
+fn is_truncated_call(item: &Item) -> bool {
+    match item {
+        Item::ToolCall { arguments, .. } => serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err(),
+        _ => false,
+    }
+}

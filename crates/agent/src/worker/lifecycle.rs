@@ -1,0 +1,126 @@
+//! From waking a session to leaving it: take the lease, run the worker, release the lease, retry after failures.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use longhaul_journal::{Error as JournalError, Lease};
+use longhaul_protocol::{EventKind, SessionId, StreamName};
+
+use crate::Error;
+use crate::runtime::Inner;
+use crate::runtime::slot::Shared;
+use crate::worker::commit::{FIRST_RETRY_DELAY, MAX_RETRY_DELAY};
+use crate::worker::{Worker, WorkerResult, WorkerStop};
+
+/// Runs the worker of a session for as long as the session has something to do.
+pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<Shared>) {
+    let mut suspension = runtime.suspension();
+    let mut must_end = None;
+    let mut delay = FIRST_RETRY_DELAY;
+    loop {
+        let error = match run_with_lease(&runtime, &slot, must_end.take()).await {
+            // The lease is free only now: another process that sees no worker here can take it.
+            Ok(()) if slot.may_leave() => {
+                runtime.failures.forget(&slot);
+                return;
+            }
+            Ok(()) => continue,
+            Err(WorkerStop::Suspended) => Error::Suspended,
+            Err(WorkerStop::Failed(error)) => name_new_holder(error, &slot.key),
+        };
+        // Watchers are told even if no caller waits for an outcome.
+        if !matches!(error, Error::Suspended | Error::RunsElsewhere { .. }) {
+            let warning = EventKind::Warning { code: "session_stopped".to_owned(), text: error.to_string() };
+            slot.show(&slot.live(None, warning));
+        }
+        match &error {
+            // A passing failure: retry with back-off, so that accepted inputs don't wait for the next wake.
+            Error::Journal(error) if error.may_pass() => {
+                tokio::select! {
+                    _ = suspension.wait_for(|suspended| *suspended) => {}
+                    () = tokio::time::sleep(delay) => {
+                        delay = (delay * 2).min(MAX_RETRY_DELAY);
+                        continue;
+                    }
+                }
+            }
+            // This turn would fail again: retry once, only to end it.
+            Error::Worker { reason, .. } if runtime.failures.note(&slot) == 1 => {
+                must_end = Some(reason.clone());
+                continue;
+            }
+            _ => {}
+        }
+        slot.left(&error);
+        return;
+    }
+}
+
+fn name_new_holder(error: Error, key: &str) -> Error {
+    match error {
+        Error::Journal(JournalError::Fenced { holder, .. }) => {
+            let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
+            Error::TakenOver { key: key.to_owned(), by }
+        }
+        error => error,
+    }
+}
+
+/// Takes the session's lease, works, and releases it. `must_end`: why the open turn may only be ended.
+async fn run_with_lease(
+    runtime: &Arc<Inner>,
+    slot: &Arc<Shared>,
+    must_end: Option<String>,
+) -> WorkerResult<()> {
+    let id = slot.named(runtime).await.map_err(WorkerStop::Failed)?;
+    let lease = acquire_lease(runtime, slot, id).await?;
+    let worked = catch_panic(&slot.key, async {
+        let worker = Worker::open(runtime, slot, id, lease.clone()).await.map_err(WorkerStop::Failed)?;
+        worker.run(must_end).await
+    })
+    .await;
+    slot.hub.end();
+    slot.leaving();
+    // Releasing a lease that another process took over does nothing. One that can't be released now is used the next time.
+    if runtime.journal.release_lease(&lease).await.is_err() {
+        slot.keep(lease);
+    }
+    worked
+}
+
+/// Takes the session's lease, or the one that could not be released the last time.
+async fn acquire_lease(runtime: &Inner, slot: &Shared, id: SessionId) -> WorkerResult<Lease> {
+    if let Some(kept) = slot.kept() {
+        match runtime.journal.renew_lease(&kept).await {
+            Ok(()) => return Ok(kept),
+            Err(error) if error.may_pass() => {
+                slot.keep(kept);
+                return Err(error.into());
+            }
+            Err(_) => {}
+        }
+    }
+    match runtime.journal.acquire_lease(&StreamName::session(id)).await {
+        Ok(lease) => Ok(lease),
+        Err(JournalError::Held { holder, .. }) => {
+            Err(WorkerStop::Failed(Error::RunsElsewhere { key: slot.key.clone(), holder }))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Turns a panic of the worker into an error, so that its lease is released and waiting callers are told.
+async fn catch_panic(key: &str, work: impl Future<Output = WorkerResult<()>>) -> WorkerResult<()> {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| {
+            let (key, reason) = (key.to_owned(), "it panicked".to_owned());
+            Poll::Ready(Err(WorkerStop::Failed(Error::Worker { key, reason })))
+        })
+    })
+    .await
+}
