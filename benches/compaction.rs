@@ -285,7 +285,7 @@ fn folded(records: &[Record]) -> State {
 /// tokens, what becomes of its answer, and what all of it comes to.
 fn planned(state: &State, most: u64) -> (usize, u64) {
     let calibration = Calibration::default();
-    let State { items, places, preface, .. } = state;
+    let State { items, places, preface_len: preface, .. } = state;
     let outline = Outline {
         items,
         places,
@@ -302,7 +302,7 @@ fn planned(state: &State, most: u64) -> (usize, u64) {
     };
     let merged = merge(None, written, &said(items));
     let text = render_summary(Some(&merged), None, most / 4);
-    let files = files_changed(&state.changed, most / 20);
+    let files = files_changed(&state.changed_files, most / 20);
     let kept: Vec<Item> = items[keep.from..].iter().map(|item| (**item).clone()).collect();
     let sizes = asked.text.len()
         + text.len()

@@ -5,7 +5,7 @@ use longhaul_journal::{Journal, Page};
 use longhaul_model::{Facts, Window, WindowSource};
 use longhaul_protocol::{CompactDone, SessionId, SessionRecord, StreamName, ToolSchema};
 
-use crate::compaction::plan::Space;
+use crate::compaction::plan::ContextLimits;
 use crate::session::state::State;
 use crate::turn::fallback::facts_of;
 use crate::turn::request::room_for_answer;
@@ -90,13 +90,13 @@ impl ContextReport {
         let tokens = window.map(|window| window.tokens);
         let answer = room_for_answer(settings.model.max_output_tokens, facts, tokens);
         let fixed = system.saturating_add(tools);
-        let space = Space::new(state, model, tokens, answer, fixed, &settings.context);
-        let (total, reported) = state.occupancy_with(model, state.corrected(model, fixed));
-        let parts = Breakdown { system, tools, ..Breakdown::of_items(&state.items, state.preface) };
+        let space = ContextLimits::new(state, model, tokens, answer, fixed, &settings.context);
+        let (total, reported) = state.context_tokens_with(model, state.calibrated(model, fixed));
+        let parts = Breakdown { system, tools, ..Breakdown::of_items(&state.items, state.preface_len) };
         Self {
             model: model.to_owned(),
             parts: parts.scaled_to(total),
-            incoming: state.incoming(&space),
+            incoming: crate::compaction::plan::incoming_tokens(state, &space),
             reported: reported.map(|reported| reported.tokens),
             window,
             room: space.room,

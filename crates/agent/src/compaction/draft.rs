@@ -11,7 +11,7 @@ use longhaul_protocol::{
     SessionRecord, Summary, SystemMessage, TextContent,
 };
 
-use crate::compaction::plan::{Space, Trigger};
+use crate::compaction::plan::{CompactionTrigger, ContextLimits};
 use crate::session::apply::IMPORTED_NOTICE;
 use crate::session::state::State;
 
@@ -36,9 +36,9 @@ pub(super) enum Proof {
 
 impl Proof {
     /// What one for this reason has to show. If it is needed, the next request would not go through without it.
-    pub(super) fn of(trigger: Trigger, is_needed: bool) -> Self {
+    pub(super) fn of(trigger: CompactionTrigger, is_needed: bool) -> Self {
         match (trigger, is_needed) {
-            (Trigger::Asked, _) => Self::Fits,
+            (CompactionTrigger::Requested, _) => Self::Fits,
             (_, true) => Self::SmallerOrFits,
             (_, false) => Self::Smaller,
         }
@@ -49,7 +49,7 @@ impl Proof {
 #[derive(Debug, Clone)]
 pub(super) struct Ground<'a> {
     pub(super) state: &'a State,
-    pub(super) space: &'a Space,
+    pub(super) space: &'a ContextLimits,
     pub(super) system: BlobRef,
     pub(super) tools: BlobRef,
     /// The last record before it began.
@@ -112,11 +112,15 @@ impl Ground<'_> {
         let said = said(&own);
         let summary = merge(self.state.summary.as_ref(), written, &said);
         let calibration = self.state.calibration(&self.space.model);
-        let outline = self.state.outline(&calibration, self.space.requests());
+        let outline = crate::compaction::plan::context_outline(
+            self.state,
+            &calibration,
+            self.space.max_request_tokens(),
+        );
         let usable = self.usable();
         let most = self.space.room.map_or(self.keep, |room| room.at_most(self.keep));
         let kept = Some(self.with_first_half(outline.keep(most)));
-        let kept = kept.filter(|keep| keep.from > self.state.preface);
+        let kept = kept.filter(|keep| keep.from > self.state.preface_len);
         let none = self.with_first_half(outline.keep(0));
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
@@ -137,7 +141,7 @@ impl Ground<'_> {
     /// What stands in the context without what the user of an imported session said: only this user gives directives.
     fn own_items(&self) -> Vec<Arc<Item>> {
         let state = self.state;
-        let items = state.items.iter().zip(&state.places).skip(state.preface);
+        let items = state.items.iter().zip(&state.places).skip(state.preface_len);
         items.filter(|(_, place)| !self.is_foreign(place)).map(|(item, _)| item.clone()).collect()
     }
 
@@ -148,7 +152,11 @@ impl Ground<'_> {
     /// The epoch that begins with the newest exchanges, and with the summary that there was.
     pub(super) fn by_rule(&self) -> Result<Draft, String> {
         let calibration = self.state.calibration(&self.space.model);
-        let outline = self.state.outline(&calibration, self.space.requests());
+        let outline = crate::compaction::plan::context_outline(
+            self.state,
+            &calibration,
+            self.space.max_request_tokens(),
+        );
         let usable = self.usable();
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (Sizes::usual(raw), Sizes::tight(raw));
@@ -163,7 +171,7 @@ impl Ground<'_> {
             let fewer = self.with_first_half(outline.keep(within));
             for keep in [&newest, &fewer, &nothing] {
                 let draft = self.rule(keep, sizes);
-                let is_of_use = keep.from > self.state.preface
+                let is_of_use = keep.from > self.state.preface_len
                     || draft.done.after < draft.done.before
                     || self.proof == Proof::SmallerOrFits;
                 if !is_of_use {
@@ -187,10 +195,12 @@ impl Ground<'_> {
 
     /// Of an answer that was cut and goes on, the first half stays, whatever else goes.
     fn with_first_half(&self, keep: Keep) -> Keep {
-        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.goes_on) else { return keep };
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.continues_next_step) else {
+            return keep;
+        };
         let is_half = |place: &Place| (place.turn, place.step) == (turn.number, turn.steps);
         let half = self.state.places.iter().position(is_half).unwrap_or(keep.from);
-        let from = keep.from.min(half.max(self.state.preface));
+        let from = keep.from.min(half.max(self.state.preface_len));
         Keep { from, requests: keep.requests.into_iter().filter(|index| *index < from).collect() }
     }
 
@@ -216,10 +226,12 @@ impl Ground<'_> {
         let beginning = || estimate_bytes(self.system.bytes + self.tools.bytes);
         let fixed = match self.space.room {
             Some(room) => room.fixed,
-            None => self.state.corrected(&self.space.model, beginning()),
+            None => self.state.calibrated(&self.space.model, beginning()),
         };
-        let items = self.state.corrected(&self.space.model, estimate_items(items));
-        fixed.saturating_add(items).saturating_add(self.state.incoming(self.space))
+        let items = self.state.calibrated(&self.space.model, estimate_items(items));
+        fixed
+            .saturating_add(items)
+            .saturating_add(crate::compaction::plan::incoming_tokens(self.state, self.space))
     }
 
     fn is_proven(&self, draft: &Draft) -> bool {
@@ -271,19 +283,20 @@ impl Ground<'_> {
             preface.chain(kept.iter().map(|kept| Arc::new(kept.item.clone()))).collect();
         let (from, through) = self.range(keep);
         let epoch = state.epoch.as_ref().map_or(1, |epoch| epoch.number.saturating_add(1));
-        let carried = state.to_carry(kept.iter().map(|kept| &kept.item), through);
+        let carried =
+            crate::session::carry_over::carry_over(state, kept.iter().map(|kept| &kept.item), through);
         Draft {
             done: CompactDone { epoch, by, before: self.before(), after: self.tokens(&items), from, through },
             messages: [first, second].map(|parts| SystemMessage {
                 content: parts.into_iter().map(|text| TextContent { text }).collect(),
             }),
             epoch: EpochStarted {
-                turns: state.turns,
+                turns: state.turn_count,
                 inbox_through: state.inbox_through,
                 pins,
                 todo: state.todo.clone(),
-                tasks: state.tasks.to_carry(),
-                ended: state.tasks.ended_to_carry(),
+                tasks: state.tasks.carry_running(),
+                ended: state.tasks.carry_ended(),
                 questions: state.questions.clone(),
                 previous: state.epoch.as_ref().map(|epoch| epoch.began),
                 summary: summary.cloned().map(Box::new),
@@ -318,7 +331,7 @@ impl Ground<'_> {
     fn pins(&self, keep: &Keep, sizes: Sizes) -> Vec<Pin> {
         let state = self.state;
         let mut pins: Vec<Pin> = state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST).cloned().collect();
-        let first = (state.preface..state.items.len())
+        let first = (state.preface_len..state.items.len())
             .filter(|index| !self.is_foreign(&state.places[*index]))
             .find_map(|index| Some((index, request(&state.items[index])?)))
             .filter(|(index, _)| *index < keep.from && !keep.requests.contains(index));
@@ -333,7 +346,7 @@ impl Ground<'_> {
                 Some(relative) => relative.to_owned(),
                 None => path.clone(),
             };
-        let changed: Vec<String> = state.changed.iter().map(named).collect();
+        let changed: Vec<String> = state.changed_files.iter().map(named).collect();
         pins.extend(files_changed(&changed, sizes.list));
         pins
     }

@@ -26,7 +26,7 @@ use longhaul_protocol::{
 };
 use summarise::Summarised;
 
-use crate::compaction::plan::{Moment, Relief, Space, Trigger};
+use crate::compaction::plan::{CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck};
 use crate::replay::load;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
@@ -48,22 +48,22 @@ const GAVE_WAY: &str = "an input came, and goes first";
 
 impl Worker {
     /// Makes the context smaller. Whatever comes of it is on record when this returns.
-    pub(crate) async fn compact(&mut self, trigger: Trigger) -> Step<()> {
+    pub(crate) async fn compact(&mut self, trigger: CompactionTrigger) -> Step<()> {
         self.read_again().await;
         self.renew_equipment();
         let covered = self.state.head;
-        let focus = self.state.compaction.asked.as_ref().and_then(|asked| asked.focus.clone());
+        let focus = self.state.compaction.requested.as_ref().and_then(|asked| asked.focus.clone());
         let start = CompactStart { reason: trigger.word().to_owned(), focus: focus.clone() };
         self.commit(vec![SessionRecord::CompactStart(start)], vec![]).await?;
 
         let (mut after, mut usages) = (Vec::new(), Vec::new());
-        let summarised = if self.policy.space.has_summaries {
+        let summarised = if self.policy.context.has_summaries {
             self.summarise(trigger, focus.as_deref(), &mut usages, &mut after).await?
         } else {
             Summarised::NotWanted
         };
         after.extend(usages.into_iter().map(SessionRecord::Usage));
-        let was_needed = is_needed(&self.state, &self.policy.space, trigger);
+        let was_needed = is_needed(&self.state, &self.policy.context, trigger);
         let memory = self.remembered().await;
         let memory = memory.as_deref();
         let planned = match summarised {
@@ -79,7 +79,7 @@ impl Worker {
             }
         };
         // What must fit is made to by rule; what would only be better smaller stays as it is.
-        let by_rule = was_needed || !self.policy.space.has_summaries;
+        let by_rule = was_needed || !self.policy.context.has_summaries;
         let planned = match planned {
             Err(reason) if by_rule => {
                 let said = |why| if reason.is_empty() { why } else { format!("{reason}; {why}") };
@@ -95,7 +95,7 @@ impl Worker {
             },
             Err(reason) => reason,
         };
-        let tokens = Some(self.state.next_prompt(&self.policy.space));
+        let tokens = Some(plan::next_prompt_tokens(&self.state, &self.policy.context));
         self.compact_failed(CompactFailed { reason, tokens, was_needed }, after).await
     }
 
@@ -109,18 +109,18 @@ impl Worker {
     }
 
     /// Why nobody wants a compaction any more.
-    fn why_stopped(&self, trigger: Trigger) -> &'static str {
+    fn why_stopped(&self, trigger: CompactionTrigger) -> &'static str {
         match trigger {
-            Trigger::Idle => GAVE_WAY,
+            CompactionTrigger::Idle => GAVE_WAY,
             _ if self.policy.is_out_of_time => OUT_OF_TIME,
-            _ if self.policy.must_end.is_some() => NOT_SAVED,
+            _ if self.policy.forced_end.is_some() => NOT_SAVED,
             _ => CANCELLED,
         }
     }
 
     /// What a new epoch starts from.
-    fn ground<'a>(&'a self, trigger: Trigger, covered: Seq, memory: Option<&'a str>) -> Ground<'a> {
-        let (state, space) = (&self.state, &self.policy.space);
+    fn ground<'a>(&'a self, trigger: CompactionTrigger, covered: Seq, memory: Option<&'a str>) -> Ground<'a> {
+        let (state, space) = (&self.state, &self.policy.context);
         let (system, tools) = match &state.epoch {
             // A turn goes on with what it began with.
             Some(epoch) if state.turn.is_some() => (epoch.system.clone(), epoch.tools.clone()),
@@ -188,9 +188,9 @@ impl Worker {
     fn renew_equipment(&mut self) {
         if self.state.turn.is_none() {
             self.equipment = Equipment::new(&self.runtime, &self.state);
-            let space = self.policy.space.clone();
+            let space = self.policy.context.clone();
             let limits = self.policy.limits;
-            self.policy = Policy { space, limits, ..self.equipment.policy(&self.runtime) };
+            self.policy = Policy { context: space, limits, ..self.equipment.policy(&self.runtime) };
             self.look_at_the_ends();
         }
     }
@@ -200,14 +200,14 @@ impl Worker {
 /// there is none. Pure, for tests and for programs that carry out decisions themselves.
 pub fn plan_compaction(
     state: &State,
-    space: &Space,
-    trigger: Trigger,
+    space: &ContextLimits,
+    trigger: CompactionTrigger,
     written: Option<Written>,
     keep: u64,
 ) -> std::result::Result<Vec<SessionRecord>, String> {
     let epoch = state.epoch.as_ref().ok_or("there is no epoch")?;
     // The record with which it began is none of those that it covers.
-    let covered = state.head - u64::from(state.compaction.open.is_some());
+    let covered = state.head - u64::from(state.compaction.open_reason.is_some());
     let proof = Proof::of(trigger, is_needed(state, space, trigger));
     let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
     let ground = Ground { state, space, system, tools, covered, keep, proof, memory: None };
@@ -219,13 +219,13 @@ pub fn plan_compaction(
 }
 
 /// Whether the next request would not go through as things are.
-fn is_needed(state: &State, space: &Space, trigger: Trigger) -> bool {
-    let is_too_large = space.room.is_some_and(|room| state.next_prompt(space) > room.usable());
+fn is_needed(state: &State, space: &ContextLimits, trigger: CompactionTrigger) -> bool {
+    let is_too_large = space.room.is_some_and(|room| plan::next_prompt_tokens(state, space) > room.usable());
     match trigger {
-        Trigger::Overflow => true,
-        Trigger::BeforeTurn | Trigger::WithinTurn => is_too_large,
-        Trigger::Asked => is_too_large && state.turn.is_some(),
-        Trigger::Idle => false,
+        CompactionTrigger::Overflow => true,
+        CompactionTrigger::BeforeTurn | CompactionTrigger::WithinTurn => is_too_large,
+        CompactionTrigger::Requested => is_too_large && state.turn.is_some(),
+        CompactionTrigger::Idle => false,
     }
 }
 
@@ -252,11 +252,11 @@ pub(crate) async fn compact_if_idle(
     let answer = room_for_answer(settings.model.max_output_tokens, &facts, window);
     let equipment = Equipment::new(runtime, state);
     let fixed = equipment.fixed(&facts);
-    let space = Space::new(state, model.name(), window, answer, fixed, &settings.context);
-    let policy = Policy { space: Space { is_idle: true, ..space }, ..equipment.policy(runtime) };
-    match state.relief(&policy, Moment::Rest) {
-        Relief::Nothing | Relief::Hopeless(_) => Ok(false),
-        Relief::Stub(_) | Relief::Compact(_) => shared.ask_as_idle(runtime).await,
+    let space = ContextLimits::new(state, model.name(), window, answer, fixed, &settings.context);
+    let policy = Policy { context: ContextLimits { is_idle: true, ..space }, ..equipment.policy(runtime) };
+    match plan::choose_compaction(state, &policy, SizeCheck::AtRest) {
+        CompactionChoice::Nothing | CompactionChoice::Impossible(_) => Ok(false),
+        CompactionChoice::Stub(_) | CompactionChoice::Compact(_) => shared.ask_as_idle(runtime).await,
     }
 }
 

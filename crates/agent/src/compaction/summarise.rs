@@ -13,7 +13,7 @@ use longhaul_protocol::{
     EventKind, InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, StreamName, Usage, Warning,
 };
 
-use crate::compaction::plan::Trigger;
+use crate::compaction::plan::CompactionTrigger;
 use crate::turn::request::room_for_answer;
 use crate::worker::wait::Attended;
 use crate::worker::{Step, Worker};
@@ -52,7 +52,7 @@ impl Worker {
     /// Has everything since the preface summarised, together with the summary before.
     pub(super) async fn summarise(
         &mut self,
-        trigger: Trigger,
+        trigger: CompactionTrigger,
         focus: Option<&str>,
         usages: &mut Vec<Usage>,
         after: &mut Vec<SessionRecord>,
@@ -93,7 +93,7 @@ impl Worker {
 
     fn warn_of_summary_model(&self, after: &mut Vec<SessionRecord>, reason: &str) {
         let code = "summary_model";
-        if !self.state.warned.contains(code) {
+        if !self.state.given_warnings.contains(code) {
             let text = format!(
                 "the model for summaries (context.summary_model) can't be used, and the session's own is asked: {reason}"
             );
@@ -104,7 +104,7 @@ impl Worker {
     async fn summarise_with(
         &mut self,
         model: Arc<dyn Model>,
-        trigger: Trigger,
+        trigger: CompactionTrigger,
         focus: Option<&str>,
         usages: &mut Vec<Usage>,
     ) -> Step<Summarised> {
@@ -210,10 +210,13 @@ impl Worker {
     fn how_to_ask(&self, model: Arc<dyn Model>, facts: Facts) -> Asking {
         let settings = &self.runtime.config.settings.model;
         let name = model.name();
-        let is_own = name == self.policy.space.model;
+        let is_own = name == self.policy.context.model;
         let window = facts.window.map(|window| window.tokens);
-        let room =
-            self.policy.space.room.filter(|room| is_own && window.is_none_or(|window| room.window <= window));
+        let room = self
+            .policy
+            .context
+            .room
+            .filter(|room| is_own && window.is_none_or(|window| room.window <= window));
         let answer = room_for_answer(settings.max_output_tokens, &facts, window);
         let (usable, answer) = match room {
             Some(room) => (Some(room.usable()), room.answer),
@@ -227,7 +230,7 @@ impl Worker {
     }
 
     fn summary_request(&self, asking: &Asking, focus: Option<&str>) -> Request {
-        let items = &self.state.items[self.state.preface..];
+        let items = &self.state.items[self.state.preface_len..];
         let material = Material { previous: self.state.summary.as_ref(), items, focus };
         let asked = ask_for_summary(&material, asking.form, asking.most);
         let summaries_before = usize::try_from(self.state.compaction.count).unwrap_or(usize::MAX);
@@ -246,7 +249,7 @@ impl Worker {
     async fn attend_to_cancels<T>(
         &mut self,
         work: &mut (impl Future<Output = T> + Unpin),
-        trigger: Trigger,
+        trigger: CompactionTrigger,
     ) -> Step<Attended<T>> {
         self.attend_to(work, trigger, |_| false).await
     }
@@ -255,13 +258,13 @@ impl Worker {
     async fn attend_to<T>(
         &mut self,
         work: &mut (impl Future<Output = T> + Unpin),
-        trigger: Trigger,
+        trigger: CompactionTrigger,
         is_due: impl Fn(&[InboxRecord]) -> bool,
     ) -> Step<Attended<T>> {
         loop {
             self.look_at_the_time();
             let waiting = self.waiting_in_inbox().await;
-            if self.policy.ends_the_turn() || self.is_called_away(trigger, &waiting) {
+            if self.policy.must_end_turn() || self.is_called_away(trigger, &waiting) {
                 return Ok(Attended::Called);
             }
             if is_due(&waiting) {
@@ -300,8 +303,8 @@ impl Worker {
     }
 
     /// Whether this should give way to something.
-    fn is_called_away(&self, trigger: Trigger, waiting: &[InboxRecord]) -> bool {
-        if trigger == Trigger::Idle && (!waiting.is_empty() || !self.shared.is_asked_as_idle()) {
+    fn is_called_away(&self, trigger: CompactionTrigger, waiting: &[InboxRecord]) -> bool {
+        if trigger == CompactionTrigger::Idle && (!waiting.is_empty() || !self.shared.is_asked_as_idle()) {
             return true;
         }
         let has_turn = self.state.turn.is_some();

@@ -75,7 +75,7 @@ pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<Cop
         draft.copy(record, &Places::default(), &Stays::default())?;
     }
     let stays = Stays::of(&draft.state, parent.records);
-    let unsent = draft.state.waiting.iter().map(|input| input.text.clone()).collect();
+    let unsent = draft.state.pending_inputs.iter().map(|input| input.text.clone()).collect();
     let copied: Vec<&Record> = parent.records.iter().filter(|record| !stays.holds(record)).collect();
     let first_seq = copied.first().map_or(0, |first| first.seq);
     let (before, after) = match parent.import {
@@ -121,14 +121,14 @@ impl Stays {
     fn of(state: &State, records: &[Record]) -> Self {
         let last =
             |kind: &str| records.iter().rev().find(|record| record.kind == kind).map_or(1, |last| last.seq);
-        let waits = state.again.is_some() || state.compaction.asked.is_some();
+        let waits = state.turn_request.is_some() || state.compaction.requested.is_some();
         // An order to compact may come within a turn; what asks for a turn comes after one.
-        let since = if state.again.is_some() { last("turn_ended") } else { last("epoch_started") };
+        let since = if state.turn_request.is_some() { last("turn_ended") } else { last("epoch_started") };
         Self {
-            inputs: state.waiting.iter().map(|input| input.id).collect(),
+            inputs: state.pending_inputs.iter().map(|input| input.id).collect(),
             tasks: state.tasks.running().map(crate::TaskState::id).collect(),
             orders_from: waits.then_some(since),
-            again: state.again.is_some(),
+            again: state.turn_request.is_some(),
         }
     }
 
@@ -235,7 +235,7 @@ impl Draft {
     fn close(&mut self, at: At, stays: &Stays) -> Result<(), DecodeError> {
         let attempt = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
         if let Some(attempt) = attempt {
-            let kept = u32::try_from(attempt.kept_when_cancelled()).unwrap_or(u32::MAX);
+            let kept = u32::try_from(attempt.blocks_kept_on_cancel()).unwrap_or(u32::MAX);
             let block = attempt.interrupted_block();
             let (attempt, error) = (attempt.id, Some(FORKED.to_owned()));
             let ended = AttemptEnded { attempt, kept, stop: None, error, goes_on: false, too_long: None };
@@ -260,7 +260,7 @@ impl Draft {
             let answer = WITHDRAWN.to_owned();
             self.write(at, &SessionRecord::Answered(Answered { id, answer }))?;
         }
-        if self.state.compaction.open.is_some() {
+        if self.state.compaction.open_reason.is_some() {
             let reason = FORKED.to_owned();
             self.write(
                 at,
@@ -268,11 +268,11 @@ impl Draft {
             )?;
         }
         // Whatever has ended and was not told would begin a turn by itself.
-        for told in self.state.tasks.tell() {
+        for told in self.state.tasks.announcements() {
             self.write(at, &told)?;
         }
         if let Some(turn) = &self.state.turn {
-            let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
+            let said = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
             let ended = TurnEnded {
                 turn: turn.number,
                 outcome: Outcome::Cancelled,

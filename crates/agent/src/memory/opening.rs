@@ -49,13 +49,13 @@ impl Worker {
         if book.pages.is_empty() {
             return None;
         }
-        let room = match self.policy.space.room {
+        let room = match self.policy.context.room {
             Some(room) => Some(room),
             None => self.room_at_first().await,
         };
         // As the model counts, where that is known: text that it takes for more would find no room.
         let most = room.map_or(MOST, |room| room.at_most(MOST));
-        let most = self.state.calibration(&self.policy.space.model).largest_within(most);
+        let most = self.state.calibration(&self.policy.context.model).largest_within(most);
         let text = book.for_context(most)?;
         Some(runtime.redactor.redact(&text).into_owned())
     }

@@ -29,7 +29,7 @@ pub(crate) enum Permission {
 impl Worker {
     /// Whether a call may run that was checked and has not begun. `caution` is why a person has to agree whatever the rules say.
     pub(crate) async fn permission(&self, call: &CallState, caution: Option<&str>) -> Permission {
-        if let Some(refused) = call.answer.as_ref().and_then(|answer| refused_by(&answer.words)) {
+        if let Some(refused) = call.approval.as_ref().and_then(|answer| refused_by(&answer.text)) {
             return refused;
         }
         // The policy in force now decides, also about a call that a person approved under an earlier one; and a link may have been put on its
@@ -57,7 +57,7 @@ impl Worker {
         // Questions of earlier versions have no reasons on record. Theirs were those of the policy.
         let is_covered = |reason: &String| {
             let is_caution = caution == Some(reason.as_str());
-            call.answer
+            call.approval
                 .as_ref()
                 .is_some_and(|yes| yes.reasons.contains(reason) || (yes.reasons.is_empty() && !is_caution))
         };

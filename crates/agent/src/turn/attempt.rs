@@ -92,7 +92,7 @@ impl Worker {
         self.commit(facts, vec![]).await?;
         let call = self.call(attempt).await?;
         let mut blocks = Blocks::default();
-        let ended = if self.policy.ends_the_turn() || self.state.cancelled() {
+        let ended = if self.policy.must_end_turn() || self.state.is_cancelled() {
             Ended::Stopped(self.stopped_by())
         } else {
             self.hear(&call, &mut blocks).await?
@@ -123,14 +123,18 @@ impl Worker {
         if let Some(turn) = turn {
             facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
             let warnings = self.equipment.warnings.iter();
-            let new = warnings.filter(|warning| !self.state.warned.contains(&warning.code));
+            let new = warnings.filter(|warning| !self.state.given_warnings.contains(&warning.code));
             facts.extend(new.cloned().map(SessionRecord::Warning));
         }
         facts.extend(changed);
         if step.is_some() {
-            facts.extend(self.state.tasks.tell());
+            facts.extend(self.state.tasks.announcements());
         }
-        let later = if step.is_some() { self.state.too_many(&self.policy.space) } else { vec![] };
+        let later = if step.is_some() {
+            crate::compaction::plan::deferred_inputs(&self.state, &self.policy.context)
+        } else {
+            vec![]
+        };
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted { step, later })));
         Ok(facts)
     }
@@ -147,7 +151,7 @@ impl Worker {
         };
         let mut shown = Shown::new(self);
         let ended = loop {
-            if self.policy.ends_the_turn() {
+            if self.policy.must_end_turn() {
                 break Ended::Stopped(self.stopped_by());
             }
             let mut next = answer.next();
@@ -183,7 +187,7 @@ impl Worker {
     }
 
     fn stopped_by(&self) -> &'static str {
-        match (self.state.cancelled(), self.policy.is_out_of_time) {
+        match (self.state.is_cancelled(), self.policy.is_out_of_time) {
             (true, _) => CANCELLED,
             (false, true) => OUT_OF_TIME,
             (false, false) => NOT_SAVED,
@@ -240,7 +244,7 @@ impl Worker {
         let Some(attempt) = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref()) else {
             return Ok(());
         };
-        let facts = match self.state.cancelled() && kept > 0 {
+        let facts = match self.state.is_cancelled() && kept > 0 {
             true => self.stopped_attempt(INTERRUPTED),
             false => vec![ended_with(attempt.id, kept, None, Some(INTERRUPTED.to_owned()))],
         };

@@ -14,7 +14,7 @@ use longhaul_protocol::{
 
 use crate::clock::now;
 use crate::session::apply::{GIVEN_ONCE, ROLE_ORDER};
-use crate::session::decide::Ending;
+use crate::session::decide::TurnEnding;
 use crate::session::state;
 use crate::turn::attempt::{Ended, Heard};
 use crate::turn::request::Call;
@@ -81,10 +81,10 @@ impl Worker {
     /// The end of the attempt that is open, in a turn that ends here. What the user interrupted stays as far as it came.
     pub(crate) fn stopped_attempt(&self, why: &str) -> Vec<SessionRecord> {
         let Some(attempt) = self.open_attempt() else { return vec![] };
-        let block = attempt.interrupted_block().filter(|_| self.state.cancelled());
+        let block = attempt.interrupted_block().filter(|_| self.state.is_cancelled());
         let kept = match block {
-            Some(_) => attempt.kept_when_cancelled(),
-            None => attempt.kept_when_stopped(),
+            Some(_) => attempt.blocks_kept_on_cancel(),
+            None => attempt.blocks_kept_on_stop(),
         };
         let ended = ended_with(attempt.id, kept, None, Some(why.to_owned()));
         block.map(SessionRecord::Block).into_iter().chain([ended]).collect()
@@ -101,20 +101,20 @@ impl Worker {
         let name = call.model.name();
         if !call.facts.tools
             && !self.equipment.tools.schemas.is_empty()
-            && !self.state.warned.contains(no_tools)
+            && !self.state.given_warnings.contains(no_tools)
         {
             warnings.push(warning(no_tools, format!("{name} can't call tools, and is asked without them")));
         }
         let limits = &self.runtime.config.settings.limits;
         let is_limited = limits.cost_per_turn > 0.0 || limits.cost_per_day > 0.0;
-        if is_limited && call.facts.prices.is_none() && !self.state.warned.contains(cost_unknown) {
+        if is_limited && call.facts.prices.is_none() && !self.state.given_warnings.contains(cost_unknown) {
             let text = format!(
                 "nobody says what {name} costs, so the limits of cost don't hold for it; add prices in providers.toml"
             );
             warnings.push(warning(cost_unknown, text));
         }
         let assumed = call.facts.window.filter(|window| window.source == WindowSource::HostedDefault);
-        if let Some(window) = assumed.filter(|_| !self.state.warned.contains(window_assumed)) {
+        if let Some(window) = assumed.filter(|_| !self.state.given_warnings.contains(window_assumed)) {
             let text = format!(
                 "nobody says how large the context of {name} is: {} tokens are assumed; set model.context_window",
                 window.tokens
@@ -125,7 +125,7 @@ impl Worker {
     }
 
     fn cut_prompt(&self, call: &Call, counted: u64) -> Option<SessionRecord> {
-        let counting = self.state.counting.get(call.model.name())?;
+        let counting = self.state.token_counts.get(call.model.name())?;
         counting.calibration.shows_a_cut(call.estimated, counted).then(|| {
             let sent = counting.calibration.correct(call.estimated);
             let text = format!(
@@ -209,8 +209,10 @@ impl Worker {
         if !is_first {
             let error = "the answer reached the limit of its length, also with a higher one; \
                          raise model.max_output_tokens, or send anything to go on";
-            let carried = self.state.turn.as_ref().map(|turn| turn.carried.clone()).unwrap_or_default();
-            let ending = Ending { text: Some(carried + &said), ..Ending::limit(Limit::Tokens, error) };
+            let carried =
+                self.state.turn.as_ref().map(|turn| turn.text_before_cut.clone()).unwrap_or_default();
+            let ending =
+                TurnEnding { text: Some(carried + &said), ..TurnEnding::limit(Limit::Tokens, error) };
             return self.end_turn(facts, ending).await;
         }
         if goes_on {
@@ -224,7 +226,7 @@ impl Worker {
         let kept = match failure.class {
             // Nothing of an answer that is none counts.
             Class::TooLarge => 0,
-            _ => self.open_attempt().map_or(0, state::Attempt::kept_when_broken),
+            _ => self.open_attempt().map_or(0, state::Attempt::blocks_kept_on_failure),
         };
         if kept > 0 {
             let text = format!("{failure}; what was complete of it counts");
@@ -236,7 +238,7 @@ impl Worker {
         let lacks_tools = failure.class == Class::NoTools && !call.request.tools.is_empty();
         let is_raised = call.request.max_output > Some(self.usual_room(&call.facts));
         let lacks_room = failure.class == Class::Invalid && is_raised;
-        let prompt = self.state.next_prompt(&self.policy.space);
+        let prompt = crate::compaction::plan::next_prompt_tokens(&self.state, &self.policy.context);
         let corrected = self.correct_limits(call, &failure, prompt).await;
         after.extend(corrected.map(|corrected| self.limits_warning(call, corrected)));
         let asks_for_less = match corrected {
@@ -258,7 +260,7 @@ impl Worker {
             return self.commit(after, vec![]).await;
         }
         if failure.class == Class::RoleOrder && self.asking.may_reorder() {
-            if !self.state.warned.contains(ROLE_ORDER) {
+            if !self.state.given_warnings.contains(ROLE_ORDER) {
                 after.push(warning(ROLE_ORDER, failure.message.clone()));
             }
             after.splice(..0, [ended_with(call.attempt, 0, None, Some(failure.message))]);
@@ -355,18 +357,18 @@ impl Worker {
                     told += &format!(" ({})", At(now().0.saturating_add(delay)));
                 }
                 // In one append: an attempt that failed for good is never on disk without the end of its turn.
-                self.end_turn(facts, Ending { code, ..Ending::failed(told) }).await
+                self.end_turn(facts, TurnEnding { code, ..TurnEnding::failed(told) }).await
             }
         }
     }
 
     /// Waits before the next try. It is shown before it begins, and ends at once when somebody says so.
     async fn wait(&mut self, wait: Wait) -> Step<()> {
-        if self.policy.ends_the_turn() || self.state.cancelled() {
+        if self.policy.must_end_turn() || self.state.is_cancelled() {
             return Ok(());
         }
         let Wait { class, attempt, of, delay, reason } = wait;
-        let hurried = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
+        let hurried = self.state.turn.as_ref().map_or(0, |turn| turn.retry_now_count);
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         let class = class.code().to_owned();
         self.show(EventKind::RetryWait { class, attempt, of, delay_ms, reason });

@@ -12,7 +12,7 @@ use longhaul_model::{Facts, MAX_REORDERED, Model, Purpose, Request, Tries};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
 use crate::Error;
-use crate::compaction::plan::Space;
+use crate::compaction::plan::ContextLimits;
 use crate::session::state::{Epoch, State};
 use crate::turn::fallback::Lineup;
 use crate::worker::wait::{Attended, Heed};
@@ -51,7 +51,7 @@ impl Asking {
     pub(crate) fn new(lineup: Arc<Lineup>, state: &State) -> Self {
         let last = state.model.as_deref();
         let place = last.and_then(|last| lineup.0.iter().position(|model| model.name() == last)).unwrap_or(0);
-        let cut = state.turn.as_ref().map_or(0, |turn| turn.cuts);
+        let cut = state.turn.as_ref().map_or(0, |turn| turn.length_cuts);
         Self { place, cut, ..Self::anew(lineup) }
     }
 
@@ -159,7 +159,7 @@ impl Worker {
             request.tools = Arc::default();
         }
         request.max_output = Some(self.room(&facts));
-        let answers_before = self.state.answers.saturating_sub(request.finished_steps() as u64);
+        let answers_before = self.state.answer_count.saturating_sub(request.finished_steps() as u64);
         request.purpose =
             Purpose::Step { answers_before: usize::try_from(answers_before).unwrap_or(usize::MAX) };
         let estimated = estimate(&request.system, &request.tools, &request.items);
@@ -182,7 +182,7 @@ impl Worker {
 
     /// How large the context may be, as far as is known: less than is said, where a server was seen to take less.
     pub(crate) fn window(&self) -> Option<u64> {
-        self.policy.space.room.map(|room| room.window).or(self.asking.window)
+        self.policy.context.room.map(|room| room.window).or(self.asking.window)
     }
 
     /// Finds out what the model that is asked next has room for.
@@ -201,19 +201,23 @@ impl Worker {
         let settings = &self.runtime.config.settings;
         let window = facts.window.map(|window| window.tokens).or(settings.model.context_window);
         self.asking.window = window;
-        let (is_idle, fixed) = (self.policy.space.is_idle, self.fixed(&facts));
+        let (is_idle, fixed) = (self.policy.context.is_idle, self.fixed(&facts));
         let space = |answer: u64| {
-            let space = Space::new(&self.state, model.name(), window, answer, fixed, &settings.context);
-            Space { is_idle, ..space }
+            let space =
+                ContextLimits::new(&self.state, model.name(), window, answer, fixed, &settings.context);
+            ContextLimits { is_idle, ..space }
         };
         // In a turn an answer that was cut may be longer, if the prompt fits beside that.
         let usual = self.usual_room(&facts);
         let longer = if begins { usual } else { self.room(&facts) };
         let with_longer = space(longer);
-        let fits =
-            |space: &Space| space.room.is_none_or(|room| self.state.next_prompt(space) <= room.usable());
+        let fits = |space: &ContextLimits| {
+            space.room.is_none_or(|room| {
+                crate::compaction::plan::next_prompt_tokens(&self.state, space) <= room.usable()
+            })
+        };
         let has_room = longer <= usual || fits(&with_longer);
-        self.policy.space = if has_room { with_longer } else { space(usual) };
+        self.policy.context = if has_room { with_longer } else { space(usual) };
         self.asking.has_no_room |= !has_room;
         Ok(())
     }

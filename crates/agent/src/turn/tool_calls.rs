@@ -138,7 +138,7 @@ impl Worker {
                 // It was asked above.
                 Ready::Ask(_) => {}
                 // It was recorded late, and the turn must end: what has not begun does not begin.
-                Ready::Run { .. } if call.started.is_none() && self.policy.ends_the_turn() => {
+                Ready::Run { .. } if call.started.is_none() && self.policy.must_end_turn() => {
                     self.finish(call.id, Finished::error(NOT_RUN)).await?;
                 }
                 Ready::Run { effect, run, takes_up_to } => {
@@ -153,7 +153,7 @@ impl Worker {
     /// Waits for what is running, and records each result as it comes.
     async fn wait_for(&mut self, mut running: Running) -> Step<()> {
         let (mut heed, mut due) = (Heed::Cancel, None);
-        if self.policy.ends_the_turn() {
+        if self.policy.must_end_turn() {
             running.stopper.stop();
         }
         while !running.calls.is_empty() {
@@ -218,7 +218,7 @@ impl Worker {
         }
         let asked = self.asked(call);
         let journal = &self.runtime.journal;
-        if let Some(run) = full_output::read(&call.name, &asked, &self.state.outputs, journal) {
+        if let Some(run) = full_output::read(&call.name, &asked, &self.state.full_outputs, journal) {
             let effect = Effect::Read;
             let next = Ready::Run { effect, run, takes_up_to: None };
             return Ok((Some(started(call, effect, None, None)), next));
@@ -271,10 +271,10 @@ impl Worker {
 
     /// Runs a call that did not happen, or that does no harm twice; its start is on record.
     async fn again(&mut self, call: &CallState) -> Step<Ready> {
-        if self.state.cancelled() {
+        if self.state.is_cancelled() {
             return Ok(Ready::Done(Finished::error(CANCELLED)));
         }
-        if self.policy.ends_the_turn() {
+        if self.policy.must_end_turn() {
             return Ok(Ready::Done(Finished::error(NOT_RUN)));
         }
         Ok(self.prepare(call).await?.1)
@@ -306,7 +306,7 @@ impl Worker {
         Call {
             id: call.id,
             arguments: call.arguments.clone(),
-            seen: self.state.seen.clone(),
+            seen: self.state.known_files.clone(),
             cap: cap_for(self.window()),
             session: self.id,
             tasks: self.known_tasks(),
@@ -327,7 +327,7 @@ impl Worker {
             whole = Some(std::mem::replace(&mut content, short).into_bytes());
         }
         if let Some(turn) = &self.state.turn {
-            content = turn.repeats.told(&call.name, &call.arguments, content);
+            content = turn.repeats.with_repeat_warning(&call.name, &call.arguments, content);
         }
         let pictures =
             images.iter().map(|picture| Image { data: BlobRef::to(&picture.bytes, &picture.media) });

@@ -11,7 +11,7 @@ use longhaul_tools::RepositoryNews;
 
 use crate::Error;
 use crate::runtime::slot::Awaited;
-use crate::session::decide::Ending;
+use crate::session::decide::TurnEnding;
 use crate::session::events::event_of;
 use crate::session::work::Work;
 use crate::worker::task_monitor;
@@ -47,7 +47,7 @@ impl Worker {
     async fn save_later(&mut self, append: Append, count: usize, error: &JournalError) -> Step<Vec<Record>> {
         let said = error.to_string();
         let reason = said.strip_prefix("not saved: ").unwrap_or(&said).to_owned();
-        self.policy.must_end = Some(format!("what happened could not be saved for a while: {reason}"));
+        self.policy.forced_end = Some(format!("what happened could not be saved for a while: {reason}"));
         let warning =
             EventKind::Warning { code: "not_saved".to_owned(), text: format!("not saved: {reason}") };
         self.show(warning);
@@ -93,17 +93,17 @@ impl Worker {
             }
             SessionRecord::Usage(usage) => self.runtime.ledger.spent(usage),
             SessionRecord::TaskStarted(task) => {
-                task_monitor::watch(&self.runtime, &self.shared, task.task_id)
+                task_monitor::watch(&self.runtime, &self.shared, task.task_id);
             }
             SessionRecord::TaskEnded(_) => self.let_go_of_tasks(),
             SessionRecord::InputTaken(input) => self.shared.taken(Awaited::Input(input.id)),
             SessionRecord::OrderTaken(order) => {
                 self.shared.taken(Awaited::Order(order.order.id));
                 self.shared.taken(Awaited::Compaction(order.order.id));
-                if self.state.compaction.asked.is_none() {
+                if self.state.compaction.requested.is_none() {
                     self.shared.compacted();
                 }
-                if !self.state.own_work(self.policy.wake).is_unfinished() {
+                if !Work::of_taken(&self.state, self.policy.wake).is_unfinished() {
                     self.shared.settled(None, &self.state);
                 }
             }
@@ -118,13 +118,13 @@ impl Worker {
     }
 
     /// Ends the turn, after what else has to be recorded. Calls that have no result get one that says so.
-    pub(crate) async fn end_turn(&mut self, mut facts: Vec<SessionRecord>, ending: Ending) -> Step<()> {
+    pub(crate) async fn end_turn(&mut self, mut facts: Vec<SessionRecord>, ending: TurnEnding) -> Step<()> {
         let Some(turn) = &self.state.turn else { return Ok(()) };
         let waiting = turn.calls.iter().filter(|call| call.result.is_none());
         facts.extend(waiting.map(|call| {
             let content = match call.started {
                 None if turn.cancelled => "not run: the user interrupted before it began",
-                None if turn.broken.is_none() => "not run: the turn had ended before",
+                None if turn.lost_record.is_none() => "not run: the turn had ended before",
                 _ => "unknown: the turn ended before its result could be recorded",
             };
             let result = ToolFinished::new(call.id, &call.name, content);
@@ -134,12 +134,12 @@ impl Worker {
         facts.extend(self.state.questions.iter().map(|question| {
             SessionRecord::Answered(Answered { id: question.id, answer: WITHDRAWN.to_owned() })
         }));
-        let Ending { outcome, limit, error, code, text } = ending;
+        let TurnEnding { outcome, limit, error, code, text } = ending;
         // Of an answer that was to go on there is at least what came before.
-        let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
+        let said = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
         let (turn, text) = (turn.number, text.unwrap_or_else(|| said.clone()));
         // With this a later look at the session's last record shows that there is nothing to do.
-        let work = self.state.own_work(self.policy.wake);
+        let work = Work::of_taken(&self.state, self.policy.wake);
         // The questions of the turn end with it.
         let is_idle = !Work { turn: false, question: false, ..work }.is_in_use();
         let inbox_through = is_idle.then_some(self.state.inbox_through);
@@ -154,7 +154,7 @@ impl Worker {
         if let Some(news) = news {
             tools.acknowledge(self.id, news).await;
         }
-        self.policy.must_end = None;
+        self.policy.forced_end = None;
         // Whatever went wrong went with its turn.
         self.runtime.failures.forget(&self.shared);
         Ok(())

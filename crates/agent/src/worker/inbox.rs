@@ -96,13 +96,13 @@ impl Worker {
         // What was recorded before the first epoch belongs to it.
         let folds_from = (self.state.head > 0).then(|| before.map_or(1, |epoch| epoch.folds_from));
         facts.push(SessionRecord::EpochStarted(EpochStarted {
-            turns: self.state.turns,
+            turns: self.state.turn_count,
             inbox_through: self.state.inbox_through,
             pins: self.state.pins.clone(),
             todo: self.state.todo.clone(),
             folds_from,
-            tasks: self.state.tasks.to_carry(),
-            ended: self.state.tasks.ended_to_carry(),
+            tasks: self.state.tasks.carry_running(),
+            ended: self.state.tasks.carry_ended(),
             questions: self.state.questions.clone(),
             previous: before.map(|epoch| epoch.began),
             ..EpochStarted::new(number, reason, system.reference.clone(), tools.reference.clone())

@@ -25,7 +25,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::replay::load;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
-use crate::session::decide::{Action, Ending, Policy, decide};
+use crate::session::decide::{Action, Policy, TurnEnding, decide};
 use crate::session::state::State;
 use crate::turn::request::Asking;
 use crate::worker::toolset::Equipment;
@@ -135,13 +135,14 @@ async fn hold(runtime: &Arc<Inner>, shared: &Arc<Shared>, must_end: Option<Strin
     let lease = take(runtime, shared, id).await?;
     let working = whole(&shared.key, async {
         let mut worker = Worker::new(runtime, shared, id, lease.clone()).await.map_err(Stopped::Failed)?;
-        worker.policy.must_end = must_end.filter(|_| worker.state.turn.is_some());
+        worker.policy.forced_end = must_end.filter(|_| worker.state.turn.is_some());
         shared.hub.recorded(worker.state.head);
         shared.arrived();
         // An order that waits may end the turn.
         worker.take_inbox().await?;
         if let Some(turn) = worker.state.turn.as_ref().filter(|turn| !turn.cancelled) {
-            let text = format!("turn {} was open, and goes on: {}", turn.number, worker.state.under_way());
+            let text =
+                format!("turn {} was open, and goes on: {}", turn.number, worker.state.describe_open_work());
             worker.show(EventKind::Warning { code: "resumed".to_owned(), text });
         }
         worker.adopt_tasks();
@@ -235,15 +236,15 @@ impl Worker {
             return Err(Stopped::Suspended);
         }
         self.look_at_the_time();
-        if self.state.turn.is_none() && self.state.wants_a_turn(&self.policy) {
+        if self.state.turn.is_none() && crate::session::decide::should_start_turn(&self.state, &self.policy) {
             self.equipment = Equipment::new(&self.runtime, &self.state);
             self.policy = self.equipment.policy(&self.runtime);
         }
-        if self.state.turn.is_some() || self.state.wants_a_turn(&self.policy) {
+        if self.state.turn.is_some() || crate::session::decide::should_start_turn(&self.state, &self.policy) {
             // Somebody came first.
             self.shared.was_idle(&Ok(false));
         }
-        self.policy.space.is_idle = self.shared.is_asked_as_idle();
+        self.policy.context.is_idle = self.shared.is_asked_as_idle();
         if self.state.turn.is_some() || self.has_something_to_do() {
             self.look_at_the_money().await?;
             self.look_at_the_space().await?;
@@ -270,8 +271,8 @@ impl Worker {
 
     /// Whether there is something to do although no turn is open.
     pub(crate) fn has_something_to_do(&self) -> bool {
-        self.state.wants_a_turn(&self.policy)
-            || self.state.compaction.asked.is_some()
+        crate::session::decide::should_start_turn(&self.state, &self.policy)
+            || self.state.compaction.requested.is_some()
             || self.shared.is_asked_as_idle()
     }
 
@@ -314,12 +315,12 @@ impl Worker {
     /// Ends a turn of which something can't be recorded: it would be tried again for ever, at the cost of a model call each
     /// time. What is running is brought to its end first; if that can't be recorded either, it is told as unknown.
     async fn give_up(&mut self, error: &Error) -> Step<()> {
-        let tried = self.policy.must_end.replace(error.to_string());
+        let tried = self.policy.forced_end.replace(error.to_string());
         if tried.is_none() {
             return Ok(());
         }
         self.close_attempt(0).await?;
-        self.end_turn(vec![], Ending::failed(error.to_string())).await
+        self.end_turn(vec![], TurnEnding::failed(error.to_string())).await
     }
 }
 

@@ -105,7 +105,9 @@ impl Worker {
     async fn record_stalls(&mut self, stalled: Vec<(TaskNews, String)>) -> Step<()> {
         let is_news = |(news, _): &(TaskNews, String)| {
             let known = self.state.tasks.get(news.task_id).filter(|task| task.is_running());
-            known.is_some_and(|task| task.waiting.as_ref().is_none_or(|stall| stall.printed != news.printed))
+            known.is_some_and(|task| {
+                task.stall.as_ref().is_none_or(|stall| stall.printed_bytes != news.printed)
+            })
         };
         let facts = stalled.into_iter().filter(is_news).map(|(news, line)| {
             let text = longhaul_context::waits_for_input(news.task_id, &line);
@@ -117,24 +119,24 @@ impl Worker {
 
     /// Ends the tasks that somebody wants to end. Whoever watches them says when that is done.
     fn end_tasks(&self) {
-        for task in self.state.tasks.running().filter(|task| task.is_to_end) {
+        for task in self.state.tasks.running().filter(|task| task.kill_requested) {
             task_monitor::end(&self.runtime, task.id());
         }
     }
 
     /// When the ends that are not told yet begin a turn, if they do.
     pub(crate) fn look_at_the_ends(&mut self) {
-        let waits = self.state.turn.is_none() && self.state.tasks.wakes(self.policy.wake);
+        let waits = self.state.turn.is_none() && self.state.tasks.should_wake(self.policy.wake);
         if !waits {
             self.gathers_until = None;
         } else if self.gathers_until.is_none() {
             self.gathers_until = Some(Instant::now() + GATHERING);
         }
-        self.policy.is_gathering = self.gathers_until.is_some_and(|until| Instant::now() < until);
+        self.policy.is_batching_task_ends = self.gathers_until.is_some_and(|until| Instant::now() < until);
     }
 
     /// What tools know of the session's tasks.
     pub(crate) fn known_tasks(&self) -> Arc<[KnownTask]> {
-        self.state.tasks.known(|id| self.runtime.watching.printed(id)).collect()
+        self.state.tasks.known_tasks(|id| self.runtime.watching.printed(id)).collect()
     }
 }

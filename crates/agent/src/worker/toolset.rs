@@ -17,13 +17,13 @@ use longhaul_tools::{
 
 use crate::Config;
 use crate::clock::now;
-use crate::compaction::plan::Space;
+use crate::compaction::plan::ContextLimits;
 use crate::config::WithoutSandbox;
 use crate::history::history_tools;
 use crate::memory::{Noting, memory_tools};
 use crate::runtime::{Inner, lock};
 use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
-use crate::session::decide::{Limits, Policy};
+use crate::session::decide::{Policy, TurnLimits};
 use crate::session::state::State;
 
 /// The rules of a project.
@@ -138,18 +138,18 @@ impl Equipment {
         Policy {
             system: self.system.reference.hash,
             tools: self.tools.content.reference.hash,
-            reads: reads.collect(),
-            limits: Limits {
+            read_only_tools: reads.collect(),
+            limits: TurnLimits {
                 steps: if limits.steps == 0 { u64::MAX } else { limits.steps },
                 tokens: Some(limits.tokens_per_turn).filter(|tokens| *tokens > 0),
                 cost_nano: (limits.cost_per_turn > 0.0).then(|| nano(limits.cost_per_turn)),
                 left_today_nano: None,
             },
-            space: Space::default(),
+            context: ContextLimits::default(),
             wake: runtime.config.settings.exec.wake,
-            is_gathering: false,
+            is_batching_task_ends: false,
             is_out_of_time: false,
-            must_end: None,
+            forced_end: None,
         }
     }
 }

@@ -55,7 +55,7 @@ impl Worker {
             let called = match heed {
                 Heed::Cancel => self.is_to_end(),
                 Heed::Hurry { hurried } => {
-                    let now = self.state.turn.as_ref().map_or(0, |turn| turn.hurried);
+                    let now = self.state.turn.as_ref().map_or(0, |turn| turn.retry_now_count);
                     self.is_to_end() || now > hurried || self.has_other_model()
                 }
                 Heed::Input => self.has_something_to_do() || self.is_to_part(),
@@ -104,16 +104,17 @@ impl Worker {
 
     /// Whether somebody or something wants the turn to end.
     pub(crate) fn is_to_end(&self) -> bool {
-        let is_unwanted = self.state.turn.is_none() && self.state.waiting.iter().any(|input| input.cancelled);
-        self.state.cancelled() || is_unwanted || self.policy.ends_the_turn()
+        let is_unwanted =
+            self.state.turn.is_none() && self.state.pending_inputs.iter().any(|input| input.cancelled);
+        self.state.is_cancelled() || is_unwanted || self.policy.must_end_turn()
     }
 
     /// When the open turn has to end. Its beginning is on record, so a restart gives it no more time.
     pub(crate) fn look_at_the_time(&mut self) {
         let seconds = self.runtime.config.settings.limits.seconds_per_turn;
         // While a person is awaited, no time passes.
-        let turn = self.state.turn.as_ref().filter(|turn| turn.awaits_since.is_none());
-        let began = turn.and_then(|turn| Some((turn.started_at?, turn.awaited_ms)));
+        let turn = self.state.turn.as_ref().filter(|turn| turn.question_since.is_none());
+        let began = turn.and_then(|turn| Some((turn.started_at?, turn.question_wait_ms)));
         let (Some((started, awaited)), 1..) = (began, seconds) else {
             self.turn_ends_by = None;
             self.policy.is_out_of_time = false;

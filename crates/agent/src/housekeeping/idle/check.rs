@@ -100,7 +100,7 @@ async fn look_at(runtime: &Arc<Inner>, jobs: &[Job], id: SessionId) -> Result<Lo
     }
     let state = load(&*runtime.journal, &entry.key, id).await?;
     // By its records, so that nothing of this changes before the ends do.
-    if !state.work(entry.inbox_head, runtime.wake()).is_due() {
+    if !crate::Work::of(&state, entry.inbox_head, runtime.wake()).is_due() {
         let shared = runtime.shared(&entry.key, Some(id));
         let mut failure = None;
         for job in jobs.iter().filter(|job| quiet <= job.within) {

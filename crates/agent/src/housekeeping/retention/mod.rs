@@ -241,7 +241,7 @@ async fn is_at_work(journal: &dyn Journal, entry: &SessionEntry) -> Result<bool>
     }
     let Ok(state) = load(journal, &entry.key, entry.id).await else { return Ok(true) };
     // Every end that the model has not been told of counts, whatever wakes here.
-    Ok(state.work(entry.inbox_head, crate::Wake::Always).is_in_use())
+    Ok(crate::Work::of(&state, entry.inbox_head, crate::Wake::Always).is_in_use())
 }
 
 async fn bytes_of(journal: &dyn Journal, id: SessionId) -> Result<u64> {
