@@ -238,7 +238,7 @@ pub(crate) async fn compact_if_idle(
 ) -> Result<bool> {
     // To do it, its worker takes it, and goes on with whatever waits in its inbox: only who looks after all sessions may do that to one that
     // nobody here has opened.
-    let is_ours = shared.id.get().is_some_and(|id| runtime.activity.has_seen(*id));
+    let is_ours = shared.id.get().is_some_and(|id| runtime.activity.was_used_here(*id));
     if !is_ours && !runtime.is_hosting() {
         return Ok(false);
     }

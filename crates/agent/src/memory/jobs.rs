@@ -83,7 +83,7 @@ pub(crate) async fn check_after_turn(
 
 /// Whether a session is the business of this runtime: it looks after all of them, has had to do with it, or shares its memory.
 async fn concerns(runtime: &Inner, id: SessionId) -> Result<bool> {
-    if runtime.is_hosting() || runtime.activity.has_seen(id) {
+    if runtime.is_hosting() || runtime.activity.was_used_here(id) {
         return Ok(true);
     }
     let Some(scope) = runtime.memory.scopes.of(id).await? else { return Ok(false) };

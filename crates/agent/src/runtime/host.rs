@@ -12,7 +12,7 @@ use longhaul_protocol::{Seq, SessionId, SessionRecord, StreamName, TaskId};
 use tokio::time::Instant;
 
 use crate::Result;
-use crate::housekeeping::cleanup;
+use crate::housekeeping::backoff::Backoff;
 use crate::replay::load;
 use crate::runtime::Inner;
 use crate::session::tasks::TaskState;
@@ -43,14 +43,9 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     let mut suspension = runtime.suspension();
     let mut known = Known::default();
     let mut lease = None;
-    let mut tidies_at = Instant::now();
+    let mut unreadable = Backoff::new(Duration::ZERO);
     loop {
         let began = Instant::now();
-        if began >= tidies_at {
-            tidies_at = began + cleanup::EVERY;
-            let inner = runtime.clone();
-            runtime.spawn(async move { cleanup::tidy(&inner).await });
-        }
         // Carried to its end: a lease that was taken and then forgotten would keep others waiting until it expires.
         lease = keep(&runtime, lease).await;
         let look = async {
@@ -66,7 +61,7 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
             biased;
             _ = suspension.wait_for(|suspended| *suspended) => break,
             seen = look => {
-                tell(&runtime, &known, &seen);
+                report_unreadable(&runtime, &mut unreadable, &seen.unreadable);
                 known = seen;
             }
         }
@@ -80,10 +75,12 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     }
 }
 
-/// Says what can't be read, once for each reason.
-fn tell(runtime: &Inner, known: &Known, seen: &Known) {
-    for (key, reason) in &seen.unreadable {
-        if known.unreadable.get(key) != Some(reason) {
+/// Warns of sessions that can't be read, once for each reason.
+fn report_unreadable(runtime: &Inner, backoff: &mut Backoff<String>, unreadable: &BTreeMap<String, String>) {
+    backoff.retain(|key| unreadable.contains_key(key));
+    for (key, reason) in unreadable {
+        let report = backoff.record_failure(key.clone(), reason.clone(), Instant::now(), Duration::ZERO);
+        if report.is_new_reason {
             let text = if key.is_empty() {
                 format!("the sessions can't be listed: {reason}")
             } else {
@@ -145,7 +142,7 @@ async fn sweep(runtime: &Arc<Inner>, known: &Known) -> JournalResult<Known> {
                 continue;
             }
             seen.unfinished.insert(entry.id);
-            if !runtime.failures.too_early(entry.id) {
+            if !runtime.worker_backoff.is_backing_off(entry.id) {
                 runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
             }
         }

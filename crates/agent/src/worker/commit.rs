@@ -81,7 +81,7 @@ impl Worker {
             self.shared.hub.end();
         }
         self.state.apply(record).map_err(unreadable)?;
-        self.runtime.activity.recorded(self.id, record.at, &fact, &self.state);
+        self.runtime.activity.record_append(self.id, record.at, &fact, &self.state);
         match &event {
             Some(event) => self.shared.show(event),
             None => self.shared.hub.recorded(record.seq),
@@ -156,7 +156,7 @@ impl Worker {
         }
         self.policy.forced_end = None;
         // Whatever went wrong went with its turn.
-        self.runtime.failures.forget(&self.shared);
+        self.runtime.worker_backoff.clear(&self.shared);
         Ok(())
     }
 

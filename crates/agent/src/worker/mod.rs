@@ -84,7 +84,7 @@ pub(crate) async fn run(runtime: Arc<Inner>, shared: Arc<Shared>) {
         let why = match hold(&runtime, &shared, must_end.take()).await {
             // Only now is the lease free: whoever sees that nobody is here can take it.
             Ok(()) if shared.may_leave() => {
-                runtime.failures.forget(&shared);
+                runtime.worker_backoff.clear(&shared);
                 return;
             }
             Ok(()) => continue,
@@ -108,7 +108,7 @@ pub(crate) async fn run(runtime: Arc<Inner>, shared: Arc<Shared>) {
                 }
             }
             // Whatever went wrong in this turn would go wrong again: once more, only to end it.
-            Error::Worker { reason, .. } if runtime.failures.note(&shared) == 1 => {
+            Error::Worker { reason, .. } if runtime.worker_backoff.record_failure(&shared) == 1 => {
                 must_end = Some(reason.clone());
                 continue;
             }
