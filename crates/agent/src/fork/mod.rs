@@ -25,7 +25,7 @@ use longhaul_protocol::{
     SessionId, SessionRecord, StreamName,
 };
 
-use crate::replay::{begin, epoch_at, load};
+use crate::replay::{epoch_at, load, replay_start};
 use crate::{Error, Result};
 
 use copy::{Parent, copies};
@@ -60,11 +60,11 @@ pub async fn fork_session(
         Some(at) => at,
         None => end_of_last_turn(journal, key, parent.id, parent.head.seq).await?,
     };
-    check_point(journal, key, &stream, point, parent.head.seq).await?;
+    check_fork_point(journal, key, &stream, point, parent.head.seq).await?;
     let records = epoch_up_to(journal, &stream, point).await?;
     // A compaction is one append, and more records than one.
     let point = records.last().map_or(point, |last| last.seq);
-    let id = free_name(journal, new_key).await?;
+    let id = reserve_key(journal, new_key).await?;
     let created = SessionCreated {
         id,
         key: new_key.to_owned(),
@@ -91,7 +91,7 @@ pub async fn fork_session(
         other => other,
     })?;
     let extracted = extracted_through(journal, parent.id).await?;
-    skip_extracted(journal, parent.id, id, copied.places.new_place(extracted.min(point))).await?;
+    skip_extracted(journal, parent.id, id, copied.places.new_seq(extracted.min(point))).await?;
     let origin = Origin { session: parent.id, seq: point };
     Ok(Forked { key: new_key.to_owned(), id, origin, records: head.seq, unsent: copied.unsent })
 }
@@ -120,7 +120,7 @@ async fn end_of_last_turn(journal: &dyn Journal, key: &str, id: SessionId, head:
     Ok(first_turn.saturating_sub(1).max(1))
 }
 
-async fn check_point(
+async fn check_fork_point(
     journal: &dyn Journal,
     key: &str,
     stream: &StreamName,
@@ -145,7 +145,7 @@ async fn check_point(
 /// The records of the epoch that holds a record, from its beginning up to it; without the session's first.
 async fn epoch_up_to(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Vec<Record>> {
     let from = match epoch_of(journal, stream, point).await? {
-        Some(epoch) => begin(journal, stream, epoch).await?,
+        Some(epoch) => replay_start(journal, stream, epoch).await?,
         None => 1,
     };
     let mut records = Vec::new();
@@ -180,17 +180,13 @@ async fn epoch_of(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Res
         match previous.filter(|previous| *previous < began) {
             Some(previous) => epoch = Some(previous),
             // Where that can't be read any more, or never was written, the records themselves tell.
-            None => return last_epoch_by_looking(journal, stream, point).await,
+            None => return scan_for_epoch(journal, stream, point).await,
         }
     }
     Ok(epoch)
 }
 
-async fn last_epoch_by_looking(
-    journal: &dyn Journal,
-    stream: &StreamName,
-    point: Seq,
-) -> Result<Option<Seq>> {
+async fn scan_for_epoch(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Option<Seq>> {
     let (mut found, mut next) = (None, 1);
     while next <= point {
         let page = journal.read(stream, next, Page::default()).await?;
@@ -203,7 +199,7 @@ async fn last_epoch_by_looking(
 }
 
 /// The session that a key leads to, which must be new or without anything in it.
-async fn free_name(journal: &dyn Journal, key: &str) -> Result<SessionId> {
+async fn reserve_key(journal: &dyn Journal, key: &str) -> Result<SessionId> {
     let taken = || Err(JournalError::SessionExists { key: key.to_owned() }.into());
     if let Some(known) = journal.session(key).await?
         && (known.head.seq > 0 || known.inbox_head > 0 || known.trashed)

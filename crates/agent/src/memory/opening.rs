@@ -14,7 +14,7 @@ use crate::worker::Worker;
 /// What memory takes in a context, in tokens before anything is learnt.
 const MOST: u64 = 2_500;
 /// So many books are kept in memory. Where memory is a person's, there may be one for each session.
-const MOST_BOOKS: usize = 16;
+const MAX_CACHED_BOOKS: usize = 16;
 /// A server that does not say in time how much it has room for is taken to have enough.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -30,7 +30,7 @@ impl Memory {
             None => Book::load(&*runtime.journal, scope).await?,
         };
         let mut books = lock(&self.books);
-        if books.len() >= MOST_BOOKS {
+        if books.len() >= MAX_CACHED_BOOKS {
             books.clear();
         }
         books.insert(scope.to_owned(), book.clone());

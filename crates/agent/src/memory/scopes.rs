@@ -4,15 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use longhaul_journal::{Journal, session_place};
+use longhaul_journal::{Journal, all_sessions, session_place};
 use longhaul_memory::ScopeOf;
 use longhaul_protocol::SessionId;
 
 use crate::Result;
 use crate::runtime::lock;
-
-/// So many sessions are listed at once.
-const PAGE: usize = 500;
 
 /// The scopes of sessions, which never change.
 pub(crate) struct Scopes {
@@ -42,7 +39,7 @@ impl Scopes {
         let place = match session_place(&*self.journal, session).await {
             Ok(Some(place)) => place,
             Ok(None) => return Ok(None),
-            // Then it has no memory: a wrong one would be worse.
+            // Without a readable place it has no memory: a wrong one would be worse.
             Err(longhaul_journal::Error::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -54,17 +51,14 @@ impl Scopes {
     /// The sessions of a scope with their keys, without those that were put away.
     pub(crate) async fn sessions(&self, scope: &str) -> Result<Vec<(SessionId, String)>> {
         let mut sessions = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.journal.sessions(after.as_deref(), PAGE).await?;
-            let Some(last) = page.last() else { return Ok(sessions) };
-            after = Some(last.key.clone());
-            for entry in page.into_iter().filter(|entry| !entry.trashed && entry.head.seq > 0) {
-                if self.of(entry.id).await?.as_deref() == Some(scope) {
-                    sessions.push((entry.id, entry.key));
-                }
+        let mut entries = all_sessions(&*self.journal);
+        while let Some(entry) = entries.next().await? {
+            let is_used = !entry.trashed && entry.head.seq > 0;
+            if is_used && self.of(entry.id).await?.as_deref() == Some(scope) {
+                sessions.push((entry.id, entry.key));
             }
         }
+        Ok(sessions)
     }
 }
 

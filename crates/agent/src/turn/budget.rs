@@ -119,7 +119,7 @@ impl Worker {
             }
         };
         let by_this_turn = self.state.turn.as_ref().map_or(0, |turn| turn.cost_nano);
-        let left = nano(limit).saturating_sub(spent).saturating_sub(runtime.memory.unpaid.nano());
+        let left = nano(limit).saturating_sub(spent).saturating_sub(runtime.memory.unrecorded_costs.nano());
         self.policy.limits.left_today_nano = Some(by_this_turn.saturating_add(left));
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Inner {
             return Ok(false);
         }
         let spent = self.ledger.count(self, &mut *self.ledger.counting.lock().await).await?;
-        Ok(spent.saturating_add(self.memory.unpaid.nano()) >= nano(limit))
+        Ok(spent.saturating_add(self.memory.unrecorded_costs.nano()) >= nano(limit))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::clock::now;
 use crate::compaction::plan::ContextLimits;
 use crate::config::WithoutSandbox;
 use crate::history::history_tools;
-use crate::memory::{Noting, memory_tools};
+use crate::memory::{NoteHooks, memory_tools};
 use crate::runtime::{Inner, lock};
 use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
 use crate::session::decide::{Policy, TurnLimits};
@@ -225,7 +225,7 @@ fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<Re
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
     tools.extend(history_tools(&runtime.journal));
-    let noting = Noting { redact: runtime.redact(), told: runtime.memory.told() };
+    let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
     tools.extend(memory_tools(&runtime.journal, &runtime.memory.scopes, noting));
     tools.extend(runtime.tools.iter().cloned());
     (tools, repositories)

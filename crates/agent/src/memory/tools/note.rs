@@ -4,8 +4,8 @@ use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, sch
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::recent::Recent;
-use super::{NO_MEMORY, Noting, Shelf};
+use super::recent::RecentTurns;
+use super::{MemoryAccess, NO_MEMORY, NoteHooks};
 use crate::Result;
 
 /// What is noted rests on the turn that is open and so many before it.
@@ -23,13 +23,13 @@ struct Arguments {
 /// The tool.
 pub(super) struct MemoryNote {
     about: About,
-    shelf: Shelf,
-    noting: Noting,
+    access: MemoryAccess,
+    hooks: NoteHooks,
 }
 
 impl MemoryNote {
-    pub(super) fn new(shelf: Shelf, noting: Noting) -> Self {
-        Self { about: about(), shelf, noting }
+    pub(super) fn new(access: MemoryAccess, hooks: NoteHooks) -> Self {
+        Self { about: about(), access, hooks }
     }
 }
 
@@ -59,9 +59,9 @@ impl Tool for MemoryNote {
         if !text.chars().any(char::is_alphanumeric) {
             return Err(Finished::error("`text` has no word in it; say what to remember"));
         }
-        let (shelf, noting, session) = (self.shelf.clone(), self.noting.clone(), call.session);
+        let (access, hooks, session) = (self.access.clone(), self.hooks.clone(), call.session);
         Ok(Prepared::new(move |_stop| async move {
-            match note(&shelf, &noting, session, text.trim()).await {
+            match note(&access, &hooks, session, text.trim()).await {
                 Ok(finished) => finished,
                 Err(error) => Finished::error(format!("it could not be remembered: {error}")),
             }
@@ -69,9 +69,9 @@ impl Tool for MemoryNote {
     }
 }
 
-async fn note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) -> Result<Finished> {
-    let Some(scope) = shelf.scopes.of(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
-    let recent = Recent::turns(&*shelf.journal, session, TURNS_BEFORE).await?;
+async fn note(access: &MemoryAccess, hooks: &NoteHooks, session: SessionId, text: &str) -> Result<Finished> {
+    let Some(scope) = access.scopes.of(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
+    let recent = RecentTurns::turns(&*access.journal, session, TURNS_BEFORE).await?;
     let quotation = recent.quotation_for(text).map(|quotation| format!("\"{quotation}\""));
     let (speaker, text) = match (recent.speaker_of(text), &quotation) {
         (Speaker::User, Some(quotation)) => (Speaker::User, quotation.as_str()),
@@ -79,9 +79,9 @@ async fn note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) ->
         (Speaker::User, None) => (Speaker::Assistant, text),
         (speaker, _) => (speaker, text),
     };
-    let text = (noting.redact)(text);
-    let changed = longhaul_memory::note(&*shelf.journal, &scope, &text, speaker).await?;
-    (noting.told)(&scope, &changed.pages);
+    let text = (hooks.redact)(text);
+    let changed = longhaul_memory::note(&*access.journal, &scope, &text, speaker).await?;
+    (hooks.pages_changed)(&scope, &changed.pages);
     let pages = changed.pages.join(", ");
     Ok(Finished::ok(match speaker {
         Speaker::User => format!("remembered in the page {pages}, in the user's own words: {text}"),

@@ -5,7 +5,7 @@ use longhaul_tools::{About, Call, Cap, Finished, Prepared, Tool, parse_arguments
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{NO_MEMORY, Shelf};
+use super::{MemoryAccess, NO_MEMORY};
 use crate::Result;
 use crate::history::{minute, read_records};
 
@@ -25,12 +25,12 @@ struct Arguments {
 /// The tool.
 pub(super) struct MemoryRead {
     about: About,
-    shelf: Shelf,
+    access: MemoryAccess,
 }
 
 impl MemoryRead {
-    pub(super) fn new(shelf: Shelf) -> Self {
-        Self { about: about(), shelf }
+    pub(super) fn new(access: MemoryAccess) -> Self {
+        Self { about: about(), access }
     }
 }
 
@@ -56,9 +56,9 @@ impl Tool for MemoryRead {
 
     async fn prepare(&self, call: &Call) -> std::result::Result<Prepared, Finished> {
         let Arguments { page } = parse_arguments(&self.about, &call.arguments)?;
-        let (shelf, session, cap) = (self.shelf.clone(), call.session, call.cap);
+        let (access, session, cap) = (self.access.clone(), call.session, call.cap);
         Ok(Prepared::new(move |_stop| async move {
-            match read(&shelf, session, page.trim(), cap).await {
+            match read(&access, session, page.trim(), cap).await {
                 Ok(finished) => finished,
                 Err(error) => Finished::error(format!("memory can't be read: {error}")),
             }
@@ -66,8 +66,8 @@ impl Tool for MemoryRead {
     }
 }
 
-async fn read(shelf: &Shelf, session: SessionId, name: &str, cap: Cap) -> Result<Finished> {
-    let Some(places) = shelf.places(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
+async fn read(access: &MemoryAccess, session: SessionId, name: &str, cap: Cap) -> Result<Finished> {
+    let Some(places) = access.places(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
     if let Some(page) = page(&places.book, name) {
         return Ok(Finished::ok(page));
     }
@@ -75,7 +75,7 @@ async fn read(shelf: &Shelf, session: SessionId, name: &str, cap: Cap) -> Result
         return Ok(Finished::error(unknown(&places.book, name)));
     };
     let (from, to) = (seq.saturating_sub(AROUND).max(1), seq.saturating_add(AROUND));
-    Ok(read_records(&shelf.journal, session, from, to, cap).await?)
+    Ok(read_records(&access.journal, session, from, to, cap).await?)
 }
 
 fn page(book: &Book, name: &str) -> Option<String> {

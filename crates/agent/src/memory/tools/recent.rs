@@ -8,7 +8,7 @@ const MOST: u64 = 8_192;
 
 /// What was said last in a session.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(super) struct RecentTurns {
     /// The first record of it.
     pub(super) from: Seq,
     /// What was said and shown.
@@ -17,7 +17,7 @@ pub(super) struct Recent {
     pub(super) recalled: Vec<Vocabulary>,
 }
 
-impl Recent {
+impl RecentTurns {
     /// The turn that is open, and so many before it.
     pub(super) async fn turns(journal: &dyn Journal, session: SessionId, before: usize) -> Result<Self> {
         let stream = StreamName::session(session);

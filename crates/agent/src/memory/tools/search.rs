@@ -5,8 +5,8 @@ use longhaul_tools::{About, Call, Finished, Prepared, Tool, parse_arguments, sch
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::recent::Recent;
-use super::{NO_MEMORY, Shelf};
+use super::recent::RecentTurns;
+use super::{MemoryAccess, NO_MEMORY};
 use crate::Result;
 use crate::history::minute;
 
@@ -27,12 +27,12 @@ struct Arguments {
 /// The tool.
 pub(super) struct MemorySearch {
     about: About,
-    shelf: Shelf,
+    access: MemoryAccess,
 }
 
 impl MemorySearch {
-    pub(super) fn new(shelf: Shelf) -> Self {
-        Self { about: about(), shelf }
+    pub(super) fn new(access: MemoryAccess) -> Self {
+        Self { about: about(), access }
     }
 }
 
@@ -70,10 +70,10 @@ impl Tool for MemorySearch {
                 "`query` has more than {LONGEST_QUERY} characters; a few words do"
             )));
         }
-        let (shelf, session) = (self.shelf.clone(), call.session);
+        let (access, session) = (self.access.clone(), call.session);
         let limit = limit.unwrap_or(USUAL_LIMIT);
         Ok(Prepared::new(move |_stop| async move {
-            match find(&shelf, session, &query, limit).await {
+            match find(&access, session, &query, limit).await {
                 Ok(finished) => finished,
                 Err(error) => Finished::error(format!("memory can't be searched: {error}")),
             }
@@ -81,11 +81,11 @@ impl Tool for MemorySearch {
     }
 }
 
-async fn find(shelf: &Shelf, session: SessionId, query: &str, limit: usize) -> Result<Finished> {
-    let Some(mut places) = shelf.places(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
-    let recent = Recent::turns(&*shelf.journal, session, 0).await?;
+async fn find(access: &MemoryAccess, session: SessionId, query: &str, limit: usize) -> Result<Finished> {
+    let Some(mut places) = access.places(session).await? else { return Ok(Finished::error(NO_MEMORY)) };
+    let recent = RecentTurns::turns(&*access.journal, session, 0).await?;
     places.present = Some((session, recent.from));
-    let found = recall(&[&Words], &*shelf.journal, &places, query, limit).await?;
+    let found = recall(&[&Words], &*access.journal, &places, query, limit).await?;
     Ok(Finished::ok(in_words(&found, &places)))
 }
 
