@@ -111,7 +111,7 @@ struct NotCopied {
     inputs: HashSet<InputId>,
     /// Tasks that run.
     tasks: HashSet<TaskId>,
-    /// Orders from here on have yet to be carried out.
+    /// Orders from this record on are not carried out yet.
     orders_from: Option<Seq>,
     /// Whether a turn was asked for without an input.
     again: bool,
@@ -292,7 +292,7 @@ impl ForkDraft {
     }
 }
 
-/// What an import says. Where its body is gone, everything before it is somebody else's.
+/// What an import says. Where its body is gone, everything before it counts as another user's.
 fn imported_in(record: &Record) -> Imported {
     record.decode().unwrap_or_else(|_| Imported::unknown(record.seq))
 }

@@ -43,7 +43,7 @@ pub struct Forked {
     pub origin: Origin,
     /// How many records it begins with.
     pub records: Seq,
-    /// What was said and the model had not seen at that point. It is not in the fork; whoever wants it there says it again.
+    /// What was said and the model had not seen at that point. It is not in the fork; the user may send it again.
     pub unsent: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ pub async fn fork_session(
     Ok(Forked { key: new_key.to_owned(), id, origin, records: head.seq, unsent: copied.unsent })
 }
 
-/// Where a session is forked that nobody named a record of.
+/// The default fork point.
 async fn end_of_last_turn(journal: &dyn Journal, key: &str, id: SessionId, head: Seq) -> Result<Seq> {
     if load(journal, key, id).await?.turn.is_none() {
         return Ok(head);

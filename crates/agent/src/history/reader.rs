@@ -4,9 +4,9 @@ use std::sync::Arc;
 use longhaul_journal::{Error, Hit, Journal, Page, Result, Search};
 use longhaul_protocol::{AttemptId, Block, Record, Seq, SessionId, SessionRecord, StreamName};
 
-/// So many records are in memory at once, if they are small.
+/// Records in memory at once, if they are small.
 const PAGE: Page = Page { records: 64, bytes: 256 << 10 };
-/// The end of an attempt is looked for in so many records after one of its blocks.
+/// Records after a block in which the end of its attempt is searched.
 const LONGEST_ATTEMPT: u64 = 5_000;
 
 /// The records of one session.
@@ -25,11 +25,11 @@ pub(super) enum HistoryPage {
 
 #[derive(Clone, Copy)]
 enum AttemptEnd {
-    /// The first so many of its blocks count.
+    /// This many of its blocks are kept, from the first.
     Kept(u32),
     /// It is not over yet.
     Open,
-    /// Nobody can tell.
+    /// Unknown.
     Unknown,
 }
 

@@ -168,7 +168,7 @@ async fn scope_of_session(runtime: &Inner, key: &str, id: Option<SessionId>) -> 
     Ok(runtime.config.memory_scope(key, &work_dir))
 }
 
-/// Goes through a session, once whoever else is at it has come to an end.
+/// Extracts a session, once no other process does.
 async fn extract_when_free(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
     loop {
         match jobs::extract(runtime, shared, id).await {

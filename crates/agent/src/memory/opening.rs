@@ -13,7 +13,7 @@ use crate::worker::Worker;
 
 /// What memory takes in a context, in tokens before anything is learnt.
 const MOST: u64 = 2_500;
-/// So many books are kept in memory. Where memory is a person's, there may be one for each session.
+/// Cached books. If each user has a memory, there may be one for each session.
 const MAX_CACHED_BOOKS: usize = 16;
 /// A server that does not say in time how much it has room for is taken to have enough.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -26,7 +26,7 @@ impl Scopes {
         Self { journal, scope_of: Box::new(scope_of), known: Mutex::default() }
     }
 
-    /// How the scope of a session is told from its key and its folder.
+    /// Derives the scope of a session from its key and its work folder.
     pub(crate) fn rule(&self) -> &ScopeOf {
         &self.scope_of
     }

@@ -1,7 +1,7 @@
 //! What a new epoch carries over from the state before it, and the state that it begins with.
 //!
-//! A compaction is one append. Whoever loads the session afterwards reads nothing from before it, and whoever was there when it
-//! happened folds the same record: both begin with [`new_epoch_state`], so they can't differ.
+//! A compaction is one append. A process that loads the session afterwards reads nothing from before it, and the process that compacted
+//! folds the same record: both begin with [`new_epoch_state`], so they can't differ.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::session::repeats::RepeatDetector;
 use crate::session::state::{Epoch, PendingInput, State, TokenCounting, TruncatedPrompt, Turn, TurnRequest};
 use crate::session::tasks::SessionTasks;
 
-/// What the model knows of files is carried for so many of them.
-const MOST_SEEN: usize = 2_000;
+/// Known files that an epoch carries over.
+const MAX_KNOWN_FILES: usize = 2_000;
 /// The words for [`TurnRequest`].
 const RETRY: &str = "retry";
 const CONTINUE: &str = "continue";
@@ -75,12 +75,12 @@ pub(crate) fn carry_over<'a>(
 fn carry_known_files(state: &State) -> Vec<FileSeen> {
     let mut seen: Vec<FileSeen> =
         state.known_files.iter().map(|(path, hash)| FileSeen { path: path.clone(), hash: *hash }).collect();
-    if seen.len() > MOST_SEEN {
+    if seen.len() > MAX_KNOWN_FILES {
         let ages: HashMap<&str, usize> =
             state.changed_files.iter().rev().map(String::as_str).zip(0..).collect();
         let age = |seen: &FileSeen| ages.get(seen.path.as_str()).copied().unwrap_or(usize::MAX);
         seen.sort_by(|one, other| age(one).cmp(&age(other)).then_with(|| one.path.cmp(&other.path)));
-        seen.truncate(MOST_SEEN);
+        seen.truncate(MAX_KNOWN_FILES);
     }
     seen.sort_by(|one, other| one.path.cmp(&other.path));
     seen
@@ -161,7 +161,7 @@ fn carry_turn(turn: &Turn) -> OpenTurn {
         called: turn.had_calls || !turn.calls.is_empty(),
         text: turn.text.clone(),
         too_long: turn.overflow_count,
-        // What was refused is gone: the new context has yet to be.
+        // The refused prompt is gone with the old context.
         refusal: None,
         repeats: turn.repeats.carry_over(),
     }
@@ -188,7 +188,7 @@ fn restore_turn(open: OpenTurn) -> Turn {
         overflow_count: open.too_long,
         refusal: open.refusal,
         repeats: RepeatDetector::restore(open.repeats),
-        // A step that has yet to be answered has yet to put the results of its calls into the context.
+        // A step without an answer has no results in the context yet.
         results_in_context: open.answered,
         ..Turn::default()
     }

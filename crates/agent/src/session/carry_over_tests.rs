@@ -15,7 +15,7 @@ use longhaul_protocol::{
 };
 use proptest::prelude::*;
 
-use super::MOST_SEEN;
+use super::MAX_KNOWN_FILES;
 use crate::compaction::plan::{Compaction, CompactionTrigger, ContextLimits};
 use crate::compaction::plan_compaction;
 use crate::session::decide::{Action, decide};
@@ -453,8 +453,8 @@ fn of_too_many_files_those_that_were_changed_last_are_still_known() {
     let path = |number: usize| format!("/w/{number:05}");
     let hash = Hash::of("x");
     let state = State {
-        known_files: Arc::new((0..MOST_SEEN + 10).map(|number| (path(number), hash)).collect()),
-        changed_files: vec![path(MOST_SEEN + 9), path(MOST_SEEN + 5)],
+        known_files: Arc::new((0..MAX_KNOWN_FILES + 10).map(|number| (path(number), hash)).collect()),
+        changed_files: vec![path(MAX_KNOWN_FILES + 9), path(MAX_KNOWN_FILES + 5)],
         ..State::default()
     };
 
@@ -464,7 +464,7 @@ fn of_too_many_files_those_that_were_changed_last_are_still_known() {
         .map(|seen| seen.path)
         .collect();
 
-    let expected = (0..MOST_SEEN - 2).chain([MOST_SEEN + 5, MOST_SEEN + 9]).map(path);
+    let expected = (0..MAX_KNOWN_FILES - 2).chain([MAX_KNOWN_FILES + 5, MAX_KNOWN_FILES + 9]).map(path);
     assert_eq!(seen, expected.collect::<Vec<_>>());
 }
 

@@ -176,7 +176,7 @@ fn needs_new_epoch(state: &State, policy: &Policy) -> bool {
 fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if let Some(attempt) = &turn.attempt {
         let kept = match (&turn.lost_record, turn.cancelled) {
-            // Nobody can tell which of its calls have run.
+            // Which of its calls have run is unknown.
             (Some(_), _) => 0,
             (None, true) => attempt.blocks_kept_on_cancel(),
             (None, false) => attempt.blocks_kept_on_failure(),

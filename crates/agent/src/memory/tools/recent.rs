@@ -2,7 +2,7 @@ use longhaul_journal::{Error, Journal, Page, Result, import_mark};
 use longhaul_memory::{Grounds, Listening, Utterance, Vocabulary, quotation_for, recalled, speaker_of};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
-/// Records are read in such steps, the newest first, and no more than so many of them.
+/// Records are read in steps of this size, the newest first.
 const STEP: u64 = 256;
 const MOST: u64 = 8_192;
 
@@ -13,12 +13,12 @@ pub(super) struct RecentTurns {
     pub(super) from: Seq,
     /// What was said and shown.
     pub(super) said: Vec<Utterance>,
-    /// The words of what memory has shown and nobody vouches for.
+    /// The vocabulary of recalled text that no user has confirmed.
     pub(super) recalled: Vec<Vocabulary>,
 }
 
 impl RecentTurns {
-    /// The turn that is open, and so many before it.
+    /// Reads the open turn and `before` turns before it.
     pub(super) async fn turns(journal: &dyn Journal, session: SessionId, before: usize) -> Result<Self> {
         let stream = StreamName::session(session);
         let head = journal.head(&stream).await?.seq;

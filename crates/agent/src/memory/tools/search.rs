@@ -114,7 +114,7 @@ fn line(found: &Found, places: &Places) -> String {
         }
         Place::Record { session, seq } => (reference(session, *seq), who(found.speaker).to_owned()),
     };
-    // Indented, so that nobody's words can pass for a hit of their own.
+    // Indented, so that no text can pass for a hit of its own.
     let excerpt = found.excerpt.trim().replace('\n', "\n  ");
     format!("[{place}] {} {who}: {excerpt}", minute(found.at))
 }

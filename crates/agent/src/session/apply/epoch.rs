@@ -1,4 +1,4 @@
-//! What epochs and compactions change.
+//! Records of epochs and compactions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
         return;
     }
     if epoch.folds_from.is_none() {
-        // Whoever loads the session from here has none of it either.
+        // A process that loads the session from here has none of it either.
         state.items.clear();
         state.places.clear();
         state.preface_len = 0;

@@ -64,7 +64,7 @@ pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
     }
 }
 
-/// The next call that had not started may have: nobody can tell what it did.
+/// The erased record may be the start of the next call; what that did is unknown.
 fn fold_gone_start(state: &mut State) {
     let Some(turn) = &mut state.turn else { return };
     let next = turn.calls.iter_mut().find(|call| call.started.is_none() && call.result.is_none());

@@ -25,10 +25,10 @@ use crate::session::state::{
     Turn, TurnRequest, text_of,
 };
 
-/// What the model reads where the user interrupted a turn.
+/// Note to the model where the user interrupted a turn.
 const CANCELLED: &str = "The user interrupted here. The next message says how to go on.";
 
-/// What the model reads when it is to go on from an answer that was interrupted.
+/// Note to the model to continue an interrupted answer.
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
 /// Warnings that are given once.
@@ -40,8 +40,7 @@ pub(crate) const ROLE_ORDER: &str = "role_order";
 pub(crate) const RULES_SKIPPED: &str = "rules_skipped";
 /// The work folder is or contains the user's home folder.
 pub(crate) const HOME_EXPOSED: &str = "home_exposed";
-/// So many files that were changed are remembered.
-const MOST_CHANGED: usize = 1_000;
+const MAX_CHANGED_FILES: usize = 1_000;
 
 /// Folds one record into the state.
 pub(crate) fn apply(state: &mut State, record: &Record) -> Result<(), DecodeError> {
@@ -215,7 +214,7 @@ fn fold_turn_end(state: &mut State, outcome: Option<Outcome>, inbox_through: Opt
         state.token_counts.values_mut().for_each(|counting| counting.refused_at = None);
     }
     let interrupted = state.turn.take().and_then(|turn| turn.interrupted_answer);
-    // What somebody wants to go on with is there until they have.
+    // A requested continuation keeps its text until it begins.
     if state.turn_request != Some(TurnRequest::Continue) {
         state.interrupted_answer = interrupted;
     }
@@ -239,7 +238,7 @@ fn fold_input(state: &mut State, input: InputTaken) {
 fn fold_order(state: &mut State, taken: &OrderTaken) {
     state.inbox_through = taken.inbox_through;
     let has_news = has_news_to_compact(state);
-    // What waits begins a turn by itself; whoever was in a hurry meant that.
+    // A pending input starts a turn anyway; a retry order meant that turn.
     let is_quiet = state.pending_inputs.iter().all(|input| input.cancelled);
     let stopped_short = matches!(state.last_outcome, Some(Outcome::Failed | Outcome::Limit));
     match (&taken.order.kind, &mut state.turn) {
@@ -268,7 +267,7 @@ fn fold_order(state: &mut State, taken: &OrderTaken) {
     }
 }
 
-/// A person is awaited from now on, or not any more: that is no time of the turn.
+/// Tracks how long questions wait for the user: that is not time of the turn.
 fn update_question_wait(state: &mut State, now: At) {
     let Some(turn) = &mut state.turn else { return };
     match (state.questions.is_empty(), turn.question_since) {
@@ -290,7 +289,7 @@ fn fold_answered(state: &mut State, answered: Answered) {
     }
 }
 
-/// What joins is seen from this step on: after the results of the step before, at the end of the context.
+/// Joining inputs enter with this step: after the results of the step before, at the end of the context.
 fn fold_step(state: &mut State, started: &StepStarted) {
     let step = started.step;
     for input in state.pending_inputs.iter_mut().filter(|input| started.later.contains(&input.id)) {
@@ -300,7 +299,7 @@ fn fold_step(state: &mut State, started: &StepStarted) {
         std::mem::take(&mut state.pending_inputs).into_iter().partition(|input| input.mode == JoinMode::Join);
     state.pending_inputs = later;
     let seen: Vec<PendingInput> = seen;
-    // What is said after somebody has spoken is not said in one breath.
+    // After a user message, the answer continues in a new paragraph.
     if let Some(turn) =
         state.turn.as_mut().filter(|turn| !seen.is_empty() && !turn.text_before_cut.is_empty())
     {
@@ -334,7 +333,7 @@ fn call_mut(state: &mut State, id: CallId) -> Option<&mut CallState> {
     state.turn.as_mut()?.calls.iter_mut().find(|call| call.id == id)
 }
 
-/// Only now do blocks count. An attempt that failed and kept nothing leaves the step without its answer.
+/// The end of an attempt decides which of its blocks are kept. A failed attempt that keeps none leaves the step without an answer.
 fn fold_answer(state: &mut State, ended: &AttemptEnded) {
     let Some(turn) = &mut state.turn else { return };
     let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
@@ -378,7 +377,7 @@ fn fold_answer(state: &mut State, ended: &AttemptEnded) {
         (0, false, false);
 }
 
-/// What a call cost, and what its count says about the estimates.
+/// Adds the usage and cost of a call, and calibrates the token estimates.
 fn fold_usage(state: &mut State, usage: Usage) {
     // A summary says nothing about the size of the context.
     if usage.purpose.is_none() {
@@ -462,7 +461,7 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
     }
 }
 
-/// Puts the results of the newest answer into the context, in the order of its calls. Each call gets there once.
+/// Puts the results of the newest answer into the context, in the order of its calls, once.
 fn settle_calls(state: &mut State) {
     let Some(turn) = state.turn.as_mut().filter(|turn| !turn.results_in_context) else { return };
     turn.results_in_context = true;
@@ -475,7 +474,7 @@ fn settle_calls(state: &mut State) {
 
 fn record_changed_file(state: &mut State, path: String) {
     state.changed_files.retain(|known| *known != path);
-    if state.changed_files.len() == MOST_CHANGED {
+    if state.changed_files.len() == MAX_CHANGED_FILES {
         state.changed_files.remove(0);
     }
     state.changed_files.push(path);
@@ -486,7 +485,7 @@ fn push_item(state: &mut State, place: Place, item: Arc<Item>) {
     state.places.push(place);
 }
 
-/// Something that the model is told: it belongs to the step that is asked next.
+/// Pushes an announcement to the model: it belongs to the next step.
 fn push_announcement(state: &mut State, item: Item) {
     let step = state.turn.as_ref().map_or(0, |turn| match turn.answered {
         true => turn.steps.saturating_add(1),
